@@ -20,7 +20,7 @@ _HALF_STEP_NS = 5_000_000
 _HALF_SECOND_NS = 500_000_000
 
 
-class LoopSession(SshSession):
+class Session(SshSession):
     """One loop that reads a host.
 
     Args:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from pinchpoint.analysis import output
-from pinchpoint.analysis.alone import is_samples_alone, judge_samples
 from pinchpoint.analysis.case import Case, build_case
 from pinchpoint.analysis.caveats import caveats, credits_of
 from pinchpoint.analysis.checkpoints import checkpoint_table, checkpoint_words
@@ -35,6 +34,7 @@ from pinchpoint.analysis.levels import (
 from pinchpoint.analysis.objectives import not_measured_words, objective_table
 from pinchpoint.analysis.outlook import Outlook, look_ahead
 from pinchpoint.analysis.proof import with_proof, without_proof
+from pinchpoint.analysis.recordings import is_recording, judge_recording
 from pinchpoint.analysis.rests_on import counted
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.store_tables import store_table
@@ -63,8 +63,8 @@ APART = ("summary", "sure", "blocking", "why")
 def analyse(run: StoredRun) -> Verdict:
     """Say which resource gives way first, from tables alone: no clock, no files, no global state."""
     whole = read_inputs(without_proof(run))
-    if is_samples_alone(whole):
-        return replace(judge_samples(whole), measured=holds_values(run.samples))
+    if is_recording(whole):
+        return replace(judge_recording(whole), measured=holds_values(run.samples))
     levels, climbed = _levels(run, whole)
     periods = find_periods(whole, levels)
     case = _judged_case(whole, levels, climbed, periods)
@@ -76,7 +76,7 @@ def analyse(run: StoredRun) -> Verdict:
 def judged_case(run: StoredRun) -> Case | None:
     """What a run's verdict is drawn from; None where it holds samples alone, without any operation."""
     whole = read_inputs(without_proof(run))
-    if is_samples_alone(whole):
+    if is_recording(whole):
         return None
     levels, climbed = _levels(run, whole)
     return _judged_case(whole, levels, climbed, find_periods(whole, levels))

@@ -14,6 +14,7 @@ Confidence = Literal["high", "medium", "low"]
 Kind = Literal[
     "cpu",
     "cpu_thread",
+    "disk",
     "disk_cap",
     "disk_device",
     "disk_concurrency",

@@ -11,6 +11,7 @@ from pinchpoint.base import units
 MEANING: Mapping[str, str] = {
     "cpu": "All processor time it may use is used.",
     "cpu_thread": "One thread does nearly all the work and cannot go faster; other cores do not help it.",
+    "disk": "The disk is saturated. Which kind of limit it is cannot be told from these samples.",
     "disk_cap": "The disk is held at a limit: more waiting I/O gives no more I/O per second.",
     "disk_burst_exhausted": "The disk ran on burst credits and fell to its base rate when they were used up.",
     "disk_warm_up": "The disk is getting faster by itself: it has not reached its normal speed yet.",
@@ -32,11 +33,11 @@ BY_ONE_LEVEL = "by one load level"
 to grow with the rest, and work to take as much of everything when more of it is done."""
 
 WITHOUT_OPERATIONS: Mapping[str, str] = {
-    "disk_latency": "An I/O takes longer than is good for what this disk is for. How long somebody waited "
-    "for it is not known.",
+    "disk": "An I/O takes longer than is good for what this disk is for. How long work waited for it is not "
+    "known.",
     "external": "The crawler waits for what it fetches.",
 }
-"""Where nobody is known to have waited, what a kind means is less."""
+"""Where no operation was recorded, what a kind means is less."""
 
 OUTCOME: Mapping[str, str] = {
     "bottleneck": "A bottleneck was found",

@@ -109,8 +109,7 @@ class Gathered:
         """Note the disk a sample is of, whether it is taken or not."""
         if sample.metric.startswith("disk."):
             disks = self.disks.setdefault(sample.host, {})
-            busy = sample.metric.endswith("_per_s") and bool(sample.value)
-            disks[sample.instance] = disks.get(sample.instance, False) or busy
+            disks[sample.instance] = disks.get(sample.instance, False) or bool(sample.value)
 
 
 def _wider(span_s: tuple[float, float] | None, sample: Sample) -> tuple[float, float]:

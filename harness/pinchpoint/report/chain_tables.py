@@ -48,7 +48,7 @@ def periods(verdict: Row) -> Table:
         rows if len(rows) > 1 else [],
         note="Told in parts of ten seconds at least, or by the levels of a load in steps."
         if verdict.get("scenarios")
-        else "The longest times of a minute or more; several things may be used up at once.",
+        else "The longest times of half a minute or more; several things may be used up at once.",
         empty="",  # most runs have one answer
     )
 

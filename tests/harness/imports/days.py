@@ -38,8 +38,12 @@ def day(
     data_read_s: At | float = 0.008,
     free_mb: At | float = 8000.0,
     pages_in: At | float = 0.0,
+    complete: bool = False,
 ) -> str:
-    """A log of ``SQL1`` with a log disk ``L:`` and a data disk ``M:``, and of ``APP3`` if it has a CPU."""
+    """A log of ``SQL1`` with a log disk ``L:`` and a data disk ``M:``, and of ``APP3`` if it has a CPU.
+
+    ``complete``: with the network of both, and memory and a disk of ``APP3``.
+    """
     columns: list[tuple[str, At | float]] = [
         (rf"{SQL}\Processor(_Total)\% Processor Time", sql_cpu),
         (rf"{SQL}\Memory\Available MBytes", free_mb),
@@ -57,6 +61,20 @@ def day(
         ]
     if app_cpu is not None:
         columns.append((rf"{APP}\Processor(_Total)\% Processor Time", app_cpu))
+    if complete:
+        for host in (SQL, APP):
+            nic = rf"{host}\Network Interface(nic)"
+            columns += [
+                (rf"{nic}\Bytes Received/sec", 1e6),
+                (rf"{nic}\Bytes Sent/sec", 2e6),
+                (rf"{nic}\Current Bandwidth", 1e9),
+            ]
+        columns += [
+            (rf"{APP}\Memory\Available MBytes", 8000.0),
+            (rf"{APP}\Memory\Pages Input/sec", 0.0),
+            (rf"{APP}\LogicalDisk(C:)\Avg. Disk sec/Write", 0.002),
+            (rf"{APP}\LogicalDisk(C:)\Disk Writes/sec", 20.0),
+        ]
     rows = [line([ZONE, *(path for path, _ in columns)])]
     for number in range(int(hours * 3600 / every_s) + 1):
         hour = number * every_s / 3600

@@ -65,7 +65,7 @@ def test_the_manifest_says_where_the_samples_come_from(tmp_path: Path) -> None:
 
 def test_a_time_in_between_is_wanted(tmp_path: Path) -> None:
     """Only the hours that matter; none at all is an error that says what there is."""
-    source = open_source(written(tmp_path, day(hours=6, app_cpu=BUSY_AT_NIGHT)), None)
+    source = open_source(written(tmp_path, day(hours=6, app_cpu=BUSY_AT_NIGHT, complete=True)), None)
     begin_s = 1763593200.0 + 365 * 86400  # 2026-11-19T23:00Z
     late = Between(begin_s + 4 * 3600, begin_s + 5 * 3600)
     directory = import_alone([source], Settings(), places(*DISKS), late, tmp_path / "runs")
@@ -185,7 +185,7 @@ def test_the_command_as_a_user_calls_it(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     directory = Path(done.stdout.splitlines()[-1])
     page = (directory / "report.html").read_text()
-    assert "The CPU of APP3 gives way first" in page
+    assert "Bottleneck: CPU of APP3" in page
     assert "farm.csv" in page
     assert 'id="load"' not in page  # there was none
     again = run_cli("analyse", directory, "--json")

@@ -1,0 +1,207 @@
+"""A disk in a recording: its latency, its declared limits, and I/O that waits behind I/O.
+
+Which kind of limit a disk is at needs seconds and the number of outstanding I/Os under a varying load: here a
+disk that is at its declared limit is ``disk_cap``, and any other that is slow is ``disk``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pinchpoint.analysis.recordings.measures import (
+    ROOM,
+    Measure,
+    Resource,
+    Rows,
+    Steps,
+    context,
+    figure,
+    measure,
+    overlap_s,
+)
+from pinchpoint.analysis.resources import COMMIT_ROLES
+from pinchpoint.analysis.slowness import MINOR_SHARE
+from pinchpoint.analysis.thresholds import DISK_OCCUPIED, PRESSURE, UTILISATION, Threshold, latency_limit
+from pinchpoint.data.inputs import DiskRole, Host, Inputs
+from pinchpoint.data.series import Floats, Key
+
+SELDOM_PER_S = Threshold(1.0, "design", "a disk with less than one I/O a second delays nothing")
+QUEUED = Threshold(2.0, "PAL", "Avg. Disk Queue Length: more than 2 are waiting")
+WAYS = ("write", "read", "transfer")
+"""``transfer``: reads and writes together, where they were not told apart."""
+NOUNS = {"write": "a write took", "read": "a read took", "transfer": "an I/O took"}
+CONTEXT = (
+    ("disk.writes_per_s", "writes"),
+    ("disk.reads_per_s", "reads"),
+    ("disk.transfers_per_s", "I/Os"),
+)
+
+
+def disks(inputs: Inputs, host: Host) -> Iterator[Resource]:
+    """Each disk of a host; where none was recorded, one for all of them."""
+    own = [disk for disk in inputs.disks if disk.host == host.name]
+    waited = _pressure(inputs, host.name)
+    yield from (_disk(inputs, disk, waited) for disk in own)
+    if own:
+        return
+    slow = waited is not None and waited.at_limit
+    yield Resource(
+        kind="disk",
+        resource="disk",
+        tier=host.tier,
+        host=host.name,
+        instance="",
+        role=None,
+        name=f"disks of {host.name}",
+        metric="pressure.io_ratio" if waited else "disk.write_latency_s",
+        measures=(waited,) if waited else (),
+        missing=f"no disk of {host.name} was recorded",
+        doubt="which disk work waited for was not recorded" if slow else "",
+        remedy=f"record the disks of {host.name}",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was read of a disk: each way's latency, and what tells of a queue."""
+
+    latencies: tuple[Measure, ...]
+    busy: Measure | None
+    queue: Measure | None
+
+
+def _disk(inputs: Inputs, disk: DiskRole, waited: Measure | None) -> Resource:
+    device = disk.device or ""
+    name = f"{disk.role} disk of {disk.tier} ({disk.host}{f', {device}' if device else ''})"
+    if disk.role == disk.device:
+        name = f"disk {device} of {disk.host}"
+    capped, seen = _at_cap(inputs, disk), _seen(inputs, disk)
+    slow = [one for one in (capped, *seen.latencies) if one and one.at_limit]
+    queued = [one for one in (seen.busy, seen.queue) if one and one.at_limit]
+    missing = doubt = remedy = ""
+    room: bool | None = False
+    if slow:
+        doubt, remedy = _doubt(inputs, disk, slow[0], seen)
+        kept = [*slow, *(one for one in seen.latencies if one not in slow), *queued]
+        if waited and waited.at_limit and overlap_s(waited.stretches, slow[0].stretches):
+            kept.append(waited)
+    elif len(queued) > 1 and not seen.latencies:
+        kept = queued
+        doubt = "a disk that serves I/Os in parallel can be busy all the time and have room"
+    else:  # busy, or a queue, alone is no limit
+        kept = [one for one in (capped, *seen.latencies) if one]
+        room = _has_room(seen, capped, waited)
+    if disk.device is None or not (kept or seen.busy or seen.queue):
+        missing = f"the {name} was not measured{f': {disk.why}' if disk.why else ''}"
+    elif not seen.latencies and capped is None:
+        missing = f"the latency of the {name} was not recorded"
+    facts = (context(inputs, disk.host, metric, device, words) for metric, words in CONTEXT)
+    return Resource(
+        kind="disk_cap" if capped in slow else "disk",
+        resource="disk",
+        tier=disk.tier,
+        host=disk.host,
+        instance=device,
+        role=disk.role,
+        name=name,
+        metric="disk.write_latency_s",
+        measures=tuple(kept),
+        has_room=room,
+        missing=missing,
+        doubt=doubt,
+        remedy=f"record latency and IOPS of the {name}" if missing else remedy,
+        context=tuple(fact for fact in facts if fact),
+    )
+
+
+def _seen(inputs: Inputs, disk: DiskRole) -> _Seen:
+    device, limit = disk.device or "", latency_limit(disk.role)
+    found = []
+    for way in WAYS:
+        rows, often = figure(inputs, disk.host, f"disk.{way}_latency_s", device), _often(inputs, disk, way)
+        one = measure(inputs, rows, limit, "saturation", NOUNS[way], above=True, only=often)
+        if one is not None:
+            found.append(one)
+    apart = [one for one in found if "transfer" not in one.metric] or found
+    busy, queue = (
+        figure(inputs, disk.host, f"disk.{name}", device) for name in ("busy_ratio", "outstanding")
+    )
+    return _Seen(
+        tuple(sorted(apart, key=lambda one: -one.over_s)),
+        measure(inputs, busy, DISK_OCCUPIED, "utilisation", "busy"),
+        measure(inputs, queue, QUEUED, "saturation", "I/Os outstanding:", above=True),
+    )
+
+
+def _often(inputs: Inputs, disk: DiskRole, way: str) -> Steps:
+    """The steps in which there were enough such I/Os to delay anything."""
+    rates = {other: _rate(inputs, disk, other) for other in WAYS}
+    own, both = rates[way], np.nan_to_num(rates["read"]) + np.nan_to_num(rates["write"])
+    with np.errstate(invalid="ignore"):
+        return np.asarray(~(np.isfinite(own) & ((own < SELDOM_PER_S.value) | (own < MINOR_SHARE * both))))
+
+
+def _rate(inputs: Inputs, disk: DiskRole, way: str) -> Floats:
+    return inputs.samples.steps(disk.host, f"disk.{way}s_per_s", disk.device or "")
+
+
+def _doubt(inputs: Inputs, disk: DiskRole, slow: Measure, seen: _Seen) -> tuple[str, str]:
+    """(why nothing need have waited for it, what would tell); "" where PAL's rule says that it did.
+
+    PAL calls a disk overwhelmed where I/Os are slow and queue. Writes to data files are mostly asynchronous
+    (METHOD 3.2), whatever their latency.
+    """
+    logged = any(other.host == disk.host and other.role in COMMIT_ROLES for other in inputs.disks)
+    if disk.role == "data" and "read" not in slow.metric and logged:
+        return (
+            "writes to data files are mostly asynchronous: no work is known to have waited for them",
+            "record how long the database waits for this disk (its own waits, such as PAGEIOLATCH)",
+        )
+    queue, busy = seen.queue, seen.busy
+    overwhelmed = any(one and one.at_limit for one in (queue, busy))
+    if disk.role == disk.device and not overwhelmed:
+        return (
+            "what it is for is not known, and no queue was seen",
+            f"say what the disk is for (--disk {disk.host}:{disk.device}=sql.log), and import again",
+        )
+    return "", ""
+
+
+def _has_room(seen: _Seen, capped: Measure | None, waited: Measure | None) -> bool | None:
+    if waited is not None and waited.at_limit:
+        return None
+    if capped is not None:
+        return capped.highest < ROOM.value
+    if seen.latencies:
+        return True
+    return True if seen.busy is not None and seen.busy.highest < ROOM.value else None
+
+
+def _pressure(inputs: Inputs, host: str) -> Measure | None:
+    rows = figure(inputs, host, "pressure.io_ratio")
+    return measure(inputs, rows, PRESSURE, "attribution", "work waited for I/O, of any disk,")
+
+
+def _at_cap(inputs: Inputs, disk: DiskRole) -> Measure | None:
+    """The disk against its declared limits; None where it has none, or its I/O was not measured."""
+    limits, device = disk.limits, disk.device or ""
+    if limits is None or disk.device is None:
+        return None
+    both = _rate(inputs, disk, "read") + _rate(inputs, disk, "write")
+    rate = np.where(np.isfinite(both), both, _rate(inputs, disk, "transfer"))
+    size = np.sum(
+        [inputs.samples.steps(disk.host, f"disk.{way}_bytes_per_s", device) for way in ("read", "write")],
+        axis=0,
+    )
+    if limits.io_unit_bytes:
+        rate = np.fmax(rate, size / limits.io_unit_bytes)
+    shares = [values / cap for values, cap in ((rate, limits.iops), (size, limits.bytes_per_s)) if cap]
+    used = shares[0] if len(shares) == 1 else np.fmax(*shares)
+    names = ("disk.writes_per_s", "disk.transfers_per_s", "disk.write_bytes_per_s")
+    series = next((one for name in names if (one := inputs.samples.series(disk.host, name, device))), None)
+    rows = Rows.of(series, Key(disk.host, "disk.used_ratio", device), used)
+    found = measure(inputs, rows, UTILISATION, "utilisation", "of its declared limit it used")
+    return found and replace(found, metric="disk.writes_per_s")

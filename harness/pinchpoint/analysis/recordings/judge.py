@@ -1,0 +1,206 @@
+"""The verdict on a recording, from its samples: resources, outcome, and the tables of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.knee import no_knee
+from pinchpoint.analysis.machine_disks import unknown_machines
+from pinchpoint.analysis.recordings.cpu import cpus
+from pinchpoint.analysis.recordings.crawls import crawl_rows, crawl_words
+from pinchpoint.analysis.recordings.disk import disks
+from pinchpoint.analysis.recordings.measures import SUSTAINED, Resource
+from pinchpoint.analysis.recordings.memory import memories
+from pinchpoint.analysis.recordings.network import interfaces
+from pinchpoint.analysis.recordings.outcome import Conclusion, conclude
+from pinchpoint.analysis.recordings.symptoms import collapses
+from pinchpoint.analysis.recordings.waiting import dependencies, locks, pools
+from pinchpoint.analysis.recordings.words import experiment, saturated_words, summary
+from pinchpoint.analysis.rests_on import counted
+from pinchpoint.analysis.seen import stolen
+from pinchpoint.analysis.tables import cpu_table, disk_table
+from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, SEEN
+from pinchpoint.analysis.verdict import (
+    Check,
+    Confidence,
+    Considered,
+    Explanation,
+    Fact,
+    Headroom,
+    Suspect,
+    Verdict,
+)
+from pinchpoint.base import units
+from pinchpoint.data.inputs import Inputs, utc
+
+MOST_PERIODS = 20
+RESOURCES = (cpus, memories, disks, interfaces, locks, pools, dependencies, collapses)
+"""What each resource of a host says; a new kind is one function more."""
+
+
+def is_recording(inputs: Inputs) -> bool:
+    """Whether no load of ours was planned, and none recorded: all there is are samples."""
+    return not inputs.loads and not inputs.whole.count
+
+
+def judge_recording(inputs: Inputs) -> Verdict:
+    """What samples without operations prove."""
+    found = [one for host in inputs.hosts for of_kind in RESOURCES for one in of_kind(inputs, host)]
+    found.sort(key=lambda one: (not one.saturated, bool(one.doubt), bool(one.measures), -one.over_s))
+    result = conclude(inputs, found, _recorded_s(inputs, found))
+    case = Case(inputs, (), (), (), no_knee(0), (), None, (), None)
+    candidates = () if result.named else result.others
+    runner_up = result.others[0] if result.named and result.others else None
+    return Verdict(
+        outcome=result.outcome,
+        bottleneck=_suspect(result.named, case, result.confidence, result.limits) if result.named else None,
+        runner_up=_suspect(runner_up, case, None) if runner_up else None,
+        next=None,
+        then=None,
+        headroom_ratio=None,
+        headroom=Headroom(None, "unknown", None, None, None, "no operation was recorded"),
+        advice=(),
+        demand=(),
+        candidates=tuple(_suspect(one, case, None) for one in candidates),
+        experiment=experiment(result),
+        capacity_at_least_per_s={},
+        objectives=(),
+        scenarios={},
+        crawl=tuple(crawl_rows(inputs)),
+        disks=tuple(_disk_row(inputs, row) for row in disk_table(inputs)),
+        cpus=tuple(cpu_table(inputs)),
+        stages=(),
+        levels=(),
+        objectives_held={},
+        knee=asdict(case.knee),
+        explanation=_explained(found, result, case),
+        timeline=_timeline(found),
+        drift=(),
+        checkpoints=(),
+        summary=summary(result, found),
+        warnings=tuple(dict.fromkeys(_warnings(inputs, found))),
+    )
+
+
+def _recorded_s(inputs: Inputs, found: Sequence[Resource]) -> float:
+    """How long the recording is: 60 readings of a second are a minute, though 59 s lie between them."""
+    measured = [one.measured_s for each in found for one in each.measures]
+    return max([float(inputs.window.seconds), *measured])
+
+
+def _suspect(one: Resource, case: Case, confidence: Confidence | None, limits: Sequence[str] = ()) -> Suspect:
+    first = one.stretches[0] if one.stretches else None
+    window = case.inputs.window
+    begin_s, end_s = (first.from_s, first.to_s) if first else (window.first_s, window.end_s)
+    return Suspect(
+        kind=one.kind,
+        tier=one.tier,
+        host=one.host,
+        resource=one.resource,
+        instance=one.instance,
+        role=one.role,
+        confidence=confidence,
+        window=(utc(round(begin_s)), utc(round(end_s))),
+        evidence=tuple(counted(fact, case) for fact in one.facts()),
+        why_not_more=tuple(limits),
+    )
+
+
+def _explained(found: Sequence[Resource], result: Conclusion, case: Case) -> Explanation:
+    considered = tuple(_considered(one, result, case) for one in found)
+    reasons = [f"{one.name}: {saturated_words(one)}" for one in found if one.saturated or one.missing]
+    reasons += [f"no more confidence: {each}" for each in result.limits]
+    decides = experiment(result)
+    return Explanation(
+        (), considered, tuple(reasons or [summary(result, found)]), (decides,) if decides else ()
+    )
+
+
+def _considered(one: Resource, result: Conclusion, case: Case) -> Considered:
+    facts = [counted(fact, case) for fact in one.facts()]
+    agree = next((fact for fact in facts if fact.evidence == "E4"), None)
+    unknown = Fact("only operations at several levels of load can show it", "", None, one.host)
+    nobody = Fact("no second measure of it was at its limit", "", None, one.host)
+    used = next((each for each in one.measures if each.what == "utilisation"), None)
+    why = "not saturated" if one.measures else f"not measured: {one.missing}"
+    if one is result.named:
+        why = "the bottleneck"
+    elif one.saturated:
+        why = one.doubt or "saturated as well"
+    return Considered(
+        name=one.name,
+        kind=one.kind if one.saturated else None,
+        tier=one.tier,
+        host=one.host,
+        resource=one.resource,
+        instance=one.instance,
+        role=one.role,
+        used_ratio=used.value if used and used.limit.value <= 1 else None,
+        checks=(
+            Check("E1", bool(one.saturated) if one.measures else None, facts[0]),
+            Check("E2", None, unknown),
+            Check("E3", None, unknown),
+            Check("E4", True if agree else None, agree or nobody),
+        ),
+        why=why,
+    )
+
+
+def _timeline(found: Sequence[Resource]) -> tuple[dict[str, Any], ...]:
+    """The longest times in which a resource was saturated, in their order."""
+    periods = [
+        (stretch, one) for one in found for stretch in one.stretches if stretch.seconds >= SUSTAINED.value
+    ]
+    kept = sorted(periods, key=lambda each: -each[0].seconds)[:MOST_PERIODS]
+    return tuple(
+        {
+            "from": utc(round(stretch.from_s)),
+            "to": utc(round(stretch.to_s)),
+            "level": None,
+            "kind": one.kind,
+            "tier": one.tier,
+            "host": one.host,
+            "resource": one.resource,
+            "instance": one.instance,
+            "role": one.role,
+        }
+        for stretch, one in sorted(kept, key=lambda each: (each[0].from_s, each[1].host))
+    )
+
+
+def _disk_row(inputs: Inputs, row: dict[str, Any]) -> dict[str, Any]:
+    """Where reads and writes were not told apart, their sum is the disk's I/O."""
+    if row["iops_mean"] is not None or row["device"] is None:
+        return row
+    series = inputs.samples.series(row["host"], "disk.transfers_per_s", row["device"])
+    if series is None or not series.measured:
+        return row
+    why = "latency: reads and writes were recorded together"
+    took = inputs.samples.series(row["host"], "disk.transfer_latency_s", row["device"])
+    return {
+        **row,
+        "iops_mean": series.mean(),
+        "iops_max": series.maximum(),
+        "transfer_latency_mean_s": took.mean() if took else None,
+        "why_not_measured": why,
+    }
+
+
+def _warnings(inputs: Inputs, found: Sequence[Resource]) -> Iterator[str]:
+    yield from inputs.warnings
+    yield "samples without operations: throughput, and what work waited for, are not known"
+    for host in dict.fromkeys(host.name for host in inputs.hosts):
+        seen = inputs.samples.seen_ratio(host, "cpu.busy_ratio")
+        if 0 < seen < SEEN.value:
+            yield f"the CPU of {host} was read only {units.percent(seen)} of the time"
+        left = inputs.samples.mean(host, "mem.available_ratio")
+        if left is not None and left < MEMORY_CRITICAL.value:
+            yield f"{host}: only {units.percent(left)} of memory available (PAL: critical below 5 %)"
+    yield from (one.missing for one in found if one.missing and one.resource == "disk")
+    yield from crawl_words(inputs)
+    yield from stolen(inputs)
+    yield from unknown_machines(inputs)
+    yield from inputs.samples.nonsense

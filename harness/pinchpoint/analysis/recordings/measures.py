@@ -1,0 +1,339 @@
+"""Measures of a resource in a recording: when a figure was at its limit, and what it came to.
+
+A figure is at its limit where its mean over 30 seconds is, so that rows of 1, 5 and 10 seconds give the same
+answer; where readings are longer than half of that, each reading is judged alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pinchpoint.analysis.thresholds import Threshold
+from pinchpoint.analysis.verdict import Fact, Kind
+from pinchpoint.base import units
+from pinchpoint.data.inputs import Inputs
+from pinchpoint.data.series import Floats, Key, Series, Window
+
+SUSTAINED = Threshold(30.0, "design", "at a limit for 30 seconds or longer, by the mean over 30 seconds")
+ROOM = Threshold(0.75, "design", "a resource has room below 75 % of its capacity (METHOD 3.5)")
+_GAP = 1.5
+"""Readings further apart than this many of their intervals do not belong to one stretch."""
+_LEAST_COVERED = 0.5
+"""A mean over 30 seconds needs readings for half of them."""
+
+_ROUNDING = 1e-9
+"""Means of equal values differ in their last digits."""
+
+What = Literal["utilisation", "saturation", "errors", "attribution"]
+Steps = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A time in which a figure was at its limit, UTC seconds."""
+
+    from_s: float
+    to_s: float
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return self.to_s - self.from_s
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A figure over the steps of the window.
+
+    Attributes:
+        values: one per step; NaN where nothing was read.
+        covered_s: the seconds that the readings of each step cover.
+        weight: the operations behind each value, or the seconds.
+        metric: the series they are of.
+        instance: likewise.
+    """
+
+    values: Floats
+    covered_s: Floats
+    weight: Floats
+    metric: str
+    instance: str
+
+    @classmethod
+    def of(cls, series: Series | None, key: Key, values: Floats | None = None) -> Rows | None:
+        """Those of a series, or of values that were calculated from it; None where nothing was read."""
+        if series is None or not series.measured:
+            return None
+        own = series.steps() if values is None else values
+        there = np.isfinite(own) & (series.covered_s > 0)
+        if not there.any():
+            return None
+        weight = series.share if series.weighted and values is None else series.covered_s
+        covered_s = np.where(there, series.covered_s, 0.0)
+        return cls(np.where(there, own, np.nan), covered_s, weight, key.metric, key.instance)
+
+    @property
+    def mean(self) -> float:
+        """Weighted by operations or by time."""
+        there = np.isfinite(self.values) & (self.weight > 0)
+        if not there.any():
+            return float(np.nanmean(self.values))
+        return float(np.average(self.values[there], weights=self.weight[there]))
+
+    @property
+    def p95(self) -> float:
+        """The value that is not exceeded for 95 % of the time."""
+        there = np.isfinite(self.values)
+        order = np.argsort(self.values[there])
+        reached = np.cumsum(self.covered_s[there][order])
+        at = min(int(np.searchsorted(reached, 0.95 * reached[-1])), len(order) - 1)
+        return float(self.values[there][order][at])
+
+    @property
+    def most(self) -> float:
+        """The largest value of a step."""
+        return float(np.nanmax(self.values))
+
+    @property
+    def reading_s(self) -> float:
+        """How long a reading is, the median."""
+        return float(np.median(self.covered_s[self.covered_s > 0]))
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One of a resource's four questions, answered by one figure.
+
+    Attributes:
+        what: which of the four.
+        metric: the series it is of.
+        instance: likewise.
+        value: its mean over the recording, base units.
+        limit: what it is compared with.
+        words: the figures in words.
+        stretches: when it was at its limit, the longest first.
+        highest: the largest mean over 30 seconds.
+        over_s: how long it was at its limit altogether.
+        measured_s: how long it was measured.
+    """
+
+    what: What
+    metric: str
+    instance: str
+    value: float
+    limit: Threshold
+    words: str
+    stretches: tuple[Stretch, ...]
+    highest: float
+    over_s: float
+    measured_s: float
+
+    @property
+    def at_limit(self) -> bool:
+        """Whether it was at its limit for 30 seconds or longer."""
+        return bool(self.stretches) and self.stretches[0].seconds >= SUSTAINED.value
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One resource of one host, with all that a recording says about it.
+
+    Attributes:
+        kind: the kind of limit it would be (DESIGN.md section 9).
+        resource: ``cpu``, ``thread``, ``memory``, ``disk``, ``network``, ``lock``, ``pool``, ``dependency``.
+        name: in words: ``CPU of APP3``.
+        metric: the series that would show it best.
+        measures: what was measured, the deciding one first; empty: nothing was.
+        has_room: whether the measures show that it did not limit; None where they cannot.
+        missing: what was not measured of it, and why; "" where nothing is missing.
+        doubt: why no work need have waited for it though it is at its limit; "" where that is not so.
+        remedy: what to do so that it can be judged; "" where that is known already.
+        context: further figures.
+    """
+
+    kind: Kind
+    resource: str
+    tier: str
+    host: str
+    instance: str
+    role: str | None
+    name: str
+    metric: str
+    measures: tuple[Measure, ...] = ()
+    has_room: bool | None = None
+    missing: str = ""
+    doubt: str = ""
+    remedy: str = ""
+    context: tuple[Fact, ...] = ()
+
+    @property
+    def saturated(self) -> tuple[Measure, ...]:
+        """The measures that were at their limits for 30 seconds or longer."""
+        return tuple(one for one in self.measures if one.at_limit)
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """When it was saturated: of the deciding measure, the longest first."""
+        return self.saturated[0].stretches if self.saturated else ()
+
+    @property
+    def over_s(self) -> float:
+        """How long it was saturated."""
+        return self.saturated[0].over_s if self.saturated else 0.0
+
+    def facts(self) -> tuple[Fact, ...]:
+        """What was measured, as evidence: the deciding measure first."""
+        ordered = (*self.saturated, *(one for one in self.measures if not one.at_limit))
+        found = [self._fact(one, deciding=at == 0) for at, one in enumerate(ordered)]
+        if not found:
+            found = [Fact(self.missing, self.metric, None, self.host, self.instance, "E1")]
+        return (*found, *self.context)
+
+    def _fact(self, one: Measure, *, deciding: bool) -> Fact:
+        evidence = "context"
+        if one.at_limit:
+            evidence = "E1" if deciding else "E4"
+        words = f"{one.words}; {_how_long(one)}"
+        limit = one.limit
+        return Fact(
+            words,
+            one.metric,
+            one.value,
+            self.host,
+            one.instance,
+            evidence,
+            limit.value,
+            limit.source,
+            limit.says,
+        )
+
+
+def measure(
+    inputs: Inputs,
+    rows: Rows | None,
+    limit: Threshold,
+    what: What,
+    noun: str,
+    *,
+    above: bool = False,
+    only: Steps | None = None,
+) -> Measure | None:
+    """A figure against its limit; None where it was not measured.
+
+    Args:
+        inputs: the recording.
+        rows: the figure.
+        limit: it is at its limit from this value on; ``above``: only beyond it.
+        what: which question it answers.
+        noun: what stands before the figures in words: ``busy``.
+        above: see ``limit``.
+        only: steps in which it counts.
+    """
+    if rows is None:
+        return None
+    smooth, at_limit = _judged(rows, inputs.window, limit.value, above=above)
+    if only is not None:
+        at_limit = at_limit & only
+    mean, p95, most = (units.of_metric(rows.metric, each) for each in (rows.mean, rows.p95, rows.most))
+    return Measure(
+        what=what,
+        metric=rows.metric,
+        instance=rows.instance,
+        value=rows.mean,
+        limit=limit,
+        words=f"{noun} {mean} on average, p95 {p95}, at most {most}",
+        stretches=_stretches(inputs.window, rows.covered_s, at_limit),
+        highest=float(np.nanmax(smooth)),
+        over_s=float(rows.covered_s[at_limit].sum()),
+        measured_s=float(rows.covered_s.sum()),
+    )
+
+
+def figure(inputs: Inputs, host: str, metric: str, instance: str = "") -> Rows | None:
+    """A series of a host; None where nothing was read."""
+    key = Key(host, metric, instance)
+    return Rows.of(inputs.samples.series(*key), key)
+
+
+def context(inputs: Inputs, host: str, metric: str, instance: str, words: str) -> Fact | None:
+    """A further figure in words, where it was measured and is not 0 throughout."""
+    rows = figure(inputs, host, metric, instance)
+    if rows is None or rows.most <= 0:
+        return None
+    mean, most = units.of_metric(metric, rows.mean), units.of_metric(metric, rows.most)
+    return Fact(f"{words}: {mean} on average, at most {most}", metric, rows.mean, host, instance)
+
+
+def overlap_s(these: Sequence[Stretch], those: Sequence[Stretch]) -> float:
+    """How long two resources were saturated at the same time."""
+    return sum(
+        max(0.0, min(one.to_s, other.to_s) - max(one.from_s, other.from_s))
+        for one in these
+        for other in those
+    )
+
+
+def _judged(rows: Rows, window: Window, limit: float, *, above: bool) -> tuple[Floats, Steps]:
+    """(the mean over 30 seconds around each step, whether the step belongs to one that is at the limit)."""
+    there = rows.covered_s > 0
+    steps = int(SUSTAINED.value // window.step_s)
+    if rows.reading_s > SUSTAINED.value / 2 or steps < 2:
+        smooth, wide = rows.values, there
+    else:
+        weight = np.where(there, rows.weight, 0.0)
+        total = np.where(there, np.nan_to_num(rows.values) * weight, 0.0)
+        sums, weights, covered = (_running(each, steps) for each in (total, weight, rows.covered_s))
+        enough = (covered >= _LEAST_COVERED * SUSTAINED.value) & (weights > 0)
+        smooth = np.divide(sums, weights, out=np.full(len(sums), np.nan), where=enough)
+        if not np.isfinite(smooth).any():
+            return rows.values, there & False
+        wide = there
+    with np.errstate(invalid="ignore"):
+        over = (smooth > limit * (1 + _ROUNDING)) if above else (smooth >= limit * (1 - _ROUNDING))
+    if smooth is not rows.values:
+        over = _running(over.astype(float), steps) > 0
+    return smooth, over & wide
+
+
+def _running(values: Floats, steps: int) -> Floats:
+    """The sum over this many steps around each."""
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    at = np.arange(len(values))
+    first = np.maximum(at - steps // 2, 0)
+    last = np.minimum(at - steps // 2 + steps, len(values))
+    found: Floats = total[last] - total[first]
+    return np.where(np.abs(found) < 1e-9, 0.0, found)
+
+
+def _stretches(window: Window, covered_s: Floats, over: Steps) -> tuple[Stretch, ...]:
+    """The times in which all readings, one after the other, were at the limit; the longest first."""
+    found: list[Stretch] = []
+    begin_s = end_s = 0.0
+    for at in np.flatnonzero(covered_s > 0):
+        middle_s = window.first_s + (int(at) + 0.5) * window.step_s
+        # A reading longer than a step lies in the step of its middle; shorter ones fill their step.
+        half_s = max(float(covered_s[at]), float(window.step_s)) / 2
+        if not over[at]:
+            end_s = 0.0
+            continue
+        if found and end_s and middle_s - half_s - end_s <= _GAP * half_s:
+            end_s = middle_s + half_s
+            found[-1] = Stretch(begin_s, end_s)
+        else:
+            begin_s, end_s = middle_s - half_s, middle_s + half_s
+            found.append(Stretch(begin_s, end_s))
+    return tuple(sorted(found, key=lambda each: -each.seconds))
+
+
+def _how_long(one: Measure) -> str:
+    if not one.stretches:
+        return "never at its limit"
+    return (
+        f"at its limit for {units.seconds(one.over_s)} of {units.seconds(one.measured_s)}, "
+        f"{units.seconds(one.stretches[0].seconds)} of that in a row"
+    )

@@ -1,0 +1,141 @@
+"""Memory of a host in a recording: what is available, paging, and work that waits for memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from pinchpoint.analysis.recordings.measures import (
+    SUSTAINED,
+    Measure,
+    Resource,
+    Rows,
+    Stretch,
+    figure,
+    measure,
+)
+from pinchpoint.analysis.thresholds import MEMORY_LOW, MEMORY_WAIT, PAGING, Threshold
+from pinchpoint.base import units
+from pinchpoint.data.inputs import Host, Inputs
+
+LEFT, LEFT_BYTES, PAGED = "mem.available_ratio", "mem.available_bytes", "mem.paged_in_bytes_per_s"
+GRANTS = "db.memory_grants_pending"
+
+SMALL = Threshold(2.0 * 1024**3, "design", "less than 2 GiB: below a tenth of what most servers have")
+GRANTS_PENDING = Threshold(1.0, "MS", "Memory Grants Pending: 0 is healthy; queries wait from 1 on")
+
+
+def memories(inputs: Inputs, host: Host) -> Iterator[Resource]:
+    """The host's memory, and that of its database server where queries wait for a grant."""
+    yield _of_host(inputs, host)
+    grants = figure(inputs, host.name, GRANTS)
+    noun = "queries that waited for a memory grant:"
+    waiting = measure(inputs, grants, GRANTS_PENDING, "saturation", noun)
+    if waiting is not None:
+        yield Resource(
+            kind="memory",
+            resource="memory",
+            tier=host.tier,
+            host=host.name,
+            instance="memory grants",
+            role=None,
+            name=f"query memory of the database server on {host.name}",
+            metric=GRANTS,
+            measures=(waiting,),
+            has_room=not waiting.at_limit,
+        )
+
+
+def _of_host(inputs: Inputs, host: Host) -> Resource:
+    """Little available while paging: without paging little available is no limit (METHOD 3.2)."""
+    left, paged = figure(inputs, host.name, LEFT), figure(inputs, host.name, PAGED)
+    waits = figure(inputs, host.name, "pressure.memory_ratio")
+    paging = measure(inputs, paged, PAGING, "saturation", "paged in")
+    noun = "work waited for memory"
+    waited = measure(inputs, waits, MEMORY_WAIT, "saturation", noun, above=True)
+    doubt = remedy = ""
+    room: bool | None = None
+    found: list[Measure] = []
+    if left is not None:
+        free = measure(inputs, _used(left), _USED_LIMIT, "utilisation", "")
+        assert free is not None  # noqa: S101 -- it was measured
+        told = paging is not None or waited is not None
+        low = _available(free, left, paging if told else None)
+        found = [low, *([paging] if paging and low.at_limit else [])]
+        room = not low.at_limit
+        if low.at_limit and not told:
+            doubt, remedy = (
+                "whether the host was paging was not recorded",
+                f"record the paging of {host.name}",
+            )
+    elif paging is not None:
+        small = _least(inputs, host.name)
+        if paging.at_limit and small:
+            found, room = [paging], None
+            doubt = f"{small} was available at least; the size of its memory was not recorded"
+            remedy = f"say how much memory {host.name} has (--memory {host.name}=SIZE), and import again"
+        else:  # pages are read in for files as well
+            room = not paging.at_limit or figure(inputs, host.name, LEFT_BYTES) is not None or None
+    if waited is not None:
+        found.append(waited)
+        room = False if waited.at_limit else room
+    missing = "" if found or room is not None else f"the memory of {host.name} was not measured"
+    return Resource(
+        kind="memory",
+        resource="memory",
+        tier=host.tier,
+        host=host.name,
+        instance="",
+        role=None,
+        name=f"memory of {host.name}",
+        metric=LEFT,
+        measures=tuple(found),
+        has_room=room,
+        missing=missing,
+        doubt=doubt,
+        remedy=remedy or (f"record available memory and paging of {host.name}" if missing else ""),
+    )
+
+
+_USED_LIMIT = Threshold(1 - MEMORY_LOW.value, MEMORY_LOW.source, MEMORY_LOW.says)
+
+
+def _used(rows: Rows) -> Rows:
+    """What is used in place of what is available, so that more is worse."""
+    return replace(rows, values=1 - rows.values)
+
+
+def _available(free: Measure, left: Rows, paging: Measure | None) -> Measure:
+    """Available memory; where paging was recorded, at its limit only while the host paged as well."""
+    low = tuple(each for each in free.stretches if each.seconds >= SUSTAINED.value)
+    both = low if paging is None else _common(low, paging.stretches)
+    lowest = float(np.nanmin(left.values))
+    words = f"{units.percent(left.mean)} of memory was available on average, {units.percent(lowest)} at least"
+    return replace(
+        free,
+        value=left.mean,
+        limit=MEMORY_LOW,
+        words=f"{words}, while paging" if both and paging else words,
+        stretches=both,
+        over_s=sum(each.seconds for each in both),
+    )
+
+
+def _common(these: tuple[Stretch, ...], those: tuple[Stretch, ...]) -> tuple[Stretch, ...]:
+    """The times that are in both, the longest first."""
+    found = [
+        Stretch(max(one.from_s, other.from_s), min(one.to_s, other.to_s))
+        for one in these
+        for other in those
+        if min(one.to_s, other.to_s) > max(one.from_s, other.from_s)
+    ]
+    return tuple(sorted(found, key=lambda each: -each.seconds))
+
+
+def _least(inputs: Inputs, host: str) -> str:
+    """The least that was available, where that is little; "" where it is not, or was not measured."""
+    left = figure(inputs, host, LEFT_BYTES)
+    lowest = float(np.nanmin(left.values)) if left is not None else SMALL.value
+    return units.bytes_(lowest) if lowest < SMALL.value else ""

@@ -1,0 +1,77 @@
+"""Network interfaces of a host in a recording: the fuller direction against the interface's speed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from pinchpoint.analysis.recordings.measures import ROOM, Resource, Rows, context, measure
+from pinchpoint.analysis.thresholds import NETWORK
+from pinchpoint.data.inputs import Host, Inputs
+from pinchpoint.data.series import Key
+
+SPEED = "net.speed_bytes_per_s"
+RECEIVED, BOTH = "net.received_bytes_per_s", "net.total_bytes_per_s"
+
+
+def interfaces(inputs: Inputs, host: Host) -> Iterator[Resource]:
+    """Each interface with traffic; one for all where none was recorded."""
+    samples = inputs.samples
+    names = sorted(
+        {key.instance for metric in (RECEIVED, BOTH) for key in samples.keys(metric) if key.host == host.name}
+    )
+    for name in names:
+        yield _interface(inputs, host, name)
+    if not names:
+        yield Resource(
+            kind="network",
+            resource="network",
+            tier=host.tier,
+            host=host.name,
+            instance="",
+            role=None,
+            name=f"network of {host.name}",
+            metric=RECEIVED,
+            missing=f"the network of {host.name} was not recorded",
+            remedy=f"record bytes a second and speed of the network interfaces of {host.name}",
+        )
+
+
+def _interface(inputs: Inputs, host: Host, name: str) -> Resource:
+    samples = inputs.samples
+    speed = samples.mean(host.name, SPEED, name)
+    ways = [samples.steps(host.name, f"net.{way}_bytes_per_s", name) for way in ("received", "sent")]
+    apart = bool(np.isfinite(ways).any())
+    metric = RECEIVED if apart else BOTH
+    series = samples.series(host.name, metric, name)
+    used = None
+    if speed and series is not None:
+        traffic = np.fmax(*ways) if apart else samples.steps(host.name, BOTH, name)
+        rows = Rows.of(series, Key(host.name, "net.used_ratio", name), traffic / speed)
+        used = measure(inputs, rows, NETWORK, "utilisation", "of its speed it used")
+    doubt = remedy = missing = ""
+    if used is None:
+        missing = f"the speed of interface {name} of {host.name} was not recorded"
+        remedy = f"record the speed of interface {name} of {host.name} (Current Bandwidth, ifutil)"
+    elif used.at_limit and not apart:
+        doubt = "received and sent bytes were recorded together: a full-duplex interface has room for both"
+        remedy = f"record received and sent bytes of interface {name} of {host.name} apart"
+    errors = context(inputs, host.name, "net.errors_per_s", name, "errors")
+    return Resource(
+        kind="network",
+        resource="network",
+        tier=host.tier,
+        host=host.name,
+        instance=name,
+        role=None,
+        name=f"network interface {name} of {host.name}",
+        metric=metric,
+        measures=() if used is None else (replace(used, metric=metric),),
+        has_room=None if used is None else used.highest < ROOM.value,
+        missing=missing,
+        doubt=doubt,
+        remedy=remedy,
+        context=(errors,) if errors else (),
+    )

@@ -1,0 +1,133 @@
+"""From the resources of a recording to an outcome: what is named, how surely, and what is missing.
+
+| outcome | when |
+| --- | --- |
+| `bottleneck` | one resource was saturated and nothing speaks against it, or several took turns |
+| `not_reached` | CPU, memory, disks and network of every host were measured and had room |
+| `inconclusive` | all else: with candidates, what was not measured, and the experiment that decides |
+
+| confidence | when |
+| --- | --- |
+| medium | two measures agree; its host's CPU, memory and disks were measured; all else was not near |
+| low | one of these does not hold |
+
+High confidence needs operations at several levels of load, which a recording does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pinchpoint.analysis.recordings.measures import ROOM, Resource, overlap_s
+from pinchpoint.analysis.recordings.symptoms import symptoms_during
+from pinchpoint.analysis.verdict import Confidence, Outcome
+from pinchpoint.data.inputs import Inputs
+
+LEAST_S = 60.0
+"""A recording of less than a minute shows a moment, not a load."""
+_TURNS = 0.2
+"""Resources take turns where the times in which both are saturated are less than a fifth of the shorter."""
+_HARDWARE = ("cpu", "thread", "memory", "disk", "network")
+_NEEDED = ("cpu", "memory", "disk", "network")
+_MOST_CANDIDATES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What a recording comes to.
+
+    Attributes:
+        outcome: the outcome.
+        named: the bottleneck, else None.
+        others: with a bottleneck: those that took turns with it; without one: the candidates.
+        confidence: of the bottleneck.
+        limits: what keeps the confidence from being higher.
+        symptoms: what agrees with the bottleneck: finished work that was less or slower meanwhile.
+        missing: the resources that were not measured.
+        too_short: seconds that were recorded, where that is too little; else None.
+    """
+
+    outcome: Outcome
+    named: Resource | None = None
+    others: tuple[Resource, ...] = ()
+    confidence: Confidence | None = None
+    limits: tuple[str, ...] = ()
+    symptoms: tuple[str, ...] = ()
+    missing: tuple[Resource, ...] = ()
+    too_short: float | None = None
+
+
+def conclude(inputs: Inputs, found: Sequence[Resource], recorded_s: float) -> Conclusion:
+    """The outcome of a recording."""
+    missing = tuple(one for one in found if one.missing)
+    if recorded_s < LEAST_S:
+        return Conclusion("inconclusive", too_short=recorded_s, missing=missing)
+    saturated = sorted((one for one in found if one.saturated), key=lambda one: -one.over_s)
+    plain = _causes([one for one in saturated if not one.doubt], found)
+    if plain and all(_take_turns(plain[0], other) for other in plain[1:]):
+        named, *others = plain
+        symptoms = tuple(each.words for each in symptoms_during(inputs, named.stretches))
+        confidence, limits = _confidence(named, others, found, symptoms)
+        return Conclusion("bottleneck", named, tuple(others), confidence, limits, symptoms, missing)
+    candidates = tuple(plain) if len(plain) > 1 else tuple(saturated)
+    if candidates:
+        return Conclusion("inconclusive", others=candidates[:_MOST_CANDIDATES], missing=missing)
+    if _all_had_room(inputs, found):
+        return Conclusion("not_reached", missing=missing)
+    near = [one for one in found if one.measures and one.has_room is not True and not one.missing]
+    near.sort(key=lambda one: -one.measures[0].highest)
+    unknown = near or [one for one in missing if one.resource in _NEEDED]
+    return Conclusion("inconclusive", others=tuple(unknown[:_MOST_CANDIDATES]), missing=missing)
+
+
+def _causes(saturated: Sequence[Resource], found: Sequence[Resource]) -> list[Resource]:
+    """Without the victims: what waits for locks, pools or others while hardware below is saturated.
+
+    Without saturated hardware they are causes only where all hardware of the host was seen to have room.
+    """
+    hardware = [one for one in saturated if one.resource in _HARDWARE]
+    if hardware:
+        return hardware
+    return [one for one in saturated if _deeper_has_room(one, found)]
+
+
+def _deeper_has_room(one: Resource, found: Sequence[Resource]) -> bool:
+    deeper = [other for other in found if other.host == one.host and other.resource in ("cpu", "disk")]
+    return {other.resource for other in deeper} == {"cpu", "disk"} and all(other.has_room for other in deeper)
+
+
+def _take_turns(one: Resource, other: Resource) -> bool:
+    shorter = min(sum(each.seconds for each in which.stretches) for which in (one, other))
+    return overlap_s(one.stretches, other.stretches) < _TURNS * shorter
+
+
+def _confidence(
+    named: Resource, others: Sequence[Resource], found: Sequence[Resource], symptoms: Sequence[str]
+) -> tuple[Confidence, tuple[str, ...]]:
+    """See the module's table."""
+    agree = {one.what for one in named.saturated} | ({"symptom"} if symptoms else set())
+    limits = [] if len(agree) > 1 else ["only one measure of it was at its limit"]
+    own = [one for one in found if one.host == named.host and one.resource in ("cpu", "memory", "disk")]
+    others_cpu = [one for one in found if one.host != named.host and one.resource == "cpu"]
+    limits += [one.missing for one in (*own, *others_cpu) if one.missing]
+    near = [one for one in found if one is not named and (one.saturated or _is_near(one))]
+    limits += [f"{one.name} was near its limit as well" for one in near]
+    limits += [f"{one.name} was saturated at other times" for one in others if one not in near]
+    unseen = "no operation was recorded: how long work waited for it is not known"
+    return ("low" if limits else "medium"), (*dict.fromkeys(limits), unseen)
+
+
+def _is_near(one: Resource) -> bool:
+    used = [each for each in one.measures if each.what == "utilisation"]
+    return any(each.limit.value <= 1 and each.highest >= ROOM.value for each in used) and not one.has_room
+
+
+def _all_had_room(inputs: Inputs, found: Sequence[Resource]) -> bool:
+    hosts = {host.name for host in inputs.hosts}
+    measured = {(one.host, one.resource) for one in found}
+    return (
+        bool(hosts)
+        and all((host, each) in measured for host in hosts for each in _NEEDED)
+        and all(one.has_room is True for one in found)
+    )

@@ -1,0 +1,146 @@
+"""What a recording says about finished work: rates that fall, and latencies that rise, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pinchpoint.analysis.recordings.measures import (
+    SUSTAINED,
+    Resource,
+    Rows,
+    Steps,
+    Stretch,
+    figure,
+    measure,
+)
+from pinchpoint.analysis.thresholds import Threshold
+from pinchpoint.base import units
+from pinchpoint.data.inputs import Host, Inputs
+from pinchpoint.data.series import Key, Window
+
+_WORK = (
+    "commit",
+    "transaction",
+    "batch",
+    "statement",
+    "command",
+    "request",
+    "operation",
+    "query",
+    "document",
+)
+_MANY = {"batch": "batches", "query": "queries"}
+_FINISHED = tuple(f"{of}.{_MANY.get(one, f'{one}s')}_per_s" for of in ("db", "search") for one in _WORK)
+_TIMED = tuple(f"{of}.{one}_latency_s" for of in ("db", "search") for one in ("response", *_WORK))
+_AT_WORK = ("db.sessions_active", "db.connections", "search.in_progress")
+
+COLLAPSED = Threshold(0.5, "design", "finished work fell to half of its usual rate, or less")
+LOST = Threshold(1 - COLLAPSED.value, COLLAPSED.source, COLLAPSED.says)
+SLOWER = Threshold(1.5, "design", "latency rose to one and a half times its usual value, or more")
+FEWER = Threshold(0.8, "design", "finished work fell to four fifths of its usual rate, or less")
+_LEAST_USUAL = 0.5
+"""What is usual is the median of the rest, which must be half of the recording at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """A rate of finished work, or a latency of it, against its usual value."""
+
+    key: Key
+    ratio: float
+    words: str
+
+
+def symptoms_during(inputs: Inputs, stretches: Sequence[Stretch]) -> Iterator[Symptom]:
+    """Finished work that was less, or took longer, in these times than in the rest of the recording."""
+    inside = _inside(inputs.window, stretches)
+    for key, rows in _series(inputs, _FINISHED):
+        ratio = _against_rest(rows, inside)
+        if ratio is not None and ratio <= FEWER.value:
+            words = f"{_name(key)} fell to {units.percent(ratio)} of their usual rate"
+            yield Symptom(key, ratio, words)
+    for key, rows in _series(inputs, _TIMED):
+        ratio = _against_rest(rows, inside)
+        if ratio is not None and ratio >= SLOWER.value:
+            yield Symptom(key, ratio, f"{_name(key)} rose to {units.times(ratio)} its usual value")
+
+
+def collapses(inputs: Inputs, host: Host) -> Iterator[Resource]:
+    """Finished work that collapsed for a part of the recording: what it waited for was not measured.
+
+    Less load looks the same. That work waited is known where latency rose, or as many sessions as usual were
+    at work.
+    """
+    for key, rows in _series(inputs, _FINISHED):
+        usual = float(np.nanmedian(rows.values))
+        if key.host != host.name or usual <= 0:
+            continue
+        share = 1 - rows.values / usual
+        lost = replace(rows, values=share, weight=rows.covered_s, metric="db.lost_ratio")
+        one = measure(inputs, lost, LOST, "attribution", f"{_name(key)}, of their usual rate lost:")
+        if one is None or not one.at_limit or one.over_s > (1 - _LEAST_USUAL) * one.measured_s:
+            continue
+        witness = next(_witnesses(inputs, host, one.stretches), None)
+        yield Resource(
+            kind="external",
+            resource="dependency",
+            tier=host.tier,
+            host=host.name,
+            instance="",
+            role=None,
+            name=f"something that {host.name} waits for and that was not recorded",
+            metric=key.metric,
+            measures=(replace(one, metric=key.metric),),
+            has_room=False,
+            doubt=""
+            if witness
+            else "the load may have been smaller: neither latency nor sessions were recorded",
+            remedy="record latency, or the sessions that are at work, beside the rate of finished work",
+        )
+        return
+
+
+def _witnesses(inputs: Inputs, host: Host, stretches: Sequence[Stretch]) -> Iterator[str]:
+    for symptom in symptoms_during(inputs, stretches):
+        if symptom.ratio > 1:
+            yield symptom.words
+    inside = _inside(inputs.window, stretches)
+    for metric in _AT_WORK:
+        rows = figure(inputs, host.name, metric)
+        ratio = _against_rest(rows, inside) if rows is not None else None
+        if ratio is not None and ratio >= 1:
+            yield f"{metric} stayed"
+
+
+def _series(inputs: Inputs, metrics: Sequence[str]) -> Iterator[tuple[Key, Rows]]:
+    for metric in metrics:
+        for key in inputs.samples.keys(metric):
+            rows = Rows.of(inputs.samples.series(*key), key)
+            if rows is not None:
+                yield key, rows
+
+
+def _inside(window: Window, stretches: Sequence[Stretch]) -> Steps:
+    middle = window.first_s + (np.arange(window.steps) + 0.5) * window.step_s
+    found = np.zeros(window.steps, dtype=bool)
+    for each in stretches:
+        if each.seconds >= SUSTAINED.value:
+            found |= (middle >= each.from_s) & (middle <= each.to_s)
+    return found
+
+
+def _against_rest(rows: Rows, inside: Steps) -> float | None:
+    """Its median in these steps ÷ that in all others; None where one of them is shorter than 30 seconds."""
+    there = np.isfinite(rows.values)
+    if min(rows.covered_s[there & inside].sum(), rows.covered_s[there & ~inside].sum()) < SUSTAINED.value:
+        return None
+    rest = float(np.median(rows.values[there & ~inside]))
+    return float(np.median(rows.values[there & inside])) / rest if rest > 0 else None
+
+
+def _name(key: Key) -> str:
+    words = key.metric.partition(".")[2].removesuffix("_per_s").removesuffix("_s").replace("_", " ")
+    return f"{words} of {key.host}"

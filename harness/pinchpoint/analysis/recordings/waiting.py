@@ -1,0 +1,99 @@
+"""What work waits for beside hardware, in a recording: locks, pools, and what lies outside of the farm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from pinchpoint.analysis.recordings.measures import ROOM, Measure, Resource, Rows, What, figure, measure
+from pinchpoint.analysis.thresholds import UTILISATION, Threshold
+from pinchpoint.analysis.verdict import Kind
+from pinchpoint.data.inputs import Host, Inputs
+from pinchpoint.data.series import Key
+
+BLOCKED = Threshold(1.0, "design", "sessions wait for locks without a break: one or more, for 30 seconds")
+REFUSED = Threshold(0.1, "design", "connections are refused: one in ten seconds, or more")
+ON_NETWORK = Threshold(0.75, "PAL", "crawler: critical when more than 75 % of its threads access the network")
+
+_LOCKS = (
+    ("db.lock_waiters", "sessions that waited for a lock:"),
+    ("db.sessions_blocked", "sessions that were blocked:"),
+)
+_POOLS: tuple[tuple[str, Threshold, What, str], ...] = (
+    ("db.connections_ratio", UTILISATION, "utilisation", "connections in use, of those allowed:"),
+    ("db.pool.busy_ratio", UTILISATION, "utilisation", "threads in use, of those there are:"),
+    ("db.connections_rejected_per_s", REFUSED, "saturation", "connections that were refused:"),
+)
+
+
+def locks(inputs: Inputs, host: Host) -> Iterator[Resource]:
+    """The locks of the host's database, where sessions that wait for one were recorded."""
+    blocked = [_saturation(inputs, host, metric, noun) for metric, noun in _LOCKS]
+    found = [one for one in blocked if one]
+    waits = _saturation(inputs, host, "db.lock_waits_per_s", "lock requests that waited:")
+    if waits and (any(one.at_limit for one in found) or not waits.at_limit):
+        found.append(waits)  # requests that wait for a moment are no limit by themselves
+    if found:
+        name = f"locks of the database on {host.name}"
+        yield _waited_for(host, "lock", "", name, tuple(found))
+
+
+def _saturation(inputs: Inputs, host: Host, metric: str, noun: str) -> Measure | None:
+    return measure(inputs, figure(inputs, host.name, metric), BLOCKED, "saturation", noun)
+
+
+def pools(inputs: Inputs, host: Host) -> Iterator[Resource]:
+    """Connections and threads of the host's servers."""
+    for metric, limit, what, noun in _POOLS:
+        for key in inputs.samples.keys(metric):
+            rows = figure(inputs, host.name, metric, key.instance) if key.host == host.name else None
+            one = measure(inputs, rows, limit, what, noun)
+            if one is not None:
+                pool = f"{key.instance} threads" if key.instance else "connections"
+                name = f"{pool} of the server on {host.name}"
+                yield _waited_for(host, "pool", key.instance or "connections", name, (one,))
+
+
+def dependencies(inputs: Inputs, host: Host) -> Iterator[Resource]:
+    """What a crawler fetches from, by the share of its threads that access the network."""
+    samples = inputs.samples
+    for key in samples.keys("search.threads_on_network"):
+        share = _share_of_threads(inputs, key) if key.host == host.name else None
+        if share is None:
+            continue
+        noun = "of the crawler's threads accessed the network:"
+        one = measure(inputs, share, ON_NETWORK, "attribution", noun, above=True)
+        if one is not None:
+            name = f"what the crawler of {host.name} fetches from"
+            told = replace(one, metric=key.metric)
+            yield _waited_for(host, "external", "what it crawls", name, (told,), "dependency")
+
+
+def _waited_for(
+    host: Host, kind: Kind, instance: str, name: str, measures: tuple[Measure, ...], resource: str = ""
+) -> Resource:
+    busy = [one for one in measures if one.what == "utilisation"]
+    has_room = not any(one.at_limit for one in measures) and all(one.highest < ROOM.value for one in busy)
+    return Resource(
+        kind=kind,
+        resource=resource or kind,
+        tier=host.tier,
+        host=host.name,
+        instance=instance,
+        role=None,
+        name=name,
+        metric=measures[0].metric,
+        measures=measures,
+        has_room=has_room,
+    )
+
+
+def _share_of_threads(inputs: Inputs, key: Key) -> Rows | None:
+    samples = inputs.samples
+    waiting = samples.steps(*key)
+    rest = [samples.steps(key.host, f"search.threads_{name}", key.instance) for name in ("filtering", "idle")]
+    total = waiting + np.nan_to_num(rest).sum(axis=0)
+    share = np.divide(waiting, total, out=np.full(len(total), np.nan), where=total > 0)
+    return Rows.of(samples.series(*key), key._replace(metric="search.threads_ratio"), share)

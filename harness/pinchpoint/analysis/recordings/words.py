@@ -1,0 +1,129 @@
+"""The words of a recording's verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pinchpoint.analysis.recordings.measures import Resource
+from pinchpoint.analysis.recordings.outcome import LEAST_S, Conclusion
+from pinchpoint.base import units
+from pinchpoint.base.wording import listed
+from pinchpoint.data.inputs import utc
+
+_STATES = {
+    "cpu": "busy for {limit} or more of the time",
+    "cpu_thread": "busy for {limit} or more of the time",
+    "disk_cap": "at {limit} or more of its declared limit",
+    "network": "at {limit} or more of its speed",
+}
+_MOST_MISSING = 4
+
+
+def summary(found: Conclusion, resources: Sequence[Resource]) -> str:
+    """The outcome, the figures, and how sure it is."""
+    if found.too_short is not None:
+        recorded = units.seconds(found.too_short)
+        return f"Inconclusive: only {recorded} were recorded, {LEAST_S:.0f} s are the least."
+    if found.named is not None:
+        return _bottleneck(found, found.named)
+    if found.outcome == "not_reached":
+        return _not_reached(resources)
+    if not any(one.measures for one in resources):
+        return "Inconclusive: no CPU, memory, disk or network was recorded."
+    return f"Inconclusive: {_inconclusive(found)}{_not_measured(found)}"
+
+
+def _bottleneck(found: Conclusion, one: Resource) -> str:
+    text = f"Bottleneck: {one.name}. It was {saturated_words(one)}."
+    text += "".join(f" {each[0].upper()}{each[1:]} meanwhile." for each in found.symptoms[:2])
+    text += "".join(f" At other times {each.name} was {saturated_words(each)}." for each in found.others)
+    return f"{text} Confidence is {found.confidence}: {'; '.join(found.limits[:2])}."
+
+
+def _not_reached(resources: Sequence[Resource]) -> str:
+    text = "Not reached: CPU, memory, disks and network of every host were recorded and had room."
+    cpus = [one for one in resources if one.resource == "cpu" and one.measures]
+    busiest = max(cpus, key=lambda one: one.measures[0].highest, default=None)
+    if busiest is None:
+        return text
+    return f"{text} Highest CPU: {busiest.host}, {units.percent(busiest.measures[0].value)} busy on average."
+
+
+def _inconclusive(found: Conclusion) -> str:
+    saturated = [one for one in found.others if one.saturated]
+    if saturated:
+        told = listed([f"{one.name} ({_with_doubt(one)})" for one in saturated])
+        if len(saturated) == 1:
+            return f"no single resource can be named. Candidate: {told}."
+        return f"{len(saturated)} resources were saturated at the same time. Candidates: {told}."
+    near = [one for one in found.others if one.measures]
+    if near:
+        told = listed([f"{one.name} ({one.measures[0].words})" for one in near])
+        return f"no resource was saturated, but not all had room: {told}."
+    return "no resource that was recorded was saturated."
+
+
+def saturated_words(one: Resource) -> str:
+    """In what state it was, for how long, and when for longest."""
+    if not one.saturated:
+        return "not measured" if not one.measures else "never saturated"
+    first = one.saturated[0]
+    share = units.percent(first.over_s / first.measured_s)
+    begin, end = (utc(round(at)) for at in (first.stretches[0].from_s, first.stretches[0].to_s))
+    until = end[11:16] if begin[:10] == end[:10] else f"{end[:10]} {end[11:16]}"
+    return (
+        f"{_state(one)} for {units.seconds(first.over_s)} ({share} of the recording), longest from "
+        f"{begin[:10]} {begin[11:16]} to {until} UTC"
+    )
+
+
+def experiment(found: Conclusion) -> str | None:
+    """What to do to decide; None where nothing is to be decided."""
+    if found.outcome == "not_reached":
+        return (
+            "Run a load in steps (`pinchpoint run`) until throughput stops following it, or record a busier "
+            "time."
+        )
+    if found.too_short is not None:
+        return "Record for longer."
+    remedies = [one.remedy for one in found.others if one.remedy]
+    if not remedies and not any(one.saturated for one in (*found.others, found.named) if one):
+        remedies = [one.remedy for one in found.missing if one.remedy]
+    if found.named is None and remedies:
+        text = listed(list(dict.fromkeys(remedies))[:_MOST_MISSING])
+        return f"{text[0].upper()}{text[1:]}."
+    load = (
+        "run a load of known size in steps and import such a recording into it (--into): the resource that "
+        "is saturated where throughput stops following the load is the bottleneck."
+    )
+    one = found.named or next(iter(found.others), None)
+    if one is not None and one.resource == "disk":
+        return (
+            f"Record how long the database waits for the {one.name} (commit times, its own waits such as "
+            f"WRITELOG), or {load}"
+        )
+    return f"{load[0].upper()}{load[1:]}"
+
+
+def _state(one: Resource) -> str:
+    first = one.saturated[0]
+    limit = first.limit.value
+    if one.kind in _STATES and first.what == "utilisation":
+        return _STATES[one.kind].format(limit=units.percent(limit))
+    if first.metric.endswith("latency_s"):
+        return f"slower than {units.seconds(limit)} an I/O"
+    if one.kind == "memory" and first.what == "utilisation":
+        return f"left with less than {units.percent(limit)} of its memory"
+    return f"saturated ({first.words})"
+
+
+def _with_doubt(one: Resource) -> str:
+    return f"{saturated_words(one)}{f'; but {one.doubt}' if one.doubt else ''}"
+
+
+def _not_measured(found: Conclusion) -> str:
+    names = list(dict.fromkeys(one.name for one in found.missing))
+    if not names:
+        return ""
+    more = [f"{len(names) - _MOST_MISSING} more"] if len(names) > _MOST_MISSING else []
+    return f" Not measured: {listed([*names[:_MOST_MISSING], *more])}."
