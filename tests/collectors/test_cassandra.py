@@ -6,8 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from cassandra import Unauthorized
@@ -16,16 +15,12 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, N
 from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.policies import RoundRobinPolicy
 from collectors.asking import asking, found
+from collectors.server_contract import README, Peer, ServerContract
 from javaservers import cassandra
-from support import frozen
 
-from pinchpoint_collectors.databases.base import ServerConnection
 from pinchpoint_collectors.databases.cassandra import TABLES
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.record import Watch
-from pinchpoint_collectors.registry import kind
 
-README = (Path(__file__).parents[2] / "collectors" / "README.md").read_text()
 ASKS_FOR_PASSWORDS = {
     "authenticator": "PasswordAuthenticator",
     "authorizer": "CassandraAuthorizer",
@@ -101,6 +96,26 @@ def server() -> Iterator[Server]:
             yield found
         finally:
             found.close()
+
+
+@pytest.fixture(scope="module")
+def peer(server: Server) -> Peer:
+    """The library holds two connections: one for itself, one for what is asked."""
+
+    def count() -> int:
+        return [row[0] for row in server.do("SELECT username FROM system_views.clients")].count("watcher")
+
+    return Peer(server.url(), lambda: [server.pid], count, connections=2)
+
+
+class TestContract(ServerContract):
+    KIND = "cassandra"
+    UNREACHABLE: ClassVar = {
+        "cassandra://watcher:wrong-secret@{place}/x": "correct user and password in farm.yaml",
+        "cassandra://{place}/x": "give user and password in farm.yaml",
+        "cassandra://127.0.0.1:1/x": "start the node, or correct host and port in farm.yaml",
+        "cassandra://127.0.0.1:99999/x": "correct the address in farm.yaml",
+    }
 
 
 watching = partial(asking, "cassandra", "c1", "nosql")
@@ -183,91 +198,3 @@ def test_a_role_without_grants_is_told_which(server: Server) -> None:
         pass
     assert "run GRANT SELECT ON system_views.T TO nobody for each T of thread_pools, " in str(caught.value)
     assert str(caught.value).endswith("settings")
-
-
-def test_every_metric_and_fact_is_in_the_readme(server: Server) -> None:
-    """The table names all that is sent, the inventory's all that is told."""
-    with watching(server.url()) as collector:
-        samples = collector.read()
-        facts = collector.inventory()["c1"]
-    assert {each.metric for each in samples if f"`{each.metric}`" not in README} == set()
-    assert [key for key in (*facts, *facts["database"]) if f"`{key}`" not in README] == []
-
-
-def test_hosts_that_are_one_node_share_connections_and_none_stays_behind(server: Server) -> None:
-    """The library holds two: one for itself, one for what is asked."""
-
-    def count() -> int:
-        return [row[0] for row in server.do("SELECT username FROM system_views.clients")].count("watcher")
-
-    watches = [Watch(name, "nosql", options={"url": server.url()}) for name in ("c1", "c2")]
-    assert len({kind("cassandra").machine(watch) for watch in watches}) == 1
-    collector = kind("cassandra").connect(watches)
-    try:
-        assert {each.host for each in collector.read()} == {"c1", "c2"}
-        assert count() == 2
-    finally:
-        collector.close()
-        collector.close()
-    deadline = time.monotonic() + 10
-    while count():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
-def test_of_several_nodes_the_watched_one_has_to_be_said(server: Server) -> None:
-    """Each tells of itself only; the address is given beside the endpoint."""
-    url = server.url().replace(server.address, f"nowhere.invalid:9042,{server.address}")
-    with pytest.raises(
-        CollectorError, match=r"say which one this host is, as in `address: nowhere\.invalid:9042`"
-    ):
-        kind("cassandra").connect([Watch("c1", "nosql", options={"url": url})])
-    with watching(url, address=server.address) as collector:
-        assert found(collector.read())["db.connections", ""]
-
-
-def test_a_frozen_node_is_given_up_and_found_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reading fails within seconds instead of hanging with it; when it wakes, readings work."""
-    monkeypatch.setattr(ServerConnection, "answer_s", 1.0)
-    with watching(server.url()) as collector:
-        with frozen(server.pid):
-            begun = time.monotonic()
-            with pytest.raises(CollectorError, match="nothing came back within 1 s"):
-                collector.read()
-            assert time.monotonic() - begun < 6
-        deadline = time.monotonic() + 20
-        while True:
-            try:
-                values = found(collector.read())
-                break
-            except CollectorError:
-                assert time.monotonic() < deadline
-                time.sleep(0.2)
-    assert values["db.pool.active", "MutationStage"] is not None
-
-
-@pytest.mark.parametrize(
-    ("url", "said"),
-    [
-        ("cassandra://watcher:wrong-secret@{place}/x", "correct user and password in farm.yaml"),
-        ("cassandra://{place}/x", "give user and password in farm.yaml"),
-        ("cassandra://127.0.0.1:1/x", "start the node, or correct host and port in farm.yaml"),
-        ("cassandra://127.0.0.1:99999/x", "correct the address in farm.yaml"),
-    ],
-)
-def test_a_node_that_cannot_be_asked_is_explained(server: Server, url: str, said: str) -> None:
-    """One sentence with the remedy, without the password."""
-    with pytest.raises(CollectorError) as caught:
-        kind("cassandra").connect([
-            Watch("c1", "nosql", options={"url": url.format(place=server.address)})
-        ])  # fmt: skip
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert "wrong-secret" not in str(caught.value)
-
-
-def test_an_endpoint_that_is_no_cassandra_is_explained() -> None:
-    """With what has to be said in farm.yaml, also where an address is given."""
-    options = {"url": "valkey://127.0.0.1:6379", "address": "127.0.0.1"}
-    with pytest.raises(CollectorError, match=r"host 'c1'.* say `endpoint: NAME`.*cassandra://"):
-        kind("cassandra").connect([Watch("c1", "nosql", options=options)])

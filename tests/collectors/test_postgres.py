@@ -8,25 +8,23 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
+from typing import ClassVar
 
 import psutil
 import psycopg
 import pytest
-from collectors.asking import asking, found, read_again
+from collectors.asking import asking, found
 from collectors.pooler import pooled
+from collectors.server_contract import README, Peer, ServerContract
 from postgresserver import Server, older_postgres
 from servers import running
-from support import frozen
 
 from pinchpoint_collectors.databases.base import APPLICATION
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.record import Sample, Watch
-from pinchpoint_collectors.registry import kind
+from pinchpoint_collectors.record import Sample
 from pinchpoint_infra.embedded.tiers.sql import Sql
 
 OURS = f"FROM pg_stat_activity WHERE application_name = '{APPLICATION}'"
-README = (Path(__file__).parents[2] / "collectors" / "README.md").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +35,23 @@ def server() -> Iterator[Server]:
         urls = tier.endpoint()
         pid = int((tier.cluster / "postmaster.pid").read_text().split()[0])
         yield Server(tier._url("admin", tier._admin, "postgres"), urls["url"], urls["monitor"], pid)
+
+
+@pytest.fixture(scope="module")
+def peer(server: Server) -> Peer:
+    def all_of_it() -> list[int]:
+        return [server.pid, *(each.pid for each in psutil.Process(server.pid).children(recursive=True))]
+
+    return Peer(server.monitor, all_of_it, lambda: int(server.ask(f"SELECT count(*) {OURS}")[0][0]))
+
+
+class TestContract(ServerContract):
+    KIND = "postgres"
+    UNREACHABLE: ClassVar = {
+        "postgresql://monitor:wrong-secret@{place}/postgres": "password authentication failed",
+        "postgresql://monitor:{password}@{place}/nowhere": "does not exist; correct the url in farm.yaml",
+        "postgresql://monitor:{password}@127.0.0.1:1/postgres": "start the server, or correct host and port",
+    }
 
 
 watching = partial(asking, "postgres", "sql1", "sql")
@@ -188,44 +203,6 @@ def test_an_ordinary_role_sees_its_own_sessions_and_says_so(server: Server) -> N
     assert missing["remedy"] == 'run: GRANT pg_read_all_stats TO "plain"'
 
 
-def test_every_metric_and_fact_is_in_the_readme(server: Server) -> None:
-    """The table names all that is sent, the inventory's all that is told."""
-    with watching(server.monitor) as collector:
-        samples = collector.read()
-        facts = collector.inventory()["sql1"]
-    assert {each.metric for each in samples if f"`{each.metric}`" not in README} == set()
-    assert [key for key in (*facts, *facts["database"]) if f"`{key}`" not in README] == []
-
-
-def test_hosts_that_are_one_server_share_a_connection(server: Server) -> None:
-    """One reading, under both names."""
-    watches = [Watch(name, "sql", options={"url": server.monitor}) for name in ("sql1", "sql2")]
-    assert len({kind("postgres").machine(watch) for watch in watches}) == 1
-    collector = kind("postgres").connect(watches)
-    try:
-        assert {each.host for each in collector.read()} == {"sql1", "sql2"}
-        assert server.ask(f"SELECT count(*) {OURS}") == [(1,)]
-    finally:
-        collector.close()
-        collector.close()
-    time.sleep(0.2)
-    assert server.ask(f"SELECT count(*) {OURS}") == [(0,)], "nothing stays behind"
-
-
-def test_a_standby_is_asked_at_its_own_address(server: Server) -> None:
-    """The login is the endpoint's; of an endpoint with several servers somebody must say which one it is."""
-    login, _, place = server.monitor.partition("://")[2].rpartition("/")[0].rpartition("@")
-    options = {"url": f"postgresql://{login}@nowhere.invalid/postgres", "address": place}
-    collector = kind("postgres").connect([Watch("sql2", "sql", options=options)])
-    try:
-        assert collector.inventory()["sql2"]["database"]["role"] == "monitor"
-    finally:
-        collector.close()
-    options = {"url": f"postgresql://{login}@one.invalid,two.invalid/postgres"}
-    with pytest.raises(CollectorError, match=r"several nodes .* as in `address: one.invalid`"):
-        kind("postgres").connect([Watch("sql2", "sql", options=options)])
-
-
 def test_what_a_session_is_to_be_like_is_asked_for_as_it_begins(server: Server) -> None:
     """None of it is set by a statement, which a pooler's next client would inherit; the URL's own stay."""
     url = f"{server.monitor}?options=-c%20work_mem%3D128kB"
@@ -306,50 +283,6 @@ def test_a_lost_connection_costs_one_reading(server: Server) -> None:
             collector.read()
         assert "monitor:" not in str(caught.value)
         assert found(collector.read())["db.commits_per_s", ""] is not None
-
-
-def test_a_frozen_server_is_given_up_and_found_again(server: Server) -> None:
-    """Readings fail within seconds instead of hanging with it; when it wakes, they work."""
-    with watching(server.monitor) as collector:
-        children = [each.pid for each in psutil.Process(server.pid).children(recursive=True)]
-        with frozen(server.pid, *children):
-            begun = time.monotonic()
-            with pytest.raises(CollectorError, match=r"nothing came back|connection"):
-                collector.read()
-            assert time.monotonic() - begun < 8
-        read_again(collector, within_s=10)
-
-
-@pytest.mark.parametrize(
-    ("url", "said"),
-    [
-        ("postgresql://monitor:wrong-secret@{place}/postgres", "password authentication failed"),
-        ("postgresql://monitor:{password}@{place}/nowhere", "does not exist; correct the url in farm.yaml"),
-        (
-            "postgresql://monitor:{password}@127.0.0.1:1/postgres",
-            "start the server, or correct host and port",
-        ),
-    ],
-)
-def test_a_server_that_cannot_be_asked_is_explained(server: Server, url: str, said: str) -> None:
-    """One sentence with the remedy, without the password."""
-    rest, place = server.monitor.rpartition("/")[0].split("@")
-    password = rest.rpartition(":")[2]
-    with pytest.raises(CollectorError) as caught:
-        kind("postgres").connect([
-            Watch("sql1", "sql", options={"url": url.format(password=password, place=place)})
-        ])  # fmt: skip
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert password not in str(caught.value)
-    assert "wrong-secret" not in str(caught.value)
-
-
-@pytest.mark.parametrize("options", [{}, {"url": "valkey://127.0.0.1:6379"}])
-def test_an_endpoint_that_is_no_postgresql_is_explained(options: dict[str, str]) -> None:
-    """With what has to be said in farm.yaml."""
-    with pytest.raises(CollectorError, match=r"host 'kv1'.* say `endpoint: NAME`"):
-        kind("postgres").connect([Watch("kv1", "nosql", options=options)])
 
 
 def test_an_older_server_is_read_with_its_own_views() -> None:

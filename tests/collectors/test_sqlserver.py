@@ -396,13 +396,6 @@ def test_a_server_that_is_not_there_is_explained(connection: Any) -> None:
     assert "; " in str(caught.value), "a remedy"
 
 
-@pytest.mark.parametrize("options", [{}, {"url": "postgresql://127.0.0.1"}])
-def test_an_endpoint_that_is_no_sql_server_is_explained(options: dict[str, str]) -> None:
-    """With what has to be said in farm.yaml."""
-    with pytest.raises(CollectorError, match=r"host 'sql1'.* say `endpoint: NAME`"):
-        kind("sqlserver").connect([Watch("sql1", "sql", options=options)])
-
-
 # ---- a real one ---------------------------------------------------------------------------------------
 
 

@@ -9,25 +9,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import psutil
 import pytest
 import valkey
 from collectors.asking import asking, found
+from collectors.server_contract import README, Peer, ServerContract
 from servers import redis, running
-from support import frozen, run_cli
+from support import run_cli
 
 from pinchpoint.farm.live import standing_farm
 from pinchpoint.plan import load_farm
-from pinchpoint_collectors.databases.base import ServerConnection
 from pinchpoint_collectors.databases.valkey_driver import Connection
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Collector, Watch
 from pinchpoint_collectors.registry import kind
 from pinchpoint_infra.embedded.tiers.nosql import MAY, NoSql
-
-README = (Path(__file__).parents[2] / "collectors" / "README.md").read_text()
 
 
 class Server:
@@ -66,6 +64,25 @@ def server() -> Iterator[Server]:
             yield found
         finally:
             found.close()
+
+
+@pytest.fixture(scope="module")
+def peer(server: Server) -> Peer:
+    def count() -> int:
+        return int(server.do("CLIENT", "LIST").count("user=monitor "))
+
+    return Peer(server.monitor, lambda: [server.process.pid], count)
+
+
+class TestContract(ServerContract):
+    KIND = "valkey"
+    SEVERAL = False
+    UNREACHABLE: ClassVar = {
+        "valkey://monitor:wrong-secret@{place}": "correct user and password in farm.yaml",
+        "valkey://{place}": "give user and password in farm.yaml",
+        "valkey://127.0.0.1:1": "start the server, or correct host and port in farm.yaml",
+        "valkey://{place}?socket_timeout=soon": "correct the url in farm.yaml",
+    }
 
 
 watching = partial(asking, "valkey", "kv1", "nosql")
@@ -242,48 +259,10 @@ def test_a_user_who_may_only_ask_info_is_told_what_is_missing(server: Server) ->
     )
 
 
-def test_every_metric_and_fact_is_in_the_readme(server: Server) -> None:
-    """The table names all that is sent, the inventory's all that is told."""
-    with watching(server.monitor) as collector:
-        samples = collector.read()
-        facts = collector.inventory()["kv1"]
-    assert {each.metric for each in samples if f"`{each.metric}`" not in README} == set()
-    assert [key for key in (*facts, *facts["database"]) if f"`{key}`" not in README] == []
-
-
-def test_hosts_that_are_one_server_share_a_connection(server: Server) -> None:
-    """One reading, under both names; nothing stays behind."""
-    watches = [Watch(name, "nosql", options={"url": server.monitor}) for name in ("kv1", "kv2")]
-    assert len({kind("valkey").machine(watch) for watch in watches}) == 1
-    collector = kind("valkey").connect(watches)
-    try:
-        assert {each.host for each in collector.read()} == {"kv1", "kv2"}
-        assert server.do("CLIENT", "LIST").count("user=monitor ") == 1
-    finally:
-        collector.close()
-        collector.close()
-    deadline = time.monotonic() + 5
-    while "user=monitor " in server.do("CLIENT", "LIST"):
-        assert time.monotonic() < deadline, "nothing stays behind"
-        time.sleep(0.02)
-
-
 def test_a_lost_connection_costs_nothing(server: Server) -> None:
     """An administrator ends our session: the next reading has another, and its differences."""
     with watching(server.monitor) as collector:
         assert server.do("CLIENT", "KILL", "USER", "monitor") == 1
-        assert found(collector.read())["db.commands_per_s", ""] is not None
-
-
-def test_a_frozen_server_is_given_up_and_found_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Readings fail within seconds instead of hanging with it; when it wakes, they work."""
-    monkeypatch.setattr(ServerConnection, "answer_s", 1.0)
-    with watching(server.monitor) as collector:
-        with frozen(server.process.pid):
-            begun = time.monotonic()
-            with pytest.raises(CollectorError, match="nothing came back within 1 s"):
-                collector.read()
-            assert time.monotonic() - begun < 10
         assert found(collector.read())["db.commands_per_s", ""] is not None
 
 
@@ -303,25 +282,6 @@ def test_after_a_move_to_another_server_one_interval_has_no_counters(server: Ser
     assert (second["db.commands_per_s", ""] or 0) > 0
 
 
-@pytest.mark.parametrize(
-    ("url", "said"),
-    [
-        ("valkey://monitor:wrong-secret@{place}", "correct user and password in farm.yaml"),
-        ("valkey://{place}", "give user and password in farm.yaml"),
-        ("valkey://127.0.0.1:1", "start the server, or correct host and port in farm.yaml"),
-        ("valkey://{place}?socket_timeout=soon", "correct the url in farm.yaml"),
-    ],
-)
-def test_a_server_that_cannot_be_asked_is_explained(server: Server, url: str, said: str) -> None:
-    """One sentence with the remedy, without the password."""
-    place = server.monitor.rpartition("@")[2]
-    with pytest.raises(CollectorError) as caught:
-        kind("valkey").connect([Watch("kv1", "nosql", options={"url": url.format(place=place)})])
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert "wrong-secret" not in str(caught.value)
-
-
 def test_a_server_that_only_speaks_the_protocol_is_explained(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,13 +295,6 @@ def test_a_server_that_only_speaks_the_protocol_is_explained(
     monkeypatch.setattr(Connection, "_run", poorer)
     with pytest.raises(CollectorError, match=r"\(INFO\) has no aof_enabled; .* leave this collector out"):
         kind("valkey").connect([Watch("kv1", "nosql", options={"url": server.monitor})])
-
-
-@pytest.mark.parametrize("options", [{}, {"url": "postgresql://127.0.0.1:5432/x"}])
-def test_an_endpoint_that_is_no_valkey_is_explained(options: dict[str, str]) -> None:
-    """With what has to be said in farm.yaml."""
-    with pytest.raises(CollectorError, match=r"host 'sql1'.* say `endpoint: NAME`.*valkey:// or redis://"):
-        kind("valkey").connect([Watch("sql1", "sql", options=options)])
 
 
 def test_redis_is_read_with_what_it_has() -> None:

@@ -1,0 +1,123 @@
+"""What holds of every collector of a server: the tests of each kind inherit it, with a real server."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from collectors.asking import asking, read_again
+from support import frozen
+
+from pinchpoint_collectors.databases.base import ServerConnection
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.record import Watch
+from pinchpoint_collectors.registry import kind
+
+README = (Path(__file__).parents[2] / "collectors" / "README.md").read_text()
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A server as its documented user watches it.
+
+    Attributes:
+        url: with that user's name and password.
+        processes: those to freeze.
+        count: how many connections of that user there are; None: the server does not say.
+        connections: how many a collector has.
+    """
+
+    url: str
+    processes: Callable[[], Sequence[int]]
+    count: Callable[[], int] | None = None
+    connections: int = 1
+
+    @property
+    def place(self) -> str:
+        """Host and port."""
+        return self.url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+
+    @property
+    def password(self) -> str:
+        """Empty where none is needed."""
+        return self.url.rpartition("@")[0].rpartition(":")[2] if "@" in self.url else ""
+
+
+class ServerContract:
+    """``peer`` is a fixture of the kind's own.
+
+    Attributes:
+        KIND: its name.
+        UNREACHABLE: url with ``{place}`` and ``{password}`` -> what is said of it.
+        SEVERAL: whether a url may name several servers.
+    """
+
+    KIND: ClassVar[str]
+    UNREACHABLE: ClassVar[dict[str, str]]
+    SEVERAL: ClassVar[bool] = True
+
+    def test_every_metric_and_fact_is_in_the_readme(self, peer: Peer) -> None:
+        """The table names all that is sent, the inventory's all that is told; no address or password is."""
+        with asking(self.KIND, "db1", "sql", peer.url) as collector:
+            samples = collector.read()
+            facts = collector.inventory()["db1"]
+        assert {each.metric for each in samples if f"`{each.metric}`" not in README} == set()
+        assert [key for key in (*facts, *facts["database"]) if f"`{key}`" not in README] == []
+        said = json.dumps(facts)
+        assert json.loads(said) == facts
+        assert "://" not in said
+        assert not peer.password or peer.password not in said
+
+    def test_hosts_that_are_one_server_share_a_connection(self, peer: Peer) -> None:
+        """One reading, under both names; nothing stays behind, and closing twice is fine."""
+        watches = [Watch(name, "sql", options={"url": peer.url}) for name in ("db1", "db2")]
+        assert len({kind(self.KIND).machine(watch) for watch in watches}) == 1
+        collector = kind(self.KIND).connect(watches)
+        try:
+            assert {each.host for each in collector.read()} == {"db1", "db2"}
+            assert peer.count is None or peer.count() == peer.connections
+        finally:
+            collector.close()
+            collector.close()
+        deadline = time.monotonic() + 10
+        while peer.count is not None and peer.count():
+            assert time.monotonic() < deadline, "nothing stays behind"
+            time.sleep(0.05)
+
+    def test_a_frozen_server_is_given_up_and_found_again(
+        self, peer: Peer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Readings fail within seconds instead of hanging with it; when it wakes, they work."""
+        monkeypatch.setattr(ServerConnection, "answer_s", 1.0)
+        with asking(self.KIND, "db1", "sql", peer.url) as collector:
+            with frozen(*peer.processes()):
+                begun = time.monotonic()
+                with pytest.raises(CollectorError, match=r"nothing came back|connection"):
+                    collector.read()
+                assert time.monotonic() - begun < 8
+            read_again(collector, within_s=20)
+
+    def test_a_server_that_cannot_be_asked_is_explained(self, peer: Peer) -> None:
+        """One sentence with the remedy, without the password."""
+        for given, said in self.UNREACHABLE.items():
+            url = given.format(place=peer.place, password=peer.password)
+            with pytest.raises(CollectorError, match=f"host 'db1', collector '{self.KIND}'") as caught:
+                kind(self.KIND).connect([Watch("db1", "sql", options={"url": url})])
+            told = str(caught.value)
+            assert said in told
+            assert "\n" not in told
+            assert "cret" not in told
+            assert not peer.password or peer.password not in told
+
+    def test_of_several_servers_the_watched_one_is_asked_alone(self, peer: Peer) -> None:
+        """At its own address, with the login of the endpoint."""
+        if not self.SEVERAL:
+            return
+        url = peer.url.replace(peer.place, f"nowhere.invalid:9,{peer.place}")
+        with asking(self.KIND, "db1", "sql", url, address=peer.place) as collector:
+            assert collector.inventory()["db1"]["database"]
