@@ -16,7 +16,7 @@ import numpy as np
 from bench.load import BenchError, Load, take_place
 
 from pinchpoint_scenarios.databases.contract import CopyingConnection
-from pinchpoint_scenarios.sql_mix.dialects.postgresql.operations import SAYINGS
+from pinchpoint_scenarios.sql_mix.dialects.postgresql import mix_sql
 
 PEER = "pgbench"
 _TPS = re.compile(r"^tps = ([0-9.]+) \(without initial connection time\)$", re.MULTILINE)
@@ -41,7 +41,7 @@ class _Overhears:
 def log_append() -> str:
     """The script: the operation's own statement, with pgbench's variables for its parameters."""
     overhears = _Overhears()
-    SAYINGS["log_append"].run(cast("CopyingConnection", overhears), (0, 0, b""))
+    mix_sql("").sayings["log_append"].run(cast("CopyingConnection", overhears), (0, 0, b""))
     statement = overhears.statement
     for placeholder, variable in _VARIABLES.items():
         statement = statement.replace(placeholder, variable)

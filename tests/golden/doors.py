@@ -21,6 +21,7 @@ from zoneinfo import ZoneInfo
 import urllib3
 from infra.services.serving import serving
 from infra.services.site import FILES, MODULE, TOKEN, put
+from scenarios.reference import ReferenceConnection
 from scenarios.sql_mix.helpers import ask
 from scenarios.sql_mix.server import made_in
 from scenarios.support import Recorder, made, quiet
@@ -68,9 +69,8 @@ from pinchpoint_collectors.windows.link import Arrived
 from pinchpoint_collectors.windows.reader import Reader
 from pinchpoint_infra.content.filling import ingest
 from pinchpoint_scenarios.contract import Endpoint, Scenario
-from pinchpoint_scenarios.databases.postgresql import ReconnectingConnection
+from pinchpoint_scenarios.databases import native
 from pinchpoint_scenarios.fastpath.postgresql import FastConnection
-from pinchpoint_scenarios.sql_mix import native
 
 _DOCUMENTS_S = 1_767_225_600
 
@@ -151,7 +151,7 @@ def logging_valkey() -> Iterator[tuple[Endpoint, list[str]]]:
             commands.append(found["command"])
 
 
-CONNECTIONS = {"fast": FastConnection, "psycopg": ReconnectingConnection}
+CONNECTIONS = {"fast": FastConnection, "psycopg": ReferenceConnection}
 """How sql-mix reaches PostgreSQL, and what it is held against."""
 
 

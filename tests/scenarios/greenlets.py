@@ -26,7 +26,7 @@ import valkey
 from scenarios.support import Events, Recorder, made, quiet
 
 from pinchpoint_scenarios.contract import Endpoint, Scenario
-from pinchpoint_scenarios.databases.postgresql import ReconnectingConnection
+from pinchpoint_scenarios.fastpath.postgresql import FastConnection
 from pinchpoint_scenarios.full_crawl.sources import files as files_source
 
 SESSIONS = 20
@@ -55,7 +55,7 @@ def together(work: Callable[[int], object]) -> dict[str, float]:
 def sql(endpoint: Endpoint) -> dict[str, float]:
     """Each session has the server sleep for 0.2 s."""
     connections = [
-        ReconnectingConnection(endpoint, application="greenlets", statement_timeout_s=5, greet=lambda _: None)
+        FastConnection(endpoint, application="greenlets", statement_timeout_s=5, greet=lambda _: None)
         for _ in range(SESSIONS)
     ]
     for connection in connections:

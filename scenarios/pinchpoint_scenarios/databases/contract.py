@@ -33,6 +33,49 @@ class Result(Protocol):
         ...
 
 
+class Link(Protocol):
+    """An open connection on which data are made and removed, in autocommit mode but for ``transaction()``.
+
+    It raises what its library raises (``Access.error``).
+    """
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Result:
+        """Run one statement (``$1`` placeholders), fetching all it gives."""
+        ...
+
+    def send(self, text: str) -> object:
+        """Run a text as it is, one statement or several."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[Any]:
+        """Committed at the end, rolled back by an exception."""
+        ...
+
+    def lists_as_texts(self) -> None:
+        """Send no text with its length: a server that is told makes a plan for each length that comes.
+
+        For statements whose parameters are lists, of a different length each time, and are bound to variables
+        there: with a column a text of any length is compared more slowly.
+        """
+        ...
+
+    def alive(self) -> bool:
+        """Whether the server still answers on it."""
+        ...
+
+    def let_go(self, unlock: str) -> None:
+        """Give up its locks by that statement, if the server confirms it in time, and close it.
+
+        A server notices that a connection has closed when it gets to it, so the next run is let in sooner.
+        One that does not answer frees them when it sees the close.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close it. Safe to call twice."""
+        ...
+
+
 class SqlConnection(Protocol):
     """One session's connection: opened when needed, and again, with pauses, after it was lost.
 

@@ -1,10 +1,6 @@
-"""One connection to PostgreSQL that names its failures and comes back by itself (psycopg)."""
+"""A connection to PostgreSQL by psycopg, and what its failures are called."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, LiteralString, cast
 
 import psycopg
 from psycopg.conninfo import make_conninfo
@@ -13,15 +9,8 @@ from psycopg.rows import TupleRow
 from ..addresses import unreachable, without_secrets
 from ..contract import Endpoint
 from ..errors import EndpointUnreachable
-from .contract import DatabaseFailure, Result
 from .refusals import CONNECT_TIMEOUT_S, found_in, refusal
-from .reopening import Reopening
-
-PIN = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false)"
-"""Names in statements of ours are the server's own: others may have made functions and operators of the same
-names in ``public``, or wherever a role's or a database's search path leads, which would run as our user."""
-UNPIN = "RESET search_path"
-"""The path that the role and the database have: for texts of the user's own."""
+from .servers.postgresql import PIN
 
 Connection = psycopg.Connection[TupleRow]
 Cursor = psycopg.RawCursor[TupleRow]
@@ -169,119 +158,3 @@ def connect(endpoint: Endpoint, application: str, *, pinned: bool = True) -> Con
             connection.close()
             raise
     return connection
-
-
-def connect_or_explain(endpoint: Endpoint, application: str) -> Connection:
-    """A new connection; raises ``EndpointUnreachable`` with the cause and the remedy."""
-    try:
-        return connect(endpoint, application)
-    except psycopg.Error as error:
-        raise refused(endpoint, error) from error
-
-
-@contextmanager
-def looking(endpoint: Endpoint, application: str) -> Iterator[Connection]:
-    """A connection that asks what is there, within one transaction: it leaves no setting behind.
-
-    A pooler may hand the server's session to the farm's own users next. Raises ``EndpointUnreachable``, or
-    ``psycopg.Error``.
-    """
-    try:
-        connection = connect(endpoint, application, pinned=False)
-    except psycopg.Error as error:
-        raise refused(endpoint, error) from error
-    with connection, connection.transaction():
-        connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
-        yield connection
-
-
-class ReconnectingConnection(Reopening):
-    """One session's connection by psycopg: the reference every other ``SqlConnection`` is compared with.
-
-    Args:
-        endpoint: the server.
-        application: what the server shows for it (``application_name``).
-        statement_timeout_s: after so long the server gives a statement up.
-        greet: called with every new connection before it is used (search path, what must be known first).
-        pinned: see ``connect``.
-    """
-
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        *,
-        application: str,
-        statement_timeout_s: float,
-        greet: Callable[[Connection], None],
-        pinned: bool = True,
-    ) -> None:
-        super().__init__()
-        self._endpoint = endpoint
-        self._application = application
-        self._statement_timeout_s = statement_timeout_s
-        self._greet = greet
-        self._pinned = pinned
-        self._cursor: Cursor | None = None
-
-    def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> Result:
-        """Run one prepared statement (``$1`` placeholders); raises ``DatabaseFailure``.
-
-        Outside ``transaction()`` it is a transaction of its own: returned means committed.
-        """
-        cursor = self._cursor or self._open()
-        try:
-            return cursor.execute(statement, parameters, prepare=True)
-        except psycopg.Error as error:
-            raise self._failure(error) from error
-
-    def copy(self, statement: LiteralString, content: bytes) -> Cursor:
-        """Run ``COPY ... FROM STDIN`` with ``content`` as its whole input; raises ``DatabaseFailure``.
-
-        Outside ``transaction()`` it is a transaction of its own: returned means committed.
-        """
-        cursor = self._cursor or self._open()
-        try:
-            with cursor.copy(statement) as copying:
-                copying.write(content)
-        except psycopg.Error as error:
-            raise self._failure(error) from error
-        return cursor
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """A transaction around several ``execute``: committed at the end, rolled back by an exception."""
-        cursor = self._cursor or self._open()
-        try:
-            with cursor.connection.transaction():
-                yield
-        except psycopg.Error as error:
-            raise self._failure(error) from error
-
-    def _open(self) -> Cursor:
-        try:
-            connection = connect(self._endpoint, self._application, pinned=self._pinned)
-        except psycopg.Error as error:
-            self._backoff.failed()
-            raise DatabaseFailure(outcome_of(error, connecting=True), str(error)) from error
-        try:
-            timeout_ms = str(max(1, round(self._statement_timeout_s * 1000)))
-            connection.execute("SELECT pg_catalog.set_config('statement_timeout', %s, false)", [timeout_ms])
-            self._greet(connection)
-        except psycopg.Error as error:
-            connection.close()
-            self._backoff.failed()
-            raise DatabaseFailure(outcome_of(error), str(error)) from error
-        self._backoff.succeeded()
-        self._cursor = cast("Cursor", psycopg.RawCursor(connection))
-        return self._cursor
-
-    def _failure(self, error: psycopg.Error) -> DatabaseFailure:
-        outcome = outcome_of(error)
-        if outcome == CONNECTION_LOST or (self._cursor and self._cursor.connection.closed):
-            self._drop()
-        return DatabaseFailure(outcome, str(error))
-
-    def _drop(self) -> None:
-        if self._cursor is not None:
-            self._cursor.connection.close()
-            self._cursor = None

@@ -1,213 +1,240 @@
-"""A schema of our own in somebody's database: made with a marker, and dropped only with it."""
+"""A schema of our own in somebody's database: made with a mark, held by one run, dropped only with it."""
 
 from __future__ import annotations
 
-import select
-import time
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from typing import Any
 
-import psycopg
-from psycopg import sql
-
-from ..addresses import place, unreachable
+from ..addresses import unreachable
 from ..contract import Endpoint
 from ..errors import ScenarioError
-from .postgresql import Connection, connect_or_explain, first_line, looking, refused
+from .access import access_to, yes
+from .contract import Link, SqlConnection
+from .servers import SERVERS
+from .servers.contract import Asked
 
 MARKER = "pinchpoint.owned/1: made by a load test, which may empty and drop it"
-"""The comment on a schema that says it is ours."""
-LOCK = "SELECT pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended(%s, 0))"
-"""Keeps other runs of that name out until the connection ends, or ``UNLOCK``; one row: whether it did."""
-UNLOCK = b"SELECT pg_catalog.pg_advisory_unlock_all()"
-_UNLOCK_S = 5.0
-_LONGEST_NAME_BYTES = 63  # PostgreSQL cuts longer names off silently (NAMEDATALEN - 1)
-
-_FIND = """SELECT obj_description(oid, 'pg_namespace'), pg_has_role(nspowner, 'USAGE')
-           FROM pg_namespace WHERE nspname = %s"""
-_MAY_CREATE = "SELECT has_database_privilege(current_database(), 'CREATE'), current_user, current_database()"
-# Making data takes as long as it takes, and who holds the schema idles for the length of a run.
-_NO_TIMEOUTS = """SELECT set_config(name, '0', false) FROM pg_settings
-    WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_session_timeout')"""
-_SETTINGS = """SELECT name, current_setting(name) FROM pg_settings WHERE name IN (
-               'shared_buffers', 'synchronous_commit', 'fsync', 'full_page_writes', 'max_connections',
-               'max_wal_size', 'checkpoint_timeout', 'track_io_timing', 'wal_level', 'data_checksums')"""
+"""What says of a schema that it is ours."""
 
 
 class OwnedSchema:
-    """The schema ``pinchpoint_<scenario>``, held by one run at a time.
+    """The schema ``pinchpoint_<scenario>`` (of MariaDB and MySQL: the database), held by one run at a time.
 
     Args:
-        endpoint: the database's endpoint.
+        endpoint: the server's endpoint.
         scenario: the scenario's name in the plan.
         tables: the tables it may hold; nothing else in it is ever dropped.
+
+    Raises:
+        ScenarioError: the URL says something that is not allowed, or the scenario's name is too long.
     """
 
     def __init__(self, endpoint: Endpoint, scenario: str, tables: tuple[str, ...]) -> None:
         self.name = f"pinchpoint_{scenario}"
-        self._endpoint = endpoint
+        self.access = access = access_to(endpoint, self.name)
         self._tables = tables
-        self._holder: Connection | None = None
-        if len(self.name.encode()) > _LONGEST_NAME_BYTES:
+        kinds = [access.known_kind] if access.known_kind else list(SERVERS)
+        longest = min(SERVERS[kind].longest_name for kind in kinds)
+        if len(self.name.encode()) > longest:
             raise ScenarioError(
                 f"scenario {scenario!r}: its schema would be named {self.name!r}, which is longer than the "
-                f"{_LONGEST_NAME_BYTES} bytes PostgreSQL allows; give the scenario a shorter name"
+                f"{longest} bytes the server allows; give the scenario a shorter name"
             )
 
     @property
     def place(self) -> str:
         """Where it lies, for a sentence: ``endpoint sql (127.0.0.1:5432)``."""
-        return place(self._endpoint)
+        return self.access.place
 
-    def check(self) -> dict[str, Any]:
-        """Version and settings of the server; raises where the schema could not be made. Changes nothing."""
-        with looking(self._endpoint, self.name) as connection:
+    @property
+    def quoted(self) -> str:
+        """Its name as its server wants it written."""
+        return self.access.server.quoted(self.name)
+
+    # ---- what is there ---------------------------------------------------------------------------
+
+    def check(self, isolation: str) -> dict[str, Any]:
+        """Version, settings and rights; raises where the schema could not be made. Changes nothing."""
+        with self.access.looking() as link:
             try:
-                self._may_be_ours(connection)
-                settings: dict[str, str] = dict(connection.execute(_SETTINGS).fetchall())
-                version = connection.execute("SELECT current_setting('server_version')").fetchone()
-            except psycopg.Error as error:
-                raise refused(self._endpoint, error) from error
-        warnings = [
-            f"{self.place}: {name} is off, so a commit does not wait for the disk"
-            for name in ("fsync", "synchronous_commit")
-            if settings.get(name) == "off"
-        ]
-        return {
-            "server": "postgresql",
-            "version": version[0] if version else None,
-            "settings": settings,
-            "warnings": warnings,
-        }
+                there = self._is_ours(link)
+                self._has_isolation(link, isolation)
+                facts = self.access.facts(link)
+            except self.access.error as error:
+                raise self.access.refused(error) from error
+        may = "the schema is there and ours" if there else "may make its schema"
+        return facts | {"rights": [may]}
 
-    def hold(self) -> Connection:
+    def free_bytes(self, link: Link) -> int | None:
+        """Bytes free where the server's data goes; None where it, or this user, cannot know."""
+        server = self.access.server
+        if not server.free:
+            return None
+        try:
+            found = link.execute(server.free).fetchone()
+        except self.access.error:
+            return None
+        return server.free_bytes(*found) if found else None
+
+    # ---- made, held, dropped ---------------------------------------------------------------------
+
+    def hold(self) -> Link:
         """A connection inside the schema, made if need be, that keeps other runs out until ``release``.
 
         Raises ``ScenarioError`` where the schema is somebody else's, or another run uses it.
         """
-        if self._holder is not None and _alive(self._holder):
-            return self._holder
-        self.release()
-        self._holder = connection = connect_or_explain(self._endpoint, self.name)
-        try:
-            self._enter(connection)
-        except psycopg.Error as error:
-            self.release()
-            raise self.failed(error) from error
-        except ScenarioError:
-            self.release()
-            raise
-        return connection
-
-    def connect(self) -> Connection:
-        """One more connection inside the schema, for making data, beside the one that holds it.
-
-        Raises ``EndpointUnreachable`` with the cause and the remedy, or ``psycopg.Error``.
-        """
-        connection = connect_or_explain(self._endpoint, self.name)
-        try:
-            connection.execute(_NO_TIMEOUTS)
-            self.enter(connection)
-        except psycopg.Error:
-            connection.close()
-            raise
-        return connection
-
-    def failed(self, error: psycopg.Error) -> ScenarioError:
-        """The sentence for a statement of ours that failed while data was made or removed."""
-        return ScenarioError(
-            f"{self.place}: schema {self.name!r} could not be prepared or removed: "
-            f"{first_line(error)}; see the server's log, then run again"
+        access, server = self.access, self.access.server
+        if held := access.held():
+            return held
+        busy = ScenarioError(
+            f"{self.place}: another run is using schema {self.name!r}; wait until it has ended, or give the "
+            "scenario another name in the plan"
         )
-
-    def drop(self) -> None:
-        """Drop our tables and the schema; nothing where it is not there. Never touches what is not ours."""
-        with looking(self._endpoint, self.name) as connection:
-            if connection.execute(_FIND, [self.name]).fetchone() is None:
-                return
-        connection = self.hold()
+        link = access.reach()
         try:
-            self.drop_tables(connection)
-            connection.execute(sql.SQL("DROP SCHEMA {} RESTRICT").format(sql.Identifier(self.name)))
-        except psycopg.errors.DependentObjectsStillExist as error:
-            raise ScenarioError(
-                f"{self.place}: schema {self.name!r} was kept: something that is not Pinchpoint's "
-                f"lies in it or depends on it ({error.diag.message_detail}); move that, then drop the schema"
-            ) from error
-        except psycopg.Error as error:
+            for statement in server.patient:
+                link.execute(statement)
+            access.take(link, server.lock, busy)
+            if not self._is_ours(link):
+                with link.transaction():
+                    for statement in server.create:
+                        link.execute(self._filled(statement))
+            self.enter(link)
+        except (access.error, ScenarioError) as error:
+            access.release()
+            link.close()
+            if isinstance(error, ScenarioError):
+                raise
             raise self.failed(error) from error
-
-    def drop_tables(self, connection: Connection) -> None:
-        """Drop our tables, as far as they are there."""
-        names = sql.SQL(", ").join(sql.Identifier(self.name, table) for table in self._tables)
-        connection.execute(sql.SQL("DROP TABLE IF EXISTS {} RESTRICT").format(names))
+        return link
 
     def release(self) -> None:
         """Let other runs in, from now on. Safe to call twice."""
-        if self._holder is not None:
-            unlock(self._holder)
-            self._holder.close()
-            self._holder = None
+        self.access.release()
 
-    def enter(self, connection: Connection) -> None:
-        """Make the schema the only one in which ``connection`` looks names up."""
-        path = sql.Identifier(self.name).as_string(connection)
-        connection.execute("SELECT pg_catalog.set_config('search_path', %s, false)", [path])
+    def drop(self) -> None:
+        """Drop our tables and the schema; nothing where it is not there. Never touches what is not ours."""
+        access, server = self.access, self.access.server
+        if not access.installed:
+            return
+        with access.looking() as looking:
+            if looking.execute(server.find, (self.name,)).fetchone() is None:
+                return
+        link = self.hold()
+        try:
+            self.drop_tables(link)
+            if not server.depends and (left := self._others(link)):
+                raise self._kept(left)
+            for statement in server.drop:
+                link.execute(self._filled(statement))
+        except access.error as error:
+            if server.depends and access.state(error) == server.depends:
+                raise self._kept(self._others(link) or [access.message(error)]) from error
+            raise self.failed(error) from error
 
-    def _enter(self, connection: Connection) -> None:
-        connection.execute(_NO_TIMEOUTS)
-        locked = connection.execute(LOCK, [self.name]).fetchone()
-        if not (locked and locked[0]):
-            raise ScenarioError(
-                f"{self.place}: another run is using schema {self.name!r}; wait until it has "
-                "ended, or give the scenario another name in the plan"
-            )
-        if not self._may_be_ours(connection):
-            schema = sql.Identifier(self.name)
-            with connection.transaction():
-                connection.execute(sql.SQL("CREATE SCHEMA {}").format(schema))
-                connection.execute(sql.SQL("COMMENT ON SCHEMA {} IS {}").format(schema, sql.Literal(MARKER)))
-        self.enter(connection)
+    def drop_tables(self, link: Link) -> None:
+        """Drop our tables, as far as they are there."""
+        quoted = self.access.server.quoted
+        names = ", ".join(f"{self.quoted}.{quoted(table)}" for table in self._tables)
+        link.execute(self.access.server.drop_tables.format(tables=names))
 
-    def _may_be_ours(self, connection: Connection) -> bool:
+    def failed(self, error: Exception) -> ScenarioError:
+        """The sentence for a statement of ours that failed while data was made or removed."""
+        return ScenarioError(
+            f"{self.place}: schema {self.name!r} could not be prepared or removed: "
+            f"{self.access.message(error)}; see the server's log, then run again"
+        )
+
+    # ---- further connections ---------------------------------------------------------------------
+
+    def connect(self) -> Link:
+        """One more connection inside the schema, for making data, beside the one that holds it.
+
+        Raises ``EndpointUnreachable`` with the cause and the remedy, or ``Access.error``.
+        """
+        link = self.access.patient()
+        try:
+            self.enter(link)
+        except self.access.error:
+            link.close()
+            raise
+        return link
+
+    def session(self, timeout_s: float, isolation: str, ready: Callable[[Link], None]) -> SqlConnection:
+        """A connection that does a session's operations; not opened yet.
+
+        Args:
+            timeout_s: after so long the server, or the driver, gives a statement up.
+            isolation: the isolation level of every transaction.
+            ready: called with each new connection, inside the schema, before it is used.
+        """
+
+        def inside(link: Link) -> None:
+            self.enter(link)
+            _ask(link, self.access.server.isolation[isolation])
+            ready(link)
+
+        return self.access.session(timeout_s, inside)
+
+    def enter(self, link: Link) -> None:
+        """Make the schema the only one in which a connection looks names up."""
+        asked = self.access.server.enter
+        _ask(link, [(self._filled(text), tuple(map(self._filled, given))) for text, given in asked])
+
+    # ---- what is asked ---------------------------------------------------------------------------
+
+    def _filled(self, statement: str) -> str:
+        return statement.format(schema=self.quoted, name=self.name.replace("'", "''"), marker=MARKER)
+
+    def _others(self, link: Link) -> list[str]:
+        rows = link.execute(self.access.server.others, (self.name,)).fetchall()
+        return sorted(str(row[0]) for row in rows)
+
+    def _kept(self, left: list[str]) -> ScenarioError:
+        return ScenarioError(
+            f"{self.place}: schema {self.name!r} was kept: something that is not Pinchpoint's lies in it or "
+            f"depends on it ({', '.join(left)}); move that, then drop the schema"
+        )
+
+    def _is_ours(self, link: Link) -> bool:
         """Whether the schema is there already and ours; raises where it cannot become ours."""
-        found = connection.execute(_FIND, [self.name]).fetchone()
+        server = self.access.server
+        found = link.execute(server.find, (self.name,)).fetchone()
         if found is not None:
-            comment, owned = found
-            if comment != MARKER or not owned:
-                why = "was not made by Pinchpoint" if comment != MARKER else "belongs to another user"
+            mark, owned = found
+            if mark != MARKER or not yes(owned):
+                why = "was not made by Pinchpoint" if mark != MARKER else "belongs to another user"
                 raise ScenarioError(
-                    f"{self.place}: schema {self.name!r} is there already and {why}; "
-                    "rename or drop it, or give the scenario another name in the plan"
+                    f"{self.place}: schema {self.name!r} is there already and {why}; rename or drop it, or "
+                    "give the scenario another name in the plan"
                 )
             return True
-        may = connection.execute(_MAY_CREATE).fetchone()
-        if may and not may[0]:
+        row = link.execute(self._filled(server.may_create)).fetchone()
+        if row and not yes(row[0]):
+            _, user, database = row
             raise unreachable(
-                self._endpoint,
-                f"user {may[1]!r} may not create a schema in database {may[2]!r}",
-                f'run: GRANT CREATE ON DATABASE "{may[2]}" TO "{may[1]}"',
+                self.access.endpoint,
+                f"user {user!r} may not create a schema in database {database!r}",
+                f"run: {server.grant.format(user=user, database=database)}",
             )
         return False
 
+    def _has_isolation(self, link: Link, level: str) -> None:
+        """Raise where a server, of those that need not have it, has no snapshot isolation."""
+        server = self.access.server
+        if level != "snapshot" or not server.snapshot_on:
+            return
+        row = link.execute(server.snapshot_off).fetchone() if server.snapshot_off else None
+        why = "the database does not allow it" if row and yes(row[0]) else ""
+        try:
+            _ask(link, server.isolation[level])
+        except self.access.error as error:
+            why = self.access.message(error)
+        if why:
+            remedy = server.snapshot_on.format(database=self.access.database)
+            raise ScenarioError(f"{self.place}: isolation {level} is not to be had: {why}; {remedy}")
 
-def unlock(connection: Connection) -> None:
-    """Give up the locks of a connection that is about to be closed, if the server confirms that in time.
 
-    A server notices that a connection has closed when it gets to it, so the next run is let in sooner.
-    A server that does not answer within ``_UNLOCK_S`` frees them when it sees the close.
-    """
-    link, until_s = connection.pgconn, time.monotonic() + _UNLOCK_S
-    with suppress(psycopg.Error, OSError, ValueError):  # the connection is lost, and its locks with it
-        link.send_query(UNLOCK)
-        while link.is_busy() and (left_s := until_s - time.monotonic()) > 0:
-            if select.select([link.socket], [], [], left_s)[0]:
-                link.consume_input()
-
-
-def _alive(connection: Connection) -> bool:
-    try:
-        connection.execute("SELECT")
-    except psycopg.OperationalError:
-        return False
-    return True
+def _ask(link: Link, asked: Iterable[Asked]) -> None:
+    for statement, parameters in asked:
+        link.execute(statement, parameters)

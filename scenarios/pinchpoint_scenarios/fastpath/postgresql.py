@@ -7,7 +7,8 @@ when it is prepared), generators that drive the protocol, a watcher for each wai
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import call
 from typing import Any, LiteralString
@@ -18,8 +19,10 @@ from psycopg.postgres import types
 from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
-from ..databases.contract import Result, TextResult, Texts
-from ..databases.postgresql import Connection, Cursor, ReconnectingConnection
+from ..contract import Endpoint
+from ..databases.contract import DatabaseFailure, Result, TextResult, Texts
+from ..databases.postgresql import CONNECTION_LOST, Connection, connect, outcome_of
+from ..databases.reopening import Reopening
 from ..sql_text import forgets
 from .readiness import readiness
 
@@ -46,17 +49,40 @@ _BINARY_FORMS: Mapping[str, _Encode] = {
 _AS_TEXT = ("text", "varchar", "bpchar")
 
 
-class FastConnection(ReconnectingConnection):
-    """One session's connection: opened, greeted, lost and named as psycopg's, each statement run by libpq.
+class FastConnection(Reopening):
+    """One session's connection: each statement is run by libpq itself.
 
-    COPY and what begins and ends a transaction of several statements stay psycopg's. Its arguments, too.
+    COPY and what begins and ends a transaction of several statements are psycopg's.
+
+    Args:
+        endpoint: the server.
+        application: what the server shows for it (``application_name``).
+        statement_timeout_s: after so long the server gives a statement up.
+        greet: called with every new connection before it is used (search path, what must be known first).
+        pinned: see ``connect``.
     """
 
-    _direct: _Direct | None = None
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        application: str,
+        statement_timeout_s: float,
+        greet: Callable[[Connection], None],
+        pinned: bool = True,
+    ) -> None:
+        super().__init__()
+        self._endpoint = endpoint
+        self._application = application
+        self._statement_timeout_s = statement_timeout_s
+        self._greet = greet
+        self._pinned = pinned
+        self._connection: Connection | None = None
+        self._direct: _Direct | None = None
 
     def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> Result:
         """Run one prepared statement; raises ``DatabaseFailure``. See ``SqlConnection``."""
-        direct = self._direct or self._open_direct()
+        direct = self._direct or self._open()
         try:
             return direct.execute(statement, parameters)
         except psycopg.Error as error:
@@ -67,7 +93,7 @@ class FastConnection(ReconnectingConnection):
 
         Several are one transaction unless they say otherwise; what the last one gave is returned.
         """
-        direct = self._direct or self._open_direct()
+        direct = self._direct or self._open()
         try:
             return direct.query(text)
         except psycopg.Error as error:
@@ -86,7 +112,7 @@ class FastConnection(ReconnectingConnection):
         Raises:
             DatabaseFailure: also where a parameter's text is none of its type.
         """
-        direct = self._direct or self._open_direct()
+        direct = self._direct or self._open()
         try:
             if prepared:
                 return direct.execute_prepared(statement, parameters)
@@ -94,28 +120,77 @@ class FastConnection(ReconnectingConnection):
         except psycopg.Error as error:
             raise self._failure(error) from error
 
+    def copy(self, statement: LiteralString, content: bytes) -> Result:
+        """Run ``COPY ... FROM STDIN`` with ``content`` as its whole input; raises ``DatabaseFailure``.
+
+        Outside ``transaction()`` it is a transaction of its own: returned means committed.
+        """
+        cursor = self._opened().cursor()
+        try:
+            with cursor.copy(statement) as copying:
+                copying.write(content)
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+        return cursor
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A transaction around several statements: committed at the end, rolled back by an exception."""
+        connection = self._opened()
+        try:
+            with connection.transaction():
+                yield
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction that a statement began has not ended yet."""
-        return (
-            self._cursor is not None and self._cursor.connection.pgconn.transaction_status in _IN_TRANSACTION
-        )
+        found = self._connection
+        return found is not None and found.pgconn.transaction_status in _IN_TRANSACTION
 
-    def _open_direct(self) -> _Direct:
-        cursor = self._cursor or self._open()
-        self._direct = _Direct(cursor.connection)
+    def roll_back(self) -> None:
+        """End the transaction that is open, where one is; raises ``DatabaseFailure``."""
+        if self.in_transaction:
+            self.query("ROLLBACK")
+
+    def _opened(self) -> Connection:
+        if self._connection is None:
+            self._open()
+        assert self._connection is not None  # noqa: S101 - for the type: opened, or it has raised
+        return self._connection
+
+    def _open(self) -> _Direct:
+        try:
+            connection = connect(self._endpoint, self._application, pinned=self._pinned)
+        except psycopg.Error as error:
+            self._backoff.failed()
+            raise DatabaseFailure(outcome_of(error, connecting=True), str(error)) from error
+        try:
+            timeout_ms = str(max(1, round(self._statement_timeout_s * 1000)))
+            connection.execute("SELECT pg_catalog.set_config('statement_timeout', %s, false)", [timeout_ms])
+            self._greet(connection)
+        except psycopg.Error as error:
+            connection.close()
+            self._backoff.failed()
+            raise DatabaseFailure(outcome_of(error), str(error)) from error
+        self._backoff.succeeded()
+        self._connection, self._direct = connection, _Direct(connection)
         return self._direct
 
-    def _open(self) -> Cursor:
-        cursor = super()._open()
-        self._open_direct()
-        return cursor
+    def _failure(self, error: psycopg.Error) -> DatabaseFailure:
+        outcome = outcome_of(error)
+        if outcome == CONNECTION_LOST or (self._connection is not None and self._connection.closed):
+            self._drop()
+        return DatabaseFailure(outcome, str(error))
 
     def _drop(self) -> None:
         if self._direct is not None:
             self._direct.close()  # before its descriptor is
             self._direct = None
-        super()._drop()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from ..addresses import place, unreachable, within, without_secrets
 from ..contract import Context, Endpoint, Filled, Intent, Params, Sent, Target
 from ..errors import EndpointUnreachable, ScenarioError
 from .cycle import Cycles, Root
-from .database import crawl_database
+from .database import CrawlDatabase
 from .destinations import service
 from .dialects import TABLES
 from .failures import Failure
@@ -88,7 +88,7 @@ class DrivenCrawl:
         self._params = cast("FullCrawlParams", context.params)
         self._sql = context.endpoints["sql"]
         self._search = context.endpoints["search"]
-        self._database = crawl_database(self._sql, context.name)
+        self._database = CrawlDatabase(self._sql, context.name)
         self._given = _sources(context, self._params)
         self._repositories: dict[str, Repository] = {
             name: repository(source, endpoint, self._params)

@@ -2,82 +2,71 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, LiteralString, Protocol
-
-import psycopg
+from contextlib import contextmanager
+from typing import Any, LiteralString
 
 from ..contract import Endpoint
-from ..databases.contract import SqlConnection
-from ..databases.odbc.address import is_odbc
-from ..databases.odbc.drivers import no_manager
-from ..databases.postgresql import Connection
+from ..databases.contract import Link, SqlConnection
 from ..databases.schema import OwnedSchema
 from ..errors import ScenarioError
-from ..fastpath.postgresql import FastConnection
-from .dialects import DIALECTS, TABLES, CrawlSql, known
+from .dialects import DIALECTS, NEXT, TABLES, CrawlSql, by_odbc, known, too_old, within
+from .odbc import CrawlConnection
 
 Run = Callable[[LiteralString], list[tuple[Any, ...]]]
 """Runs a statement without parameters; the rows it gave."""
 
 
-class Schema(Protocol):
-    """What every kind of schema of ours has."""
-
-    @property
-    def name(self) -> str:
-        """Its name on the server."""
-
-    @property
-    def place(self) -> str:
-        """Where it lies, for a sentence."""
-
-    def drop(self) -> None:
-        """Drop the tables and the schema; nothing where it is not there."""
-
-    def hold(self) -> Any:
-        """The connection inside it, of its own kind, that keeps other runs out until ``release``."""
-
-    def drop_tables(self, connection: Any) -> None:
-        """Drop the tables by that connection, as far as they are there."""
-
-    def release(self) -> None:
-        """Let other runs in. Safe to call twice."""
+_ISOLATION = "read_committed"
 
 
-class CrawlDatabase(ABC):
-    """The schema of one crawl in the SQL tier, whatever kind of server that is.
+class CrawlDatabase:
+    """The schema of one crawl in the SQL tier, on a server of one of the kinds that it is known for.
 
     Args:
         endpoint: the endpoint ``sql``.
-        schema: it.
+        scenario: the scenario's name in the plan.
+
+    Raises:
+        ScenarioError: no crawl database can be there.
 
     Attributes:
         name: the schema's.
     """
 
-    def __init__(self, endpoint: Endpoint, schema: Schema) -> None:
+    def __init__(self, endpoint: Endpoint, scenario: str) -> None:
+        known(endpoint)
         self._endpoint = endpoint
-        self._schema = schema
-        self.name = schema.name
+        self._schema = OwnedSchema(endpoint, scenario, TABLES)
+        self._access = self._schema.access
+        self.name = self._schema.name
+        if not self._access.installed:
+            self._access.reach()  # which says why
 
     @property
-    @abstractmethod
     def sql(self) -> CrawlSql:
-        """What its server is asked."""
+        """What its server is asked; asks the server for its kind where the URL does not say it."""
+        if self._access.native:
+            return DIALECTS[self._access.kind]
+        found = by_odbc(self._endpoint, self._access.kind)
+        chooses = bool(self._access.server.enter)
+        return found if chooses else within(found, self._schema.quoted)
 
     @property
     def place(self) -> str:
         """Where it lies, for a sentence."""
         return self._schema.place
 
-    @abstractmethod
     def check(self) -> Mapping[str, Any]:
         """Version and settings of the server; raises where the schema could not be made. Changes nothing."""
+        if self._access.native:
+            return self._schema.check(_ISOLATION)
+        by_odbc(self._endpoint, self._access.kind)
+        facts = self._schema.check(_ISOLATION)
+        if why := too_old(self._access.kind, facts):
+            raise ScenarioError(f"{self.place}: {why}")
+        return facts
 
-    @abstractmethod
     def session(self, timeout_s: float, opened: Callable[[], None]) -> SqlConnection:
         """A session's connection, inside the schema; not opened yet.
 
@@ -85,6 +74,16 @@ class CrawlDatabase(ABC):
             timeout_s: after so long a statement is given up.
             opened: called with each new connection: what the one before held is lost.
         """
+        greeting = self.sql.greet.split(NEXT)
+
+        def ready(link: Link) -> None:
+            link.lists_as_texts()
+            for statement in greeting:
+                link.execute(statement)
+            opened()
+
+        session = self._schema.session(timeout_s, _ISOLATION, ready)
+        return session if self._access.native else CrawlConnection(session)
 
     def drop(self) -> None:
         """Drop the tables and the schema; nothing where it is not there."""
@@ -94,9 +93,15 @@ class CrawlDatabase(ABC):
         """Let other runs in. Safe to call twice."""
         self._schema.release()
 
-    @abstractmethod
-    def _inside(self) -> AbstractContextManager[Run]:
+    @contextmanager
+    def _inside(self) -> Iterator[Run]:
         """A transaction in the schema, which this run holds from then on. Raises ``ScenarioError``."""
+        link = self._schema.hold()
+        try:
+            with link.transaction():
+                yield lambda statement: link.execute(statement).fetchall()
+        except self._access.error as error:
+            raise self._schema.failed(error) from error
 
     def make(self) -> None:
         """Make it, empty, in place of the one of an earlier crawl."""
@@ -159,67 +164,6 @@ class CrawlDatabase(ABC):
     @property
     def _where(self) -> str:
         return f"{self.place}: schema {self.name!r}"
-
-
-class PostgresCrawl(CrawlDatabase):
-    """By PostgreSQL's own library.
-
-    Args:
-        endpoint: the endpoint ``sql``.
-        scenario: the scenario's name in the plan.
-    """
-
-    _schema: OwnedSchema
-
-    def __init__(self, endpoint: Endpoint, scenario: str) -> None:
-        super().__init__(endpoint, OwnedSchema(endpoint, scenario, TABLES))
-
-    @property
-    def sql(self) -> CrawlSql:
-        """See ``CrawlDatabase``."""
-        return DIALECTS["postgresql"]
-
-    def check(self) -> Mapping[str, Any]:
-        """See ``CrawlDatabase``."""
-        return self._schema.check()
-
-    def session(self, timeout_s: float, opened: Callable[[], None]) -> SqlConnection:
-        """See ``CrawlDatabase``."""
-
-        def greet(connection: Connection) -> None:
-            self._schema.enter(connection)
-            connection.execute(self.sql.greet.encode())
-            opened()
-
-        return FastConnection(
-            self._endpoint, application=self.name, statement_timeout_s=timeout_s, greet=greet
-        )
-
-    @contextmanager
-    def _inside(self) -> Iterator[Run]:
-        connection = self._schema.hold()
-
-        def run(statement: LiteralString) -> list[tuple[Any, ...]]:
-            cursor = connection.execute(statement.encode())
-            return cursor.fetchall() if cursor.description else []
-
-        try:
-            with connection.transaction():
-                yield run
-        except psycopg.Error as error:
-            raise self._schema.failed(error) from error
-
-
-def crawl_database(endpoint: Endpoint, scenario: str) -> CrawlDatabase:
-    """The crawl database of a scenario on an endpoint; raises ``ScenarioError`` where none can be."""
-    known(endpoint)
-    if not is_odbc(endpoint.url):
-        return PostgresCrawl(endpoint, scenario)
-    try:
-        from .database_odbc import OdbcCrawl  # noqa: PLC0415 - pyodbc needs the system's libodbc
-    except ImportError as error:
-        raise no_manager(endpoint, error) from error
-    return OdbcCrawl(endpoint, scenario)
 
 
 def _first(rows: list[tuple[Any, ...]]) -> Any:

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, LiteralString
 
-from ..databases.contract import DatabaseFailure
-from ..databases.odbc.answer import Answer
-from ..databases.odbc.connection import OdbcConnection
+from ..databases.answer import Answer
+from ..databases.contract import DatabaseFailure, SqlConnection
 from .aside import Aside
 from .dialects import NEXT
 
@@ -24,7 +23,7 @@ class CrawlConnection:
         inner: it, without these.
     """
 
-    def __init__(self, inner: OdbcConnection) -> None:
+    def __init__(self, inner: SqlConnection) -> None:
         self._inner = inner
         self._aside = Aside()
         self._inside = False

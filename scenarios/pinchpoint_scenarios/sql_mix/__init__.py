@@ -9,10 +9,10 @@ from typing import Any, ClassVar, cast
 from ..addresses import within
 from ..contract import Context, Filled, Intent, Params, Sent, Target
 from ..databases.odbc.address import is_odbc
-from .filling import ROW_BYTES
+from .data_table import ROW_BYTES
 from .operations import DATA, HOT, HOT_PAYLOAD_BYTES, OPERATIONS, State
 from .params import SqlMixParams
-from .server import server_of, tables_needed
+from .server import MixServer, tables_needed
 from .session import SqlMixSession
 
 __all__ = ["SqlMix", "SqlMixParams"]
@@ -31,7 +31,7 @@ class SqlMix:
         self._context = context
         self._params = cast("SqlMixParams", context.params)
         self._blocks = is_odbc(context.endpoints["sql"].url)
-        self._server = server_of(context, self._params)
+        self._server = MixServer(context.endpoints["sql"], context.name, self._params)
 
     @property
     def blocks(self) -> bool:

@@ -3,140 +3,139 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any
 
-from ..contract import Context, Endpoint
-from ..databases.contract import SqlConnection
-from ..databases.odbc.address import is_odbc
-from ..databases.odbc.drivers import no_manager
+from ..contract import Endpoint
+from ..databases.contract import Link, SqlConnection
+from ..databases.schema import OwnedSchema
 from ..errors import ScenarioError
-from .dialects.contract import Saying
-from .operations import OPERATIONS, State
+from .data_table import DataTable, pages_of, rows_for
+from .dialects import mix_sql
+from .dialects.contract import MixSql, Saying
+from .operations import DATA, HOT, OPERATIONS, State
 from .params import SqlMixParams
 
 ALL_TABLES = tuple(sorted({operation.table for operation in OPERATIONS.values() if operation.table}))
 """Every table an operation may need."""
 
 
-class MixServer(Protocol):
-    """One run's schema on its server."""
+class MixServer:
+    """One run's schema on its server.
+
+    Args:
+        endpoint: the endpoint ``sql``.
+        name: the scenario's name in the plan.
+        params: its parameters.
+
+    Raises:
+        ScenarioError: the URL or a parameter does not fit it.
+    """
+
+    def __init__(self, endpoint: Endpoint, name: str, params: SqlMixParams) -> None:
+        self._endpoint = endpoint
+        self._name = name
+        self._params = params
+        self._schema = OwnedSchema(endpoint, name, ALL_TABLES)
+        self._access = self._schema.access
+        self._tables = tables_needed(params)
 
     @property
     def sayings(self) -> Mapping[str, Saying[Any]]:
         """Operation -> how it is done there, for the connections of ``connection``."""
-        ...
-
-    def check(self) -> Mapping[str, Any]:
-        """Version, settings, warnings; raises where the schema could not be made. Changes nothing."""
-        ...
+        return self._sql.sayings
 
     @property
     def place(self) -> str:
         """Where it is, without secrets."""
-        ...
+        return self._schema.place
+
+    def check(self) -> Mapping[str, Any]:
+        """Version, settings, warnings, rights; raises where the schema could not be made. Changes nothing."""
+        facts = self._schema.check(self._params.isolation)
+        if DATA in self._tables:
+            with self._access.looking() as link:
+                self._cache_bytes(link)
+            facts["rights"].append("may know the size of the buffer cache")
+        return facts
 
     def data_rows(self) -> int | None:
         """Rows of the data table that ``prepare`` would make: asks the server for its cache, writes nothing.
 
         None where that is not known before a farm is up.
         """
-        ...
+        known = self._endpoint.options.get("cache_bytes")  # of a farm that is down
+        if known is not None:
+            return rows_for(self._params.scale * int(known)) if known else None
+        with self._access.looking() as link:
+            try:
+                return rows_for(self._params.scale * self._cache_bytes(link))
+            except self._access.error as error:
+                raise self._access.refused(error) from error
 
     def prepare(self, progress: Callable[[str], None]) -> None:
-        """Make the schema and the tables that the chosen operations need."""
-        ...
+        """Make the schema and the tables that the chosen operations need, each as every run expects it."""
+        params = self._params
+        link = self._schema.hold()
+        try:
+            for table in sorted(self._tables - {DATA}):
+                for statement in self._sql.make[table]:
+                    link.execute(statement)
+            if HOT in self._tables:
+                link.execute(self._sql.fill_hot, (params.hot_rows,))
+            if DATA in self._tables:
+                rows = rows_for(params.scale * self._cache_bytes(link))
+                self._enough_to_scan(rows)
+                DataTable(self._schema, self._sql, rows, params.loaders, progress).ensure(link)
+        except self._access.error as error:
+            raise self._schema.failed(error) from error
 
     def connection(self, state: State) -> SqlConnection:
         """A session's connection, not opened yet; once open, ``state`` knows the pages of the data table."""
-        ...
+        params = self._params
+
+        def ready(link: Link) -> None:
+            if "spill" in params.weights:
+                for statement, parameters in self._sql.spill(params.spill_bytes):
+                    link.execute(statement, parameters)
+            if DATA in self._tables and state.pages == 1:
+                state.pages = pages_of(self._sql, link)
+
+        return self._schema.session(params.timeout_s, params.isolation, ready)
 
     def finish(self, *, keep_data: bool) -> None:
         """Drop the schema unless it is to be kept; another run may use it from now on."""
-        ...
+        try:
+            if not keep_data:
+                self._schema.drop()
+        finally:
+            self._schema.release()
 
+    @cached_property
+    def _sql(self) -> MixSql:
+        return mix_sql(self._access.kind, self._schema.quoted, native=self._access.native)
 
-class Schema(Protocol):
-    """The schema that a run holds, whatever library reaches it."""
+    def _cache_bytes(self, link: Link) -> int:
+        """The server's buffer cache; raises ``ScenarioError`` where this user may not know it."""
+        try:
+            found = link.execute(self._sql.cache_bytes).fetchone()
+        except self._access.error as error:
+            if not self._sql.may_know_cache:
+                raise
+            raise ScenarioError(
+                f"{self.place}: how large the server's buffer cache is, and with it the data table, this "
+                f"user may not know: {self._access.message(error)}; {self._sql.may_know_cache}"
+            ) from error
+        return int(found[0]) if found else 0
 
-    def drop(self) -> None:
-        """Drop our tables and the schema."""
-        ...
-
-    def release(self) -> None:
-        """Let other runs in."""
-        ...
-
-
-def finish(schema: Schema, *, keep_data: bool) -> None:
-    """Drop a schema unless it is to be kept; another run may use it from now on."""
-    try:
-        if not keep_data:
-            schema.drop()
-    finally:
-        schema.release()
-
-
-def server_of(context: Context, params: SqlMixParams) -> MixServer:
-    """The server of the endpoint ``sql``.
-
-    Where what reaches it is not installed on this machine, whoever uses it is told.
-
-    Raises:
-        ScenarioError: the URL or a parameter does not fit it.
-    """
-    endpoint = context.endpoints["sql"]
-    if not is_odbc(endpoint.url):
-        from .native import NativeServer  # noqa: PLC0415 - as below: each library only where it is used
-
-        return NativeServer(endpoint, context.name, params)
-    return _by_odbc(endpoint, context.name, params)
-
-
-def _by_odbc(endpoint: Endpoint, name: str, params: SqlMixParams) -> MixServer:
-    try:
-        from .odbc import OdbcServer  # noqa: PLC0415 - pyodbc needs the system's libodbc, and who has none no ODBC
-    except ImportError as error:
-        return _Missing(no_manager(endpoint, error))
-    return OdbcServer(endpoint, name, params)
-
-
-class _Missing:
-    """A ``MixServer`` that this machine has no library for: it says so when it is used."""
-
-    def __init__(self, why: ScenarioError) -> None:
-        self._why = why
-
-    @property
-    def sayings(self) -> Mapping[str, Saying[Any]]:
-        raise self._why
-
-    def check(self) -> Mapping[str, Any]:
-        raise self._why
-
-    @property
-    def place(self) -> str:
-        raise self._why
-
-    def data_rows(self) -> int | None:
-        raise self._why
-
-    def prepare(self, progress: Callable[[str], None]) -> None:  # noqa: ARG002 - the contract's
-        raise self._why
-
-    def connection(self, state: State) -> SqlConnection:  # noqa: ARG002 - the contract's
-        raise self._why
-
-    def finish(self, *, keep_data: bool) -> None:
-        """Nothing was made."""
-
-
-def enough_to_scan(name: str, params: SqlMixParams, rows: int) -> None:
-    """Raise ``ScenarioError`` where a ``range_scan`` could never find its rows."""
-    if "range_scan" in params.weights and params.scan_rows > rows:
-        raise ScenarioError(
-            f"scenario {name!r}: scan_rows is {params.scan_rows}, and the data table "
-            f"at scale {params.scale:g} has {rows} rows; choose fewer scan_rows or a larger scale"
-        )
+    def _enough_to_scan(self, rows: int) -> None:
+        """Raise ``ScenarioError`` where a ``range_scan`` could never find its rows."""
+        params = self._params
+        if "range_scan" in params.weights and params.scan_rows > rows:
+            raise ScenarioError(
+                f"scenario {self._name!r}: scan_rows is {params.scan_rows}, and the data table at scale "
+                f"{params.scale:g} has {rows} rows; choose fewer scan_rows or a larger scale"
+            )
 
 
 def tables_needed(params: SqlMixParams) -> frozenset[str]:

@@ -12,7 +12,7 @@ from ..addresses import place, within
 from ..contract import Context, Intent, Params, Sent, Target
 from ..databases.contract import TextConnection
 from ..errors import ScenarioError
-from ..sql_script.copies import copy_of
+from ..sql_script.marked_copy import MarkedCopy
 from .captured import CapturedSession, Entry, at_once, sessions_of
 from .params import SqlReplayParams
 from .reading import read_capture
@@ -38,7 +38,7 @@ class SqlReplay:
         self._context = context
         self._params = cast("SqlReplayParams", context.params)
         self._params.read_files()
-        self._copy = copy_of(context.endpoints["sql"], f"pinchpoint_{context.name}", empty_will_do=False)
+        self._copy = MarkedCopy(context.endpoints["sql"], f"pinchpoint_{context.name}", empty_will_do=False)
         self._reading = threading.Lock()
         self._tape: Tape | None = None
 

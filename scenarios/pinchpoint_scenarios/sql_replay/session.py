@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ..contract import OK, Record
 from ..databases.contract import DatabaseFailure, TextConnection
-from ..sql_script.copies import Copy
+from ..sql_script.marked_copy import MarkedCopy
 from .captured import Captured, CapturedSession
 from .tape import Tape
 from .verbs import verb
@@ -25,7 +25,9 @@ class ReplaySession:
         speed: how much faster than captured.
     """
 
-    def __init__(self, tape: Tape, copy: Copy, connect: Callable[[], TextConnection], speed: float) -> None:
+    def __init__(
+        self, tape: Tape, copy: MarkedCopy, connect: Callable[[], TextConnection], speed: float
+    ) -> None:
         self._tape = tape
         self._copy = copy
         self._connect = connect

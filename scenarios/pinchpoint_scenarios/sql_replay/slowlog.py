@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..databases.odbc.address import MYSQL
 from ..errors import ScenarioError
-from ..sql_script.copies.leaving import leaves
+from ..sql_script.leaving import leaves
 from ..sql_script.values import delimiter_of
 from .captured import Entry
 from .files import csv_rows, opened

@@ -9,7 +9,7 @@ from itertools import chain, groupby
 from pathlib import Path
 
 from ..databases.odbc.address import MSSQL
-from ..sql_script.copies.leaving import leaves
+from ..sql_script.leaving import leaves
 from .captured import Entry
 from .files import opened
 from .rpc import Handles, handed_over, resets

@@ -13,9 +13,9 @@ from ..addresses import place, within
 from ..contract import Context, Filled, Intent, Params, Sent, Target
 from ..databases.contract import DatabaseFailure
 from .chance import Chance
-from .copies import copy_of
-from .copies.leaving import kinds_of
 from .files import read_scripts, read_text
+from .leaving import kinds_of
+from .marked_copy import MarkedCopy
 from .params import SqlScriptParams
 from .scope import Scope, Value
 from .script import Script, Sql
@@ -43,7 +43,7 @@ class SqlScript:
         self._params = params = cast("SqlScriptParams", context.params)
         self._kinds = kinds_of(context.endpoints["sql"])
         self._chosen = read_scripts(params, self._kinds)
-        self._copy = copy_of(context.endpoints["sql"], f"pinchpoint_{context.name}", empty_will_do=True)
+        self._copy = MarkedCopy(context.endpoints["sql"], f"pinchpoint_{context.name}", empty_will_do=True)
         self._listed: dict[str, Sequence[Value]] = {}
         self._listing = threading.Lock()
         self._counters = {name: counter(context.worker) for name in params.values}

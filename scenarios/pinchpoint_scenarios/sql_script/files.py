@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pinchpoint_collectors.common.names import unknown
 
-from .copies.leaving import leaves
+from .leaving import leaves
 from .lexer import ScriptError
 from .params import SqlScriptParams, file_and_weight
 from .script import BUILT_IN, Script, Set, Sql, flat, read, uses

@@ -11,9 +11,9 @@ from ..contract import OK, Record
 from ..databases.contract import DatabaseFailure, TextConnection, TextResult
 from ..errors import ScenarioError
 from ..sql_mix.session import MISSING_ROW, RETRIED, TRIED_AGAIN
-from .copies.contract import Copy
 from .files import Chosen
 from .lexer import Ref
+from .marked_copy import MarkedCopy
 from .scope import EvaluationError, Scope, as_float, is_true
 from .script import Branch, Command, Script, Set, Sleep, Sql
 from .values import Draw
@@ -47,7 +47,7 @@ class ScriptSession:
         scope: Scope,
         draws: Mapping[str, Draw],
         *,
-        copy: Copy,
+        copy: MarkedCopy,
         prepared: bool,
         retries: int,
         tell: Tell,

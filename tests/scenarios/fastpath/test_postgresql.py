@@ -11,24 +11,25 @@ from typing import Any, LiteralString
 
 import psycopg
 import pytest
+from scenarios.reference import ReferenceConnection
 from scenarios.sql_mix.helpers import ask, number, other_url
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.databases.contract import DatabaseFailure, SqlConnection
-from pinchpoint_scenarios.databases.postgresql import Connection, ReconnectingConnection
+from pinchpoint_scenarios.databases.postgresql import Connection
 from pinchpoint_scenarios.fastpath.postgresql import FastConnection
 
-DRIVERS = (FastConnection, ReconnectingConnection)
+DRIVERS = (FastConnection, ReferenceConnection)
 APPLICATION = "fastpath_test"
 
 
 @contextmanager
 def opened(
     endpoint: Endpoint,
-    driver: type[ReconnectingConnection],
+    driver: type[FastConnection],
     greet: Callable[[Connection], None] = lambda _: None,
     timeout_s: float = 10,
-) -> Iterator[ReconnectingConnection]:
+) -> Iterator[FastConnection]:
     connection = driver(endpoint, application=APPLICATION, statement_timeout_s=timeout_s, greet=greet)
     connection.try_open()
     try:

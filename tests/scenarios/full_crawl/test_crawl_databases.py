@@ -123,8 +123,10 @@ def test_a_killed_crawl_is_gone_on_with(target: Target, tmp_path: Path) -> None:
     params = {"sources": [source(tmp_path, "share", workers=3)]}
     with prepared(made("full-crawl", endpoints, params), keep_data=True):
         assert killed_after(40, endpoints, params) < DOCUMENTS
+    following = made("full-crawl", endpoints, params | INCREMENTAL)
     with pytest.raises(ScenarioError, match="did not come to its end"):
-        made("full-crawl", endpoints, params | INCREMENTAL).prepare(quiet)
+        following.prepare(quiet)
+    following.finish(keep_data=True)
     events = Events()
     with prepared(resuming(endpoints, params, events)) as driver:
         crawl(driver, 4, Recorder(), limit_s=50)

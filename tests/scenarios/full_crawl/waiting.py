@@ -18,12 +18,12 @@ import time
 import gevent
 
 from pinchpoint_scenarios.contract import Endpoint
-from pinchpoint_scenarios.full_crawl.database import crawl_database
+from pinchpoint_scenarios.full_crawl.database import CrawlDatabase
 
 
 def main() -> None:
     """All ten together."""
-    database = crawl_database(Endpoint("sql", sys.argv[1]), "waiting")
+    database = CrawlDatabase(Endpoint("sql", sys.argv[1]), "waiting")
     database.make()
     connections = [database.session(10, lambda: None) for _ in range(10)]
     for connection in connections:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import closing
 
 import psycopg
 import pytest
@@ -12,7 +13,7 @@ from scenarios.sql_mix.server import Server, small_tablespace
 from scenarios.support import made, quiet
 
 from pinchpoint_scenarios.contract import Endpoint
-from pinchpoint_scenarios.databases.space import free_bytes
+from pinchpoint_scenarios.databases.schema import OwnedSchema
 from pinchpoint_scenarios.errors import ScenarioError
 
 READS = {"operations": {"point_read": 1}}
@@ -138,10 +139,14 @@ def test_a_load_that_was_cut_off_is_done_again(server: Server) -> None:
 
 def test_room_is_known_only_where_the_server_and_the_system_agree(server: Server, sql: Endpoint) -> None:
     """A user who may see the server's files, on its host, is told the free space; another is told nothing."""
-    with psycopg.connect(sql.url, autocommit=True) as ordinary:
-        assert free_bytes(ordinary) is None
-    with psycopg.connect(server.admin.url, autocommit=True) as privileged:
-        free = free_bytes(privileged)
+
+    def free_bytes(endpoint: Endpoint) -> int | None:
+        schema = OwnedSchema(endpoint, "test", ())
+        with closing(schema.access.reach()) as link:
+            return schema.free_bytes(link)
+
+    assert free_bytes(sql) is None
+    free = free_bytes(server.admin)
     assert free is not None
     assert free == pytest.approx(server.free_bytes(), abs=256 * 2**20)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import psycopg
 import pytest
+from scenarios.reference import ReferenceConnection
 from scenarios.sql_mix.helpers import (
     SMALL,
     ask,
@@ -17,10 +18,9 @@ from scenarios.sql_mix.helpers import (
 from scenarios.support import Recorder, made, quiet
 
 from pinchpoint_scenarios.contract import Endpoint
-from pinchpoint_scenarios.databases.postgresql import ReconnectingConnection
+from pinchpoint_scenarios.databases import native
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.fastpath.postgresql import FastConnection
-from pinchpoint_scenarios.sql_mix import native
 from pinchpoint_scenarios.sql_mix.operations import OPERATIONS
 
 
@@ -68,7 +68,7 @@ def test_the_fast_path_does_what_psycopg_does(
     table, question = EVERY[operation]
     sizes = {"copy_rows": 50, "spill_bytes": "1MiB", "hot_rows": 3, "lock_rows": 2, "hold": "1ms"}
     seen = []
-    for connection in (ReconnectingConnection, FastConnection):
+    for connection in (ReferenceConnection, FastConnection):
         monkeypatch.setattr(native, "FastConnection", connection)
         params = {"operations": {operation: 1}, "scale": SMALL, **sizes}
         with prepared(sql, params) as driver:

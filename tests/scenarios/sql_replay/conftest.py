@@ -12,7 +12,7 @@ from servers import running
 
 from pinchpoint_infra.embedded.tiers.sql import Sql
 from pinchpoint_scenarios.contract import Endpoint
-from pinchpoint_scenarios.sql_script.copies import MARKER
+from pinchpoint_scenarios.sql_script.marked_copy import MARKER
 
 LOGGING = {
     "logging_collector": "on",

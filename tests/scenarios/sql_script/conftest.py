@@ -8,7 +8,7 @@ import pytest
 from scenarios.sql_mix.helpers import ask
 
 from pinchpoint_scenarios.contract import Endpoint
-from pinchpoint_scenarios.sql_script.copies import MARKER
+from pinchpoint_scenarios.sql_script.marked_copy import MARKER
 
 TABLES = """CREATE TABLE account (id int PRIMARY KEY, name text NOT NULL, balance bigint NOT NULL DEFAULT 0);
     INSERT INTO account SELECT id, 'account ''' || id, 0 FROM generate_series(1, 100) id;

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from pinchpoint_scenarios.contract import Endpoint
-from pinchpoint_scenarios.sql_script.copies.leaving import kinds_of, leaves
+from pinchpoint_scenarios.sql_script.leaving import kinds_of, leaves
 
 ON_ANY = (
     "USE prod",

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.sql_script.chance import Chance
-from pinchpoint_scenarios.sql_script.copies import copy_of
+from pinchpoint_scenarios.sql_script.marked_copy import MarkedCopy
 from pinchpoint_scenarios.sql_script.params import ValuesParams
 from pinchpoint_scenarios.sql_script.scope import Scope, Text, Value, literal
 from pinchpoint_scenarios.sql_script.values import counter, drawer, read_csv
@@ -101,7 +101,7 @@ def test_a_file_gives_numbers_bare_and_texts_as_literals(tmp_path: Path) -> None
 
 def test_a_column_gives_a_sample_of_all_its_values(bank: Endpoint) -> None:
     """Evenly from the first to the last; texts as literals; a wrong name is said."""
-    copy = copy_of(bank, "pinchpoint_test", empty_will_do=False)
+    copy = MarkedCopy(bank, "pinchpoint_test", empty_will_do=False)
 
     def column(name: str, **given: Any) -> list[Value]:
         return copy.column("x", ValuesParams(column=name, **given))

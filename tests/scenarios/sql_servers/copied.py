@@ -13,7 +13,7 @@ from scenarios.sql_servers.targets import Maria, Mssql, Target
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.sql_script.copies import copy_of
+from pinchpoint_scenarios.sql_script.marked_copy import MarkedCopy
 
 ACCOUNTS = 20
 _DATABASE = "pinchpoint_copy"
@@ -57,7 +57,7 @@ class Copied:
     def mark(self) -> None:
         """Say that it is a copy, as the refusal says it is to be said."""
         try:
-            copy_of(self.endpoint, "pinchpoint_test", empty_will_do=False).check()
+            MarkedCopy(self.endpoint, "pinchpoint_test", empty_will_do=False).check()
         except ScenarioError as error:
             self.target.ask(str(error).partition("say so: ")[2])
 

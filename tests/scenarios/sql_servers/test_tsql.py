@@ -13,16 +13,16 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from pinchpoint_scenarios.databases.odbc.servers.contract import ServerSql
-from pinchpoint_scenarios.databases.odbc.servers.tsql import SQL as SERVER
+from pinchpoint_scenarios.databases.servers.contract import ServerSql
+from pinchpoint_scenarios.databases.servers.tsql import SQL as SERVER
 from pinchpoint_scenarios.sql_mix import SqlMixParams
 from pinchpoint_scenarios.sql_mix.dialects.tsql import mix_sql
 from pinchpoint_scenarios.sql_mix.operations import OPERATIONS, State
-from pinchpoint_scenarios.sql_script.copies.dialects.contract import CopySql
-from pinchpoint_scenarios.sql_script.copies.dialects.tsql import SQL as COPY
+from pinchpoint_scenarios.sql_script.copy_sql import DIALECTS, CopySql
 
 MIX = mix_sql("[pinchpoint_test]")
-PROCEDURAL = ("lock", "create[1]", "data_complete[2]")
+COPY = DIALECTS["mssql"]
+PROCEDURAL = ("lock", "create[1]", "data_label")
 """Statements around a stored procedure: the parser passes EXEC on."""
 
 
@@ -70,6 +70,7 @@ def filled(text: str) -> str:
     return text.format(
         schema="[s]",
         table="[s].[t]",
+        tables="[s].[t], [s].[u]",
         column="[c]",
         name="s",
         marker="mark",
@@ -87,6 +88,7 @@ def said_of(sql: Any) -> Iterator[tuple[str, str]]:
         texts = value if isinstance(value, tuple) else (value,)
         if field.name in ("make", "isolation"):
             texts = tuple(text for each in value.values() for text in each)
+        texts = tuple(text[0] if isinstance(text, tuple) and text else text for text in texts)
         for place, text in enumerate(texts):
             if isinstance(text, str) and " " in text and field.name not in ("may_know_cache", "quotes"):
                 yield (f"{field.name}[{place}]" if len(texts) > 1 else field.name), filled(text)
@@ -145,6 +147,8 @@ def test_no_statement_is_forgotten() -> None:
         "unlock",
         "pin",
         "unpin",
+        "depends",
+        "free_bytes",
     }
     assert {field.name for field in fields(ServerSql)} - named == not_sql
     assert {field.name for field in fields(MIX)} - named == {
@@ -153,7 +157,9 @@ def test_no_statement_is_forgotten() -> None:
         "spill",
         "sayings",
     }
-    assert {field.name for field in fields(CopySql)} - named == {"literal", "batches", "begins"}
+    assert {field.name for field in fields(CopySql)} - named == {
+        "literal", "batches", "begins", "numeric", "of_the_server",
+    }  # fmt: skip
     assert {name.partition("[")[0] for name in overheard()} == set(OPERATIONS)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyodbc
 
+from ..answer import Answer
 from ..contract import DatabaseFailure
 from ..postgresql import CONNECTION_LOST
 from ..reopening import Reopening
-from .answer import Answer
 from .failures import outcome_of, told
 from .link import OdbcLink
 

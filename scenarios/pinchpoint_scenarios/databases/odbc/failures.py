@@ -110,6 +110,14 @@ def said(error: pyodbc.Error) -> Said:
     return Said(state, numbers, text.partition("\n")[0].rstrip(" ;."))
 
 
+def state(error: pyodbc.Error) -> str:
+    """The SQLSTATE a driver told; empty where none did."""
+    try:
+        return said(error).state
+    except pyodbc.Error:
+        return ""
+
+
 def told(error: pyodbc.Error) -> str:
     """What the driver said in a sentence, or pyodbc itself: for statements of the user's own."""
     try:

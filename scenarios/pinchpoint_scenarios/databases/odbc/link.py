@@ -17,10 +17,10 @@ import pyodbc
 
 from ...addresses import unreachable
 from ...contract import Endpoint
+from ..answer import Answer
 from ..refusals import CONNECT_TIMEOUT_S
 from . import drivers
 from .address import MSSQL, MYSQL, POSTGRESQL, OdbcAddress, connection_string
-from .answer import Answer
 from .drivers import FREETDS, MARIADB, MICROSOFT, Driver, NoDriver
 from .markers import as_markers
 
@@ -160,12 +160,7 @@ class OdbcLink:
                 self._connection.autocommit = True
 
     def lists_as_texts(self) -> None:
-        """Send no text with its length: a server that is told makes a plan for each length that comes.
-
-        Microsoft's driver tells it (``@P1 nvarchar(1234)``). For statements whose parameters are lists, of a
-        different length each time, and are bound to variables there: with a column a text of any length is
-        compared more slowly.
-        """
+        """See ``Link``; Microsoft's driver tells a text's length (``@P1 nvarchar(1234)``)."""
         self._any_length = self._driver == MICROSOFT
 
     def forget(self) -> None:
@@ -188,6 +183,21 @@ class OdbcLink:
         """The driver's library and version."""
         info = self._connection.getinfo
         return f"{info(pyodbc.SQL_DRIVER_NAME)} {info(pyodbc.SQL_DRIVER_VER)}"
+
+    def alive(self) -> bool:
+        """See ``Link``."""
+        try:
+            self.execute("SELECT 1")
+        except pyodbc.Error:
+            return False
+        return True
+
+    def let_go(self, unlock: str) -> None:
+        """See ``Link``."""
+        if unlock:
+            with contextlib.suppress(pyodbc.Error):  # a lost connection frees its own
+                self.execute(unlock)
+        self.close()
 
     def close(self) -> None:
         """Close the connection; what fails of that is no concern of anybody's. Safe to call twice."""

@@ -9,11 +9,11 @@ from typing import Any
 import pyodbc
 
 from ...sql_text import forgets
+from ..answer import Answer
 from ..contract import DatabaseFailure
-from .answer import Answer
+from ..servers.contract import ServerSql
 from .connection import OdbcConnection
 from .link import OdbcLink
-from .servers.contract import ServerSql
 
 _BEGIN = re.compile(r"(?i)\s*(?:begin(?:\s+(?:work|tran|transaction))?|start\s+transaction)\s*;?\s*")
 _COMMIT = re.compile(r"(?i)\s*(?:commit|end)(?:\s+(?:work|tran|transaction))?\s*;?\s*")

@@ -1,1 +1,22 @@
-"""The SQL of sql-mix, one file per kind of server."""
+"""sql-mix in the words of each kind of server: one file each."""
+
+from __future__ import annotations
+
+from ...databases.odbc.address import MSSQL, MYSQL
+from . import mariadb, postgresql, tsql
+from .contract import MixSql
+
+
+def mix_sql(kind: str, schema: str, *, native: bool) -> MixSql:
+    """The statements for a kind of server.
+
+    Args:
+        kind: it.
+        schema: the quoted name of the schema.
+        native: whether it is reached by its own library.
+    """
+    if kind == MSSQL:
+        return tsql.mix_sql(schema)
+    if kind == MYSQL:
+        return mariadb.mix_sql(schema)
+    return postgresql.mix_sql(schema, copies=native)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from ...databases.contract import LoadingConnection, SqlConnection
+from ...databases.contract import SqlConnection
+from ...databases.servers.contract import Asked
 from ..operations import Drawn
 
 Connection_contra = TypeVar("Connection_contra", bound=SqlConnection, contravariant=True)
@@ -41,9 +42,15 @@ def counting(text: str) -> Callable[[SqlConnection, Drawn], int]:
     return run
 
 
+def as_rows(drawn: Drawn) -> Drawn:
+    """A bulk load's rows of parameters."""
+    bound_bytes, session, load, payloads = drawn
+    return bound_bytes, [(session, load, payload) for payload in payloads]
+
+
 @dataclass(frozen=True, slots=True)
-class OdbcMixSql:
-    """The statements for one kind of server behind ODBC, in one schema.
+class MixSql:
+    """The statements for one kind of server, in one schema.
 
     ``$1`` is a parameter; names are found in the schema, or qualified with it.
 
@@ -52,13 +59,16 @@ class OdbcMixSql:
         fill_hot: ``$1``: so many rows of the hot table.
         cache_bytes: one row: the server's buffer cache; null where this user may not know it.
         may_know_cache: what lets it, for a person.
-        data_there: one row of (the table's label, its bytes, whether it has its key); nulls where there is
-            none.
+        data_there: one row of (the data table's label, its bytes); nulls where there is none.
+        data_has_key: one row: whether it has its key.
         data_count: one row: how many rows, the least and the greatest id.
+        data_last: one row: the greatest id.
         data_fill: ``$1``, ``$2``: makes the rows from the first id to the last.
         fill_fast: statements for a connection that fills.
-        data_complete: what makes it whole, ``{label}`` last.
-        spill: statements for a session that spills, ``{bytes}``: so much is sorted.
+        data_key: makes its key; empty: it has it from the beginning on.
+        data_settle: does what the server would else do by itself in the middle of the measuring.
+        data_label: says that it is whole: ``{label}``.
+        spill: statements for a session that sorts so many bytes.
         sayings: operation -> how it is done.
     """
 
@@ -67,9 +77,13 @@ class OdbcMixSql:
     cache_bytes: str
     may_know_cache: str
     data_there: str
+    data_has_key: str
     data_count: str
+    data_last: str
     data_fill: str
     fill_fast: tuple[str, ...]
-    data_complete: tuple[str, ...]
-    spill: tuple[str, ...]
-    sayings: Mapping[str, Saying[LoadingConnection]]
+    data_key: str
+    data_settle: str
+    data_label: str
+    spill: Callable[[int], tuple[Asked, ...]]
+    sayings: Mapping[str, Saying[Any]]

@@ -10,9 +10,9 @@ reads or dirties.
 from __future__ import annotations
 
 from ...databases.contract import LoadingConnection
+from ...databases.servers.contract import Asked
 from ..operations import BULK, DATA, DATA_PAYLOAD_BYTES, HOT, LOG, Drawn
-from .contract import OdbcMixSql, Saying, counting, statement
-from .postgresql.odbc import as_rows
+from .contract import MixSql, Saying, as_rows, counting, statement
 
 _FILLER_BYTES = 944
 _DIGEST_BYTES = 64
@@ -120,36 +120,40 @@ _SAYINGS: dict[str, Saying[LoadingConnection]] = {
     "lock_contend": Saying(_lock_contend),
 }
 
-SQL = OdbcMixSql(
+
+def _spill(size_bytes: int) -> tuple[Asked, ...]:
+    least = f"LEAST(@@sort_buffer_size, GREATEST(65536, {size_bytes} DIV {_SPILL_FACTOR}))"
+    return ((f"SET SESSION sort_buffer_size = {least}", ()),)
+
+
+_SQL = MixSql(
     make={name: (f"DROP TABLE IF EXISTS {name}", made) for name, made in _TABLES.items()},
     fill_hot=f"INSERT INTO hot SELECT n + 1, 0, NOW(6) FROM {_numbers('$1')}",
     cache_bytes="SELECT @@innodb_buffer_pool_size",
     may_know_cache="",
-    data_there="""SELECT MAX(t.TABLE_COMMENT), MAX(t.DATA_LENGTH), (
-            SELECT COUNT(*) > 0 FROM information_schema.STATISTICS
-            WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'data' AND INDEX_NAME = 'PRIMARY')
-        FROM information_schema.TABLES t WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME = 'data'""",
+    data_there="""SELECT MAX(TABLE_COMMENT), MAX(DATA_LENGTH) FROM information_schema.TABLES
+        WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'data'""",
+    data_has_key="""SELECT COUNT(*) > 0 FROM information_schema.STATISTICS
+        WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'data' AND INDEX_NAME = 'PRIMARY'""",
     data_count="SELECT COUNT(*), MIN(id), MAX(id) FROM data",
+    data_last="SELECT MAX(id) FROM data",
     data_fill=f"""INSERT INTO data (id, version, changed, payload, filler)
         SELECT id, 0, NOW(6), {_digests(DATA_PAYLOAD_BYTES, "p")}, {_digests(_FILLER_BYTES, "f")}
         FROM (SELECT CAST($1 AS SIGNED) + n AS id FROM {_numbers("($2 - $1 + 1)")}) made ORDER BY id""",
     fill_fast=(),
-    data_complete=("ANALYZE TABLE data", "ALTER TABLE data COMMENT = '{label}'"),
-    spill=(
-        (
-            "SET SESSION sort_buffer_size = "
-            f"LEAST(@@sort_buffer_size, GREATEST(65536, {{bytes}} DIV {_SPILL_FACTOR}))"
-        ),
-    ),
+    data_key="",
+    data_settle="ANALYZE TABLE data",
+    data_label="ALTER TABLE data COMMENT = '{label}'",
+    spill=_spill,
     sayings=_SAYINGS,
 )
 
 
-def mix_sql(schema: str) -> OdbcMixSql:
+def mix_sql(schema: str) -> MixSql:
     """The statements; names are found in the database that is in use.
 
     Args:
         schema: the quoted name of the schema.
     """
     del schema
-    return SQL
+    return _SQL

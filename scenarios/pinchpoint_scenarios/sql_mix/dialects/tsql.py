@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from ...databases.contract import LoadingConnection, SqlConnection
 from ..operations import BULK, DATA, DATA_PAYLOAD_BYTES, HOT, LOG, Drawn
-from .contract import OdbcMixSql, Saying, counting, statement
-from .postgresql.odbc import as_rows
+from .contract import MixSql, Saying, as_rows, counting, statement
 
 _PAGE_BYTES = 8192
 _DIGITS = f"(VALUES {', '.join(f'({digit})' for digit in range(16))})"
@@ -114,7 +113,7 @@ def _sayings(schema: str) -> dict[str, Saying[LoadingConnection]]:
     }
 
 
-def mix_sql(schema: str) -> OdbcMixSql:
+def mix_sql(schema: str) -> MixSql:
     """The statements; every name is qualified, for a session has no schema of its own here.
 
     Args:
@@ -124,7 +123,7 @@ def mix_sql(schema: str) -> OdbcMixSql:
     name = schema[1:-1].replace("]]", "]").replace("'", "''")
     on_table = f"{label}{name}', @level1type = N'TABLE', @level1name = N'data'"
     where = f"OBJECT_ID('{schema.replace(chr(39), chr(39) * 2)}.data')"
-    return OdbcMixSql(
+    return MixSql(
         make={
             table: (f"DROP TABLE IF EXISTS {schema}.[{table}]", made)
             for table, made in _tables(schema).items()
@@ -136,20 +135,20 @@ def mix_sql(schema: str) -> OdbcMixSql:
                 WHERE e.class = 1 AND e.major_id = {where} AND e.minor_id = 0 AND e.name = N'pinchpoint'),
             (SELECT SUM(a.total_pages) * CAST({_PAGE_BYTES} AS bigint) FROM sys.partitions AS p
                 JOIN sys.allocation_units AS a ON a.container_id = p.partition_id
-                WHERE p.object_id = {where}),
-            (SELECT COUNT(*) FROM sys.indexes AS i WHERE i.object_id = {where} AND i.is_primary_key = 1)""",
+                WHERE p.object_id = {where})""",
+        data_has_key=f"""SELECT COUNT(*) FROM sys.indexes AS i
+            WHERE i.object_id = {where} AND i.is_primary_key = 1""",
         data_count=f"SELECT COUNT_BIG(*), MIN(id), MAX(id) FROM {schema}.data",
+        data_last=f"SELECT MAX(id) FROM {schema}.data",
         data_fill=f"""INSERT INTO {schema}.data (id, version, changed, payload)
             SELECT CAST($1 AS bigint) + n, 0, SYSUTCDATETIME(), CRYPT_GEN_RANDOM({DATA_PAYLOAD_BYTES})
             FROM {_numbers("(CAST($2 AS bigint) - CAST($1 AS bigint) + 1)")}""",
         fill_fast=(),
-        data_complete=(
-            # Half of each page is left free: four rows to a page, as everywhere.
-            f"""ALTER TABLE {schema}.data ADD CONSTRAINT data_pkey PRIMARY KEY CLUSTERED (id)
-                WITH (FILLFACTOR = 50)""",
-            f"UPDATE STATISTICS {schema}.data",
-            f"EXEC sp_addextendedproperty {on_table}",
-        ),
-        spill=(),
+        # Half of each page is left free: four rows to a page, as everywhere.
+        data_key=f"""ALTER TABLE {schema}.data ADD CONSTRAINT data_pkey PRIMARY KEY CLUSTERED (id)
+            WITH (FILLFACTOR = 50)""",
+        data_settle=f"UPDATE STATISTICS {schema}.data",
+        data_label=f"EXEC sp_addextendedproperty {on_table}",
+        spill=lambda _: (),
         sayings=_sayings(schema),
     )

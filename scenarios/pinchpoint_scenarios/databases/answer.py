@@ -1,17 +1,17 @@
-"""What a statement gave by ODBC, fetched whole."""
+"""What a statement gave, fetched whole."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from ..contract import Texts
+from .contract import Texts
 
 _NUMBERS = (int, float)
 
 
 class Answer:
-    """The ``Result``, and ``TextResult``, of an ODBC connection.
+    """A ``Result``, and a ``TextResult``.
 
     Args:
         rowcount: rows inserted, changed or selected.

@@ -58,13 +58,13 @@ SQL = ServerSql(
         "CREATE DATABASE {schema} CHARACTER SET utf8mb4",
         f"CREATE TABLE {{schema}}.{MARK_TABLE} (nothing int) COMMENT = '{{marker}}'",
     ),
-    enter=("USE {schema}",),
+    enter=(("USE {schema}", ()),),
     others=f"""SELECT TABLE_NAME FROM information_schema.TABLES
         WHERE TABLE_SCHEMA = $1 AND TABLE_NAME <> '{MARK_TABLE}'
         UNION ALL SELECT ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = $1
         UNION ALL SELECT EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA = $1
         UNION ALL SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = $1""",
-    drop_table="DROP TABLE IF EXISTS {table}",
+    drop_tables="DROP TABLE IF EXISTS {tables}",
     drop=("DROP DATABASE {schema}",),
     bound=_bound,
     greet=(f"SET {_RECURSION}",),
@@ -76,11 +76,11 @@ SQL = ServerSql(
         ),
     ),
     isolation={
-        "read_committed": (_LEVEL + "READ COMMITTED",),
-        "repeatable_read": (_LEVEL + "REPEATABLE READ",),
-        "serializable": (_LEVEL + "SERIALIZABLE",),
+        "read_committed": ((_LEVEL + "READ COMMITTED", ()),),
+        "repeatable_read": ((_LEVEL + "REPEATABLE READ", ()),),
+        "serializable": ((_LEVEL + "SERIALIZABLE", ()),),
         # Without it a change goes to the row as it is now, not as the transaction saw it.
-        "snapshot": (_LEVEL + "REPEATABLE READ", "SET SESSION innodb_snapshot_isolation = ON"),
+        "snapshot": ((_LEVEL + "REPEATABLE READ", ()), ("SET SESSION innodb_snapshot_isolation = ON", ())),
     },
     transactions="SELECT /*M! @@in_transaction */ /*!80000 0 */",  # MySQL has nobody tell it
     roll_back="ROLLBACK",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..address import MSSQL, MYSQL, POSTGRESQL
+from ..odbc.address import MSSQL, MYSQL, POSTGRESQL
 from . import mariadb, postgresql, tsql
 from .contract import ServerSql
 

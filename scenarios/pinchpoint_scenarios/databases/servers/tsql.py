@@ -13,8 +13,8 @@ def _bound(application: str, timeout_s: float) -> tuple[Asked, ...]:
     return ()
 
 
-def _isolation(level: str) -> tuple[str, ...]:
-    return (f"SET TRANSACTION ISOLATION LEVEL {level}",)
+def _isolation(level: str) -> tuple[Asked, ...]:
+    return ((f"SET TRANSACTION ISOLATION LEVEL {level}", ()),)
 
 
 SQL = ServerSql(
@@ -67,7 +67,7 @@ SQL = ServerSql(
     "WHERE s.name = $1 "
     "UNION ALL SELECT x.name FROM sys.xml_schema_collections AS x "
     "JOIN sys.schemas AS s ON s.schema_id = x.schema_id WHERE s.name = $1",
-    drop_table="DROP TABLE IF EXISTS {table}",
+    drop_tables="DROP TABLE IF EXISTS {tables}",
     drop=("DROP SCHEMA {schema}",),
     bound=_bound,
     greet=("SET XACT_ABORT ON",),  # a batch is all or nothing

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
-from ...contract import Endpoint
-from ...databases.odbc.address import MSSQL, MYSQL, POSTGRESQL, SCHEMES
+from ..contract import Endpoint
+from ..databases.odbc.address import MSSQL, MYSQL, POSTGRESQL, SCHEMES
 
 
 def _reading(*, comment: str, quoted: str, name: str, letters: str, hint: str) -> re.Pattern[str]:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from ...postgresql import PIN, UNPIN
+import shutil
+from pathlib import Path
+
 from .contract import Asked, ServerSql
+
+PIN = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false)"
+"""Names in statements of ours are the server's own: others may have made functions and operators of the same
+names in ``public``, or wherever a role's or a database's search path leads, which would run as our user."""
 
 
 def _bound(application: str, timeout_s: float) -> tuple[Asked, ...]:
@@ -14,8 +20,22 @@ def _bound(application: str, timeout_s: float) -> tuple[Asked, ...]:
     )
 
 
-def _isolation(level: str) -> tuple[str, ...]:
-    return (f"SELECT set_config('default_transaction_isolation', '{level}', false)",)
+def _isolation(level: str) -> tuple[Asked, ...]:
+    return (("SELECT set_config('default_transaction_isolation', $1, false)", (level,)),)
+
+
+def _free_bytes(directory: str, started: float, tablespace: str) -> int | None:
+    """Bytes free where the database's tables go; None where it cannot be known.
+
+    PostgreSQL has no view of it. So it takes a server on this very host, and a user whom both the server lets
+    see its files and the system its folder: what the two say about one file must agree.
+    """
+    try:
+        if abs((Path(directory) / "postmaster.pid").stat().st_mtime - float(started)) >= 1:
+            return None  # another host's folder of the same name
+        return shutil.disk_usage(tablespace or directory).free
+    except OSError:
+        return None  # not this host's, or not for our eyes
 
 
 SQL = ServerSql(
@@ -34,25 +54,24 @@ SQL = ServerSql(
         UNION ALL
         SELECT 'tablespace ' || spcname, pg_tablespace_location(oid) FROM pg_tablespace
         WHERE pg_tablespace_location(oid) <> ''""",
-    find="""SELECT obj_description(oid, 'pg_namespace'),
-            CASE WHEN pg_has_role(nspowner, 'USAGE') THEN 1 ELSE 0 END
-        FROM pg_namespace WHERE nspname = $1::text""",
-    may_create="""SELECT CASE WHEN has_database_privilege(current_database(), 'CREATE') THEN 1 ELSE 0 END,
-        current_user::text, current_database()::text""",
+    find="""SELECT obj_description(oid, 'pg_namespace'), pg_has_role(nspowner, 'USAGE')
+        FROM pg_namespace WHERE nspname = $1""",
+    may_create="""SELECT has_database_privilege(current_database(), 'CREATE'), current_user,
+        current_database()""",
     grant='GRANT CREATE ON DATABASE "{database}" TO "{user}"',
-    lock="""SELECT CASE WHEN pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended($1::text, 0))
-        THEN 1 ELSE 0 END""",
+    lock="SELECT pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended($1, 0))",
     unlock="SELECT pg_catalog.pg_advisory_unlock_all()",
     pin=(PIN,),
-    unpin=(UNPIN,),
+    unpin=("RESET search_path",),
     create=("CREATE SCHEMA {schema}", "COMMENT ON SCHEMA {schema} IS '{marker}'"),
-    enter=("SELECT pg_catalog.set_config('search_path', '{schema}', false)",),
+    enter=(("SELECT pg_catalog.set_config('search_path', $1, false)", ("{schema}",)),),
     # Of every kind that lies in a schema, those of extensions included: the server keeps their dependencies.
     others="""SELECT DISTINCT pg_describe_object(d.classid, d.objid, 0)
         FROM pg_depend d JOIN pg_namespace n ON n.oid = d.refobjid
         WHERE d.refclassid = 'pg_namespace'::regclass AND n.nspname = $1::text""",
-    drop_table="DROP TABLE IF EXISTS {table} RESTRICT",
+    drop_tables="DROP TABLE IF EXISTS {tables} RESTRICT",
     drop=("DROP SCHEMA {schema} RESTRICT",),
+    depends="2BP01",
     bound=_bound,
     greet=(),
     driver_times_out=False,
@@ -70,5 +89,9 @@ SQL = ServerSql(
     transactions="""SELECT CASE WHEN pg_catalog.now() OPERATOR(pg_catalog.<) pg_catalog.statement_timestamp()
         THEN 1 ELSE 0 END""",
     roll_back="ROLLBACK",
+    free="""SELECT current_setting('data_directory'),
+        extract(epoch FROM (pg_stat_file('postmaster.pid')).modification)::float8,
+        (SELECT pg_tablespace_location(dattablespace) FROM pg_database WHERE datname = current_database())""",
+    free_bytes=_free_bytes,
 )
 """The statements of ``ServerSql``."""

@@ -1,4 +1,4 @@
-"""What a kind of server is asked, in its own words, whatever a scenario does there."""
+"""What a kind of server is asked, in its own words, whatever a scenario does and whatever library asks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from typing import Any
 
 Asked = tuple[str, tuple[Any, ...]]
 """A statement and its parameters."""
+
+
+def _as_told(found: Any) -> int | None:
+    return None if found is None else int(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +29,21 @@ class ServerSql:
         settings: rows of (name, value): what a reader of a report must know of it.
         durable: setting -> the values with which a commit waits for the disk.
         files: rows of (what for, path): where it says that its files are; it may need rights.
-        find: ``$1``: a schema's name; one row of (its mark, whether this user may drop it), or none.
+        find: ``$1``: a schema's name; one row of (its mark, whether this user may drop it), or none; a truth
+            value here and below is whatever ``access.yes`` knows.
         may_create: one row of (whether this user may make a schema, the user, the database).
         grant: the statement that lets it: ``{user}``, ``{database}``.
-        lock: ``$1``: a name; one row: 1 where this connection has it now, to its end.
+        lock: ``$1``: a name; one row: whether this connection has it now, to its end.
         unlock: gives up all such locks of this connection; empty: only its end does.
         pin: has names in statements of ours looked up among the server's own alone; none where every name is.
         unpin: as the user and the database have it, for texts of the user's own.
         create: makes the schema with its mark.
         enter: makes it the one that names are looked up in; none where every name is qualified.
         others: ``$1``: a schema's name; rows: what lies there, but for the mark.
-        drop_table: drops a table of the schema if it is there.
+        drop_tables: drops ``{tables}`` of the schema, as far as they are there.
         drop: drops the schema, which is empty.
+        depends: the SQLSTATE with which ``drop`` refuses while something lies there or depends on it; empty:
+            it would drop all of it.
         bound: statements that tell a connection's name and bound its statements: (application name, timeout
             in s); what the driver must do about the timeout where the server has none is
             ``driver_times_out``.
@@ -46,7 +53,8 @@ class ServerSql:
         isolation: isolation level of a plan -> statements.
         snapshot_off: one row: 1 where the level ``snapshot`` is not to be had; empty: it always is.
         snapshot_on: the statement that allows it: ``{database}``.
-        free: one row: bytes free where the data goes; empty: it has no way to tell.
+        free: one row from which ``free_bytes`` tells the bytes free where the data goes; empty: it has no way
+            to tell.
         transactions: one row: 0 where no transaction is open.
         roll_back: ends the transaction that is open, where one is.
     """
@@ -64,15 +72,15 @@ class ServerSql:
     lock: str
     unlock: str
     create: tuple[str, ...]
-    enter: tuple[str, ...]
+    enter: tuple[Asked, ...]
     others: str
-    drop_table: str
+    drop_tables: str
     drop: tuple[str, ...]
     bound: Callable[[str, float], tuple[Asked, ...]]
     greet: tuple[str, ...]
     driver_times_out: bool
     patient: tuple[str, ...]
-    isolation: Mapping[str, tuple[str, ...]]
+    isolation: Mapping[str, tuple[Asked, ...]]
     transactions: str
     roll_back: str
     pin: tuple[str, ...] = ()
@@ -80,6 +88,8 @@ class ServerSql:
     snapshot_off: str = ""
     snapshot_on: str = ""
     free: str = ""
+    free_bytes: Callable[..., int | None] = _as_told
+    depends: str = ""
 
     def quoted(self, name: str) -> str:
         """A name as this server wants it written."""

@@ -1,0 +1,240 @@
+"""A SQL server, and how it is reached: by psycopg and libpq, or by an ODBC driver."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar, NoReturn
+from urllib.parse import unquote, urlsplit
+
+from ..addresses import place
+from ..contract import Endpoint
+from ..errors import EndpointUnreachable, ScenarioError
+from .contract import Link, SqlConnection, TextConnection
+from .odbc.address import POSTGRESQL, SCHEMES, is_odbc
+from .odbc.drivers import no_manager
+from .servers import SERVERS
+from .servers.contract import ServerSql
+
+
+class Access(ABC):
+    """One endpoint's server.
+
+    Args:
+        endpoint: it.
+        name: what the server shows for our connections, where it can.
+        known_kind: its kind, one of ``address.KINDS``; None: it has to be asked.
+    """
+
+    error: ClassVar[type[Exception]]
+    """What the library raises for what went wrong."""
+    native: ClassVar[bool] = False
+    """Whether the server is reached by its own library."""
+    installed: ClassVar[bool] = True
+    """Whether this machine can reach such a server at all."""
+
+    def __init__(self, endpoint: Endpoint, name: str, known_kind: str | None) -> None:
+        self.endpoint = endpoint
+        self.name = name
+        self.known_kind = known_kind
+        self.holder: Link | None = None
+        """The connection that keeps other runs out, as long as it is kept."""
+
+    @property
+    def place(self) -> str:
+        """Where it lies, for a sentence: ``endpoint sql (127.0.0.1:5432)``."""
+        return place(self.endpoint)
+
+    @property
+    def kind(self) -> str:
+        """The server's kind, one of ``address.KINDS``."""
+        return self.known_kind or POSTGRESQL
+
+    @property
+    def database(self) -> str:
+        """The database that the URL names; empty: the user's default."""
+        return unquote(urlsplit(self.endpoint.url).path.strip("/"))
+
+    @property
+    def server(self) -> ServerSql:
+        """What its kind of server is asked."""
+        return SERVERS[self.kind]
+
+    # ---- what each library does in its own way ---------------------------------------------------
+
+    @abstractmethod
+    def open(self, *, pinned: bool = True) -> Link:
+        """A new connection; names on it are the server's own (``ServerSql.pin``) unless it is not pinned.
+
+        Raises ``error``.
+        """
+
+    @abstractmethod
+    def session(self, timeout_s: float, ready: Callable[[Link], None]) -> SqlConnection:
+        """A connection for a session's operations; not opened yet.
+
+        Args:
+            timeout_s: after so long the server, or the driver, gives a statement up.
+            ready: called with each new connection before it is used.
+        """
+
+    @abstractmethod
+    def own_session(self, timeout_s: float) -> TextConnection:
+        """A session's connection for texts of the user's own: as it comes, but for its time limit."""
+
+    @abstractmethod
+    def refused(self, error: Any) -> EndpointUnreachable:
+        """The sentence for a person whose server, or whose driver, does not let us in."""
+
+    @abstractmethod
+    def message(self, error: Any) -> str:
+        """What the server, or the library, said: its sentence alone."""
+
+    @abstractmethod
+    def state(self, error: Any) -> str:
+        """The SQLSTATE of an error; empty without any."""
+
+    # ---- connections -----------------------------------------------------------------------------
+
+    def reach(self) -> Link:
+        """A new connection; raises ``EndpointUnreachable`` with the cause and the remedy."""
+        try:
+            return self.open()
+        except self.error as error:
+            raise self.refused(error) from error
+
+    @contextmanager
+    def looking(self) -> Iterator[Link]:
+        """A connection that asks what is there. Raises ``EndpointUnreachable``, or ``error``."""
+        with contextlib.closing(self.reach()) as link:
+            yield link
+
+    def patient(self) -> Link:
+        """A new connection for making data, which takes as long as it takes.
+
+        Raises ``EndpointUnreachable``, or ``error``.
+        """
+        link = self.reach()
+        try:
+            for statement in self.server.patient:
+                link.execute(statement)
+        except self.error:
+            link.close()
+            raise
+        return link
+
+    def pin(self, link: Link) -> None:
+        """Have names looked up among the server's own: for statements of ours."""
+        for statement in self.server.pin:
+            link.execute(statement)
+
+    def unpin(self, link: Link) -> None:
+        """Have names looked up as the user and the database have it: for texts of the user's own."""
+        for statement in self.server.unpin:
+            link.execute(statement)
+
+    # ---- the connection that keeps other runs out ------------------------------------------------
+
+    def held(self) -> Link | None:
+        """``holder``, where it still works."""
+        if self.holder is not None and not self.holder.alive():
+            self.release()
+        return self.holder
+
+    def take(self, link: Link, lock: str, busy: ScenarioError) -> None:
+        """Have a connection keep other runs of this name out until ``release``, or raise ``busy``."""
+        locked = link.execute(lock, (self.name,)).fetchone()
+        if not (locked and yes(locked[0])):
+            raise busy
+        self.holder = link
+
+    def release(self) -> None:
+        """Let other runs in, from now on. Safe to call twice."""
+        if self.holder is not None:
+            self.holder.let_go(self.server.unlock)
+            self.holder = None
+
+    # ---- what it says of itself ------------------------------------------------------------------
+
+    def facts(self, link: Link) -> dict[str, Any]:
+        """Version, settings, and warnings of settings; raises ``error``."""
+        server = self.server
+        version = link.execute(server.version).fetchone()
+        settings = {str(name): str(value) for name, value in link.execute(server.settings).fetchall()}
+        return {
+            "server": server.name,
+            "version": str(version[0]) if version else None,
+            "settings": settings,
+            "warnings": [
+                f"{self.place}: {name} is {settings[name]}, so a commit does not wait for the disk"
+                for name, durable in server.durable.items()
+                if settings.get(name, "") not in durable | {""}
+            ],
+        }
+
+
+class MissingAccess(Access):
+    """A server that this machine, or a scenario, cannot reach: it says so when it is used.
+
+    Args:
+        why: the sentence for a person.
+    """
+
+    class _NeverError(Exception):
+        """Nothing raises it: ``why`` passes."""
+
+    error = _NeverError
+    installed = False
+
+    def __init__(self, endpoint: Endpoint, name: str, why: ScenarioError) -> None:
+        super().__init__(endpoint, name, SCHEMES.get(endpoint.url.partition("://")[0]))
+        self._why = why
+
+    def open(self, *, pinned: bool = True) -> Link:  # noqa: ARG002 - the contract's
+        """Raises."""
+        raise self._why
+
+    def session(self, timeout_s: float, ready: Callable[[Link], None]) -> SqlConnection:  # noqa: ARG002 - the contract's
+        """Raises."""
+        raise self._why
+
+    def own_session(self, timeout_s: float) -> TextConnection:  # noqa: ARG002 - the contract's
+        """Raises."""
+        raise self._why
+
+    def refused(self, error: Any) -> NoReturn:  # noqa: ARG002 - the contract's
+        """Raises."""
+        raise self._why
+
+    def message(self, error: Any) -> str:
+        """Its words."""
+        return str(error)
+
+    def state(self, error: Any) -> str:  # noqa: ARG002 - the contract's
+        """None."""
+        return ""
+
+
+def access_to(endpoint: Endpoint, name: str, *, own_sql: bool = False) -> Access:
+    """How an endpoint's server is reached; where this machine has no library for it, whoever uses it is told.
+
+    ``own_sql``: whether it is for texts of the user's own, which may be several statements each.
+
+    Raises ``ScenarioError`` where the URL says something that is not allowed.
+    """
+    if not is_odbc(endpoint.url):
+        from .native import NativeAccess  # noqa: PLC0415 - as below: each library only where it is used
+
+        return NativeAccess(endpoint, name)
+    try:
+        from .odbc.access import OdbcAccess  # noqa: PLC0415 - pyodbc needs the system's libodbc, which not all have
+    except ImportError as error:
+        return MissingAccess(endpoint, name, no_manager(endpoint, error))
+    return OdbcAccess(endpoint, name, own_sql=own_sql)
+
+
+def yes(value: Any) -> bool:
+    """A truth value of a server's, whatever its driver makes of it."""
+    return str(value).lower() in {"1", "t", "true"}

@@ -1,0 +1,127 @@
+"""PostgreSQL by its own library."""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any
+
+import psycopg
+
+from ..contract import Endpoint
+from ..errors import EndpointUnreachable
+from ..fastpath.postgresql import FastConnection
+from .access import Access
+from .answer import Answer
+from .contract import Link
+from .odbc.address import POSTGRESQL
+from .postgresql import Connection, connect, first_line, refused
+
+_UNLOCK_S = 5.0
+
+
+class NativeLink:
+    """A ``Link`` by psycopg; raises ``psycopg.Error``."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._cursor = psycopg.RawCursor(connection)
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Answer:
+        """See ``Link``."""
+        cursor = self._cursor.execute(statement.encode(), parameters or None)
+        return Answer(cursor.rowcount, cursor.fetchall() if cursor.description else ())
+
+    def send(self, text: str) -> None:
+        """See ``Link``."""
+        self._cursor.execute(text.encode())
+
+    def transaction(self) -> AbstractContextManager[Any]:
+        """See ``Link``."""
+        return self._connection.transaction()
+
+    def lists_as_texts(self) -> None:
+        """See ``Link``: libpq tells no length."""
+
+    def alive(self) -> bool:
+        """See ``Link``."""
+        try:
+            self._connection.execute("SELECT")
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def let_go(self, unlock: str) -> None:
+        """See ``Link``."""
+        link, until_s = self._connection.pgconn, time.monotonic() + _UNLOCK_S
+        with suppress(psycopg.Error, OSError, ValueError):  # the connection is lost, and its locks with it
+            link.send_query(unlock.encode())
+            while link.is_busy() and (left_s := until_s - time.monotonic()) > 0:
+                if select.select([link.socket], [], [], left_s)[0]:
+                    link.consume_input()
+        self.close()
+
+    def close(self) -> None:
+        """See ``Link``."""
+        self._connection.close()
+
+
+class NativeAccess(Access):
+    """By psycopg, and a session's statements by libpq itself."""
+
+    error = psycopg.Error
+    native = True
+
+    def __init__(self, endpoint: Endpoint, name: str) -> None:
+        super().__init__(endpoint, name, POSTGRESQL)
+
+    def open(self, *, pinned: bool = True) -> NativeLink:
+        """See ``Access``."""
+        return NativeLink(connect(self.endpoint, self.name, pinned=pinned))
+
+    @contextmanager
+    def looking(self) -> Iterator[NativeLink]:
+        """See ``Access``: within one transaction, which leaves no setting behind.
+
+        A pooler may hand the server's session to the farm's own users next.
+        """
+        try:
+            connection = connect(self.endpoint, self.name, pinned=False)
+        except psycopg.Error as error:
+            raise self.refused(error) from error
+        with connection, connection.transaction():
+            connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
+            yield NativeLink(connection)
+
+    def session(self, timeout_s: float, ready: Callable[[Link], None]) -> FastConnection:
+        """See ``Access``."""
+        return FastConnection(
+            self.endpoint,
+            application=self.name,
+            statement_timeout_s=timeout_s,
+            greet=lambda connection: ready(NativeLink(connection)),
+        )
+
+    def own_session(self, timeout_s: float) -> FastConnection:
+        """See ``Access``."""
+        return FastConnection(
+            self.endpoint,
+            application=self.name,
+            statement_timeout_s=timeout_s,
+            greet=lambda _: None,
+            pinned=False,
+        )
+
+    def refused(self, error: psycopg.Error) -> EndpointUnreachable:
+        """See ``Access``."""
+        return refused(self.endpoint, error)
+
+    def message(self, error: psycopg.Error) -> str:
+        """See ``Access``."""
+        return first_line(error)
+
+    def state(self, error: psycopg.Error) -> str:
+        """See ``Access``."""
+        return error.sqlstate or ""

@@ -1,0 +1,151 @@
+"""sql-mix on PostgreSQL, by its own library and by ODBC; names are looked up in the scenario's own schema."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any, LiteralString
+
+from ...databases.contract import CopyingConnection, LoadingConnection, SqlConnection
+from ..operations import BULK, DATA, HOT, LOG, Drawn
+from .contract import MixSql, Saying, as_rows, counting, statement
+
+# Payloads are random: trying to compress them would be all that a large row's CPU time goes to. Storage is
+# altered afterwards, as CREATE TABLE takes it from PostgreSQL 16 on only.
+_MAKE = {
+    LOG: """CREATE TABLE log (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    session int NOT NULL, sequence int NOT NULL,
+    at timestamptz NOT NULL DEFAULT now(), payload bytea NOT NULL);
+    ALTER TABLE log ALTER COLUMN payload SET STORAGE EXTERNAL""",
+    BULK: """CREATE TABLE bulk (session int NOT NULL, load int NOT NULL, payload bytea NOT NULL);
+    ALTER TABLE bulk ALTER COLUMN payload SET STORAGE EXTERNAL""",
+    HOT: "CREATE TABLE hot (id int PRIMARY KEY, version bigint NOT NULL, changed timestamptz NOT NULL)",
+    # Half of each page is left free, so that an updated row stays in its page: one update dirties one page.
+    DATA: """CREATE TABLE data (
+    id bigint NOT NULL, version int NOT NULL, changed timestamptz NOT NULL,
+    payload bytea NOT NULL) WITH (fillfactor = 50);
+    ALTER TABLE data ALTER COLUMN payload SET STORAGE PLAIN""",
+}
+
+# Digests, because storage that compresses or deduplicates would make nothing of a repeated byte.
+_FILL = """INSERT INTO data SELECT id, 0, now(), (
+    SELECT string_agg(sha512(convert_to(id || ':' || part, 'UTF8')), ''::bytea)
+    FROM generate_series(1, 14) part)
+    FROM generate_series($1::bigint, $2::bigint) id"""
+
+_WORK_MEM = """SELECT set_config('work_mem',
+    least(pg_size_bytes(current_setting('work_mem')), greatest(65536, $1::int8)) / 1024 || 'kB', false)"""
+_SPILL_FACTOR = 8
+"""A session that spills may keep at most so small a part of what it sorts in memory."""
+
+
+def _lock_contend(connection: SqlConnection, drawn: Drawn) -> int:
+    *rows, hold_s = drawn
+    if len(rows) == 1:
+        return connection.execute(_HOLD, drawn).rowcount
+    with connection.transaction():
+        return sum(connection.execute(_HOLD, (row, hold_s)).rowcount for row in rows)
+
+
+def _copy(connection: CopyingConnection, drawn: Drawn) -> int:
+    bound_bytes, content = drawn
+    _keep_below(connection, bound_bytes)
+    return connection.copy("COPY bulk (session, load, payload) FROM STDIN (FORMAT binary)", content).rowcount
+
+
+def _insert(connection: LoadingConnection, drawn: Drawn) -> int:
+    bound_bytes, rows = drawn
+    _keep_below(connection, bound_bytes)
+    statement = "INSERT INTO bulk (session, load, payload) VALUES ($1::int4, $2::int4, $3::bytea)"
+    return connection.insert_many(statement, rows).rowcount
+
+
+def _keep_below(connection: SqlConnection, bound_bytes: int) -> None:
+    """Empty the bulk table where it is larger than that."""
+    if _bulk_bytes(connection) > bound_bytes:
+        with connection.transaction():
+            connection.execute("LOCK TABLE bulk IN ACCESS EXCLUSIVE MODE")
+            # Whoever else saw it grow so large, and had the lock before us, has emptied it.
+            if _bulk_bytes(connection) > bound_bytes:
+                connection.execute("TRUNCATE bulk")
+
+
+def _bulk_bytes(connection: SqlConnection) -> int:
+    found = connection.execute("SELECT pg_total_relation_size('bulk')").fetchone()
+    return int(found[0]) if found else 0
+
+
+def _as_binary_copy(drawn: Drawn) -> Drawn:
+    """The rows in COPY's binary format (PostgreSQL manual, COPY, "Binary Format"): three fields each."""
+    bound_bytes, session, load, payloads = drawn
+    head = struct.pack(">hiiiii", 3, 4, session, 4, load, len(payloads[0]))
+    rows = b"".join([head + payload for payload in payloads])
+    return bound_bytes, b"PGCOPY\n\xff\r\n\0" + bytes(8) + rows + b"\xff\xff"
+
+
+# The application's thinking is slept through in the server, once the row is locked (RETURNING comes after the
+# change): no CPU, exact, and not dependent on how soon a busy client goes on, which would make the generator
+# part of what is measured.
+_HOLD: LiteralString = """UPDATE hot SET version = version + 1, changed = now() WHERE id = $1::int4
+    RETURNING pg_sleep($2::float8)"""
+
+_COMMON: Mapping[str, Saying[SqlConnection]] = {
+    "log_append": Saying(
+        statement("INSERT INTO log (session, sequence, payload) VALUES ($1::int4, $2::int4, $3::bytea)")
+    ),
+    # One value of all payloads, cut up on the server: drivers need not know arrays.
+    "log_batch": Saying(
+        statement("""INSERT INTO log (session, sequence, payload)
+            SELECT $1::int4, $2::int4 + n, substring($5::bytea FROM n * $4::int4 + 1 FOR $4::int4)
+            FROM generate_series(0, $3::int4 - 1) n""")
+    ),
+    "data_update": Saying(
+        statement("UPDATE data SET version = version + 1, changed = now() WHERE id = $1::int8")
+    ),
+    "point_read": Saying(statement("SELECT version, payload FROM data WHERE id = $1::int8")),
+    # The sum makes it read the rows, not the index alone. They stay on the server, as a report's do.
+    "range_scan": Saying(
+        counting("SELECT count(*), sum(version) FROM data WHERE id BETWEEN $1::int8 AND $2::int8")
+    ),
+    # Sorted by all of each row, byte by byte: the sort must keep the rows, and write them out. Two columns:
+    # PostgreSQL 18 does not count the memory of single values it sorts (4 MiB passed for 193 kB).
+    "spill": Saying(
+        counting("""SELECT count(*), sum(n) FROM (
+            SELECT n, repeat(md5(($1::int8 + n)::text), 32) COLLATE "C" AS row
+            FROM generate_series(1, $2::int4) n ORDER BY 2) sorted""")
+    ),
+    "lock_contend": Saying(_lock_contend),
+}
+"""Operation -> how it is done by any library."""
+
+
+def mix_sql(schema: str, *, copies: bool = False) -> MixSql:
+    """The statements.
+
+    Args:
+        schema: the quoted name of the schema.
+        copies: whether the library sends rows as one stream (COPY); else they are arrays of parameters.
+    """
+    del schema
+    bulk_load: Saying[Any] = Saying(_copy, _as_binary_copy) if copies else Saying(_insert, as_rows)
+    return MixSql(
+        make={name: (f"DROP TABLE IF EXISTS {name}", made) for name, made in _MAKE.items()},
+        fill_hot="INSERT INTO hot SELECT id, 0, now() FROM generate_series(1, $1::int) id",
+        cache_bytes="""SELECT setting::bigint * current_setting('block_size')::bigint
+            FROM pg_settings WHERE name = 'shared_buffers'""",
+        may_know_cache="",
+        data_there="""SELECT obj_description(to_regclass('data'), 'pg_class'),
+            pg_table_size(to_regclass('data'))""",
+        data_has_key="SELECT to_regclass('data_pkey') IS NOT NULL",
+        data_count="SELECT count(*), min(id), max(id) FROM data",
+        data_last="SELECT max(id) FROM data",
+        data_fill=_FILL,
+        # The comment that makes the table whole is written durably, and with it all that came before.
+        fill_fast=("SET synchronous_commit = off",),
+        data_key="ALTER TABLE data ADD PRIMARY KEY (id)",
+        data_settle="VACUUM (ANALYZE) data",
+        data_label="COMMENT ON TABLE data IS '{label}'",
+        spill=lambda size_bytes: ((_WORK_MEM, (size_bytes // _SPILL_FACTOR,)),),
+        sayings={**_COMMON, "bulk_load": bulk_load},
+    )

@@ -1,0 +1,22 @@
+"""PostgreSQL by psycopg's own cursors: what the fast path is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, LiteralString
+
+import psycopg
+
+from pinchpoint_scenarios.databases.contract import Result
+from pinchpoint_scenarios.fastpath.postgresql import FastConnection
+
+
+class ReferenceConnection(FastConnection):
+    """A session's connection whose statements a cursor runs."""
+
+    def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> Result:
+        cursor = psycopg.RawCursor(self._opened())
+        try:
+            return cursor.execute(statement, parameters, prepare=True)
+        except psycopg.Error as error:
+            raise self._failure(error) from error
