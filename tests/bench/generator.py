@@ -66,7 +66,6 @@ def generate(
             Assignment(
                 name=name,
                 worker=number,
-                workers=len(names),
                 cores=[cores[number]],
                 beat_s=0.2 + 0.6 * number / len(names),
                 journal=folder,
@@ -76,6 +75,7 @@ def generate(
                 },
                 scenarios={SCENARIO: scenario},
                 slots={SCENARIO: sorted(owners[name])},
+                ranks={SCENARIO: (number, len(names))},
             )
             for number, name in enumerate(names)
         ]

@@ -105,7 +105,7 @@ MOST_REPEATS = 1000
 @click.option(
     "--listen",
     metavar="ADDRESS[:PORT]",
-    help="Where workers of other machines find this run; they may also come late. What to type there is "
+    help="Where workers of other machines find this run, with --remote-workers. What to type there is "
     f"printed, with a token without which nothing can connect. [default port: {DEFAULT_PORT}]",
 )
 @TOKEN_FILE
@@ -248,6 +248,11 @@ def _crew(workers: int | None, remote: int | None, listen: str | None, token_fil
         raise InputError(
             "--remote-workers: workers of other machines must know where to find this run; "
             "add --listen with an address of this machine that they reach"
+        )
+    if listen and not remote:
+        raise InputError(
+            "--listen: say with --remote-workers how many workers of other machines take part; they are "
+            "waited for before the load begins, and none is taken in later"
         )
     if workers == 0 and not remote:
         raise InputError("--workers: found 0; without --remote-workers nobody would generate load")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 
@@ -13,7 +13,6 @@ class Assignment:
     Attributes:
         name: the worker's name (``generator1``).
         worker: its number from 0, which no other has in this run.
-        workers: how many generators share its scenarios at first.
         cores: the cores it runs on; empty: wherever the system puts it.
         beat_s: how far into each second it writes down what the last one measured.
         journal: the run's journal folder; empty where what is measured is sent (another machine).
@@ -21,14 +20,12 @@ class Assignment:
         endpoints: as in farm.yaml.
         scenarios: plan name -> ``use``, ``params``, ``load`` (base units), ``repeat_s``.
         slots: plan name -> the slots of its load that are done here (``loadgen.shares``).
-        ranks: plan name -> (which of them this is, how many do that scenario at first); a worker that comes
-            later has none, and goes by ``worker`` and ``workers``.
+        ranks: plan name -> (which of the workers that do that scenario this is, how many they are at first).
         clock_offset_ns: the controller's UTC clock minus this machine's.
     """
 
     name: str
     worker: int
-    workers: int
     cores: list[int]
     beat_s: float
     journal: str
@@ -36,7 +33,7 @@ class Assignment:
     endpoints: dict[str, dict[str, str]]
     scenarios: dict[str, dict[str, Any]]
     slots: dict[str, list[int]]
-    ranks: dict[str, tuple[int, int]] = field(default_factory=dict)
+    ranks: dict[str, tuple[int, int]]
     clock_offset_ns: int = 0
 
     def to_json(self) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class Assignments:
 
     Attributes:
         here: one per process of this machine.
-        elsewhere: what a worker of another machine does, but for its name, number and slots.
+        elsewhere: what a worker of another machine does, but for its name, number, slots and ranks.
     """
 
     here: tuple[Assignment, ...]
@@ -70,7 +70,6 @@ def assign(
     elsewhere = Assignment(
         name="",
         worker=0,
-        workers=0,
         cores=[],
         beat_s=0.2,
         journal="",
@@ -78,6 +77,7 @@ def assign(
         endpoints={name: dict(given) for name, given in endpoints.items()},
         scenarios=every,
         slots={},
+        ranks={},
     )
     # One each where no number is given: the client work of one scenario must not delay another's operations.
     parts = (
@@ -88,7 +88,6 @@ def assign(
             elsewhere,
             name=f"generator{number + 1}",
             worker=number,
-            workers=len(parts),
             cores=[cores[number % len(cores)]] if cores else [],
             beat_s=0.2 + 0.6 * number / len(parts),
             scenarios=part,

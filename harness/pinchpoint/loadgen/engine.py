@@ -58,7 +58,7 @@ class Engine:
         return all(load.open_users >= load.users for load in self._loads.values())
 
     def own(self, name: str, slots: frozenset[int], from_ns: int, since_ns: int | None) -> None:
-        """Another part of a scenario's load is done here from now on: see ``ScenarioLoad.own``."""
+        """More of a scenario's load is done here from now on: see ``ScenarioLoad.own``."""
         self._spawn(name, self._loads[name].own(slots, from_ns, since_ns))
 
     def stop(self) -> None:
@@ -177,12 +177,6 @@ class LocustUser:
         self._user = user
         self._group = group
         self._life: gevent.Greenlet | None = None
-        self._leaving = False
-
-    @property
-    def leaving(self) -> bool:
-        """Whether it was told to leave."""
-        return self._leaving
 
     def run(self) -> None:
         """Live until it ends by itself or is told to leave."""
@@ -191,8 +185,7 @@ class LocustUser:
 
     def leave(self) -> None:
         """End after the task that is going on, or at once while it waits for the next. Returns at once."""
-        if self._life is not None and not self._leaving:
-            self._leaving = True
+        if self._life is not None:
             gevent.spawn(self._user.stop)
 
     def close(self) -> None:

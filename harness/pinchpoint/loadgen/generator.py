@@ -1,12 +1,12 @@
 """A load generator: performs its part of a run, in a process of its own, here or on another machine.
 
 From the controller it hears commands: the assignment, ``{"begin": [scenario, ...], "at_ns": UTC}`` as often
-as needed, ``{"own": {scenario: {"slots", "from_ns", "since_ns"}}}`` when shares move, ``{"hold": {scenario:
-seconds}}`` when steps climb no further than they have by then, ``{"stop": true}``. It says ``ready``, one
-``second`` a second, ``event``, ``working`` (whether a scenario has work left, when it changes), ``busy`` (how
-long it may look for what the load did, after it), ``stopped``; or ``failed`` with the reason. How both travel
-is a ``Link``'s affair: a child process of the controller has pipes (``local``), one elsewhere Locust's
-connection (``remote``).
+as needed, ``{"own": {scenario: {"slots", "from_ns", "since_ns"}}}`` when it takes over slots,
+``{"hold": {scenario: seconds}}`` when steps climb no further than they have by then, ``{"stop": true}``. It
+says ``ready``, one ``second`` a second, ``event``, ``working`` (whether a scenario has work left, when it
+changes), ``busy`` (how long it may look for what the load did, after it), ``stopped``; or ``failed`` with the
+reason. How both travel is a ``Link``'s affair: a child process of the controller has pipes (``local``), one
+elsewhere a connection that is encrypted (``remote``).
 """
 
 from __future__ import annotations
@@ -132,11 +132,10 @@ class Generator:
         def event(event: str, **fields: Any) -> None:
             self._link.say(type="event", event=event, scenario=name, **masked_value(fields))
 
-        rank, workers = work.ranks.get(name, (work.worker, work.workers))
-        scenario = make_scenario(name, given, work.endpoints, work.seed, rank, workers, event)
+        scenario = make_scenario(name, given, work.endpoints, work.seed, *work.ranks[name], event)
         if isinstance(scenario, Verified):
             self._verified.append(scenario)
-        slots = frozenset(work.slots.get(name, ()))
+        slots = frozenset(work.slots[name])
         load, worker, recorder = given["load"], work.worker, self._recorder
         if isinstance(scenario, Locustfile):
             return LocustLoad(

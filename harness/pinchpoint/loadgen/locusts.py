@@ -20,7 +20,6 @@ from typing import Any
 
 from pinchpoint.loadgen.load import most
 from pinchpoint.loadgen.recorder import Recorder
-from pinchpoint.loadgen.shares import slot
 from pinchpoint.loadgen.users import ScenarioLoad
 from pinchpoint.plan.locustfile import Locustfile
 from pinchpoint_scenarios.contract import OK
@@ -73,7 +72,7 @@ class LocustLoad(ScenarioLoad):
         self._hosted = _imported(scenario.path, scenario.host)
         self._hosted.listen(self._request, self._error)
         self._order = shared_out(self._hosted.classes, int(most(load)))
-        self._living: dict[engine.LocustUser, int] = {}
+        self._living: set[engine.LocustUser] = set()
         self._tell = tell
         self._failed = failed
         self._names: dict[str, str] = {}
@@ -85,14 +84,6 @@ class LocustLoad(ScenarioLoad):
         """See ``ScenarioLoad``."""
         self._hosted.begin(self.users)
         super().begin(begin_ns)
-
-    def own(self, slots: frozenset[int], from_ns: int, since_ns: int | None) -> int:
-        """See ``ScenarioLoad``."""
-        for user, number in self._living.items():
-            if slot(number) not in slots:
-                user.leave()
-                self._here.discard(number)  # it does leave; if it is wanted again, it begins anew
-        return super().own(slots, from_ns, since_ns)
 
     def stop(self) -> None:
         """See ``ScenarioLoad``: users end after the task they are at."""
@@ -109,28 +100,16 @@ class LocustLoad(ScenarioLoad):
         self._wait_turn(number)
         if self._stop.is_set():
             return
-        here = slot(number) in self._slots  # its part may have gone elsewhere while it waited
-        if here:
-            self._live(user, number)
-        else:
-            self._here.discard(number)
-        if self._stop.is_set():
-            return
-        if here and not user.leaving:
-            self.finished_users += 1
-        else:
-            self.users -= 1
-            self.open_users -= 1
-
-    def _live(self, user: engine.LocustUser, number: int) -> None:
-        self._living[user] = number
+        self._living.add(user)
         try:
             user.run()
         finally:
             user.close()
-            del self._living[user]
+            self._living.remove(user)
             if self._stop.is_set() and not self._living:
                 self._hosted.end()
+        if not self._stop.is_set():
+            self.finished_users += 1
 
     def _request(
         self,

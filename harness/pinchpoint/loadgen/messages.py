@@ -244,7 +244,7 @@ class Work(_Checked):
         work = self.assignment
         if work.journal or work.cores:
             raise ValueError("assignment: a journal or cores are for workers of the controller's machine")
-        if len(work.scenarios) > 1000 or not set(work.slots) | set(work.ranks) <= set(work.scenarios):
+        if len(work.scenarios) > 1000 or not set(work.slots) == set(work.ranks) == set(work.scenarios):
             raise ValueError("assignment: shares of scenarios that are not in it")
         for given in work.scenarios.values():
             if set(given) != {"use", "params", "load", "repeat_s"} or not isinstance(given["use"], str):

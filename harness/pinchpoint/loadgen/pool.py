@@ -15,7 +15,7 @@ from pinchpoint.loadgen.channels import Bridge, Channel, Child
 _READY_S = 60.0  # sessions of a slow farm take a while to open
 _STOP_S = 15.0  # operations in flight may take engine._STOP_S, then the last seconds are written
 _SILENT_S = 4.0  # every generator says something once a second: one that has not for so long is lost
-_AHEAD_NS = 300_000_000  # a load begins, and shares move, when all have heard of it
+_AHEAD_NS = 300_000_000  # a load begins when all have heard of it
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class GeneratorPool:
         on_event: called with an event's name and fields, from reader threads.
         on_second: called with a worker's name and its progress, from reader threads.
         listen: (address, port) for workers of other machines; None: there are none.
-        elsewhere: what such a worker does, but for its name, number and slots.
+        elsewhere: what such a worker does, but for its name, number, slots and ranks.
         journal: the run's journal folder, for what such workers measure.
         token: the secret that such workers share with this run.
     """
@@ -79,12 +79,10 @@ class GeneratorPool:
         self._on_second = on_second
         self._owners: dict[str, shares.Owners] = {}
         self._begun_ns: dict[str, int] = {}
-        self._held_s: dict[str, float] = {}
         self.generators: list[Generator] = []
         self._joining: dict[str, dict[str, Any]] = {}
-        self._moved_ns = 0
         self._elsewhere = elsewhere
-        self._started = self._ending = False
+        self._ending = False
         self._bridge: Bridge | None = None
         if listen:
             self._bridge = Bridge(*listen, journal, token, self._remote, on_event)
@@ -101,19 +99,18 @@ class GeneratorPool:
         return len(self._waiting())
 
     def start(self) -> None:
-        """Share the load out and start every generator; who has joined by now takes part from the begin."""
-        self._started = True
+        """Share the load out and start every generator, and every worker that has joined by now."""
         try:
             planned: list[tuple[Assignment, str | None]] = [(one, None) for one in self._planned]
             for waiting in self._waiting():
-                planned.append((self._newcomer(len(planned), waiting), waiting))
+                planned.append((self._remote_assignment(len(planned), waiting), waiting))
             for scenario in dict.fromkeys(name for one, _ in planned for name in one.scenarios):
                 self._owners[scenario] = shares.deal(
                     one.name for one, _ in planned if scenario in one.scenarios
                 )
             for assignment, peer in planned:
                 slots, ranks = self._slots(assignment.name), self._ranks(assignment.name)
-                self._add(replace(assignment, workers=len(planned), slots=slots, ranks=ranks), peer)
+                self._add(replace(assignment, slots=slots, ranks=ranks), peer)
         except BaseException:
             self.kill()
             raise
@@ -147,7 +144,6 @@ class GeneratorPool:
 
     def hold(self, held_s: Mapping[str, float]) -> None:
         """Let loads in steps climb no further; scenario -> seconds after its begin, a little from now."""
-        self._held_s |= held_s
         for generator in self._reachable():
             generator.channel.send({"hold": dict(held_s)})
 
@@ -156,7 +152,7 @@ class GeneratorPool:
         return self._begun_ns[scenario]
 
     def tend(self) -> None:
-        """To be called several times a second: hand on what a lost worker did, let newcomers take part."""
+        """To be called several times a second: hand on what a lost worker did."""
         if self._ending:
             return
         for generator in self._reachable():
@@ -165,12 +161,6 @@ class GeneratorPool:
         for generator in self.generators:
             if generator.gone and not generator.failed and not generator.lost and self._begun_ns:
                 self._lose(generator)
-        for peer in self._waiting() if self._started else ():
-            assignment = self._newcomer(len(self.generators), peer)
-            self._add(replace(assignment, workers=len(self.generators) + 1), peer)
-        for generator in self._reachable():
-            if generator.ready.is_set() and generator.name not in self._known():
-                self._take_in(generator)
 
     def done(self, scenario: str) -> bool:
         """Whether no generator has work left for a scenario."""
@@ -244,26 +234,14 @@ class GeneratorPool:
             )
             return
         lost.lost = True
-        from_ns = max(time.time_ns(), self._moved_ns)  # the last move may hold only in a moment
-        self._move(mine, from_ns, heard_ns if self._begun_ns else None)
+        from_ns = time.time_ns()
+        self._hand_on(mine, from_ns, heard_ns if self._begun_ns else None)
         after_s = round((from_ns - heard_ns) / 1e9, 3)
         self._on_event("worker_lost", worker=lost.name, scenarios=mine, why=why, taken_over_after_s=after_s)
 
-    def _take_in(self, newcomer: Generator) -> None:
-        for scenario in newcomer.assignment.scenarios:
-            self._owners[scenario] = shares.joined(self._owners[scenario], newcomer.name)
-        for at_ns in set(self._begun_ns.values()):
-            names = [name for name, begun_ns in self._begun_ns.items() if begun_ns == at_ns]
-            newcomer.channel.send({"begin": names, "at_ns": at_ns})
-        if self._held_s:
-            newcomer.channel.send({"hold": self._held_s})
-        self._move(list(newcomer.assignment.scenarios), time.time_ns() + _AHEAD_NS, None)
-        self._on_event("worker_joined", worker=newcomer.name)
-
-    def _move(self, scenarios: list[str], from_ns: int, since_ns: int | None) -> None:
-        self._moved_ns = from_ns
+    def _hand_on(self, scenarios: list[str], from_ns: int, since_ns: int | None) -> None:
         for generator in self._reachable():
-            moved = {
+            owned = {
                 scenario: {
                     "slots": sorted(self._owners[scenario][generator.name]),
                     "from_ns": from_ns,
@@ -272,8 +250,8 @@ class GeneratorPool:
                 for scenario in scenarios
                 if generator.name in self._owners[scenario]
             }
-            if moved:
-                generator.channel.send({"own": moved})
+            if owned:
+                generator.channel.send({"own": owned})
 
     def _slots(self, worker: str) -> dict[str, list[int]]:
         return {name: sorted(owners[worker]) for name, owners in self._owners.items() if worker in owners}
@@ -284,9 +262,6 @@ class GeneratorPool:
             for name, owners in self._owners.items()
             if worker in owners
         }
-
-    def _known(self) -> set[str]:
-        return {worker for owners in self._owners.values() for worker in owners}
 
     def _reachable(self) -> list[Generator]:
         return [one for one in self.generators if not (one.gone or one.failed or one.lost)]
@@ -303,7 +278,7 @@ class GeneratorPool:
                 del self._joining[peer]
         return list(self._joining)
 
-    def _newcomer(self, number: int, peer: str) -> Assignment:
+    def _remote_assignment(self, number: int, peer: str) -> Assignment:
         assert self._elsewhere is not None  # noqa: S101 -- there is a bridge only where there is one
         joined = self._joining.pop(peer)
         name = f"generator{number + 1}"
@@ -316,7 +291,6 @@ class GeneratorPool:
             beat_s=0.2 + 0.1 * (number % 7),
             journal="",
             cores=[],
-            slots={},
             clock_offset_ns=joined["clock_offset_ns"],
         )
 

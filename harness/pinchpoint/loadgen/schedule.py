@@ -1,7 +1,8 @@
-"""One worker's part of an open load's schedule: which arrivals are its own, also when shares move. Pure."""
+"""One worker's part of an open load's schedule: which arrivals are its own, or become its own. Pure."""
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -38,42 +39,33 @@ class Schedule:
     def __init__(self, starts: Iterable[float], begin_ns: int, slots: frozenset[int]) -> None:
         self._numbered = enumerate(starts)
         self._begin_ns = begin_ns
-        # (from when, what), the latest last. All of them: shares may move twice before either move holds, and
-        # who walks the schedule late asks for what was owned long ago.
-        self._owned = [(begin_ns, slots)]
+        self._owned_ns = dict.fromkeys(slots, begin_ns)  # slot -> from which arrivals on it is owned
         self._others: deque[Arrival] = deque()
 
     def __iter__(self) -> Iterator[Arrival]:
         for number, start_s in self._numbered:
             arrival = Arrival(slot(number), self._begin_ns + round(start_s * 1e9))
-            if self.owns(arrival):
+            if arrival.at_ns >= self._owned_ns.get(arrival.slot, math.inf):
                 yield arrival
             else:
                 self._remember(arrival)
 
-    def owns(self, arrival: Arrival) -> bool:
-        """Whether it is this worker's, as far as is known by now: shares may have moved since it was due."""
-        for from_ns, slots in reversed(self._owned):
-            if arrival.at_ns >= from_ns:
-                return arrival.slot in slots
-        return False
-
     def own(
         self, slots: frozenset[int], from_ns: int, since_ns: int | None = None
     ) -> tuple[list[Arrival], list[Arrival]]:
-        """From now on other slots are owned.
+        """From now on more slots are owned: a worker that died had them.
 
         Args:
             slots: all that are owned from then on.
-            from_ns: from which arrivals on; no earlier than at the move before.
-            since_ns: where slots come from a worker that died: from which arrivals on nobody knows of them.
+            from_ns: from which arrivals on.
+            since_ns: from which arrivals on nobody knows of them; None: it died before the load began.
 
         Returns:
             (arrivals of the new slots that nobody started; those that are to be started yet though this
             worker has walked past them already).
         """
-        gained = slots - self._owned[-1][1]
-        self._owned.append((from_ns, slots))
+        gained = slots - self._owned_ns.keys()
+        self._owned_ns |= dict.fromkeys(gained, from_ns)
         found = [arrival for arrival in self._others if arrival.slot in gained]
         self._others = deque(arrival for arrival in self._others if arrival.slot not in gained)
         missed = [one for one in found if since_ns is not None and since_ns <= one.at_ns < from_ns]

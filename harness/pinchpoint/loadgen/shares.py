@@ -2,7 +2,7 @@
 
 A scenario's whole load is cut into ``SLOTS`` slots that never change: arrival ``k`` of an open load and
 session ``n`` belong to the slots ``k % SLOTS`` and ``n % SLOTS``. Every slot has one owner at a time, so any
-number of workers does the same work as one, and who dies or joins moves slots and nothing else.
+number of workers does the same work as one, and who dies moves slots and nothing else.
 """
 
 from __future__ import annotations
@@ -34,13 +34,3 @@ def without(owners: Mapping[str, frozenset[int]], lost: str) -> Owners:
     for position, one in enumerate(sorted(owners[lost]) if names else ()):
         left[names[position % len(names)]].add(one)
     return {name: frozenset(slots) for name, slots in left.items()}
-
-
-def joined(owners: Mapping[str, frozenset[int]], newcomer: str) -> Owners:
-    """A share for a newcomer: each of ``n`` workers gives up every ``n+1``-th of its slots."""
-    each = len(owners) + 1
-    given = {name: frozenset(sorted(slots)[each - 1 :: each]) for name, slots in owners.items()}
-    if not given:
-        return deal([newcomer])
-    left = {name: owners[name] - slots for name, slots in given.items()}
-    return {**left, newcomer: frozenset().union(*given.values())}

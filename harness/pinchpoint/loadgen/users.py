@@ -2,7 +2,7 @@
 
 Closed load: every user performs again as soon as it is free. Open load: a pacer puts intended starts into a
 queue when they are due, and free users take them from there. Which part of the load is done here is told by
-slots (``loadgen.shares``), and may change while the load goes on.
+slots (``loadgen.shares``), and may grow while the load goes on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from pinchpoint.loadgen.alarm import Alarm
 from pinchpoint.loadgen.load import session_numbers, starts, user_start_s
 from pinchpoint.loadgen.recorder import Recorder
 from pinchpoint.loadgen.schedule import Arrival, Schedule
-from pinchpoint.loadgen.shares import slot
 from pinchpoint.loadgen.threads import STRETCH_S, ThreadedSession, Threads
 from pinchpoint.plan.arrivals import LATEST_START_S
 from pinchpoint.store.schema import GIVEN_UP, SEND, SENT, UNFINISHED
@@ -79,7 +78,6 @@ class ScenarioLoad:
         self._think_s = float(load.get("think_s") or 0)
         self._recorder = recorder
         self._numbers = deque(session_numbers(load, worker, slots))
-        self._here = set(self._numbers)  # who was opened here and was not sent away since
         self.users = len(self._numbers)
         blocks = isinstance(scenario, Blocking) and scenario.blocks
         self._threads = Threads(self.users) if blocks else None
@@ -108,16 +106,13 @@ class ScenarioLoad:
         self._hold_s = hold_s
 
     def own(self, slots: frozenset[int], from_ns: int, since_ns: int | None) -> int:
-        """Another part of the load is done here from now on; see ``Schedule.own``.
+        """More of the load is done here from now on; see ``Schedule.own``.
 
-        Returns how many more sessions are to be opened. Users whose part is done elsewhere end.
+        Returns how many more sessions are to be opened.
         """
+        had, wanted = (session_numbers(self._load, self._worker, part) for part in (self._slots, slots))
         self._slots = slots
-        # Sessions of an open load stay when its share shrinks, and a closed load's user that has not noticed
-        # yet that its part was elsewhere for a while goes on: none is opened beside itself.
-        wanted = session_numbers(self._load, self._worker, slots)
-        gained = [number for number in wanted if number not in self._here]
-        self._here.update(gained)
+        gained = sorted(set(wanted) - set(had))
         self._numbers.extend(gained)
         self.users += len(gained)
         if self._threads is not None:
@@ -165,7 +160,7 @@ class ScenarioLoad:
         closed = self._starts is None
         if closed:
             self._wait_turn(number)
-        loop, part, add = gevent.get_hub().loop, slot(number), record.add
+        loop, add = gevent.get_hub().loop, record.add
         while not self._stop.is_set():
             turn = loop.iteration
             if not closed:
@@ -173,11 +168,6 @@ class ScenarioLoad:
                 if intended_ns is None:
                     return
                 record.intended_ns = intended_ns
-            elif part not in self._slots:
-                self._here.discard(number)
-                self.users -= 1
-                self.open_users -= 1
-                return
             begun_ns = time.perf_counter_ns()
             try:
                 more = session.perform(add)
@@ -210,12 +200,10 @@ class ScenarioLoad:
         with Alarm() as alarm:
             for arrival in arrivals:
                 alarm.wait_until(arrival.at_ns)
-                if self._schedule is not None and not self._schedule.owns(arrival):
-                    continue  # another worker has it since
                 self.scheduled[self._second(arrival.at_ns)] += 1
                 self._due.put(arrival.at_ns)
                 # With every user stuck, starts would pile up for ever: those too late are dropped here. The
-                # one just put may be: whoever joins late, or cannot keep up, walks past what is long due.
+                # one just put may be: whoever cannot keep up walks past what is long due.
                 while not self._due.empty() and self._too_late(self._due.peek()):
                     self._drop(self._due.get())
 
@@ -249,11 +237,7 @@ class ScenarioLoad:
 
 
 def _walked(starts_s: Iterator[float], begin_ns: int) -> Iterator[float]:
-    """The starts, no further ahead than a share may move, and with a turn for the loop now and then.
-
-    A worker that owns nothing yet would else walk past all there will ever be; one that comes late first
-    walks past all there were.
-    """
+    """The starts, no further ahead than arrivals of others are remembered, and with turns for the loop."""
     for number, start_s in enumerate(starts_s, 1):
         ahead_s = start_s - (time.perf_counter_ns() - begin_ns) / 1e9
         if ahead_s > _AHEAD_S:

@@ -343,8 +343,6 @@ class _Stage:
         self._progress.say("to start a load worker, type on its machine:")
         for command in worker_commands(crew, elsewhere):
             self._progress.say(f"  {command}")
-        if not crew.remote:
-            return
         self._progress.say(f"waiting at {host}:{port} for {crew.remote} workers")
         found = pool.wait_joined(crew.remote, lambda: self._interrupts.requested, _GATHER_S)
         if found < crew.remote:

@@ -32,8 +32,8 @@ class Crew:
         self.begun_s = 0.0
         given = {"burst": {"use": "nosql-burst", "params": {}, "load": load, "repeat_s": None}}
         one = Assignment(
-            name="", worker=0, workers=workers, cores=[], beat_s=0.3, journal=str(self.journal), seed=1,
-            endpoints={"nosql": {"url": url}}, scenarios=given, slots={},
+            name="", worker=0, cores=[], beat_s=0.3, journal=str(self.journal), seed=1,
+            endpoints={"nosql": {"url": url}}, scenarios=given, slots={}, ranks={},
         )  # fmt: skip
         names = [Assignment(**one.to_json() | {"name": f"g{n}", "worker": n}) for n in range(workers)]
         self.pool = GeneratorPool(
@@ -47,10 +47,10 @@ class Crew:
             token=TOKEN,
         )
 
-    def start(self) -> None:
+    def start(self, meanwhile: Callable[[], bool] = lambda: False) -> None:
         """Everyone is there; the load begins."""
         self.pool.start()
-        self.pool.wait_ready(lambda: False)
+        self.pool.wait_ready(meanwhile)
         assert self.pool.failures() == []
         self.pool.begin(["burst"])
         self.begun_s = time.monotonic()
@@ -74,10 +74,12 @@ class Crew:
         self.pool.stop()
         return lasted_s
 
-    def done(self) -> dict[str, Any]:
-        """Operations done, failed, dropped; and sums by worker."""
+    def done(self, since_s: int = 0) -> dict[str, Any]:
+        """Operations done, failed, dropped since that second; and sums by worker."""
         operations, _ = compact.tables(self.journal)
-        rows = [row for row in operations.to_pylist() if row["operation"] != "/send"]
+        rows = [
+            row for row in operations.to_pylist() if row["operation"] != "/send" and row["time_s"] >= since_s
+        ]
         workers: dict[str, int] = {}
         for row in rows:
             workers[row["worker"]] = workers.get(row["worker"], 0) + row["count"]

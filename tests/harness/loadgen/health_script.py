@@ -105,7 +105,6 @@ def main() -> None:
     assignment = Assignment(
         name="generator1",
         worker=0,
-        workers=1,
         cores=[],
         beat_s=0.5,
         journal="",
@@ -113,6 +112,7 @@ def main() -> None:
         endpoints={},
         scenarios={"load": {"use": Blocked.use, "params": {}, "load": load, "repeat_s": None}},
         slots={"load": list(range(840))},
+        ranks={"load": (0, 1)},
     )
     link = Kept()
     Generator(assignment, link).run()

@@ -22,6 +22,7 @@ class Peer:
     def __init__(self, socket: zmq.Socket[bytes]) -> None:
         self.socket = socket
         self.number = time.time_ns()
+        self.work: dict[str, Any] = {}
 
     def say(self, message: dict[str, Any], *to: bytes) -> None:
         """Send what a peer of ours would send."""
@@ -51,6 +52,21 @@ class Peer:
             elif "tick" in message:
                 self.say({"type": "waiting"})
         raise AssertionError(f"no {key}")
+
+    def take_part(self) -> bool:
+        """As a worker that does nothing: answer all that has come, keep the work that is given; False."""
+        while parts := self.hear(0):
+            message = json.loads(parts[-1])["message"]
+            if "ping" in message:
+                self.say({"type": "pong", "sent_ns": message["ping"], "utc_ns": time.time_ns()})
+            elif "assignment" in message:
+                self.work = message["assignment"]
+                self.say({"type": "ready"})
+            elif "tick" in message and self.work:
+                self.say({"type": "working", "scenario": "burst", "working": True})
+            elif "tick" in message:
+                self.say({"type": "waiting"})
+        return False
 
     def hello(self) -> None:
         """As a worker: what it is."""

@@ -1,4 +1,4 @@
-"""Run by test_moving_shares.py in a process of its own: parts of a load that go away and come back.
+"""Run by test_moving_shares.py in a process of its own: shares of a load that grow.
 
 Argument: the path of a locustfile. Prints one JSON object.
 """
@@ -63,8 +63,8 @@ class Share:
             gevent.sleep(0.001)
         load.begin(time.perf_counter_ns())
 
-    def own(self, slots: frozenset[int]) -> None:
-        self._spawn(self.load.own(slots, time.perf_counter_ns(), None))
+    def own_all(self) -> None:
+        self._spawn(self.load.own(ALL, time.perf_counter_ns(), None))
 
     def told(self, **more: object) -> dict[str, object]:
         load = self.load
@@ -78,9 +78,9 @@ class Share:
 
 
 def ours(load: Mapping[str, Any]) -> tuple[Share, Driver]:
-    """A share that is all of a load, driven by a driver of ours."""
+    """A share that is half of a load, driven by a driver of ours."""
     driver: Any = Driver()
-    return Share(ScenarioLoad("s", driver, load, 1, 0, ALL, Recorder()), []), driver
+    return Share(ScenarioLoad("s", driver, load, 1, 0, EVEN, Recorder()), []), driver
 
 
 def of_a_file(path: Path, load: Mapping[str, Any]) -> tuple[Share, Recorder]:
@@ -88,7 +88,7 @@ def of_a_file(path: Path, load: Mapping[str, Any]) -> tuple[Share, Recorder]:
     failures: list[str] = []
     recorder, scenario = Recorder(), SimpleNamespace(path=path, host=None)
     share: Any = LocustLoad(
-        "s", scenario, load, 1, 0, ALL, recorder,  # type: ignore[arg-type]
+        "s", scenario, load, 1, 0, EVEN, recorder,  # type: ignore[arg-type]
         tell=lambda *_, **fields: failures.append(str(fields)),
         failed=lambda error: failures.append(repr(error)),
     )  # fmt: skip
@@ -101,46 +101,29 @@ def starts(recorder: Recorder) -> int:
 
 
 def closed() -> dict[str, object]:
-    """Away and back within one operation; then away for longer."""
+    """The users of others begin beside those that are at work."""
     share, driver = ours(FOUR)
     gevent.sleep(OPERATION_S / 3)
-    share.own(EVEN)
-    share.own(ALL)
+    share.own_all()
     gevent.sleep(2 * OPERATION_S)
-    at_once = list(driver.opened)
-    share.own(EVEN)
-    gevent.sleep(2 * OPERATION_S)
-    left = share.load.open_users
-    share.own(ALL)
-    gevent.sleep(OPERATION_S / 3)
-    return share.told(at_once=at_once, left=left, again=driver.opened[len(at_once) :])
+    return share.told(opened=driver.opened)
 
 
 def paced() -> dict[str, object]:
-    """An open load's share shrinks and grows: twice."""
+    """An open load's share has more sessions; being told twice opens none twice."""
     share, driver = ours(OPEN)
-    for slots in (EVEN, ALL, EVEN, ALL):
-        share.own(slots)
+    for _ in range(2):
+        share.own_all()
         gevent.sleep(0.05)
     return share.told(opened=driver.opened)
 
 
-def locusts(path: Path) -> dict[str, object]:
-    """A locustfile's users: away and back within one task."""
-    share, recorder = of_a_file(path, FOUR)
+def locusts(path: Path, load: Mapping[str, Any], wait_s: float) -> dict[str, object]:
+    """A locustfile's users, of which half come later."""
+    share, recorder = of_a_file(path, load)
     gevent.sleep(OPERATION_S / 3)
-    share.own(EVEN)
-    share.own(ALL)
-    gevent.sleep(2 * OPERATION_S)
-    return share.told(starts=starts(recorder))
-
-
-def waiting_locusts(path: Path) -> dict[str, object]:
-    """Half of them go elsewhere while they wait for their turn."""
-    share, recorder = of_a_file(path, RAMP)
-    gevent.sleep(0.05)
-    share.own(EVEN)
-    gevent.sleep(1.2)
+    share.own_all()
+    gevent.sleep(wait_s)
     return share.told(starts=starts(recorder))
 
 
@@ -150,8 +133,8 @@ def main() -> None:
     found = {
         "closed": closed(),
         "open": paced(),
-        "locusts": locusts(path),
-        "waiting": waiting_locusts(path),
+        "locusts": locusts(path, FOUR, 2 * OPERATION_S),
+        "waiting": locusts(path, RAMP, 1.2),  # who is to work later is there, and waits
     }
     os.write(1, json.dumps(found).encode())  # what a locustfile prints goes elsewhere, and so would print()
     os._exit(0)  # the users go on

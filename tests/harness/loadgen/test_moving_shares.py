@@ -1,10 +1,10 @@
-"""Parts of a load that move between workers: nobody is there twice, nobody is lost, moves come in order."""
+"""Parts of a load that others take over: nobody is there twice, nobody is lost."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from support import run_script
 from pinchpoint.loadgen import pool as pool_module
 from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.pool import GeneratorPool
+from pinchpoint.loadgen.shares import SLOTS
 
 SCRIPT = Path(__file__).with_name("shares_script.py")
 
@@ -36,20 +37,18 @@ class U(User):
 
 
 @pytest.mark.alone
-def test_users_whose_part_comes_back_are_there_once(tmp_path: Path) -> None:
+def test_users_of_a_share_that_grows_are_there_once(tmp_path: Path) -> None:
     """Sessions of closed and open load, and a locustfile's users, at work or waiting for their turn."""
     (tmp_path / "file.py").write_text(FILE)
     found = run_script(SCRIPT, str(tmp_path / "file.py"))
     assert [share["failures"] for share in found.values()] == [[], [], [], []]
     assert [share["finished"] for share in found.values()] == [0, 0, 0, 0]
     closed, paced, locusts, waiting = (found[name] for name in ("closed", "open", "locusts", "waiting"))
-    assert closed["at_once"] == [0, 1, 2, 3], "who had not noticed that its part was elsewhere goes on"
-    assert (closed["left"], closed["again"]) == (2, [1, 3])
+    assert closed["opened"] == [0, 2, 1, 3]
     assert (closed["users"], closed["open"]) == (4, 4)
     assert len(paced["opened"]) == len(set(paced["opened"])) == paced["open"] == 10
-    assert (locusts["users"], locusts["open"]) == (4, 4)
-    assert locusts["starts"] == 6, "two were told to leave, and two began in their place"
-    assert (waiting["users"], waiting["open"], waiting["starts"]) == (2, 2, 2)
+    assert (locusts["users"], locusts["open"], locusts["starts"]) == (4, 4, 4)
+    assert (waiting["users"], waiting["open"], waiting["starts"]) == (4, 4, 4)
 
 
 @dataclass
@@ -71,59 +70,30 @@ class Told:
     def close(self) -> None:
         """Nothing is open."""
 
-    def moves(self) -> list[int]:
-        """From when on it was to own what."""
-        return [message["own"]["s"]["from_ns"] for message in self.messages if "own" in message]
+    def owned(self) -> list[Mapping[str, Any]]:
+        """What it was to own, and from when on."""
+        return [message["own"]["s"] for message in self.messages if "own" in message]
 
 
-class Bridge:
-    """Brings workers of other machines when it is told to."""
-
-    broken = None
-
-    def __init__(self, *arguments: Any) -> None:
-        self.joined: Callable[[str, dict[str, Any]], None] = arguments[4]
-
-    def reaches(self, worker: str) -> bool:
-        """Always."""
-        return bool(worker)
-
-    def channel(self, worker: str) -> Told:
-        """To a worker."""
-        assert worker
-        return Told()
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-def test_a_loss_right_after_a_join_takes_effect_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shares move in the order they are told: else what was due in between would be nobody's."""
-    bridges: list[Bridge] = []
-
-    def bridge(*arguments: Any) -> Bridge:
-        bridges.append(Bridge(*arguments))
-        return bridges[0]
-
+def test_whoever_is_left_takes_over_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three, two are lost, each in a moment of its own: what was due since each was heard is known."""
     monkeypatch.setattr(pool_module, "Child", lambda _: Told())
-    monkeypatch.setattr(pool_module, "Bridge", bridge)
     one = Assignment(
-        name="g0", worker=0, workers=2, cores=[], beat_s=0.3, journal="", seed=1, endpoints={},
-        scenarios={"s": {}}, slots={},
+        name="g0", worker=0, cores=[], beat_s=0.3, journal="", seed=1, endpoints={},
+        scenarios={"s": {}}, slots={}, ranks={},
     )  # fmt: skip
-    here = [one, Assignment(**one.to_json() | {"name": "g1", "worker": 1})]
-    pool = GeneratorPool(
-        here, os.environ, lambda *_, **__: None, lambda *_: None, ("127.0.0.1", 1), elsewhere=one
-    )
+    here = [replace(one, name=f"g{number}", worker=number) for number in range(3)]
+    pool = GeneratorPool(here, os.environ, lambda *_, **__: None, lambda *_: None)
     pool.start()
     pool.begin(["s"])
-    bridges[0].joined("peer", {"host": "h", "clock_offset_ns": 0, "round_trip_ns": 0})
-    pool.tend()
-    first, second, _ = (generator.channel for generator in pool.generators)
+    first, second, last = (generator.channel for generator in pool.generators)
     assert isinstance(first, Told)
     assert isinstance(second, Told)
-    first.gone("was ended")
-    pool.tend()
-    join, loss = second.moves()
-    assert loss >= join
-    assert len(first.moves()) == 1
+    assert isinstance(last, Told)
+    for lost in (first, second):
+        lost.gone("was ended")
+        pool.tend()
+    once, twice = last.owned()
+    assert (len(second.owned()), len(first.owned())) == (1, 0)
+    assert once["since_ns"] <= once["from_ns"] <= twice["from_ns"]
+    assert set(once["slots"]) < set(twice["slots"]) == set(range(SLOTS))

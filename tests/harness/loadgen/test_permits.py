@@ -34,8 +34,8 @@ def endpoint(name: str, **given: str) -> dict[str, Any]:
 
 def work(**changed: Any) -> Assignment:
     plain: dict[str, Any] = {
-        "name": "generator1", "worker": 0, "workers": 1, "cores": [], "beat_s": 0.3, "journal": "", "seed": 1,
-        "endpoints": {}, "scenarios": {}, "slots": {},
+        "name": "generator1", "worker": 0, "cores": [], "beat_s": 0.3, "journal": "", "seed": 1,
+        "endpoints": {}, "scenarios": {}, "slots": {}, "ranks": {},
     }  # fmt: skip
     return Assignment(**plain | changed)
 

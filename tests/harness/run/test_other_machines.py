@@ -178,11 +178,15 @@ def test_the_link_to_a_worker_is_cut(machines: Machines, tmp_path: Path) -> None
 
 
 def test_nobody_comes(tmp_path: Path) -> None:
-    """What is asked for cannot be had without an address, and both mistakes are said with the remedy."""
+    """Workers need an address and an address their number, and each mistake is said with the remedy."""
     farm, plan = files(tmp_path, 2)
-    done = run_cli("run", plan, "--farm", farm, "--remote-workers", "2")
-    assert done.returncode == 2
-    assert "add --listen" in done.stderr
+    for given, remedy in (
+        (("--remote-workers", "2"), "add --listen"),
+        (("--listen", HERE), "--remote-workers"),
+    ):
+        done = run_cli("run", plan, "--farm", farm, *given)
+        assert done.returncode == 2
+        assert remedy in done.stderr
     done = run_cli("worker", "--master", "nowhere:port")
     assert done.returncode == 2
     assert "'nowhere:port'" in done.stderr
