@@ -10,7 +10,7 @@ from typing import Any
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux.data_io import verify_data_io
 from pinchpoint_collectors.linux.files import HERE, Reread, read_text
-from pinchpoint_collectors.linux.machine import Machine
+from pinchpoint_collectors.linux.machine import LinuxMachine
 from pinchpoint_collectors.linux.processes import ProcessTable, SinglesHere
 from pinchpoint_collectors.linux.sources import Source
 from pinchpoint_collectors.linux.tiers import Tiers
@@ -69,7 +69,9 @@ class LocalCollector:
             if (processes := tier_processes(watch)) is not None
         }
         self._tiers = Tiers(wanted, HERE, singles)
-        self._machine = Machine(HERE, watches, singles.page_bytes, self._tiers, _why_missing, verify_data_io)
+        self._machine = LinuxMachine(
+            HERE, watches, singles.page_bytes, self._tiers, _why_missing, verify_data_io
+        )
         self._files = [
             (source, Reread(source.path))
             for source in self._machine.sources

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.errors import CollectorError, OptionError
-from pinchpoint_collectors.exporters import choice, means, places
+from pinchpoint_collectors.exporters import means, places, query
 from pinchpoint_collectors.exporters.means import GAP, NAME, Series
-from pinchpoint_collectors.exporters.registry import EXPORTERS, whose
+from pinchpoint_collectors.exporters.tables import EXPORTERS, whose
 from pinchpoint_collectors.record import Collector, Incident, NotMeasured, Sample, Watch
 from pinchpoint_collectors.remote.clock import WARN_OFFSET_S, HostClock
 
@@ -48,7 +48,7 @@ class PrometheusKind:
     def machine(self, watch: Watch) -> str:
         """One exporter of one server."""
         return (
-            f"{choice.shown(watch)} {watch.options.get('instance', watch.host)} {watch.options.get('labels')}"
+            f"{query.shown(watch)} {watch.options.get('instance', watch.host)} {watch.options.get('labels')}"
         )
 
     def check_options(self, watch: Watch) -> None:
@@ -58,14 +58,14 @@ class PrometheusKind:
             raise OptionError("url", "missing; needed: as in `url: http://prometheus.example:9090`", where)
         if watch.options.get("token") is not None and watch.options.get("user") is not None:
             raise OptionError("token", "given beside `user`; allowed: one of the two", where)
-        choice.matchers(watch, where)
+        query.matchers(watch, where)
 
     def connect(self, watches: Sequence[Watch]) -> Collector:
         """Find the exporter and its scrape interval. Raises ``CollectorError`` with the remedy."""
         first = watches[0]
         where = f"host {first.host!r}, collector {self.name!r}"
         self.check_options(first)
-        where = f"{where} ({choice.shown(first)})"
+        where = f"{where} ({query.shown(first)})"
         try:
             from pinchpoint_collectors.exporters.server import Server  # noqa: PLC0415 -- an extra
         except ImportError as error:
@@ -73,7 +73,7 @@ class PrometheusKind:
                 f"{where}: it needs requests, which is not installed here ({error}); "
                 "run: pip install 'pinchpoint-collectors[prometheus]'"
             ) from error
-        matchers = choice.matchers(first, where)
+        matchers = query.matchers(first, where)
         server = Server(where, str(first.options["url"]), first.options)
         try:
             return PrometheusCollector(watches, server, matchers, where)
@@ -94,14 +94,14 @@ class PrometheusCollector:
         self._told: list[Incident] = []
         self._warned = self._warned_partial = False
         known = {*places.INFORMS, *(name for each in EXPORTERS for name in each.names)}
-        self._found = [labels for labels, _ in server.latest(choice.selector(known, matchers))]
+        self._found = [labels for labels, _ in server.latest(query.selector(known, matchers))]
         self._names = {labels.get(NAME, "") for labels in self._found}
         exporter = whose(self._names)
         if exporter is None:
             raise CollectorError(f"{where}: {_nothing(matchers, server)}")
         self._exporter = exporter
-        self._target = choice.only_target(where, self._found)
-        self._selector = choice.selector([UP, *exporter.names], matchers)
+        self._target = query.only_target(where, self._found)
+        self._selector = query.selector([UP, *exporter.names], matchers)
         self._interval_s, self._interval_from = self._scrape_interval(matchers)
         self._before: dict[frozenset[tuple[str, str]], Series] = {}
         self._last_s: float | None = None  # of the latest scrape that is known, by the server's clock
@@ -278,11 +278,11 @@ class PrometheusCollector:
     def _scrape_interval(self, matchers: str) -> tuple[float, str]:
         """(seconds, where that is from): what the server is told, else how far apart scrapes lie."""
         for target in self._own_targets():
-            seconds = choice.duration_s(str(target.get("scrapeInterval", "")))
+            seconds = query.duration_s(str(target.get("scrapeInterval", "")))
             if seconds:
                 return seconds, "the server's targets"
         now_s = self._server.clock()[1] / _NS
-        found = self._server.series(choice.selector([UP], matchers), _LOOK_BACK_S, now_s)
+        found = self._server.series(query.selector([UP], matchers), _LOOK_BACK_S, now_s)
         steps = sorted(
             later - earlier for _, points in found for earlier, later in itertools.pairwise(sorted(points))
         )
@@ -295,7 +295,7 @@ class PrometheusCollector:
 
     def _own_targets(self) -> Iterator[Mapping[str, Any]]:
         for target in self._server.targets():
-            if choice.Target.of(target.get("labels") or {}) == self._target:
+            if query.ExporterTarget.of(target.get("labels") or {}) == self._target:
                 yield target
 
     def _iso(self, time_s: float) -> str:

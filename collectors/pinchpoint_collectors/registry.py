@@ -19,7 +19,7 @@ _KINDS: dict[str, Kind | str] = {
     "sqlserver": "databases.sqlserver:SqlserverKind",
     "ssh": "ssh:SshKind",
     "valkey": "databases.valkey:ValkeyKind",
-    "windows": "windows.kind:WindowsKind",
+    "windows": "windows.collector:WindowsKind",
 }
 """Name -> kind, or where its class is: it is imported when it is asked for."""
 

@@ -15,7 +15,7 @@ from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux_over_ssh.frame import Frame
 from pinchpoint_collectors.linux_over_ssh.host import FILES, Host
 from pinchpoint_collectors.linux_over_ssh.script import script
-from pinchpoint_collectors.linux_over_ssh.session import Session
+from pinchpoint_collectors.linux_over_ssh.session import LoopSession
 from pinchpoint_collectors.linux_over_ssh.tiers import parse_all
 from pinchpoint_collectors.record import Collector, Incident, Processes, Sample, Watch
 from pinchpoint_collectors.remote import ssh
@@ -70,7 +70,7 @@ class SshKind:
         return SshCollector(watches, address, every_s)
 
 
-class SshCollector(RemoteCollector[Session]):
+class SshCollector(RemoteCollector[LoopSession]):
     """Reads what the loop there sends.
 
     Args:
@@ -114,10 +114,10 @@ class SshCollector(RemoteCollector[Session]):
             self.close()
             raise
 
-    def _connect(self) -> Session:
-        return Session(self._address, self._script)
+    def _connect(self) -> LoopSession:
+        return LoopSession(self._address, self._script)
 
-    def _begin(self, session: Session) -> None:
+    def _begin(self, session: LoopSession) -> None:
         assert session.hello is not None  # noqa: S101 - it has greeted us; tells the type checker
         host = Host(session.hello, self._watches, session.stamps)
         if self._inventory and self._host.machine_id != host.machine_id:
@@ -128,14 +128,14 @@ class SshCollector(RemoteCollector[Session]):
             self._incidents.append(Incident("interval_not_kept", wanted))
             self._interval_s = 1.0
 
-    def _first_frame(self, session: Session) -> Frame:
+    def _first_frame(self, session: LoopSession) -> Frame:
         """A reading that stays there for ``read``, and an answer of the host's clock."""
         session.wait(time.monotonic() + CONNECT_S, lambda: session.answered and bool(session.frames))
         if not session.frames:
             raise CollectorError(f"{self._address}: it told what it is, but sent no reading")
         return session.frames[0]
 
-    def _taken(self, session: Session) -> list[Sample]:
+    def _taken(self, session: LoopSession) -> list[Sample]:
         found: list[Sample] = []
         while session.frames:
             samples = self._host.samples(session.frames.popleft())
@@ -144,7 +144,7 @@ class SshCollector(RemoteCollector[Session]):
             self._note_gap(samples[0].time_ns)
         return found
 
-    def _answers(self, session: Session, until_s: float) -> list[Sample]:
+    def _answers(self, session: LoopSession, until_s: float) -> list[Sample]:
         session.wait(until_s, lambda: session.answered)
         return self._host.tiers.go_on(session)
 

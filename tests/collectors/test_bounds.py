@@ -12,11 +12,11 @@ from collectors.imports.test_other_formats import MAPPING
 
 import pinchpoint_collectors
 from pinchpoint_collectors import bounds
-from pinchpoint_collectors.exporters.registry import EXPORTERS
+from pinchpoint_collectors.exporters.tables import EXPORTERS
 from pinchpoint_collectors.imports.mapped_csv import METRICS
-from pinchpoint_collectors.imports.perfmon_counters import COUNTERS
 from pinchpoint_collectors.imports.record import Format, Found, Settings
 from pinchpoint_collectors.record import Sample
+from pinchpoint_collectors.windows.counters import COUNTERS
 
 ROOT = Path(pinchpoint_collectors.__file__).parents[2]
 _NAME = r"(?:cpu|mem|disk|net|pressure|db|search|generator|collector)\.[a-z][a-z_.]*[a-z]"

@@ -10,12 +10,12 @@ import pytest
 
 from pinchpoint_collectors.common import names
 from pinchpoint_collectors.common.backoff import Backoff
-from pinchpoint_collectors.common.process import Process
+from pinchpoint_collectors.common.process import PipedProcess
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.remote import ssh
 
 
-def pumped(link: Process, until_s: float = 10.0) -> None:
+def pumped(link: PipedProcess, until_s: float = 10.0) -> None:
     """All it says until it ends."""
     end = time.monotonic() + until_s
     while not link.ended:
@@ -25,7 +25,9 @@ def pumped(link: Process, until_s: float = 10.0) -> None:
 
 def test_pieces_come_whole_and_once() -> None:
     """What has no end yet stays; standard error is apart; bytes of both are counted."""
-    link = Process(["sh", "-c", 'printf "a b\\nc"; echo oops >&2; read -r x; printf "d\\n%s\\nrest" "$x"'])
+    link = PipedProcess(
+        ["sh", "-c", 'printf "a b\\nc"; echo oops >&2; read -r x; printf "d\\n%s\\nrest" "$x"']
+    )
     try:
         while not link.errors:
             link.pump(5.0)
@@ -44,7 +46,7 @@ def test_pieces_come_whole_and_once() -> None:
 
 def test_waiting_ends_when_it_was_said_to() -> None:
     """Whoever says nothing holds nobody up."""
-    link = Process(["sleep", "20"])
+    link = PipedProcess(["sleep", "20"])
     try:
         begin = time.monotonic()
         assert not link.pump(0.2)
@@ -57,7 +59,7 @@ def test_waiting_ends_when_it_was_said_to() -> None:
 def test_one_that_talks_and_one_that_ignores_the_end_of_its_input_are_closed() -> None:
     """Neither a full pipe nor a stubborn process is left; closing twice is fine."""
     for command in (["cat", "/dev/zero"], ["sleep", "60"]):
-        link = Process(command)
+        link = PipedProcess(command)
         pid = link.pid
         begin = time.monotonic()
         link.close()
@@ -69,7 +71,7 @@ def test_one_that_talks_and_one_that_ignores_the_end_of_its_input_are_closed() -
 
 def test_who_listens_no_more_is_noticed() -> None:
     """Saying something to a process that has ended is no error of ours."""
-    link = Process(["true"])
+    link = PipedProcess(["true"])
     try:
         pumped(link)
         link.status()
@@ -81,7 +83,7 @@ def test_who_listens_no_more_is_noticed() -> None:
 def test_one_that_takes_nothing_is_given_up_in_time() -> None:
     """More than a pipe holds is written by a deadline, or not; one that reads gets all of it."""
     for command, whole in ((["sleep", "20"], False), (["sh", "-c", "wc -c"], True)):
-        link = Process(command)
+        link = PipedProcess(command)
         try:
             begin_s = time.monotonic()
             assert link.write("x" * 2_000_000, begin_s + (5 if whole else 0.3)) == whole

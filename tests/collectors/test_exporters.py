@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.exporters import answer, choice, means, places
+from pinchpoint_collectors.exporters import means, places, query
 from pinchpoint_collectors.exporters.means import NAME, Points, Series
-from pinchpoint_collectors.exporters.node import NODE
-from pinchpoint_collectors.exporters.registry import EXPORTERS, whose
-from pinchpoint_collectors.exporters.windows import WINDOWS
+from pinchpoint_collectors.exporters.tables import EXPORTERS, NODE, WINDOWS, whose
 from pinchpoint_collectors.imports.node_exporter import NodeExporter
 from pinchpoint_collectors.imports.record import Found, Settings
 from pinchpoint_collectors.record import Watch
@@ -212,13 +210,13 @@ def watch(**options: Any) -> Watch:
 )
 def test_a_host_is_selected_by_its_name_or_as_told(options: dict[str, Any], selected: str) -> None:
     """In PromQL, where quotes and points have meanings of their own."""
-    assert choice.matchers(watch(**options), "here") == selected
+    assert query.matchers(watch(**options), "here") == selected
 
 
 def test_labels_that_are_none_are_explained() -> None:
     """With what is allowed."""
     with pytest.raises(CollectorError, match="allowed: names and values"):
-        choice.matchers(watch(labels={"no-label": "x"}), "here")
+        query.matchers(watch(labels={"no-label": "x"}), "here")
 
 
 @pytest.mark.parametrize(
@@ -227,14 +225,14 @@ def test_labels_that_are_none_are_explained() -> None:
 )
 def test_durations_of_prometheus(text: str, seconds: float | None) -> None:
     """As its configuration writes them."""
-    assert choice.duration_s(text) == seconds
+    assert query.duration_s(text) == seconds
 
 
 def test_several_exporters_that_fit_are_listed() -> None:
     """With what tells them apart."""
     found = [{"job": "node", "instance": "sql1:9100"}, {"job": "other", "instance": "sql1:9200"}]
     with pytest.raises(CollectorError, match=r"sql1:9100 \(job node\); sql1:9200 \(job other\); say which"):
-        choice.only_target("here", found)
+        query.only_target("here", found)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +252,7 @@ def test_several_exporters_that_fit_are_listed() -> None:
 def test_an_answer_that_is_none_is_explained(content: object) -> None:
     """Never a crash."""
     with pytest.raises(CollectorError):
-        list(answer.matrix(content))
+        list(query.matrix(content))
 
 
 def test_what_is_no_number_is_no_point() -> None:
@@ -263,7 +261,7 @@ def test_what_is_no_number_is_no_point() -> None:
         "status": "success",
         "data": {"resultType": "matrix", "result": [{"metric": {}, "values": [[T, "NaN"], [T + 1, "2"]]}]},
     }
-    assert list(answer.matrix(content)) == [({}, {T + 1: 2.0})]
+    assert list(query.matrix(content)) == [({}, {T + 1: 2.0})]
 
 
 def test_a_saved_answer_of_either_exporter_is_imported() -> None:

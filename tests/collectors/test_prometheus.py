@@ -21,7 +21,7 @@ from collectors.prometheus_watching import gathered, watch, watching
 from serverprocess import ServerProcess
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.exporters.node import NODE
+from pinchpoint_collectors.exporters.tables import NODE
 from pinchpoint_collectors.record import Sample, Telling, Watch
 from pinchpoint_collectors.registry import kind
 

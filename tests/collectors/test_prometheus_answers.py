@@ -14,8 +14,8 @@ from collectors.prometheus_servers import certificate, prometheus, relayed, serv
 from collectors.prometheus_watching import gathered, watch, watching
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.exporters.answer import partial
-from pinchpoint_collectors.exporters.node import NODE
+from pinchpoint_collectors.exporters.query import partial
+from pinchpoint_collectors.exporters.tables import NODE
 from pinchpoint_collectors.record import Collector, Incident, Telling, Watch
 from pinchpoint_collectors.registry import kind
 

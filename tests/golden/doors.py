@@ -43,7 +43,7 @@ from pinchpoint_collectors.databases import (
 )
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.exporters import means
-from pinchpoint_collectors.exporters.registry import EXPORTERS
+from pinchpoint_collectors.exporters.tables import EXPORTERS
 from pinchpoint_collectors.imports import registry
 from pinchpoint_collectors.imports.checked import checked
 from pinchpoint_collectors.imports.record import CsvMapping, ForeignFileError, Found, MappedColumn, Settings
@@ -65,8 +65,8 @@ from pinchpoint_collectors.linux_over_ssh.host import Host
 from pinchpoint_collectors.record import Watch
 from pinchpoint_collectors.remote.clock import HostClock
 from pinchpoint_collectors.windows.classes import wanted
-from pinchpoint_collectors.windows.link import Arrived
-from pinchpoint_collectors.windows.reader import Reader
+from pinchpoint_collectors.windows.reader import ScriptReader
+from pinchpoint_collectors.windows.stream import Arrived
 from pinchpoint_infra.content.filling import ingest
 from pinchpoint_scenarios.contract import Endpoint, Scenario
 from pinchpoint_scenarios.databases import native
@@ -266,7 +266,7 @@ def _exported(exporter: str, host: str, series: Sequence[Any], usual_s: float | 
 
 def _windows(hosts: Sequence[str], every_s: float, calls: Sequence[Any]) -> Any:
     """Lines of a Windows machine's script, as they came -> samples, gaps, and what the machine is."""
-    reader = Reader(hosts, wanted(), every_s)
+    reader = ScriptReader(hosts, wanted(), every_s)
     said = [
         reader.samples([(link, Arrived(received_ns, line)) for link, received_ns, line in lines])
         for lines in calls

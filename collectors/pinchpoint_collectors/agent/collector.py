@@ -13,7 +13,7 @@ from typing import Any
 
 from pinchpoint_collectors.agent.codec import Reading
 from pinchpoint_collectors.agent.command import FOLDER
-from pinchpoint_collectors.agent.session import Session
+from pinchpoint_collectors.agent.session import TailSession
 from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.record import Collector, NotMeasured, Sample, Watch
 from pinchpoint_collectors.remote import ssh
@@ -61,7 +61,7 @@ class AgentKind:
         return AgentCollector(watches, address, command, folder)
 
 
-class AgentCollector(RemoteCollector[Session]):
+class AgentCollector(RemoteCollector[TailSession]):
     """Fetches what ``pinchpoint-collect`` records there.
 
     Args:
@@ -87,10 +87,10 @@ class AgentCollector(RemoteCollector[Session]):
             self.close()
             raise
 
-    def _connect(self) -> Session:
-        return Session(self._address, self._command, self._folder, self._last_ns)
+    def _connect(self) -> TailSession:
+        return TailSession(self._address, self._command, self._folder, self._last_ns)
 
-    def _begin(self, session: Session) -> None:  # noqa: ARG002 - it has told all with its first words
+    def _begin(self, session: TailSession) -> None:  # noqa: ARG002 - it has told all with its first words
         self._tail_s = 0.0
 
     @property
@@ -102,7 +102,7 @@ class AgentCollector(RemoteCollector[Session]):
         where = "look with `systemctl status pinchpoint-collect`"
         return f"the link is slow or cut, or nothing records there: {where}"
 
-    def _facts(self, session: Session) -> dict[str, dict[str, Any]]:
+    def _facts(self, session: TailSession) -> dict[str, dict[str, Any]]:
         """The inventory of each host, from what is asked there and from a first reading."""
         for watch in self._watches:
             session.ask_inventory(watch)
@@ -127,7 +127,7 @@ class AgentCollector(RemoteCollector[Session]):
             found[watch.host] = facts
         return found
 
-    def _taken(self, session: Session) -> list[Sample]:
+    def _taken(self, session: TailSession) -> list[Sample]:
         found: list[Sample] = []
         while session.readings:
             reading = session.readings.popleft()
@@ -135,7 +135,7 @@ class AgentCollector(RemoteCollector[Session]):
             found += self._fanned_out(session, reading)
         return found
 
-    def _fanned_out(self, session: Session, reading: Reading) -> Iterator[Sample]:
+    def _fanned_out(self, session: TailSession, reading: Reading) -> Iterator[Sample]:
         """One reading by our clock, under the name of each host, with its tier's name."""
         for watch in self._watches:
             for sample in reading.samples:
@@ -149,7 +149,7 @@ class AgentCollector(RemoteCollector[Session]):
                 time_ns = session.wall.to_ours(sample.time_ns)
                 yield sample._replace(time_ns=time_ns, host=watch.host, instance=instance)
 
-    def _note_gap(self, session: Session, reading: Reading) -> None:
+    def _note_gap(self, session: TailSession, reading: Reading) -> None:
         """Tell the gap there is before a reading: what came late is none."""
         before_ns, self._last_ns = self._last_ns, reading.at_ns
         interval_s = self._interval_s(session)
@@ -166,11 +166,11 @@ class AgentCollector(RemoteCollector[Session]):
         from_ns, to_ns = session.wall.to_ours(before_ns), session.wall.to_ours(reading.at_ns)
         self._tell_gap(from_ns, to_ns, interval_s, why)
 
-    def _spent_there(self, session: Session) -> Iterable[tuple[str, float]]:
+    def _spent_there(self, session: TailSession) -> Iterable[tuple[str, float]]:
         tail_s, self._tail_s = session.tail_cpu_s - self._tail_s, session.tail_cpu_s
         return [("agent/tail", tail_s)]
 
-    def _interval_s(self, session: Session) -> float:
+    def _interval_s(self, session: TailSession) -> float:
         return float((session.hello or {}).get("interval_s", 1.0))
 
 

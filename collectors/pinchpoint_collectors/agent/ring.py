@@ -87,7 +87,7 @@ class Ring:
         self._begun_ns, self._written = at_ns, 0
 
 
-class Reader:
+class RingReader:
     """Reads a ring while it is written.
 
     Args:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint_collectors.agent.codec import VERSION, Encoder
-from pinchpoint_collectors.agent.ring import Reader
+from pinchpoint_collectors.agent.ring import RingReader
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.local import LocalKind
 from pinchpoint_collectors.record import Watch
@@ -33,7 +33,7 @@ def tail(folder: Path, since_ns: int | None, *, follow: bool) -> None:
 
     Raises ``CollectorError`` where nobody records, ``BrokenPipeError`` when nobody listens any more.
     """
-    reader = Reader(folder, since_ns)
+    reader = RingReader(folder, since_ns)
     hello = {
         "version": VERSION,
         **reader.about,

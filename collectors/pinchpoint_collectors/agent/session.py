@@ -19,7 +19,7 @@ from pinchpoint_collectors.remote.session import SshSession
 from pinchpoint_collectors.remote.ssh import Address
 
 
-class Session(SshSession):
+class TailSession(SshSession):
     """One ``pinchpoint-collect tail``.
 
     Args:

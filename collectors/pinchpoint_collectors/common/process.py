@@ -18,7 +18,7 @@ _PIPE_BYTES = 1 << 20
 _END_S = 1.0
 
 
-class Process:
+class PipedProcess:
     """One running process, its output gathered piece by piece. Not safe for several threads.
 
     Args:

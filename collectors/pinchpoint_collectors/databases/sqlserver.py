@@ -4,7 +4,7 @@ Statements are T-SQL that reads dynamic management views: server-wide ones, and 
 Database, which has no others, its own. What columns mean is Microsoft's documentation of each view.
 
 Performance counters have Windows' types (winperf.h): a count that only grows becomes a rate, a fraction is
-divided by its base. Names and units are those of imported performance logs (``imports/perfmon_counters.py``).
+divided by its base. Names and units are those of imported performance logs (``windows/counters.csv``).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 from pinchpoint_collectors.databases.base import Asked, Reading, Row, SamplingCollector, ServerKind
 from pinchpoint_collectors.databases.session_sampler import LOCK, SessionSample
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.imports.perfmon_counters import COUNTERS, NAMED_INSTANCE
 from pinchpoint_collectors.record import NotMeasured
 from pinchpoint_collectors.value import Value, grown, operations, rate
+from pinchpoint_collectors.windows.counters import COUNTERS, NAMED_INSTANCE
 
 OLDEST = 13
 """SQL Server 2016."""

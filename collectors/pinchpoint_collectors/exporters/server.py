@@ -15,8 +15,8 @@ from urllib3.exceptions import HTTPError
 
 from pinchpoint_collectors.common import legible
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.exporters.answer import data_of, matrix, partial, vector
 from pinchpoint_collectors.exporters.means import Series
+from pinchpoint_collectors.exporters.query import data_of, matrix, partial, vector
 
 CONNECT_S, ANSWER_S = 3.0, 10.0
 _LARGEST_BYTES = 64 * 2**20

@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC
 
-from pinchpoint_collectors.imports import numerals
-from pinchpoint_collectors.imports.dates import Dates
+from pinchpoint_collectors.common import numerals
 from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.times import Dates
 from pinchpoint_collectors.record import Sample
 
 MINUTE_S = 60

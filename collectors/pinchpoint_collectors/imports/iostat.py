@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from pinchpoint_collectors.imports.clock import zoned_s
-from pinchpoint_collectors.imports.dates import Dates
 from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
 from pinchpoint_collectors.imports.sysstat import (
     BEGINS,
@@ -28,6 +26,7 @@ from pinchpoint_collectors.imports.sysstat import (
     number,
     scaled,
 )
+from pinchpoint_collectors.imports.times import Dates, zoned_s
 from pinchpoint_collectors.record import Sample
 
 _FORMATS = (

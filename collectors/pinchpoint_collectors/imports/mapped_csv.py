@@ -8,9 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from pinchpoint_collectors import bounds
-from pinchpoint_collectors.imports import numerals
-from pinchpoint_collectors.imports.clock import zoned_s
-from pinchpoint_collectors.imports.pace import Pace
+from pinchpoint_collectors.common import numerals
 from pinchpoint_collectors.imports.record import (
     CsvMapping,
     ForeignFileError,
@@ -18,6 +16,7 @@ from pinchpoint_collectors.imports.record import (
     MappedColumn,
     Settings,
 )
+from pinchpoint_collectors.imports.times import Pace, zoned_s
 from pinchpoint_collectors.record import Sample
 
 METRICS = frozenset(

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pinchpoint_collectors.common import legible
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.exporters import means
-from pinchpoint_collectors.exporters.answer import matrix
 from pinchpoint_collectors.exporters.means import NAME, Labels, Points, Series
-from pinchpoint_collectors.exporters.registry import EXPORTERS, whose
-from pinchpoint_collectors.imports.pace import Pace
+from pinchpoint_collectors.exporters.query import matrix
+from pinchpoint_collectors.exporters.tables import EXPORTERS, whose
 from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.times import Pace
 from pinchpoint_collectors.record import Sample
 
 _BEGINS = re.compile(r"[\ufeff\s]*\{\s*\"status\"\s*:\s*\"")

@@ -79,7 +79,7 @@ class Settings:
     Attributes:
         zone: of times that name none, and of those whose file names an offset that is wrong; None: not given.
         names: a localised Windows' counter names -> their indices in its registry
-            (``perfmon_names.registry_names``); empty: not given.
+            (``perfmon.registry_names``); empty: not given.
         mapping: of a CSV; None: not given.
         start_s: UTC seconds at which a file without times begins; None: not given.
         every_s: seconds between its readings; None: not given.

@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from pinchpoint_collectors.imports.clock import zoned_s
 from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
 from pinchpoint_collectors.imports.sysstat import (
     BEGINS,
@@ -28,6 +27,7 @@ from pinchpoint_collectors.imports.sysstat import (
     scaled,
     total,
 )
+from pinchpoint_collectors.imports.times import zoned_s
 from pinchpoint_collectors.record import Sample
 
 PAGES = {"x86_64": 4096, "i686": 4096}

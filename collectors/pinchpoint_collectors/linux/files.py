@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from pinchpoint_collectors.errors import CollectorError
 
 
-class Found(NamedTuple):
+class FoundPath(NamedTuple):
     """A path that is there.
 
     Attributes:
@@ -43,7 +43,7 @@ class Files(Facts, Protocol):
         """The path without symbolic links; None where it is missing."""
         ...
 
-    def find(self, path: str) -> Found:
+    def find(self, path: str) -> FoundPath:
         """What a path is and where it lies. Raises ``CollectorError`` where it is not there."""
         ...
 
@@ -64,7 +64,7 @@ class Here:
         # Path.exists raises where a folder on the way may not be searched.
         return os.path.realpath(path) if os.path.exists(path) else None  # noqa: PTH110 - as said
 
-    def find(self, path: str) -> Found:
+    def find(self, path: str) -> FoundPath:
         """See ``Files``."""
         try:
             found = os.stat(path)  # noqa: PTH116 - the result is a number pair, not a path
@@ -74,7 +74,7 @@ class Here:
             ) from error
         is_device = stat.S_ISBLK(found.st_mode)
         number = found.st_rdev if is_device else found.st_dev
-        return Found(os.path.realpath(path), is_device, f"{os.major(number)}:{os.minor(number)}")
+        return FoundPath(os.path.realpath(path), is_device, f"{os.major(number)}:{os.minor(number)}")
 
 
 HERE = Here()

@@ -13,12 +13,12 @@ from pinchpoint_collectors.linux.data_io import DataIo
 from pinchpoint_collectors.linux.disks import Disks, Place
 from pinchpoint_collectors.linux.files import Files
 from pinchpoint_collectors.linux.inventory import interfaces, machine_facts, usable_cores
-from pinchpoint_collectors.linux.sources import Reading, Source, machine_sources
+from pinchpoint_collectors.linux.sources import Source, SourceReading, machine_sources
 from pinchpoint_collectors.linux.tiers import Tiers
 from pinchpoint_collectors.record import NotMeasured, Sample, Watch
 
 
-class Machine:
+class LinuxMachine:
     """One machine, this one or another: whoever reads it has its files' texts made into samples here.
 
     Args:
@@ -68,7 +68,7 @@ class Machine:
         missing = {source.path: why_missing(source) for source in self.sources}
         self.missing = {path: what for path, what in missing.items() if what is not None}
 
-    def samples(self, reading: Reading) -> list[Sample]:
+    def samples(self, reading: SourceReading) -> list[Sample]:
         """A reading under the names of all hosts."""
         return [
             Sample(reading.time_ns, reading.interval_s, watch.host, *value)

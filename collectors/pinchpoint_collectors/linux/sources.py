@@ -13,7 +13,7 @@ from pinchpoint_collectors.value import Value
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SourceReading:
     """Values that were read together: when (UTC ns), and how long after those before (0 at the first)."""
 
     time_ns: int
@@ -52,7 +52,7 @@ class Source:
         """What is not measured where the file cannot be read."""
         return NotMeasured(self.metrics, "", f"{self.path}: {why}", self.remedy)
 
-    def take(self, text: str, time_ns: int, now_ns: int) -> Reading:
+    def take(self, text: str, time_ns: int, now_ns: int) -> SourceReading:
         """The values since the text before.
 
         Args:
@@ -67,7 +67,7 @@ class Source:
         interval_s = 0.0 if self._before is None else (now_ns - self._before_ns) / 1e9
         values = list(self._values(self._before, after, interval_s))
         self._before, self._before_ns = after, now_ns
-        return Reading(time_ns, interval_s, values)
+        return SourceReading(time_ns, interval_s, values)
 
     def understand(self, text: str) -> Any:
         """The file's record. Raises ``CollectorError`` where it is not written as is known."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux import mountinfo
-from pinchpoint_collectors.linux.files import Found
+from pinchpoint_collectors.linux.files import FoundPath
 
 BEGINS = "#pinchpoint\n"
 _BLOCK = "/sys/class/block"
@@ -64,7 +64,7 @@ class Recorded:
             return real
         return path if path in self._facts or path in self._children else None
 
-    def find(self, path: str) -> Found:
+    def find(self, path: str) -> FoundPath:
         """See ``Files``."""
         kind, real = self._places.get(path, ("none", ""))
         if kind == "none" or not real:
@@ -74,9 +74,9 @@ class Recorded:
             )
         if kind == "device":
             name = real.removeprefix("/dev/").replace("/", "!")
-            return Found(real, is_device=True, number=self.fact(f"{_BLOCK}/{name}/dev"))
+            return FoundPath(real, is_device=True, number=self.fact(f"{_BLOCK}/{name}/dev"))
         mount = mountinfo.mount_of(real, self._mounts)
-        return Found(real, is_device=False, number=mount.device if mount else None)
+        return FoundPath(real, is_device=False, number=mount.device if mount else None)
 
 
 @dataclass(frozen=True, slots=True)

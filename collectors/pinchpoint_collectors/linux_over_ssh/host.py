@@ -7,7 +7,7 @@ from typing import Any
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux.inventory import machine_id
-from pinchpoint_collectors.linux.machine import Machine
+from pinchpoint_collectors.linux.machine import LinuxMachine
 from pinchpoint_collectors.linux.processes import parse
 from pinchpoint_collectors.linux.sources import machine_sources
 from pinchpoint_collectors.linux_over_ssh.frame import Frame, Section, Timeline
@@ -41,7 +41,7 @@ class Host:
         self.tiers = TiersThere(watches, hello)
         """The tiers that are only part of it."""
         missing = hello.missing
-        self._machine = Machine(
+        self._machine = LinuxMachine(
             hello.files,
             watches,
             hello.page_bytes,

@@ -20,7 +20,7 @@ _HALF_STEP_NS = 5_000_000
 _HALF_SECOND_NS = 500_000_000
 
 
-class Session(SshSession):
+class LoopSession(SshSession):
     """One loop that reads a host.
 
     Args:

@@ -36,7 +36,7 @@ def parse_all(text: str) -> dict[int, Process]:
     return {one.pid: one for one in (parse(found[0]) for found in _STAT.finditer(text))}
 
 
-class Asked:
+class AskedFiles:
     """The small files of single processes and control groups, as the host's last answer has them.
 
     Whoever looks through them (``CpuCaps``, ``MemoryCaps``) needs not know that they are far away: what is
@@ -172,7 +172,7 @@ class TiersThere(Tiers):
     """
 
     def __init__(self, watches: Sequence[Watch], hello: Hello) -> None:
-        self._asked = Asked(hello)
+        self._asked = AskedFiles(hello)
         wanted = {
             watch.host: (watch.tier, watch.processes) for watch in watches if watch.processes is not None
         }

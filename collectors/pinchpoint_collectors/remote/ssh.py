@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from pinchpoint_collectors.common.process import Process
+from pinchpoint_collectors.common.process import PipedProcess
 from pinchpoint_collectors.errors import CollectorError, OptionError
 
 OPTIONS = frozenset({"address", "user", "port", "identity", "config"})
@@ -115,10 +115,10 @@ def argv(address: Address, command: str) -> list[str]:
     return [*line, "--", address.host, command]
 
 
-def start(address: Address, command: str) -> Process:
+def start(address: Address, command: str) -> PipedProcess:
     """Run ``command`` there, and talk with it. Raises ``CollectorError``: there is no ssh on this machine."""
     try:
-        return Process(argv(address, command))
+        return PipedProcess(argv(address, command))
     except FileNotFoundError as error:
         raise no_ssh() from error
 

@@ -1,9 +1,8 @@
 r"""Which CIM classes and properties hold the counters that are understood.
 
-The counters and what each becomes are those of the Performance Monitor's logs (``imports/perfmon_counters``);
-there is no second table. A counter's name as a property is told by a rule: ``\LogicalDisk(L:)\Avg. Disk
-sec/Write`` is ``AvgDisksecPerWrite`` of ``Win32_PerfRawData_PerfDisk_LogicalDisk``, whatever the language of
-the system.
+The counters and what each becomes are those of ``counters.csv``. A counter's name as a property is told by a
+rule: ``\LogicalDisk(L:)\Avg. Disk sec/Write`` is ``AvgDisksecPerWrite`` of
+``Win32_PerfRawData_PerfDisk_LogicalDisk``, whatever the language of the system.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pinchpoint_collectors.imports.perfmon_counters import COUNTERS, Counter
+from pinchpoint_collectors.windows.counters import COUNTERS, Counter
 
 PREFIX = "Win32_PerfRawData_"
 

@@ -1,21 +1,39 @@
-"""Watches one Windows machine: a stream of its script's lines, read as samples."""
+"""Kind ``windows``: a Windows machine with nothing of ours on it, over WinRM or OpenSSH.
+
+Its script's lines are read as samples.
+"""
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.record import Incident, Sample, Watch
-from pinchpoint_collectors.windows.classes import Wanted
+from pinchpoint_collectors.record import Collector, Incident, Sample, Watch
+from pinchpoint_collectors.remote import ssh
+from pinchpoint_collectors.remote.machine import each_once, say_the_same
+from pinchpoint_collectors.windows.classes import Wanted, wanted
 from pinchpoint_collectors.windows.disks import is_watched
 from pinchpoint_collectors.windows.machine import not_measured, role_places
-from pinchpoint_collectors.windows.reader import KIND, Reader
-from pinchpoint_collectors.windows.sought import Sought
-from pinchpoint_collectors.windows.stream import Stream, Taken
-from pinchpoint_collectors.windows.tiers import Tiers
+from pinchpoint_collectors.windows.openssh import SshLink
+from pinchpoint_collectors.windows.options import (
+    OF_TIER,
+    OPTIONS,
+    PUBLIC,
+    WinRm,
+    interval_s,
+    sought,
+    sql_server,
+    transport,
+)
+from pinchpoint_collectors.windows.reader import KIND, ScriptReader
+from pinchpoint_collectors.windows.script import Sought, request
+from pinchpoint_collectors.windows.stream import Link, Stream, Taken
+from pinchpoint_collectors.windows.tiers import WindowsTiers
 
 FIRST_S = 60.0
 """Looking through all its classes takes a busy machine this long."""
@@ -57,8 +75,8 @@ class WindowsCollector:
         self._every_s = every_s
         self._where = where
         tiers = {watch.host: watch.tier for watch in watches}
-        self._tiers = Tiers({host: (tiers[host], each) for host, each in (sought or {}).items()})
-        self._reader = Reader(self._hosts, wanted, every_s, self._tiers)
+        self._tiers = WindowsTiers({host: (tiers[host], each) for host, each in (sought or {}).items()})
+        self._reader = ScriptReader(self._hosts, wanted, every_s, self._tiers)
         self._heard_ns = time.monotonic_ns()
         self._read_s = time.monotonic()
         self._asked_ns: int | None = None
@@ -173,3 +191,60 @@ class WindowsCollector:
         )
         samples = [Sample(now_ns, interval, host, *one) for host in self._hosts for one in own]
         return [*samples, *self._reader.clock.samples(now_ns, interval, self._hosts, KIND)]
+
+
+class WindowsKind:
+    """The kind ``windows`` of farm.yaml; its options are described in collectors/README.md."""
+
+    name = KIND
+    options = OPTIONS
+    public = PUBLIC
+
+    def machine(self, watch: Watch) -> str:
+        """Watches of one address are about one machine."""
+        keys = sorted((OPTIONS - {"password", "interval", *OF_TIER}) & watch.options.keys())
+        return " ".join(f"{key}={watch.options[key]}" for key in keys)
+
+    def check_options(self, watch: Watch) -> None:
+        """See ``record.Choosy``."""
+        transport(watch.options)
+        interval_s(watch.options)
+        sql_server(watch.options)
+        sought(watch.options)
+
+    def connect(self, watches: Sequence[Watch]) -> Collector:
+        """Log in, start the script, and wait for its first reading.
+
+        Raises ``CollectorError``: an option is wrong, the machine cannot be reached, or it refuses us.
+        """
+        first = watches[0]
+        where = f"host {first.host!r}, collector {self.name!r}"
+        each_once(watches, self.name)
+        say_the_same(watches, ("interval",), where)
+        try:
+            address, every_s = transport(first.options), interval_s(first.options)
+            asked = wanted(sql_server=sql_server(first.options))
+            of_tiers = {
+                watch.host: found for watch in watches if (found := sought(watch.options)) is not None
+            }
+        except CollectorError as error:
+            raise CollectorError(f"{where}: {error}") from error
+        open_link = _opener(address, request(asked, every_s, of_tiers.values()), where)
+        return WindowsCollector(watches, Stream(first.host, open_link), asked, every_s, where, of_tiers)
+
+
+def _opener(address: WinRm | ssh.Address, asked: str, where: str) -> Callable[[threading.Event], Link]:
+    if isinstance(address, ssh.Address):
+        if sys.platform == "win32":
+            raise CollectorError(
+                f"{where}: transport: ssh works from Linux and macOS only; say `transport: winrm`"
+            )
+        return lambda _: SshLink(address, asked)
+    try:
+        from pinchpoint_collectors.windows.winrm import WinRmLink  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise CollectorError(
+            f"{where}: WinRM needs pypsrp, which is not installed here ({error}); run: pip install "
+            "'pinchpoint-collectors[windows]', or say `transport: ssh`"
+        ) from error
+    return lambda ending: WinRmLink(address, asked, ending)

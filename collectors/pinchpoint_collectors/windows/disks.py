@@ -27,7 +27,7 @@ def is_watched(instance: str, devices: Collection[str | None]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WindowsPlace:
     """Where a disk role lies.
 
     Attributes:
@@ -87,21 +87,21 @@ class Storage:
         elif kind == "access":
             self.below.setdefault(_plain(line["path"]), set()).add(int(line["number"]))
 
-    def place(self, given: str) -> Place:
+    def place(self, given: str) -> WindowsPlace:
         """Find a disk by its letter, by a folder on it, or by its instance's own name."""
         named = _same(given, (*self.logical, *self.physical))
         if named is not None and not _LETTER.match(given):
-            return Place(given, named)
+            return WindowsPlace(given, named)
         path = given.replace("/", "\\").rstrip("\\")
         if not _LETTER.match(path):
-            return Place(given, None, why=f"there is no such disk; there are {_listed(self._all())}")
+            return WindowsPlace(given, None, why=f"there is no such disk; there are {_listed(self._all())}")
         at, volume = self._volume(path)
         names = [at, *(mount for mount, one in self.mounts if one == volume)] if volume else [at]
         device = next((one for name in names if (one := _same(name, self.logical))), None)
         if device is None:
             why = f"Windows counts no disk {at!r}; there are {_listed(self.logical)}"
-            return Place(given, None, volume, at, why)
-        return Place(given, device, volume, at)
+            return WindowsPlace(given, None, volume, at, why)
+        return WindowsPlace(given, device, volume, at)
 
     def members(self, logical: str) -> list[str]:
         """The physical disks that a logical one lies on; empty where that is not known."""

@@ -1,4 +1,7 @@
-"""Kind ``local`` on Windows: PDH for the counters, the same script as far away for what the machine is."""
+"""Kind ``local`` on Windows: PDH for the counters, the same script as far away for what the machine is.
+
+Processes are psutil's: of these, unlike of disks, it is exact there.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,75 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import psutil
+
 from pinchpoint_collectors.common.powershell import POWERSHELL, encoded, line_of
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.processes import Process
-from pinchpoint_collectors.record import Collector, NotMeasured, Sample, Watch
+from pinchpoint_collectors.record import Collector, NotMeasured, Processes, Sample, Watch
 from pinchpoint_collectors.tier_option import tier_processes
-from pinchpoint_collectors.windows import processes_here
 from pinchpoint_collectors.windows.disks import is_watched
-from pinchpoint_collectors.windows.machine import Machine, not_measured, role_places
+from pinchpoint_collectors.windows.machine import WindowsMachine, not_measured, role_places
 from pinchpoint_collectors.windows.openssh import LOADER
 from pinchpoint_collectors.windows.pdh import Pdh, PdhCounters
-from pinchpoint_collectors.windows.processes import NOT_OF_A_TIER, WindowsTier
+from pinchpoint_collectors.windows.reading import with_ratio
 from pinchpoint_collectors.windows.script import request, script
-from pinchpoint_collectors.windows.values import with_ratio
+from pinchpoint_collectors.windows.tiers import NOT_OF_A_TIER, PER_S, WindowsTier, plain, with_true_parents
+
+_ASKED = ["pid", "ppid", "name", "create_time", "cpu_times", "num_threads"]
+
+
+def processes_here() -> dict[int, Process]:
+    """Every process that this user may ask for its times, by its id; CPU time and starts in 100 ns."""
+    found = {}
+    for one in psutil.process_iter(_ASKED):
+        said = one.info
+        times, begun = said["cpu_times"], said["create_time"]
+        if times is None or begun is None or not said["pid"]:  # another's, or the idle one
+            continue
+        own = round((times.user + times.system) * PER_S)
+        found[one.pid] = Process(
+            one.pid,
+            said["ppid"] or 0,
+            plain(said["name"] or ""),
+            round(begun * PER_S),
+            said["num_threads"] or 1,
+            own,
+            0,
+        )
+    return with_true_parents(found)
+
+
+def roots_here(wanted: Processes, there: Mapping[int, Process]) -> list[Process]:
+    """Whom a tier begins with: by id, by the program's name, or by the port somebody listens on."""
+    if wanted.pids:
+        return [there[pid] for pid in wanted.pids if pid in there]
+    if wanted.names:
+        names = set(map(plain, wanted.names))
+        return [one for one in there.values() if one.name in names]
+    listening = {
+        each.pid
+        for each in psutil.net_connections("tcp")
+        if each.status == psutil.CONN_LISTEN and each.laddr and each.laddr.port == wanted.port
+    }
+    return [there[pid] for pid in listening if pid is not None and pid in there]
+
+
+def nothing_runs(tier: str, wanted: Processes) -> NotMeasured:
+    """What is not measured where no process of a tier is there, or its user may not see it."""
+    if wanted.pids:
+        sought = f"id {', '.join(map(str, wanted.pids))}"
+    elif wanted.names:
+        sought = f"name {', '.join(wanted.names)}"
+    else:
+        sought = f"TCP port {wanted.port}"
+    return NotMeasured(
+        "cpu.busy_ratio",
+        f"tier:{tier}",
+        f"no process with the {sought} is seen",
+        "start it before the run, or run Pinchpoint as an administrator: others' processes may be hidden",
+    )
+
 
 _FACTS_S = 60.0
 _WHERE = "collector 'local'"
@@ -42,9 +101,9 @@ def connect(watches: Sequence[Watch]) -> Collector:
     return LocalWindows(watches, pdh, error, machine, sql_instances)
 
 
-def ask_machine() -> Machine:
+def ask_machine() -> WindowsMachine:
     """What this machine is, asked of PowerShell. What cannot be had stands in ``Machine.unknown``."""
-    machine = Machine()
+    machine = WindowsMachine()
     lines = [LOADER, encoded(script()), request((), 0)]
     try:
         done = subprocess.run(
@@ -89,7 +148,7 @@ class LocalWindows:
         watches: Sequence[Watch],
         pdh: Pdh,
         error: type[Exception],
-        machine: Machine,
+        machine: WindowsMachine,
         sql_instances: Sequence[str] = (),
     ) -> None:
         self._watches = tuple(watches)
@@ -154,9 +213,9 @@ class LocalWindows:
         self._counters.close()
 
     def _of_tiers(self, time_ns: int, interval_s: float) -> Iterator[Sample]:
-        before, self._processes = self._processes, processes_here.table()
+        before, self._processes = self._processes, processes_here()
         for host, (tier, wanted) in self._tiers.items():
-            first = processes_here.roots(wanted, self._processes)
+            first = roots_here(wanted, self._processes)
             values = tier.values(first, self._processes, before, interval_s, self._machine.cores)
             for value in values:
                 yield Sample(time_ns, interval_s, host, *value)
@@ -180,6 +239,6 @@ class LocalWindows:
         if watch.host in self._tiers:
             _, wanted = self._tiers[watch.host]
             found.append(asdict(NOT_OF_A_TIER))
-            if not processes_here.roots(wanted, processes_here.table()):
-                found.append(asdict(processes_here.missing(watch.tier, wanted)))
+            if not roots_here(wanted, processes_here()):
+                found.append(asdict(nothing_runs(watch.tier, wanted)))
         return found

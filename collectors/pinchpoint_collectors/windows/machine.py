@@ -10,7 +10,7 @@ from pinchpoint_collectors.common.powershell import Line
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import NotMeasured, Watch
 from pinchpoint_collectors.windows.classes import Wanted
-from pinchpoint_collectors.windows.disks import Place, Storage
+from pinchpoint_collectors.windows.disks import Storage, WindowsPlace
 from pinchpoint_collectors.windows.reading import CounterClass
 
 _KIB, _MIB = 1024, 1024**2
@@ -20,7 +20,7 @@ _VIRTUAL = (
     ("QEMU", ""),
     ("Red Hat", ""),
     ("innotek GmbH", "VirtualBox"),
-    ("Microsoft Corporation", "Virtual Machine"),
+    ("Microsoft Corporation", "Virtual WindowsMachine"),
     ("Amazon EC2", ""),
     ("Google", ""),
     ("Nutanix", ""),
@@ -51,7 +51,7 @@ _REMEDIES: Mapping[str, tuple[str, str]] = {
 
 
 @dataclass(slots=True)
-class Machine:
+class WindowsMachine:
     """A machine as its first lines describe it.
 
     Attributes:
@@ -112,7 +112,7 @@ class Machine:
             ],
         }
 
-    def role(self, place: Place) -> dict[str, Any]:
+    def role(self, place: WindowsPlace) -> dict[str, Any]:
         """A disk role's facts. What Windows counts as a write carries data: flushes are no writes there."""
         volume = self.storage.volumes.get(place.volume or "", {})
         return {
@@ -133,10 +133,10 @@ class Machine:
 
 
 def not_measured(
-    machine: Machine,
+    machine: WindowsMachine,
     wanted: Iterable[Wanted],
     classes: Sequence[CounterClass],
-    places: Collection[tuple[str, Place]],
+    places: Collection[tuple[str, WindowsPlace]],
 ) -> Iterator[dict[str, Any]]:
     """Everything this machine does not give, why, and what to do.
 
@@ -184,7 +184,7 @@ def _missing_of(counted: CounterClass) -> Iterator[NotMeasured]:
         yield NotMeasured(metric, counted.sql_instance or "", why, None if odd else REBUILD)
 
 
-def role_places(watch: Watch, storage: Storage, where: str) -> dict[str, Place]:
+def role_places(watch: Watch, storage: Storage, where: str) -> dict[str, WindowsPlace]:
     """Role -> where it lies, of one host.
 
     Raises:

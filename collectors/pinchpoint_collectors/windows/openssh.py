@@ -7,8 +7,8 @@ import time
 
 from pinchpoint_collectors.common.powershell import POWERSHELL, LinkLost, encoded, line_of, loader
 from pinchpoint_collectors.remote import ssh
-from pinchpoint_collectors.windows.link import Arrived
 from pinchpoint_collectors.windows.script import script
+from pinchpoint_collectors.windows.stream import Arrived
 
 LOADER = loader("-Listen -Request ([Console]::In.ReadLine())")
 """What the script is asked stands on the line after it."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.remote import machine, ssh
-from pinchpoint_collectors.windows.sought import Sought, What
+from pinchpoint_collectors.windows.script import Sought, What
 
 TRANSPORTS = ("winrm", "ssh")
 AUTHS = ("negotiate", "ntlm", "kerberos", "basic")

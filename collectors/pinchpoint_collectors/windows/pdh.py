@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pinchpoint_collectors.imports.perfmon_counters import COUNTERS, Counter, instance_of
 from pinchpoint_collectors.value import Value
 from pinchpoint_collectors.windows.classes import BOTH_DIRECTIONS, SQL_SERVER
-from pinchpoint_collectors.windows.values import TUNNELS
+from pinchpoint_collectors.windows.counters import COUNTERS, Counter, instance_of
+from pinchpoint_collectors.windows.reading import TUNNELS
 
 DEFAULT_SQL_INSTANCE = "MSSQLSERVER"
 """What the registry calls the instance of SQL Server that has no name."""

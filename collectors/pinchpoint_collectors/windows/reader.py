@@ -7,18 +7,26 @@ from dataclasses import dataclass, field
 
 from pinchpoint_collectors.common.powershell import Line
 from pinchpoint_collectors.common.times import utc
-from pinchpoint_collectors.imports.perfmon_counters import TOTAL
 from pinchpoint_collectors.record import Incident, Sample
 from pinchpoint_collectors.remote.clock import WARN_OFFSET_S, HostClock
 from pinchpoint_collectors.value import Value
 from pinchpoint_collectors.windows.classes import Wanted
+from pinchpoint_collectors.windows.counters import TOTAL
 from pinchpoint_collectors.windows.disks import is_watched
-from pinchpoint_collectors.windows.link import Arrived
-from pinchpoint_collectors.windows.machine import Machine
-from pinchpoint_collectors.windows.reading import CounterClass, Rows, class_of, rows_of
+from pinchpoint_collectors.windows.machine import WindowsMachine
+from pinchpoint_collectors.windows.reading import (
+    CounterClass,
+    Rows,
+    class_of,
+    interval_s,
+    not_read,
+    rows_of,
+    values,
+    with_ratio,
+)
 from pinchpoint_collectors.windows.script import unix_ns
-from pinchpoint_collectors.windows.tiers import Tiers
-from pinchpoint_collectors.windows.values import interval_s, not_read, values, with_ratio
+from pinchpoint_collectors.windows.stream import Arrived
+from pinchpoint_collectors.windows.tiers import WindowsTiers
 
 KIND = "windows"
 _GAP_INTERVALS = 2.5
@@ -52,7 +60,7 @@ class _Session:
     cpu_s: float | None = None
 
 
-class Reader:
+class ScriptReader:
     """Takes a machine's lines, in the order in which they came.
 
     Args:
@@ -71,9 +79,13 @@ class Reader:
     """
 
     def __init__(
-        self, hosts: Sequence[str], wanted: Sequence[Wanted], every_s: float, tiers: Tiers | None = None
+        self,
+        hosts: Sequence[str],
+        wanted: Sequence[Wanted],
+        every_s: float,
+        tiers: WindowsTiers | None = None,
     ) -> None:
-        self.machine = Machine()
+        self.machine = WindowsMachine()
         self.clock = HostClock()
         self.devices: frozenset[str | None] = frozenset()
         self.measured = False
@@ -82,7 +94,7 @@ class Reader:
         self._hosts = tuple(hosts)
         self._wanted = tuple(wanted)
         self._every_s = every_s
-        self._tiers = tiers or Tiers({})
+        self._tiers = tiers or WindowsTiers({})
         self._session = _Session(0)
         self._waiting: list[tuple[int, Arrived]] = []
         self._told_ns: int | None = None
@@ -113,7 +125,7 @@ class Reader:
         samples: list[Sample] = []
         for number, arrived in waiting:
             if number != self._session.number:
-                self._session, self.machine = _Session(number), Machine()
+                self._session, self.machine = _Session(number), WindowsMachine()
                 self._tiers.begin_anew()
             samples += self._line(arrived.line)
         return samples

@@ -1,16 +1,18 @@
-"""What the script's lines say of the counters: classes with their types, and what they hold at one moment."""
+"""What the script's lines say of the counters: classes with their types, and two readings as values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pinchpoint_collectors.common.powershell import Line
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.imports.perfmon_counters import Counter
+from pinchpoint_collectors.value import Value
 from pinchpoint_collectors.windows.classes import Wanted, chosen, sql_instance
-from pinchpoint_collectors.windows.counter_types import TYPES, CounterType, Raw
+from pinchpoint_collectors.windows.counter_types import TYPES, Cooked, CounterType, Raw, grown
+from pinchpoint_collectors.windows.counters import Counter, instance_of
 
 _STAMPS = 3
 """Timestamp_PerfTime, Timestamp_Sys100NS, Frequency_PerfTime: the first cells after the name."""
@@ -40,7 +42,7 @@ class Rows(NamedTuple):
     by_name: Mapping[str, Row]
 
 
-class Column(NamedTuple):
+class PropertyColumn(NamedTuple):
     """Where a property is, and how it is to be read."""
 
     at: int
@@ -63,12 +65,12 @@ class CounterClass:
 
     name: str
     wanted: Wanted
-    counters: Sequence[tuple[Column, Counter]]
-    errors: Sequence[Column] = ()
+    counters: Sequence[tuple[PropertyColumn, Counter]]
+    errors: Sequence[PropertyColumn] = ()
     sql_instance: str | None = None
     unknown: Mapping[str, str] = field(default_factory=dict)
 
-    def raw(self, row: Row, column: Column) -> Raw | None:
+    def raw(self, row: Row, column: PropertyColumn) -> Raw | None:
         """A counter of an instance; None where the machine gave nothing for it."""
         value = row.cells[column.at]
         if value is None:
@@ -100,8 +102,8 @@ def class_of(line: Line, wanted: Sequence[Wanted]) -> CounterClass | None:
     }
     places = {one: at for at, one in enumerate(columns)}
 
-    def column(one: str) -> Column:
-        return Column(places[one], places.get(f"{one}_Base"), known[one])
+    def column(one: str) -> PropertyColumn:
+        return PropertyColumn(places[one], places.get(f"{one}_Base"), known[one])
 
     used = chosen(asked, {one: kind.number for one, kind in known.items()})
     asked_for = {*asked.counters, *asked.errors}
@@ -145,3 +147,138 @@ def _strange(line: Line) -> CollectorError:
         f"the machine answered with a line that is none of the script's ({str(dict(line))[:120]}); is "
         "something in between that changes what is sent?"
     )
+
+
+TUNNELS = re.compile(r"isatap\.|Teredo |6to4 |Microsoft 6To4|Microsoft IP-HTTPS", re.IGNORECASE)
+"""Pseudo interfaces whose packets go over another one as well."""
+_LATENCIES = ("disk.read_latency_s", "disk.write_latency_s")
+_DWORD = 2**32
+
+
+def interval_s(before: Rows, after: Rows) -> float | None:
+    """Seconds between two readings by the machine's steady clock; None where they share no instance.
+
+    0 or less where that clock was begun anew: the machine was restarted.
+    """
+    for name, row in after.by_name.items():
+        old = before.by_name.get(name)
+        if old is not None and row.perf_per_s:
+            return (row.perf_time - old.perf_time) / row.perf_per_s
+    return None
+
+
+def values(
+    counted: CounterClass, before: Rows | None, after: Rows, *, only_instance: bool = True
+) -> Iterator[Value]:
+    """The values of a class.
+
+    Args:
+        counted: the class.
+        before: the reading before; None at the first: then only what needs no difference is told.
+        after: this reading.
+        only_instance: whether the machine has no other instance of SQL Server; where it has, all but the
+            default one put their name before their databases'.
+    """
+    old_rows = before.by_name if before else {}
+    for name in dict.fromkeys([*after.by_name, *old_rows]):
+        instance = _instance(counted, name, only_instance=only_instance)
+        if instance is None:
+            continue
+        old, new = old_rows.get(name), after.by_name.get(name)
+        if new is None:  # it was taken away while we watched
+            yield from (Value(means.metric, instance, None) for _, means in counted.counters)
+            if counted.errors:
+                yield Value("net.errors_per_s", instance, None)
+        else:
+            yield from _of_row(counted, instance, old, new)
+
+
+def not_read(counted: CounterClass, before: Rows | None, *, only_instance: bool = True) -> Iterator[Value]:
+    """Nulls for a class that could not be read this time, for what it had before."""
+    if before is not None:
+        yield from values(counted, before, Rows(before.utc, {}), only_instance=only_instance)
+
+
+def with_ratio(found: Iterable[Value], memory_bytes: int | None) -> Iterator[Value]:
+    """The same, and what is available of a memory of that size as a ratio."""
+    for one in found:
+        yield one
+        if one.metric == "mem.available_bytes" and memory_bytes:
+            share = None if one.value is None else one.value / memory_bytes
+            yield Value("mem.available_ratio", one.instance, share)
+
+
+def _of_row(counted: CounterClass, instance: str, old: Row | None, new: Row) -> Iterator[Value]:
+    lost = old is not None and _was_reset(counted, old, new)
+    found = {
+        means.metric: _value(means, _cooked(counted, column, old, new, lost=lost), instance)
+        for column, means in counted.counters
+        if old is not None or not column.type.difference
+    }
+    if old is not None and new.perf_per_s > 0:
+        for metric in _LATENCIES:
+            if metric in found and _wrapped_twice(found.get("disk.outstanding"), old, new):
+                found[metric] = Value(metric, instance, None)
+        if counted.errors:
+            found["net.errors_per_s"] = _errors(counted, instance, old, new)
+    yield from found.values()
+
+
+def _cooked(
+    counted: CounterClass, column: PropertyColumn, old: Row | None, new: Row, *, lost: bool
+) -> Cooked:
+    raw = counted.raw(new, column)
+    if raw is None:
+        return Cooked(None)
+    if not column.type.difference:
+        return column.type.cook(raw, raw, column.type.large)
+    raw_before = counted.raw(old, column) if old is not None else None
+    if raw_before is None or lost or new.perf_per_s <= 0:
+        return Cooked(None)
+    return column.type.cook(raw_before, raw, column.type.large)
+
+
+def _value(means: Counter, cooked: Cooked, instance: str) -> Value:
+    """In base units. Below 0 is what clocks make of 0: an idle time may pass the time there was."""
+    shown = None if cooked.value is None else max(0.0, cooked.value * means.scale + means.offset)
+    return Value(means.metric, instance, shown, cooked.weight)
+
+
+def _was_reset(counted: CounterClass, old: Row, new: Row) -> bool:
+    """Whether a counter of 64 bits went back: then those of 32 bits did not wrap, but began anew as well."""
+    for column, _ in counted.counters:
+        if column.type.large and column.type.difference:
+            before, now = old.cells[column.at], new.cells[column.at]
+            if before is not None and now is not None and grown(before, now, large=True) is None:
+                return True
+    return new.perf_time < old.perf_time
+
+
+def _wrapped_twice(outstanding: Value | None, old: Row, new: Row) -> bool:
+    """Whether the time spent in I/O may have passed the 32 bits of its counter: 429 s at 10 MHz."""
+    if outstanding is None or outstanding.value is None:
+        return False
+    return outstanding.value * (new.perf_time - old.perf_time) >= _DWORD
+
+
+def _errors(counted: CounterClass, instance: str, old: Row, new: Row) -> Value:
+    """Errors of both directions per second, from their totals."""
+    pairs = [(old.cells[column.at], new.cells[column.at]) for column in counted.errors]
+    passed_s = (new.perf_time - old.perf_time) / new.perf_per_s
+    total = _sum([None if a is None or b is None or b < a else b - a for a, b in pairs])
+    return Value("net.errors_per_s", instance, None if total is None or passed_s <= 0 else total / passed_s)
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def _instance(counted: CounterClass, name: str, *, only_instance: bool) -> str | None:
+    """Ours of an instance of theirs; None where it is left out."""
+    instance = instance_of(counted.wanted.object, name)
+    if instance is None or (counted.wanted.object == "Network Interface" and TUNNELS.match(instance)):
+        return None
+    if counted.sql_instance and not only_instance:
+        return f"{counted.sql_instance}/{instance}"
+    return instance

@@ -1,4 +1,4 @@
-"""A thread that keeps a link to one machine open, and holds what comes over it until somebody takes it.
+"""The link to a machine's script, and a thread that keeps it open and holds what comes.
 
 It opens the link again when it is lost. What the machine sent meanwhile and the network still held comes
 late, with its own time; nothing is made up for what was never sent.
@@ -9,12 +9,55 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from pinchpoint_collectors.common.backoff import Backoff
-from pinchpoint_collectors.common.powershell import LinkLost
+from pinchpoint_collectors.common.powershell import Line, LinkLost
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.windows.link import Arrived, Link
+
+
+class Arrived(NamedTuple):
+    """One line of the script.
+
+    Attributes:
+        received_ns: when it was here, UTC ns since 1970 by our clock.
+        line: itself.
+    """
+
+    received_ns: int
+    line: Line
+
+
+class Link(Protocol):
+    """One session in which the script runs and says its lines. For one thread only."""
+
+    @property
+    def received_bytes(self) -> int:
+        """What has come so far."""
+        ...
+
+    def receive(self) -> list[Arrived]:
+        """The lines that have come; waits for them about a second.
+
+        Raises:
+            LinkLost: the link is cut, or the script has ended.
+        """
+        ...
+
+    def ask(self) -> None:
+        """Ask for the machine's time: a line ``time`` will come. It also tells the script that we are here.
+
+        Not before the script has said ``ready``.
+
+        Raises:
+            LinkLost: the link is cut.
+        """
+        ...
+
+    def close(self) -> None:
+        """End the script, and leave nothing on the machine. Safe to call twice."""
+        ...
+
 
 _ASK_S = 5.0
 _FIRST_ASKS = 5

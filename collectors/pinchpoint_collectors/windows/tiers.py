@@ -1,28 +1,147 @@
-"""The tiers of one Windows machine that are only part of it, from the lines that tell of processes."""
+"""A tier's processes on a Windows machine: by name, service or command line, with all they have started.
+
+The counters are those of ``Win32_PerfRawData_PerfProc_Process``
+(learn.microsoft.com/previous-versions/aa394323(v=vs.85)): an instance's name is that of its program, with a
+number behind ``#`` that another gets when one of them ends, so a process is told by its id and by its start.
+``PercentProcessorTime`` counts 100 ns of CPU time (PERF_100NSEC_TIMER); ``ElapsedTime`` holds the start
+(PERF_ELAPSED_TIME, technet.microsoft.com/library/cc977698: (D0 - N0) / F, of which N0 is what is read).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from pinchpoint_collectors.common.powershell import Line
-from pinchpoint_collectors.processes import Process
+from pinchpoint_collectors.processes import Members, Process, children
 from pinchpoint_collectors.record import NotMeasured
 from pinchpoint_collectors.value import Value
 from pinchpoint_collectors.windows.machine import REBUILD
-from pinchpoint_collectors.windows.processes import (
-    NOT_OF_A_TIER,
-    PER_S,
-    WindowsTier,
-    missing,
-    roots,
-    table_of,
+from pinchpoint_collectors.windows.reading import Rows, rows_of
+from pinchpoint_collectors.windows.script import PATTERN, PROPERTIES, Sought
+
+PER_S = 10_000_000
+"""What CPU time and starts are counted in: 100 ns."""
+NOT_OF_A_TIER = NotMeasured(
+    "cpu.busy_ratio",
+    "thread:*",
+    "threads have no names in Windows' counters, and to read them takes all threads of the machine",
+    None,
 )
-from pinchpoint_collectors.windows.reading import rows_of
-from pinchpoint_collectors.windows.sought import PATTERN, Sought
+
+_SUFFIX = re.compile(r"#\d+$|\.exe$", re.IGNORECASE)
 
 
-class Taken(NamedTuple):
+def plain(name: str) -> str:
+    """A program's name as it is compared: ``sqlservr``, ``SQLSERVR.EXE`` and ``sqlservr#1`` are one."""
+    return _SUFFIX.sub("", _SUFFIX.sub("", name.strip())).casefold()
+
+
+def table_of(rows: Rows, columns: Iterable[str]) -> dict[int, Process]:
+    """Every process by its id; CPU time and starts in 100 ns.
+
+    Args:
+        rows: of the class.
+        columns: the properties they hold, in their order.
+    """
+    places = {column: at for at, column in enumerate(columns)}
+    found = {}
+    for name, row in rows.by_name.items():
+        values = [row.cells[places[one]] if one in places else None for one in PROPERTIES]
+        pid, parent, start, own, threads = values
+        if not pid or start is None or own is None:  # the sum of all, and what is idle, have none
+            continue
+        # "Process V2" and a setting of the registry put the id behind the name.
+        program = re.sub(rf"[:_]{pid}$", "", name)
+        found[pid] = Process(pid, parent or 0, plain(program), start, threads or 1, own, 0)
+    return with_true_parents(found)
+
+
+def with_true_parents(found: Mapping[int, Process]) -> dict[int, Process]:
+    """Without parents that have ended and whose ids are another's now: nobody is older than its parent."""
+
+    def true(one: Process) -> int:
+        parent = found.get(one.parent)
+        return one.parent if parent is not None and parent.start <= one.start else 0
+
+    return {pid: one._replace(parent=true(one)) for pid, one in found.items()}
+
+
+class WindowsTier:
+    """One tier's processes from reading to reading.
+
+    A process that ends takes with it what it used since it was read last: Windows hands that to nobody.
+
+    Args:
+        name: the tier's.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._members = Members()
+
+    @property
+    def found(self) -> bool:
+        """Whether any of its processes was there at the last reading."""
+        return bool(self._members.now)
+
+    def values(
+        self,
+        roots: Iterable[Process],
+        table: Mapping[int, Process],
+        before: Mapping[int, Process] | None,
+        interval_s: float,
+        cores: int | None,
+    ) -> Iterator[Value]:
+        """Its CPU since the reading before.
+
+        Args:
+            roots: whom it begins with.
+            table: every process now, CPU time in 100 ns.
+            before: every process at the reading before; None at the first.
+            interval_s: seconds between the two.
+            cores: of the machine; None: it has not said.
+        """
+        self._members.follow(roots, table, children(table.values()))
+        there = cores if self._members.now else None
+        instance = f"tier:{self.name}"
+        yield Value("cpu.cores", instance, there)
+        if before is None or interval_s <= 0:
+            return
+        used = self._members.used_ticks(before)
+        yield Value("cpu.busy_ratio", instance, used / (there * interval_s * PER_S) if there else None)
+
+
+def roots(
+    sought: Sought, table: Mapping[int, Process], found: Mapping[str, Collection[int]]
+) -> list[Process]:
+    """The processes that are sought, of all.
+
+    Args:
+        sought: which.
+        table: every process.
+        found: text -> ids, of services and command lines, as the machine said.
+    """
+    if sought.what == "process":
+        names = set(map(plain, sought.texts))
+        return [one for one in table.values() if one.name in names]
+    return [table[pid] for text in sought.texts for pid in found.get(text, ()) if pid in table]
+
+
+def missing(tier: str, sought: Sought, why: str | None) -> NotMeasured:
+    """What is not measured where no process of a tier is there; ``why``: the machine's own words, if any."""
+    remedy = {
+        "process": "start it before the run, or give `process:` a name as `Get-Process` shows it",
+        "service": "start it before the run, or give `service:` a name as `Get-Service` shows it; "
+        "others than administrators may not be shown any",
+        "command_line": "start it before the run; others' command lines are seen by administrators only",
+    }
+    found = f"nothing runs there with the {sought}" + (f" ({why})" if why else "")
+    return NotMeasured("cpu.busy_ratio", f"tier:{tier}", found, remedy[sought.what])
+
+
+class OfTiers(NamedTuple):
     """What a line says of the tiers.
 
     Attributes:
@@ -36,7 +155,7 @@ class Taken(NamedTuple):
     begins: bool = False
 
 
-class Tiers:
+class WindowsTiers:
     """From reading to reading.
 
     Args:
@@ -60,7 +179,7 @@ class Tiers:
         """Whether a line tells of processes."""
         return line["kind"] == "found" or line.get("class") == PATTERN
 
-    def take(self, line: Line, cores: int | None) -> Taken:
+    def take(self, line: Line, cores: int | None) -> OfTiers:
         """One such line; ``cores``: of the machine. Raises ``CollectorError`` for one that is damaged."""
         kind = line["kind"]
         if kind == "found":
@@ -76,8 +195,8 @@ class Tiers:
                 for host, tier in self._tiers.items()
                 for metric in ("cpu.cores", "cpu.busy_ratio")
             ]
-            return Taken(lost, None)
-        return Taken([])
+            return OfTiers(lost, None)
+        return OfTiers([])
 
     def missing(self, host: str) -> Iterator[NotMeasured]:
         """What is not measured of a host's tier."""
@@ -99,7 +218,7 @@ class Tiers:
         if line.get("why"):
             self._why[name] = str(line["why"])
 
-    def _take_rows(self, line: Line, cores: int | None) -> Taken:
+    def _take_rows(self, line: Line, cores: int | None) -> OfTiers:
         rows = rows_of(line, len(self._columns))
         table = table_of(rows, self._columns)
         at = max((row.sys_time for row in rows.by_name.values()), default=0)
@@ -114,4 +233,4 @@ class Tiers:
             first = roots(sought, table, found)
             interval_s = passed_s if before is not None else 0.0
             values += [(host, one) for one in tier.values(first, table, before, interval_s, cores)]
-        return Taken(values, passed_s if before is not None else 0.0, begins=before is None)
+        return OfTiers(values, passed_s if before is not None else 0.0, begins=before is None)

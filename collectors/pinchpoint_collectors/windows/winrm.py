@@ -17,9 +17,9 @@ from pypsrp.powershell import DEFAULT_CONFIGURATION_NAME, PowerShell, RunspacePo
 from pinchpoint_collectors.common import winrm
 from pinchpoint_collectors.common.powershell import LinkLost, line_of
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.windows.link import Arrived
 from pinchpoint_collectors.windows.options import WinRm
 from pinchpoint_collectors.windows.script import script
+from pinchpoint_collectors.windows.stream import Arrived
 
 TIME = '"{{""kind"":""time"",""asked"":{asked},""utc"":$([DateTime]::UtcNow.ToFileTimeUtc())}}"'
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pinchpoint.base.errors import InputError
 from pinchpoint_collectors.imports import registry
-from pinchpoint_collectors.imports.perfmon_names import registry_names
+from pinchpoint_collectors.imports.perfmon import registry_names
 from pinchpoint_collectors.imports.record import ForeignFileError, Format
 
 _HEAD_BYTES = 1024 * 1024

@@ -18,7 +18,7 @@ from sshd_hosts import SshdHost, sshd_host, sshd_hosts
 
 from pinchpoint_collectors import registry
 from pinchpoint_collectors.agent.collector import AgentCollector
-from pinchpoint_collectors.agent.ring import Reader
+from pinchpoint_collectors.agent.ring import RingReader
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.local import LocalKind
 from pinchpoint_collectors.record import Sample, Watch
@@ -196,7 +196,7 @@ def test_a_recorder_that_runs_out_of_room_says_so(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     assert "nothing is recorded any more" in done.stderr
     assert "Traceback" not in done.stderr
-    with closing(Reader(tmp_path / "ring", 0)) as reader:
+    with closing(RingReader(tmp_path / "ring", 0)) as reader:
         assert len(list(reader.new())) > 2
 
 

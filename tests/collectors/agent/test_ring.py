@@ -9,7 +9,7 @@ import pytest
 
 from pinchpoint_collectors.agent.codec import Decoder, Encoder, Reading
 from pinchpoint_collectors.agent.command import Config, main
-from pinchpoint_collectors.agent.ring import Reader, Ring
+from pinchpoint_collectors.agent.ring import Ring, RingReader
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Sample
 
@@ -45,7 +45,7 @@ def test_what_is_appended_is_read_at_once(tmp_path: Path) -> None:
     ring = Ring(tmp_path, 1, 1 << 20, ABOUT)
     for at in (10, 20, 30):
         ring.append(reading(at))
-    reader, later = Reader(tmp_path, 10), Reader(tmp_path, None)
+    reader, later = RingReader(tmp_path, 10), RingReader(tmp_path, None)
     assert [each.at_ns for each in reader.new()] == [20, 30]
     assert list(later.new()) == []
     ring.append(reading(40))
@@ -59,7 +59,7 @@ def test_a_reader_follows_from_one_segment_to_the_next(tmp_path: Path) -> None:
     """Ten thousand readings through many turns; each once, in order, while the ring stays within its size."""
     size = 1 << 20
     ring = Ring(tmp_path, 1000, size, ABOUT)
-    reader = Reader(tmp_path, 0)
+    reader = RingReader(tmp_path, 0)
     found, written = [], 10_000
     for at in range(1, written + 1):
         ring.append(reading(at))
@@ -67,7 +67,7 @@ def test_a_reader_follows_from_one_segment_to_the_next(tmp_path: Path) -> None:
             found += [each.at_ns for each in reader.new()]
             assert held(tmp_path) <= size
     assert found == list(range(1, written + 1))
-    late = Reader(tmp_path, 0)
+    late = RingReader(tmp_path, 0)
     kept = [each.at_ns for each in late.new()]
     assert late.dropped
     assert kept[0] == late.oldest_ns
@@ -83,7 +83,7 @@ def test_what_is_too_old_is_dropped(tmp_path: Path) -> None:
     last = 600
     for minute in range(1, last + 1):
         ring.append(reading(minute * HOUR_NS // 60))
-    with closing(Reader(tmp_path, 0)) as reader:
+    with closing(RingReader(tmp_path, 0)) as reader:
         kept = [each.at_ns * 60 // HOUR_NS for each in reader.new()]
     ring.close()
     assert last - kept[0] in range(120, 140)
@@ -100,7 +100,7 @@ def test_a_torn_line_and_a_clock_set_back(tmp_path: Path) -> None:
     again = Ring(tmp_path, 1, 1 << 20, ABOUT)
     again.append(reading(500))
     again.close()
-    with closing(Reader(tmp_path, 0)) as reader:
+    with closing(RingReader(tmp_path, 0)) as reader:
         assert [each.at_ns for each in reader.new()] == [1000, 1001]
 
 

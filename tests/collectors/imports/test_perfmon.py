@@ -9,8 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from collectors.imports.logs import COUNTERS, DISK, HEADER, line, perfmon, row, stamp
 
-from pinchpoint_collectors.imports.perfmon import Perfmon
-from pinchpoint_collectors.imports.perfmon_names import registry_names
+from pinchpoint_collectors.imports.perfmon import Perfmon, registry_names
 from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
 from pinchpoint_collectors.record import Sample
 

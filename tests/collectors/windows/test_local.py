@@ -18,7 +18,7 @@ from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Processes, Sample, Watch
 from pinchpoint_collectors.registry import kind
 from pinchpoint_collectors.windows.local import LocalWindows, ask_machine
-from pinchpoint_collectors.windows.machine import Machine
+from pinchpoint_collectors.windows.machine import WindowsMachine
 from pinchpoint_collectors.windows.script import request
 
 DISK = {
@@ -105,15 +105,15 @@ class StandInPdh:
 
 
 @pytest.fixture
-def machine() -> Machine:
+def machine() -> WindowsMachine:
     """What PowerShell says of it."""
-    found = Machine()
+    found = WindowsMachine()
     for text in StandIn().hello(request((), 0)):
         found.take(json.loads(text))
     return found
 
 
-def collector(pdh: StandInPdh, machine: Machine, *sql: str, **disks: str) -> LocalWindows:
+def collector(pdh: StandInPdh, machine: WindowsMachine, *sql: str, **disks: str) -> LocalWindows:
     return LocalWindows([Watch("sql1", "sql", disks=disks)], pdh, PdhError, machine, sql)
 
 
@@ -121,7 +121,7 @@ def by_series(samples: Any) -> dict[tuple[str, str], Sample]:
     return {(sample.metric, sample.instance): sample for sample in samples}
 
 
-def test_two_readings_tell_what_pdh_shows_in_our_units(machine: Machine) -> None:
+def test_two_readings_tell_what_pdh_shows_in_our_units(machine: WindowsMachine) -> None:
     """The same figures as from raw counters; latencies are weighted with their operations."""
     pdh = StandInPdh()
     local = collector(pdh, machine, log="L:")
@@ -145,7 +145,7 @@ def test_two_readings_tell_what_pdh_shows_in_our_units(machine: Machine) -> None
     assert pdh.open == 0
 
 
-def test_the_first_reading_tells_what_needs_no_difference(machine: Machine) -> None:
+def test_the_first_reading_tells_what_needs_no_difference(machine: WindowsMachine) -> None:
     """PDH has no rate after one reading: it is not there, and not 0."""
     pdh = StandInPdh()
     local = collector(pdh, machine)
@@ -157,7 +157,7 @@ def test_the_first_reading_tells_what_needs_no_difference(machine: Machine) -> N
     ]
 
 
-def test_no_operation_has_no_latency(machine: Machine) -> None:
+def test_no_operation_has_no_latency(machine: WindowsMachine) -> None:
     """Of none Windows shows a latency of 0."""
     pdh = StandInPdh()
     local = collector(pdh, machine)
@@ -167,7 +167,7 @@ def test_no_operation_has_no_latency(machine: Machine) -> None:
     assert (latency.value, latency.weight) == (None, 0)
 
 
-def test_a_disk_that_goes_away_is_null(machine: Machine) -> None:
+def test_a_disk_that_goes_away_is_null(machine: WindowsMachine) -> None:
     """Not silent, and not 0."""
     pdh = StandInPdh()
     local = collector(pdh, machine)
@@ -177,7 +177,7 @@ def test_a_disk_that_goes_away_is_null(machine: Machine) -> None:
     assert by_series(local.read())["disk.writes_per_s", "L:"].value is None
 
 
-def test_instances_of_sql_server_are_found_by_the_registry_s_names(machine: Machine) -> None:
+def test_instances_of_sql_server_are_found_by_the_registry_s_names(machine: WindowsMachine) -> None:
     """The default one, and a named one beside it."""
     local = collector(StandInPdh(), machine, "MSSQLSERVER", "PROD")
     local.read()
@@ -186,7 +186,7 @@ def test_instances_of_sql_server_are_found_by_the_registry_s_names(machine: Mach
     assert found["db.log_flushes_per_s", "PROD/sales"].value == 7
 
 
-def test_the_inventory_says_what_is_not_there(machine: Machine) -> None:
+def test_the_inventory_says_what_is_not_there(machine: WindowsMachine) -> None:
     """Disks with what lies below them; counters that this machine lacks, and what PDH does not show."""
     facts = collector(StandInPdh(), machine, log="L:\\log").inventory()["sql1"]
     assert facts["roles"]["log"]["device"] == "L:"
@@ -199,7 +199,7 @@ def test_the_inventory_says_what_is_not_there(machine: Machine) -> None:
     assert {one["instance"] for one in told} >= {"tier:sql", "thread:*"}
 
 
-def test_a_tier_is_told_apart_from_the_machine(machine: Machine) -> None:
+def test_a_tier_is_told_apart_from_the_machine(machine: WindowsMachine) -> None:
     """Of the two processors PowerShell told, what this test's process uses of them."""
     watch = Watch("sql1", "sql", processes=Processes(pids=(os.getpid(),)))
     local = LocalWindows([watch], StandInPdh(), PdhError, machine)
@@ -215,7 +215,7 @@ def test_a_tier_is_told_apart_from_the_machine(machine: Machine) -> None:
     assert "tier:sql" not in {one["instance"] for one in local.inventory()["sql1"]["not_measured"]}
 
 
-def test_what_is_wrong_is_said(machine: Machine) -> None:
+def test_what_is_wrong_is_said(machine: WindowsMachine) -> None:
     """A drive that is not there, and counters that are damaged; the query is given back."""
     pdh = StandInPdh()
     with pytest.raises(CollectorError, match=r"role 'log': Windows counts no disk 'X:'; there are C:, L:"):

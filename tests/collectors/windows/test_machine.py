@@ -11,15 +11,15 @@ from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Watch
 from pinchpoint_collectors.windows.classes import wanted
 from pinchpoint_collectors.windows.disks import Storage
-from pinchpoint_collectors.windows.machine import Machine, not_measured, role_places
+from pinchpoint_collectors.windows.machine import WindowsMachine, not_measured, role_places
 from pinchpoint_collectors.windows.reading import class_of
 from pinchpoint_collectors.windows.script import request
 
 
 @pytest.fixture
-def machine() -> Machine:
+def machine() -> WindowsMachine:
     """The stand-in's, with the disks its counters show."""
-    found = Machine()
+    found = WindowsMachine()
     for text in StandIn().hello(request((), 0)):
         found.take(json.loads(text))
     found.storage.logical = ("C:", "L:", "C:\\mnt\\tempdb", "HarddiskVolume1")
@@ -42,7 +42,7 @@ def machine() -> Machine:
     ],
 )
 def test_a_disk_is_found_by_letter_folder_or_name(
-    machine: Machine, given: str, device: str, mount_point: str | None
+    machine: WindowsMachine, given: str, device: str, mount_point: str | None
 ) -> None:
     """The longest mount point is the one a folder lies below, as Windows compares names."""
     place = machine.storage.place(given)
@@ -64,14 +64,14 @@ def test_without_the_list_of_volumes_the_counters_own_names_tell() -> None:
     assert storage.place("C:\\x").device == "C:"
 
 
-def test_a_disk_that_is_not_there_names_those_that_are(machine: Machine) -> None:
+def test_a_disk_that_is_not_there_names_those_that_are(machine: WindowsMachine) -> None:
     """With the role, the host, and what to correct."""
     watch = Watch("sql1", "sql", disks={"log": "M:"})
     with pytest.raises(CollectorError, match=r"host 'sql1', role 'log'.*'M:'.*C:, L:.*correct `device:`"):
         role_places(watch, machine.storage, "collector 'windows'")
 
 
-def test_roles_say_what_lies_below_them(machine: Machine) -> None:
+def test_roles_say_what_lies_below_them(machine: WindowsMachine) -> None:
     """File system, allocation unit, disk, its model and its write cache."""
     places = role_places(
         Watch("sql1", "sql", disks={"log": "L:", "tempdb": "C:\\mnt\\tempdb"}), machine.storage, ""
@@ -100,7 +100,7 @@ def test_roles_say_what_lies_below_them(machine: Machine) -> None:
     assert machine.storage.facts("HarddiskVolume1")["members"] == []
 
 
-def test_the_machine_s_facts(machine: Machine) -> None:
+def test_the_machine_s_facts(machine: WindowsMachine) -> None:
     """In base units, under the names every kind uses."""
     assert machine.facts() == {
         "machine_id": "4C4C4544-0042 SQL1",
@@ -118,15 +118,15 @@ def test_the_machine_s_facts(machine: Machine) -> None:
     }
 
 
-def test_a_hypervisor_below_real_hardware_is_no_virtual_machine(machine: Machine) -> None:
+def test_a_hypervisor_below_real_hardware_is_no_virtual_machine(machine: WindowsMachine) -> None:
     """Windows on real hardware may run on a hypervisor of its own."""
     machine.said = {**machine.said, "manufacturer": "Dell Inc.", "model": "PowerEdge R740"}
     assert machine.facts()["virtualisation"] is None
 
 
-def test_what_is_not_known_is_null_and_said(machine: Machine) -> None:
+def test_what_is_not_known_is_null_and_said(machine: WindowsMachine) -> None:
     """A machine that tells nothing of itself: no fact is made up, and the reason stands there."""
-    silent = Machine()
+    silent = WindowsMachine()
     silent.take({"kind": "unknown", "what": "host", "why": "Access denied"})
     facts = silent.facts()
     assert facts.pop("sql_servers") == []
@@ -136,7 +136,7 @@ def test_what_is_not_known_is_null_and_said(machine: Machine) -> None:
     assert any(one["why"] == "Access denied" and one["remedy"] for one in told)
 
 
-def test_classes_that_are_missing_or_odd_are_not_measured_with_the_remedy(machine: Machine) -> None:
+def test_classes_that_are_missing_or_odd_are_not_measured_with_the_remedy(machine: WindowsMachine) -> None:
     """Damaged counters, a type that nobody knows; SQL Server's are missed by nobody who has none."""
     line = {"class": "PerfOS_System", "pattern": "PerfOS_System", "columns": "ProcessorQueueLength"}
     system = class_of({"kind": "class", **line, "types": "12345"}, wanted())

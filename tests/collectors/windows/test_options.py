@@ -12,7 +12,7 @@ from pinchpoint_collectors.record import Watch
 from pinchpoint_collectors.registry import kind
 from pinchpoint_collectors.remote.ssh import Address
 from pinchpoint_collectors.windows.options import WinRm, interval_s, sought, transport
-from pinchpoint_collectors.windows.sought import Sought
+from pinchpoint_collectors.windows.script import Sought
 
 LOGIN = {"user": "FARM\\watcher", "password": "hunter2"}
 

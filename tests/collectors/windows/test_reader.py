@@ -11,9 +11,9 @@ from collectors.windows.standin import PERF_PER_S, Machine
 
 from pinchpoint_collectors.record import Sample
 from pinchpoint_collectors.windows.classes import wanted
-from pinchpoint_collectors.windows.link import Arrived
-from pinchpoint_collectors.windows.reader import Reader
+from pinchpoint_collectors.windows.reader import ScriptReader
 from pinchpoint_collectors.windows.script import request
+from pinchpoint_collectors.windows.stream import Arrived
 
 NS = 1_000_000_000
 Found = dict[tuple[str, str], Sample]
@@ -24,7 +24,7 @@ class Conversation:
 
     def __init__(self, machine: Machine | None = None, every_s: float = 1.0) -> None:
         self.machine = machine or Machine()
-        self.reader = Reader(["sql1"], wanted(), every_s)
+        self.reader = ScriptReader(["sql1"], wanted(), every_s)
         self.link = 1
 
     def begin(self) -> Found:

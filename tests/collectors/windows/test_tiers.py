@@ -14,15 +14,13 @@ from collectors.workers import Worker
 
 from pinchpoint_collectors.processes import Process
 from pinchpoint_collectors.record import Processes, Sample
-from pinchpoint_collectors.windows import processes_here
 from pinchpoint_collectors.windows.classes import wanted
-from pinchpoint_collectors.windows.link import Arrived
-from pinchpoint_collectors.windows.processes import plain, table_of
-from pinchpoint_collectors.windows.reader import Reader
+from pinchpoint_collectors.windows.local import nothing_runs, processes_here, roots_here
+from pinchpoint_collectors.windows.reader import ScriptReader
 from pinchpoint_collectors.windows.reading import Row, Rows
-from pinchpoint_collectors.windows.script import request
-from pinchpoint_collectors.windows.sought import PROPERTIES, Sought
-from pinchpoint_collectors.windows.tiers import Tiers
+from pinchpoint_collectors.windows.script import PROPERTIES, Sought, request
+from pinchpoint_collectors.windows.stream import Arrived
+from pinchpoint_collectors.windows.tiers import WindowsTiers, plain, table_of
 
 SQL = Sought("process", ("SQLSERVR.exe",))
 
@@ -32,8 +30,8 @@ class Conversation:
 
     def __init__(self, **sought: Sought) -> None:
         self.machine = Machine()
-        self.tiers = Tiers({host: (f"{host}-tier", each) for host, each in sought.items()})
-        self.reader = Reader(list(sought), wanted(), 1.0, self.tiers)
+        self.tiers = WindowsTiers({host: (f"{host}-tier", each) for host, each in sought.items()})
+        self.reader = ScriptReader(list(sought), wanted(), 1.0, self.tiers)
         self.sought = list(sought.values())
         self.link = 0
 
@@ -183,13 +181,13 @@ def test_this_machine_s_own_processes_by_psutil(worker: Worker, by: str) -> None
         "port": lambda: Processes(port=port),
     }
     sought: Any = ways[by]()
-    before = processes_here.table()
-    (found,) = processes_here.roots(sought, before)
+    before = processes_here()
+    (found,) = roots_here(sought, before)
     assert found.pid == worker.pid
     worker.do("burn 0.2")
-    after = processes_here.table()
+    after = processes_here()
     assert (after[worker.pid].own - found.own) / 1e7 == pytest.approx(0.2, abs=0.05)
     assert after[worker.pid].start == found.start
     assert os.getpid() == after[worker.pid].parent
-    assert processes_here.roots(Processes(names=("nobody-is-called-so",)), after) == []
-    assert "nobody" in processes_here.missing("sql", Processes(names=("nobody",))).why
+    assert roots_here(Processes(names=("nobody-is-called-so",)), after) == []
+    assert "nobody" in nothing_runs("sql", Processes(names=("nobody",))).why

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint_collectors.common.powershell import POWERSHELL, Line, LinkLost, encoded, line_of, loader
-from pinchpoint_collectors.common.process import Process
+from pinchpoint_collectors.common.process import PipedProcess
 
 from ...addresses import place, unreachable
 from ...contract import Endpoint
@@ -82,10 +82,10 @@ class SshLink:
         self._secrets.close()
         self._process.close()
 
-    def _start(self, program: str) -> Process:
+    def _start(self, program: str) -> PipedProcess:
         command = [program, *self._options(), "--", parts(self._endpoint).hostname or "", POWERSHELL]
         try:
-            return Process(command, {**os.environ, **self._login_environment()})
+            return PipedProcess(command, {**os.environ, **self._login_environment()})
         except OSError as error:
             raise unreachable(
                 self._endpoint, f"ssh cannot be started: {error.strerror}", "see to it"

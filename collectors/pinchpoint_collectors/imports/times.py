@@ -1,4 +1,4 @@
-"""Local times of a recorder as UTC, over a clock change that its file does not mention.
+"""Times of recorders: how far apart readings are, local ones as UTC, days as cultures write them.
 
 A perfmon log notes its distance from UTC once, when it begins. When daylight saving time ends in the middle
 of it, an hour comes twice; when it begins, an hour is missing.
@@ -6,10 +6,62 @@ of it, an hour comes twice; when it begins, an hour is missing.
 
 from __future__ import annotations
 
+import contextlib
+from collections import deque
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
+from statistics import median_low
 
-from pinchpoint_collectors.imports.pace import Pace
 from pinchpoint_collectors.imports.record import ForeignFileError, Found
+
+GAP = 2.5
+"""Readings further apart than so many usual intervals have a gap between them."""
+_LATEST = 15
+"""So many intervals tell which one is usual,"""
+_FEWEST = 3
+"""and with fewer than these none is."""
+
+
+class Pace:
+    """The readings of one recorder, in their order.
+
+    One that stood still says nothing of the time in between: what it reads afterwards is of the moment, or
+    of one usual interval.
+    """
+
+    def __init__(self) -> None:
+        self._steps: deque[float] = deque(maxlen=_LATEST)
+        self._gaps: list[tuple[float, float]] = []
+
+    @property
+    def usual_s(self) -> float | None:
+        """Seconds between two readings; None before the second."""
+        return median_low(self._steps) if self._steps else None
+
+    def covered_s(self, before_s: float, time_s: float) -> float:
+        """Seconds that a value read at ``time_s`` stands for: those since ``before_s``, or a usual interval.
+
+        Args:
+            before_s: UTC seconds of the reading before.
+            time_s: UTC seconds of this one, later.
+        """
+        step_s = time_s - before_s
+        usual_s = self.usual_s if len(self._steps) >= _FEWEST else None
+        self._steps.append(step_s)
+        if usual_s is None or step_s <= GAP * usual_s:
+            return step_s
+        self._gaps.append((before_s, time_s - usual_s))
+        return usual_s
+
+    def tell(self, found: Found, whose: str = "") -> None:
+        """Say how often, and for how long at most, nothing was read."""
+        if not self._gaps:
+            return
+        begin_s, end_s = max(self._gaps, key=lambda gap: gap[1] - gap[0])
+        begin, end = (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}" for at in (begin_s, end_s))
+        times = "once" if len(self._gaps) == 1 else f"{len(self._gaps)} times, for longest"
+        found.note(f"nothing was recorded{whose and f' of {whose}'} {times} from {begin} to {end} UTC")
+
 
 HOUR_S = 3600.0
 SET_S = 60.0
@@ -106,3 +158,59 @@ class LocalClock:
         if at_night and abs(step_s - usual_s - HOUR_S) <= near_s / 2:
             return -HOUR_S
         return 0.0
+
+
+_NARROW_SPACE = "\u202f"
+"""Before AM and PM in newer cultures."""
+
+
+class Dates:
+    """Reads the times of one file, which are all written alike.
+
+    Args:
+        texts: all of them; empty ones say nothing.
+        formats: as ``datetime.strptime`` has them; the first of those that most times have is taken, ISO 8601
+            where none has any.
+        found: is told where day and month could be the other way round.
+    """
+
+    def __init__(self, texts: Sequence[str], formats: Sequence[str], found: Found) -> None:
+        # One time of each day is enough: days are what differs.
+        days = {text.split()[0]: _plain(text) for text in texts if text.strip()}
+        fits = {format_: _fitting(days.values(), format_) for format_ in formats}
+        most = max(map(len, fits.values()))
+        fitting = [format_ for format_, moments in fits.items() if most and len(moments) == most]
+        self._format = next(iter(fitting), None)
+        readings = [fits[format_] for format_ in fitting]
+        pairs = (pair for others in readings[1:] for pair in zip(readings[0], others, strict=True))
+        differing = next((pair for pair in pairs if pair[0] != pair[1]), None)
+        if differing is not None:
+            taken, other = (f"{moment.day} {moment:%B %Y}" for moment in differing)
+            found.note(
+                f"one of its dates is {taken}, or {other}: no date in the file tells whether the day or the "
+                "month comes first. The former was taken; record dates as ISO 8601 where that matters"
+            )
+
+    def read(self, text: str) -> datetime:
+        """A time, with a zone where it names one. Raises ``ValueError`` where it is not written so."""
+        plain = _plain(text)
+        if self._format is None:
+            return datetime.fromisoformat(plain)
+        return _parsed(plain, self._format)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.replace(_NARROW_SPACE, " ").split())
+
+
+def _parsed(text: str, format_: str) -> datetime:
+    return datetime.strptime(text, format_)  # noqa: DTZ007 -- the caller gives it its zone
+
+
+def _fitting(texts: Iterable[str], format_: str) -> list[datetime]:
+    """The times that are written so."""
+    found = []
+    for text in texts:
+        with contextlib.suppress(ValueError):  # written otherwise: it is not counted
+            found.append(_parsed(text, format_))
+    return found

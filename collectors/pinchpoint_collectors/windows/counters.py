@@ -1,0 +1,151 @@
+"""Windows' performance counters: what each becomes, its names in other languages, its instances as ours.
+
+All of them stand in ``counters.csv``, names as an English Windows has them: a line for each object, then one
+for each counter. ``index`` is that of Windows' registry (Perflib), the same in every language. Names in other
+languages are those of Windows' own lists (registry, Perflib; ``Get-Counter -ListSet``). A Japanese Windows
+has the English ones. Of Spanish only the names that are known from more than one real system are there.
+
+Latency is ``Avg. Disk sec/...``, busy 100 - ``% Idle Time`` (never ``% Disk Time``, which counts queued I/O
+too and passes 100), outstanding ``Avg. Disk Queue Length``. ``Processor`` sees one group of 64 processors
+only. Pages are 4096 bytes on x86 and x64.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+
+TOTAL = "_total"
+NAMED_INSTANCE = re.compile(r"MSSQL\$([^:]+):", re.IGNORECASE)
+"""What a named instance of SQL Server puts in the place of ``SQLServer:``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """A counter that is understood.
+
+    Attributes:
+        metric: ours.
+        scale: ours = theirs x scale + offset.
+        offset: see ``scale``.
+        weight: of a mean of operations, the counter of the same object that counts them.
+        rank: of several counters for one series the lowest is taken.
+        instant: whether it is of the moment of the reading; others are of the time since the one before.
+    """
+
+    metric: str
+    scale: float = 1.0
+    offset: float = 0.0
+    weight: str | None = None
+    rank: int = 0
+    instant: bool = False
+
+
+_ROWS = tuple(
+    csv.DictReader(
+        (files(__package__) / "counters.csv").read_text("utf-8").splitlines(),
+        delimiter="|",
+        quoting=csv.QUOTE_NONE,
+    )
+)
+_OBJECTS = {row["object"]: row for row in _ROWS if not row["counter"]}
+
+
+def _counters() -> Iterator[tuple[str, dict[str, str]]]:
+    """(object, row) of every counter; one that several objects have stands there once."""
+    for row in _ROWS:
+        if row["counter"]:
+            yield from ((name, row) for name in row["object"].split(";"))
+
+
+def _counter(row: Mapping[str, str]) -> Counter:
+    return Counter(
+        row["metric"],
+        float(row["scale"] or 1),
+        float(row["offset"] or 0),
+        row["weight"] or None,
+        int(row["rank"] or 0),
+        row["instant"] == "yes",
+    )
+
+
+COUNTERS: Mapping[str, Mapping[str, Counter]] = {
+    name: {row["counter"]: _counter(row) for its, row in _counters() if its == name} for name in _OBJECTS
+}
+"""Object -> counter -> what it becomes."""
+INDICES: Mapping[str, int] = {
+    row["counter"] or row["object"]: int(row["index"]) for row in _ROWS if row["index"]
+}
+"""Name of an object or counter -> its index in the registry."""
+
+
+_DISKS = ("LogicalDisk", "PhysicalDisk")
+_CPUS = ("Processor", "Processor Information")
+_GROUPED = re.compile(r"(\d+),(\d+)")
+
+
+def instance_of(name: str, instance: str) -> str | None:
+    """An instance of an object as ours: a whole machine is ``""``, cores are numbers, drives as they are.
+
+    None for the sum of all disks, which hides each, and for that of one NUMA node.
+    """
+    text = instance.strip()
+    total = text.casefold() == TOTAL
+    if name in _DISKS:
+        return None if total else text
+    if name not in _CPUS:
+        return "" if total else text
+    if text.casefold().endswith(f",{TOTAL}"):
+        return None
+    grouped = _GROUPED.fullmatch(text)
+    if grouped:
+        return grouped[2] if grouped[1] == "0" else text
+    return "" if total else text
+
+
+# ---- names in other languages -----------------------------------------------------------------------------
+
+LANGUAGES = ("English (also of a Japanese Windows)", "German", "French", "Spanish")
+
+
+def folded(name: str) -> str:
+    """A name as it is compared: small letters of ASCII, single spaces, no apostrophe.
+
+    A log is written in whatever code page its system had, and accented letters are what differs.
+    """
+    kept = "".join(letter for letter in name.casefold() if letter.isascii() and letter != "'")
+    return " ".join(kept.split())
+
+
+def _known() -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
+    """(object, counter) as compared -> in English; English names count where two languages differ."""
+    for language in ("german", "french", "spanish", None):
+        for name, row in _counters():
+            local = (_OBJECTS[name][language], row[language]) if language else (name, row["counter"])
+            if all(local):
+                yield (folded(local[0]), folded(local[1])), (name, row["counter"])
+
+
+_KNOWN = dict(_known())
+
+
+def english(name: str, counter: str, names: Mapping[str, frozenset[int]]) -> tuple[str, str] | None:
+    """An object and its counter by their English names; None where they are none of those that are used.
+
+    Args:
+        name: of the object, as in the file.
+        counter: likewise.
+        names: of the system's registry, name (``folded``) -> indices; empty where they are not known.
+    """
+    plain = NAMED_INSTANCE.sub("SQLServer:", name)
+    known = _KNOWN.get((folded(plain), folded(counter)))
+    if known is not None or not names:
+        return known
+    objects, counters = (names.get(folded(each), frozenset()) for each in (name, counter))
+    for ours, its in COUNTERS.items():
+        if INDICES.get(ours) in objects:
+            return next(((ours, each) for each in its if INDICES.get(each) in counters), None)
+    return None
