@@ -14,9 +14,9 @@ from pinchpoint_collectors.linux.machine import LinuxMachine
 from pinchpoint_collectors.linux.processes import ProcessTable, SinglesHere
 from pinchpoint_collectors.linux.sources import Source
 from pinchpoint_collectors.linux.tiers import Tiers
+from pinchpoint_collectors.options import tier_processes
 from pinchpoint_collectors.processes import Process, children
 from pinchpoint_collectors.record import Collector, NotMeasured, Sample, Watch
-from pinchpoint_collectors.tier_option import tier_processes
 from pinchpoint_collectors.windows import local as windows
 
 

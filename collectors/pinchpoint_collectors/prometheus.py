@@ -209,21 +209,18 @@ class PrometheusCollector:
             return
         times = scraped if self._last_s is None else [self._last_s, *scraped]
         self._told += [
-            Incident(
-                "gap",
-                {
-                    "from": self._iso(earlier),
-                    "to": self._iso(later),
-                    "missed": round((later - earlier) / self._interval_s) - 1,
-                    "interval_s": self._interval_s,
-                    "why": "Prometheus made no scrape meanwhile",
-                },
+            Incident.gap(
+                self._ours_ns(earlier),
+                self._ours_ns(later),
+                round((later - earlier) / self._interval_s) - 1,
+                self._interval_s,
+                "Prometheus made no scrape meanwhile",
             )
             for earlier, later in itertools.pairwise(times)
             if later - earlier > GAP * self._interval_s
         ]
         self._last_s = scraped[-1]
-        self._due_ns = self._clock.to_ours(round((self._last_s + self._interval_s + _LATE_S) * _NS))
+        self._due_ns = self._ours_ns(self._last_s + self._interval_s + _LATE_S)
 
     # ---- what is wrong --------------------------------------------------------------------------------
 
@@ -232,7 +229,7 @@ class PrometheusCollector:
         up = [points for labels, points in self._before.values() if labels.get(NAME) == UP]
         latest = {at: value for points in up for at, value in points.items()}
         if not latest or now_s - max(latest) > GAP * self._interval_s + _OVERDUE_S:
-            since = f"since {self._iso(max(latest))}" if latest else "at all"
+            since = f"since {utc(self._ours_ns(max(latest)))}" if latest else "at all"
             return (
                 f"{self._where}: Prometheus has not scraped {self._target} {since}; look at its targets page"
             )
@@ -298,9 +295,9 @@ class PrometheusCollector:
             if query.ExporterTarget.of(target.get("labels") or {}) == self._target:
                 yield target
 
-    def _iso(self, time_s: float) -> str:
+    def _ours_ns(self, time_s: float) -> int:
         """A time of the server's clock by ours."""
-        return utc(self._clock.to_ours(round(time_s * _NS)))
+        return self._clock.to_ours(round(time_s * _NS))
 
 
 def _nothing(matchers: str, server: Server) -> str:

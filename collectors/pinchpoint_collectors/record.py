@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from pinchpoint_collectors.common.times import utc
+
 
 class Sample(NamedTuple):
     """One measured value of one metric of one instance on one host at one instant.
@@ -88,6 +90,12 @@ class Incident(NamedTuple):
 
     event: str
     fields: Mapping[str, Any]
+
+    @staticmethod
+    def gap(from_ns: int, to_ns: int, missed: int, interval_s: float, why: str) -> Incident:
+        """Nothing was read from then to then, both by our clock."""
+        span = {"from": utc(from_ns), "to": utc(to_ns)}
+        return Incident("gap", {**span, "missed": missed, "interval_s": interval_s, "why": why})
 
 
 class Collector(Protocol):

@@ -17,12 +17,11 @@ from pinchpoint_collectors.linux_over_ssh.host import FILES, Host
 from pinchpoint_collectors.linux_over_ssh.script import script
 from pinchpoint_collectors.linux_over_ssh.session import LoopSession
 from pinchpoint_collectors.linux_over_ssh.tiers import parse_all
+from pinchpoint_collectors.options import each_once, interval_s, process_names, say_the_same
 from pinchpoint_collectors.record import Collector, Incident, Processes, Sample, Watch
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.collector import CONNECT_S, GAP_INTERVALS, NS, RemoteCollector
-from pinchpoint_collectors.remote.machine import each_once, interval_s, say_the_same
 from pinchpoint_collectors.remote.ssh import Address
-from pinchpoint_collectors.tier_option import process_names
 
 _SHORTEST_S, _LONGEST_S = 0.1, 1.0
 _SILENCE_S = 40.0

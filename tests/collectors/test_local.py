@@ -8,7 +8,6 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,8 +18,8 @@ from pinchpoint_collectors.linux.diskstats import SECTOR_BYTES
 from pinchpoint_collectors.linux.files import Here
 from pinchpoint_collectors.linux.processes import ProcessTable
 from pinchpoint_collectors.local import LocalKind
+from pinchpoint_collectors.options import tier_processes
 from pinchpoint_collectors.record import Collector, Processes, Sample, Watch
-from pinchpoint_collectors.tier_option import tier_processes
 
 
 def connect(*watches: Watch) -> Collector:
@@ -122,23 +121,6 @@ def test_a_full_reading_is_cheap() -> None:
     assert min(costs) < 0.010 + 20e-6 * processes
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"process": []}, r"process: found \[\]; allowed: a name or a list of names"),
-        ({"process": 5}, "process: found 5"),
-        ({"port": "5432"}, "port: found '5432'; allowed: a number from 1 to 65535"),
-        ({"port": True}, "port: found True"),
-        ({"port": 5432, "process": "postgres"}, "port: given beside `process`; allowed: one of them"),
-    ],
-)
-def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
-    """Host, option, what was found, what is allowed."""
-    with pytest.raises(CollectorError, match=message) as caught:
-        connect(Watch("sql1", "sql", options=options))
-    assert "host 'sql1'" in str(caught.value)
-
-
 def test_what_the_user_says_goes_before_what_was_derived() -> None:
     """`port:` in farm.yaml wins over the processes somebody found by the endpoint."""
     watch = Watch("sql1", "sql", processes=Processes(port=1), options={"port": 2})
@@ -150,12 +132,6 @@ def test_a_wrong_disk_names_host_and_role() -> None:
     """The place in farm.yaml, not just the path."""
     with pytest.raises(CollectorError, match="host 'sql1', role 'log': disk '/no/such': No such file"):
         connect(Watch("sql1", "sql", disks={"log": "/no/such"}))
-
-
-def test_one_host_twice_is_refused() -> None:
-    """Its samples would be there twice."""
-    with pytest.raises(CollectorError, match="'db1' is watched by 'local' more than once"):
-        connect(Watch("db1", "sql"), Watch("db1", "nosql"))
 
 
 def test_another_system_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

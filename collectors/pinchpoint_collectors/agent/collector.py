@@ -14,11 +14,11 @@ from typing import Any
 from pinchpoint_collectors.agent.codec import Reading
 from pinchpoint_collectors.agent.command import FOLDER
 from pinchpoint_collectors.agent.session import TailSession
-from pinchpoint_collectors.errors import CollectorError, OptionError
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.options import each_once, text
 from pinchpoint_collectors.record import Collector, NotMeasured, Sample, Watch
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.collector import CONNECT_S, GAP_INTERVALS, NS, SILENT_S, RemoteCollector
-from pinchpoint_collectors.remote.machine import each_once
 from pinchpoint_collectors.remote.ssh import Address
 
 _COMMAND = "pinchpoint-collect"
@@ -186,7 +186,5 @@ def _unseen(facts: Mapping[str, Any], seen: set[str]) -> Iterator[dict[str, Any]
 
 
 def _text(options: Mapping[str, Any], name: str, default: str) -> str:
-    value = options.get(name, default)
-    if not isinstance(value, str) or not value or value.startswith("-"):
-        raise OptionError(name, f"found {value!r}; allowed: a path on the host")
-    return value
+    fits = text(options, name, lambda path: bool(path) and not path.startswith("-"), "a path on the host")
+    return default if fits is None else fits

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NoReturn, TypeVar
 
 from pinchpoint_collectors.common.backoff import Backoff
-from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Incident, Sample, Watch
 from pinchpoint_collectors.remote.clock import WARN_OFFSET_S
@@ -189,10 +188,7 @@ class RemoteCollector(ABC, Generic[S]):
 
     def _tell_gap(self, from_ns: int, to_ns: int, interval_s: float, why: str) -> None:
         missed = max(0, round((to_ns - from_ns) / NS / interval_s) - 1)
-        span = {"from": utc(from_ns), "to": utc(to_ns)}
-        self._incidents.append(
-            Incident("gap", {**span, "missed": missed, "interval_s": interval_s, "why": why})
-        )
+        self._incidents.append(Incident.gap(from_ns, to_ns, missed, interval_s, why))
 
     def _own(self, session: S) -> Iterator[Sample]:
         """What watching costs beside this thread, and how far the host's clock is off."""

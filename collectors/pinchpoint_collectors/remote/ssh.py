@@ -11,11 +11,11 @@ import shlex
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 from pinchpoint_collectors.common.process import PipedProcess
 from pinchpoint_collectors.errors import CollectorError, OptionError
+from pinchpoint_collectors.options import file, port, word
 
 OPTIONS = frozenset({"address", "user", "port", "identity", "config"})
 """The keys of a ``collect`` entry that say where a host is."""
@@ -74,20 +74,17 @@ class Address:
             OptionError: one of them is wrong.
             CollectorError: a file that it names is not on this machine.
         """
-        host = _word(options, "address")
+        host = word(options, "address")
         if host is None:
             raise OptionError("address", "missing; needed: the host's name or address, as ssh takes it")
-        user = _word(options, "user")
+        user = word(options, "user")
         if "@" in host:
             if user is not None:
                 raise OptionError("user", f"found {user!r} beside {host!r}; allowed: one of the two")
             user, _, host = host.rpartition("@")
             if not user or not host or host.startswith("-"):
                 raise OptionError("address", f"found {options['address']!r}; allowed: HOST or USER@HOST")
-        port = options.get("port")
-        if port is not None and (type(port) is not int or not 1 <= port <= 65535):
-            raise OptionError("port", f"found {port!r}; allowed: a number from 1 to 65535")
-        return cls(host, user, port, _file(options, "identity"), _file(options, "config"))
+        return cls(host, user, port(options), file(options, "identity"), file(options, "config"))
 
     def __str__(self) -> str:
         user = f"{self.user}@" if self.user else ""
@@ -263,24 +260,3 @@ def _by_hand(address: Address) -> str:
 def _last_line(stderr: str) -> str:
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     return lines[-1][:300] if lines else ""
-
-
-def _word(options: Mapping[str, Any], name: str) -> str | None:
-    value = options.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, str) or not value or value.startswith("-") or re.search(r"[\s\0]", value):
-        raise OptionError(name, f"found {value!r}; allowed: a word that does not begin with -")
-    return value
-
-
-def _file(options: Mapping[str, Any], name: str) -> str | None:
-    value = options.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, str) or not value.startswith(("/", "~")):
-        raise OptionError(name, f"found {value!r}; allowed: an absolute path, or one that begins with ~/")
-    path = Path(value).expanduser()
-    if not path.is_file():
-        raise CollectorError(f"{name}: {path} is no file on this machine; give one that is there")
-    return str(path)

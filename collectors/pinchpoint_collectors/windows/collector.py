@@ -13,9 +13,9 @@ from dataclasses import asdict
 from typing import Any
 
 from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.options import each_once, say_the_same
 from pinchpoint_collectors.record import Collector, Incident, Sample, Watch
 from pinchpoint_collectors.remote import ssh
-from pinchpoint_collectors.remote.machine import each_once, say_the_same
 from pinchpoint_collectors.windows.classes import Wanted, wanted
 from pinchpoint_collectors.windows.disks import is_watched
 from pinchpoint_collectors.windows.machine import not_measured, role_places

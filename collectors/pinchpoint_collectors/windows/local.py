@@ -16,9 +16,9 @@ import psutil
 
 from pinchpoint_collectors.common.powershell import POWERSHELL, encoded, line_of
 from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.options import tier_processes
 from pinchpoint_collectors.processes import Process
 from pinchpoint_collectors.record import Collector, NotMeasured, Processes, Sample, Watch
-from pinchpoint_collectors.tier_option import tier_processes
 from pinchpoint_collectors.windows.disks import is_watched
 from pinchpoint_collectors.windows.machine import WindowsMachine, not_measured, role_places
 from pinchpoint_collectors.windows.openssh import LOADER

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from pinchpoint_collectors.errors import CollectorError, OptionError
-from pinchpoint_collectors.remote import machine, ssh
+from pinchpoint_collectors.errors import OptionError
+from pinchpoint_collectors.options import file, flag, port, text, texts
+from pinchpoint_collectors.options import interval_s as checked_interval_s
+from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.windows.script import Sought, What
 
 TRANSPORTS = ("winrm", "ssh")
@@ -78,12 +80,12 @@ def transport(options: Mapping[str, Any]) -> WinRm | ssh.Address:
 
 def interval_s(options: Mapping[str, Any]) -> float:
     """Seconds between two readings, 1 where nothing is said. Raises ``CollectorError``."""
-    return machine.interval_s(options, _SHORTEST_S, _LONGEST_S)
+    return checked_interval_s(options, _SHORTEST_S, _LONGEST_S)
 
 
 def sql_server(options: Mapping[str, Any]) -> bool:
     """Whether SQL Server's counters are read as well. Raises ``CollectorError``."""
-    return _flag(options, "sql_server")
+    return flag(options, "sql_server")
 
 
 def sought(options: Mapping[str, Any]) -> Sought | None:
@@ -93,20 +95,18 @@ def sought(options: Mapping[str, Any]) -> Sought | None:
         return None
     if len(given) > 1:
         raise OptionError(given[1], f"given beside `{given[0]}`; allowed: one of {', '.join(OF_TIER)}")
-    value = options[given[0]]
-    texts = [value] if isinstance(value, str) else value
-    if not (
-        isinstance(texts, list | tuple) and texts and all(isinstance(t, str) and t.strip() for t in texts)
-    ):
-        raise OptionError(given[0], f"found {value!r}; allowed: a text or a list of texts")
-    return Sought(given[0], tuple(texts))
+    return Sought(given[0], texts(options, given[0], "a text or a list of texts") or ())
+
+
+def _is_host(value: str) -> bool:
+    return bool(value) and not re.search(r"[\0/\s]", value)
 
 
 def _winrm(options: Mapping[str, Any]) -> WinRm:
-    host = _text(options, "address")
+    host = text(options, "address", _is_host, "a name or an address, without a scheme")
     if host is None:
         raise OptionError("address", "missing; needed: the machine's name or address")
-    tls, auth = _flag(options, "tls"), _text(options, "auth") or "negotiate"
+    tls, auth = flag(options, "tls"), _text(options, "auth") or "negotiate"
     if auth not in AUTHS:
         raise OptionError("auth", f"found {auth!r}; allowed: {', '.join(AUTHS)}")
     if auth == "basic" and not tls:
@@ -120,46 +120,18 @@ def _winrm(options: Mapping[str, Any]) -> WinRm:
         raise OptionError("auth", f"{auth} needs `user:` and `password:`, as ${{NAME}} of the environment")
     if user is not None and password is None and auth == "negotiate":
         raise OptionError("password", "missing beside `user:`; give it as ${NAME}, or say `auth: kerberos`")
-    port = options.get("port", _PORTS[tls])
-    if type(port) is not int or not 1 <= port <= 65535:
-        raise OptionError("port", f"found {port!r}; allowed: a number from 1 to 65535")
     return WinRm(
         host=host,
-        port=port,
+        port=port(options) or _PORTS[tls],
         tls=tls,
         auth=auth,
         user=user,
         password=password,
-        ca=_file(options, "ca"),
-        cert_validation=_flag(options, "cert_validation"),
+        ca=file(options, "ca"),
+        cert_validation=flag(options, "cert_validation"),
         configuration=_text(options, "configuration"),
     )
 
 
 def _text(options: Mapping[str, Any], name: str) -> str | None:
-    value = options.get(name)
-    if value is None:
-        return None
-    shown = "a value (not shown)" if name == "password" else repr(value)
-    if not isinstance(value, str) or not value or "\0" in value:
-        raise OptionError(name, f"found {shown}; allowed: text that is not empty")
-    if name == "address" and ("/" in value or any(letter.isspace() for letter in value)):
-        raise OptionError("address", f"found {shown}; allowed: a name or an address, without a scheme")
-    return value
-
-
-def _flag(options: Mapping[str, Any], name: str) -> bool:
-    value = options.get(name, True)
-    if not isinstance(value, bool):
-        raise OptionError(name, f"found {value!r}; allowed: true or false")
-    return value
-
-
-def _file(options: Mapping[str, Any], name: str) -> str | None:
-    value = _text(options, name)
-    if value is None:
-        return None
-    path = Path(value).expanduser()
-    if not path.is_absolute() or not path.is_file():
-        raise CollectorError(f"{name}: {value} is no file on this machine; allowed: an absolute path to one")
-    return str(path)
+    return text(options, name, lambda value: bool(value) and "\0" not in value, "text that is not empty")

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pinchpoint_collectors.common.powershell import Line
-from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.record import Incident, Sample
 from pinchpoint_collectors.remote.clock import WARN_OFFSET_S, HostClock
 from pinchpoint_collectors.value import Value
@@ -203,15 +202,9 @@ class ScriptReader:
         passed_s = (now_ns - self._told_ns) / _NS
         if same_link and passed_s < _GAP_INTERVALS * self._every_s:
             return
-        why = _BUSY if same_link else self.lost
-        fields = {
-            "from": utc(self._told_ns),
-            "to": utc(now_ns),
-            "missed": max(1, round(passed_s / self._every_s) - 1),
-            "interval_s": self._every_s,
-            "why": why or "the link was lost",
-        }
-        self.incidents.append(Incident("gap", fields))
+        missed = max(1, round(passed_s / self._every_s) - 1)
+        why = _BUSY if same_link else self.lost or "the link was lost"
+        self.incidents.append(Incident.gap(self._told_ns, now_ns, missed, self._every_s, why))
 
     def _observe(self, asked_ns: int, stamp: int, received_ns: int) -> None:
         """The machine's time at some moment of its clock's step: half of it widens what we know."""

@@ -32,9 +32,9 @@ from pinchpoint.run.stopping import StopRules
 from pinchpoint.store.write import RunWriter, free_path
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux import others
+from pinchpoint_collectors.options import tier_processes
 from pinchpoint_collectors.record import Processes, Sample
 from pinchpoint_collectors.sampler import Sampler
-from pinchpoint_collectors.tier_option import tier_processes
 from pinchpoint_scenarios.contract import Resumable, Scenario
 from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
 

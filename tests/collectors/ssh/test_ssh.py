@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from collectors.host_contract import says_what_local_says
 from collectors.workers import Worker
 from sshd_hosts import SshdHost, sshd_host
 from support import require
@@ -18,7 +19,6 @@ from support import require
 from pinchpoint_collectors import registry, ssh
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux_over_ssh import script as scripts
-from pinchpoint_collectors.local import LocalKind
 from pinchpoint_collectors.record import Collector, Sample, Telling, Watch
 from pinchpoint_collectors.ssh import SshKind
 
@@ -67,28 +67,14 @@ def second_reading(collector: Collector) -> Sequence[Sample]:
 def test_it_says_what_local_says(host: SshdHost, tmp_path: Path) -> None:
     """The same metrics and instances; the same machine; the same inventory."""
     disks = {"data": str(tmp_path)}
-    here = LocalKind().connect([Watch("sql1", "sql", disks)])
-    here.read()
-    time.sleep(0.05)
-    mine = {(each.metric, each.instance) for each in here.read()}
     there = SshKind().connect([watch(host, disks=disks)])
     try:
-        theirs = second_reading(there)
-        facts, ours = there.inventory()["sql1"], here.inventory()["sql1"]
+        theirs, facts = second_reading(there), there.inventory()["sql1"]
     finally:
         there.close()
-    said = {(each.metric, each.instance) for each in theirs}
-    own = {name for name in said if name[0].startswith("collector.")}
-    assert said - own == mine
-    assert own == {
-        ("collector.cpu_s", "ssh/host"),
-        ("collector.cpu_s", "ssh/client"),
-        ("collector.received_bytes", "ssh"),
-        ("collector.clock_offset_s", "ssh"),
-        ("collector.clock_error_s", "ssh"),
-    }
-    assert facts.keys() - ours.keys() == {"clock"}
-    assert {key: facts[key] for key in ours} == ours
+    own = {("collector.cpu_s", f"ssh/{where}") for where in ("host", "client")}
+    own |= {(f"collector.{name}", "ssh") for name in ("received_bytes", "clock_offset_s", "clock_error_s")}
+    says_what_local_says(theirs, facts, disks, own)
     assert gone(host)
 
 
@@ -367,27 +353,6 @@ def test_a_banner_of_the_login_shell_is_no_reading(tmp_path: Path) -> None:
             assert second_reading(collector)
         finally:
             collector.close()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"interval": "5s"}, "interval: found '5s'; allowed: a duration from 100ms to 1s"),
-        ({"interval": 1}, "interval: found 1"),
-        ({"address": None}, "address: missing"),
-    ],
-)
-def test_wrong_options_name_host_and_collector(options: dict[str, Any], message: str) -> None:
-    """The place in farm.yaml."""
-    with pytest.raises(CollectorError, match=f"host 'sql1', collector 'ssh': {message}"):
-        SshKind().connect([Watch("sql1", "sql", options={"address": "sql1", **options})])
-
-
-def test_one_host_twice_is_refused() -> None:
-    """Its samples would be there twice."""
-    twice = [Watch("sql1", name, options={"address": "sql1"}) for name in ("sql", "nosql")]
-    with pytest.raises(CollectorError, match="'sql1' is watched by 'ssh' more than once"):
-        SshKind().connect(twice)
 
 
 def test_the_script_writes_no_file_and_names_no_secret() -> None:
