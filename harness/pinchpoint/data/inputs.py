@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.data.operations import Traffic
 from pinchpoint.data.series import Key, Samples, Window, add_up
-from pinchpoint.plan.arrivals import scenario_seed
-from pinchpoint.plan.profiles import Bursts, bursts
+from pinchpoint.plan.arrivals import Bursts, bursts, scenario_seed
 from pinchpoint.store import samples as recorded
 from pinchpoint.store.read import StoredRun
 from pinchpoint_collectors.common.times import iso

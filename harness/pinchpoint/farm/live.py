@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from pinchpoint.base.errors import FarmUnavailable, InputError
 from pinchpoint.plan import Collect, Farm, Host
-from pinchpoint.plan.expand import expanded, filled
+from pinchpoint.plan.endpoints import expanded, filled
 from pinchpoint_collectors import registry as collector_kinds
 from pinchpoint_collectors.record import Processes, Watch
 from pinchpoint_scenarios.storage_probe.scenario import DISK

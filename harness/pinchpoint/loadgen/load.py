@@ -9,10 +9,9 @@ from typing import Any
 from pinchpoint.base.errors import InputError
 from pinchpoint.loadgen.shares import SLOTS, slot
 from pinchpoint.plan import Plan, expand
-from pinchpoint.plan.arrivals import arrival_times, scenario_seed
+from pinchpoint.plan.arrivals import Constant, Ramp, RateProfile, Steps, arrival_times, bursts, scenario_seed
 from pinchpoint.plan.load_model import Steps as PlannedSteps
 from pinchpoint.plan.locustfile import scenario_class
-from pinchpoint.plan.profiles import Constant, Ramp, RateProfile, Steps, bursts
 from pinchpoint_scenarios.contract import Context, Scenario
 from pinchpoint_scenarios.errors import ScenarioError
 

@@ -17,10 +17,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.loadgen.assignment import Assignment
-from pinchpoint.plan import expand
-from pinchpoint.plan.endpoints import FILE_OPTIONS
-from pinchpoint.plan.expand import SCHEMES, variables
+from pinchpoint.plan.endpoints import FILE_OPTIONS, expand
 from pinchpoint.plan.locustfile import is_locustfile, scenario_class
+from pinchpoint.plan.urls import SCHEMES, variables
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.storage_probe.scenario import DISK
 

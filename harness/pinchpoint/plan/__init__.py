@@ -3,15 +3,13 @@
 from pinchpoint.base.redact import redacted, redacted_text
 from pinchpoint.plan.compare import Compare
 from pinchpoint.plan.embedded import BuiltDisk, Content, Delay, Embedded
-from pinchpoint.plan.endpoints import Endpoints, EndpointSpec
-from pinchpoint.plan.expand import expand
+from pinchpoint.plan.endpoints import Endpoints, EndpointSpec, expand
 from pinchpoint.plan.farm import Collect, Disk, Farm, Host, Limits, Tier
 from pinchpoint.plan.guard import guard, guard_proof
 from pinchpoint.plan.load import expand_all, load, load_farm, load_plan
 from pinchpoint.plan.load_model import Burst, Closed, Load, Open, Ramp, Soak, Steps
-from pinchpoint.plan.plan import Measure, Objective, Phases, Plan, ScenarioPlan, ending_scenarios
+from pinchpoint.plan.plan import Measure, Objective, Phases, Plan, ScenarioPlan, StopRule, ending_scenarios
 from pinchpoint.plan.prove import CPU, ENDPOINT, Allowed
-from pinchpoint.plan.stop_rule import StopRule
 
 __all__ = [
     "CPU",

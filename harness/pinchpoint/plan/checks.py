@@ -5,11 +5,15 @@ The checks read what the files say, not the records made of it, so that one brok
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path as FilePath
+from typing import Any
 
 from pydantic import ValidationError
 
-from pinchpoint.plan.compare import check_compare, check_compared
+from pinchpoint.base.addresses import names_server
+from pinchpoint.plan.compare import check_compare, check_compared, disks_of
 from pinchpoint.plan.document import Document
 from pinchpoint.plan.embedded import (
     EMBEDDED_ENDPOINTS,
@@ -22,15 +26,12 @@ from pinchpoint.plan.embedded import (
 from pinchpoint.plan.endpoints import Endpoints
 from pinchpoint.plan.explain import explain
 from pinchpoint.plan.hosts import check_catalogue, check_collectors, check_places
-from pinchpoint.plan.loads import check_loads, check_rules
-from pinchpoint.plan.locustfile import is_locustfile, scenario_class
-from pinchpoint.plan.locustfiles import check_endpoints, check_locustfile
-from pinchpoint.plan.native import NEEDS, check_native, is_native
+from pinchpoint.plan.load_model import Closed, Ramp, Steps
+from pinchpoint.plan.locustfile import SUFFIX, Found, inspect, is_locustfile, scenario_class
 from pinchpoint.plan.prices import check_prices
-from pinchpoint.plan.problems import Path, Problem, listed, nearest, unknown_at
+from pinchpoint.plan.problems import Path, Problem, listed, nearest, quoted, unknown_at
 from pinchpoint.plan.prove import check_prove
-from pinchpoint.plan.record import with_places
-from pinchpoint.plan.replay import check_replay
+from pinchpoint.plan.record import resolved, with_places
 from pinchpoint_infra.catalogue import catalogue
 from pinchpoint_scenarios import registry as scenarios
 from pinchpoint_scenarios.contract import FileParams, Scenario
@@ -74,7 +75,7 @@ def check_plan(plan: Document) -> Iterator[Problem]:
         said = objective.get("scenario") if isinstance(objective, dict) else None
         if isinstance(said, str) and said not in names:
             yield unknown_at(("objectives", position, "scenario"), "scenario", said, names)
-    yield from check_loads(plan)
+    yield from _check_loads(plan)
     yield from check_compare(plan)
     steps = any(plan.at("scenarios", name, "load", "model") == "steps" for name in names)
     ends = steps or any(scenario.ends for scenario in _used(plan).values())
@@ -95,19 +96,19 @@ def check_together(farm: Document, plan: Document) -> Iterator[Problem]:
     offered = set(farm.mapping("endpoints")) & set(Endpoints.model_fields)
     offered |= {EMBEDDED_ENDPOINTS[tier] for tier in _embedded_tiers(farm)}
     for name, scenario in _used(plan).items():
-        native = is_native(plan, name)
-        for endpoint in sorted((NEEDS if native else scenario.needs) - offered):
+        native = _is_native(plan, name)
+        for endpoint in sorted((_NATIVE_NEEDS if native else scenario.needs) - offered):
             yield Problem(
                 ("scenarios", name, "use"),
                 f"{scenario.use} needs the endpoint {endpoint}, which {farm.file} lacks",
                 f"add endpoints.{endpoint} there{_or_tier(farm, endpoint)}",
             )
         if native:
-            yield from check_native(plan, name)
+            yield from _check_native(plan, name)
         elif scenario.use == "full-crawl":
             yield from _check_sources(farm, plan, name, offered)
-    yield from check_endpoints(plan, farm.file, offered)
-    yield from check_rules(farm, plan)
+    yield from _check_endpoints(plan, farm.file, offered)
+    yield from _check_rules(farm, plan)
     yield from check_compared(farm, plan)
 
 
@@ -181,7 +182,7 @@ def _check_scenario(plan: Document, name: str) -> Iterator[Problem]:
     if not isinstance(use, str):
         return  # the record says so
     if is_locustfile(use):
-        yield from check_locustfile(plan, name)
+        yield from _check_locustfile(plan, name)
     elif use not in scenarios.SCENARIOS:
         yield unknown_at((*place, "use"), "scenario", use, scenarios.SCENARIOS)
         return
@@ -195,7 +196,7 @@ def _check_scenario(plan: Document, name: str) -> Iterator[Problem]:
         yield from explain(error, model, params, (*place, "params"))
     except ScenarioError as error:
         yield Problem((*place, "params"), str(error))
-    yield from check_replay(plan, name)
+    yield from _check_replay(plan, name)
 
 
 def _check_sources(farm: Document, plan: Document, name: str, offered: set[str]) -> Iterator[Problem]:
@@ -250,3 +251,194 @@ def _embedded_tiers(farm: Document) -> list[str]:
 def _or_tier(farm: Document, endpoint: str) -> str:
     tiers = [tier for tier, name in EMBEDDED_ENDPOINTS.items() if name == endpoint]
     return f", or {tiers[0]} to embedded.tiers" if "embedded" in farm.data and tiers else ""
+
+
+def _check_loads(plan: Document) -> Iterator[Problem]:
+    """Steps until an objective need one; a rule's scenario must be one of the plan's."""
+    names = plan.mapping("scenarios")
+    aimed_at = [one.get("scenario") for one in _list(plan, "objectives")]
+    for name in names:
+        if plan.at("scenarios", name, "load", "until") == "objective" and name not in aimed_at:
+            yield Problem(
+                ("scenarios", name, "load", "until"),
+                f"steps until an objective is missed, and {name} has none",
+                f"add one to objectives ({{scenario: {name}, p95: 50ms}}), or write until: saturation",
+            )
+    for position, rule in enumerate(_list(plan, "stop_when")):
+        said = rule.get("scenario")
+        if isinstance(said, str) and said not in names:
+            yield unknown_at(("stop_when", position, "scenario"), "scenario", said, names)
+
+
+def _check_rules(farm: Document, plan: Document) -> Iterator[Problem]:
+    """The hosts, tiers and disk roles that rules name must be the farm's: one of no disk never ends a run."""
+    disks = disks_of(farm.data)
+    roles = {role for tier in disks for role in disks[tier]}
+    hosts = {host for tier in farm.mapping("tiers") for host in farm.mapping("tiers", tier, "hosts")}
+    built = farm.at("embedded", "tiers")
+    hosts |= {f"{tier}1" for tier in built if isinstance(tier, str)} if isinstance(built, list) else set()
+    for position, rule in enumerate(_list(plan, "stop_when")):
+        for field, allowed in (("tier", set(disks)), ("host", hosts), ("role", roles)):
+            said = rule.get(field)
+            if isinstance(said, str) and said not in allowed:
+                yield Problem(
+                    ("stop_when", position, field),
+                    f"{farm.file} has no {field} {said}",
+                    f"allowed: {listed(sorted(allowed))}" if allowed else f"add the {field} there",
+                    nearest(said, allowed),
+                )
+
+
+def _list(plan: Document, key: str) -> list[dict[str, object]]:
+    found = plan.at(key)
+    return [one if isinstance(one, dict) else {} for one in found] if isinstance(found, list) else []
+
+
+_NATIVE_NEEDS = frozenset({"crawler"})
+"""The endpoints it needs, in place of those of a crawl that Pinchpoint drives."""
+
+
+def _is_native(plan: Document, name: str) -> bool:
+    """Whether a scenario is a farm's own crawl."""
+    return bool(plan.at("scenarios", name, "params", "drive") == "native")
+
+
+def _check_native(plan: Document, name: str) -> Iterator[Problem]:
+    """The farm's own crawler decides what is crawled at once: one user starts it and looks on."""
+    load = plan.at("scenarios", name, "load")
+    if isinstance(load, dict) and not (load.get("model") == "closed" and load.get("users") == 1):
+        yield Problem(
+            ("scenarios", name, "load"),
+            "a load for a crawl that the farm itself makes, at its own pace",
+            "needed: load: {model: closed, users: 1}",
+        )
+
+
+_REPLAY = "sql-replay"
+
+
+def _check_replay(plan: Document, name: str) -> Iterator[Problem]:
+    """Users take captured sessions; a rate, or a pause of their own, would be another load."""
+    if plan.at("scenarios", name, "use") != _REPLAY:
+        return
+    load = plan.at("scenarios", name, "load")
+    if isinstance(load, dict) and (load.get("model") != "closed" or "think" in load):
+        yield Problem(
+            ("scenarios", name, "load"),
+            "a load with a rate, steps or pauses of its own for a capture, which has its own",
+            "needed: load: {model: closed, users: N}, N the sessions that are replayed at once",
+        )
+
+
+def _check_locustfile(plan: Document, name: str) -> Iterator[Problem]:
+    """What is wrong with a scenario that uses a locustfile, beyond the fields of its parameters."""
+    place: Path = ("scenarios", name)
+    yield from _check_locust_load(plan, place)
+    use = str(plan.at(*place, "use"))
+    path = resolved(FilePath(use), plan.location.parent)
+    here = (*place, "use")
+    if not use.endswith(SUFFIX) or not path.is_file():
+        what = "no file" if use.endswith(SUFFIX) else "no scenario, and no .py file"
+        yield Problem(here, f"{quoted(use)} is {what}", _where(path.parent), _similar(path))
+        return
+    try:
+        found = inspect(path)
+    except ScenarioError as error:
+        yield Problem(here, f"{quoted(use)} cannot be used: {error}", "needed: a file that `locust -f` takes")
+        return
+    yield from _check_users(found, plan.mapping(*place, "params"), here, use)
+    yield from _check_fixed(found, plan, place, use)
+
+
+def _check_endpoints(plan: Document, farm: str, offered: Iterable[str]) -> Iterator[Problem]:
+    """Endpoints that the plan's locustfiles are given and the farm lacks.
+
+    Args:
+        plan: the plan.
+        farm: the farm's file, for the message.
+        offered: the endpoints that it has.
+    """
+    for name in plan.mapping("scenarios"):
+        place: Path = ("scenarios", name, "params", "endpoint")
+        use, wanted = plan.at("scenarios", name, "use"), plan.at(*place)
+        if isinstance(use, str) and is_locustfile(use) and isinstance(wanted, str) and wanted not in offered:
+            yield Problem(
+                place,
+                f"the endpoint {quoted(wanted)}, which {farm} lacks",
+                f"add endpoints.{wanted} there, or give host; offered: {listed(sorted(offered))}",
+                nearest(wanted, offered),
+            )
+
+
+def _check_locust_load(plan: Document, place: Path) -> Iterator[Problem]:
+    load = plan.mapping(*place, "load")
+    model = load.get("model")
+    of_users = model == "closed" or (
+        model in {"ramp", "steps"} and any(isinstance(load.get(name), int) for name in ("from", "start"))
+    )
+    if isinstance(model, str) and not of_users:
+        yield Problem(
+            (*place, "load", "model"),
+            f"the load model {quoted(model)} for a locustfile",
+            "allowed: numbers of users (load: {model: closed, users: 8}; ramp and steps likewise); when they "
+            "start their next task is for the file's wait_time to say",
+        )
+    if "think" in load:
+        yield Problem(
+            (*place, "load", "think"), "a think time for a locustfile", "remove it: the file has a wait_time"
+        )
+
+
+def _check_users(found: Found, params: Mapping[str, Any], here: Path, use: str) -> Iterator[Problem]:
+    if not found.classes:
+        yield Problem(
+            here, f"{quoted(use)} has no user class", "needed: a subclass of locust.User that is not abstract"
+        )
+    if params.keys() & {"endpoint", "host"}:
+        return
+    needed = "needed: params: {endpoint: NAME} of the farm, params: {host: URL}, or host in the class"
+    over_http = [user for user in found.classes if user.is_http]
+    if homeless := [user.name for user in over_http if not user.host]:
+        yield Problem(here, f"{listed(homeless)} in {quoted(use)} has no host", needed)
+    elif astray := [user.name for user in over_http if user.host and not names_server(user.host)]:
+        yield Problem(
+            here,
+            f"{listed(astray)} in {quoted(use)} has a host that can be no name, or with a wrong port",
+            f"{needed}, such as http://web1:8080",
+        )
+
+
+def _check_fixed(found: Found, plan: Document, place: Path, use: str) -> Iterator[Problem]:
+    """Where every class has a fixed count, nobody is left to make the other users of."""
+    fixed = [user.fixed_count for user in found.classes]
+    field, users = _highest(plan.mapping(*place, "load"), plan.location.parent)
+    if fixed and all(fixed) and sum(fixed) < users:
+        yield Problem(
+            (*place, "load", field),
+            f"{users} users, and all classes of {quoted(use)} have a fixed_count, {sum(fixed)} in all",
+            f"needed: {field}: {sum(fixed)}, or a class without fixed_count",
+        )
+
+
+def _highest(load: Mapping[str, Any], folder: FilePath) -> tuple[str, int]:
+    """How many users a load reaches, and the field that says so; 0 where it is not of users."""
+    with suppress(ValidationError):  # what is wrong with its fields is found where they are read
+        match load.get("model"):
+            case "closed":
+                return "users", Closed.from_file(load, folder).users
+            case "ramp":
+                return "to", Ramp.from_file(load, folder).to.users or 0
+            case "steps":
+                steps = Steps.from_file(load, folder)
+                return "at_most", 0 if steps.start.users is None else int(steps.levels[-1])
+    return "model", 0
+
+
+def _where(folder: FilePath) -> str:
+    names = sorted(path.name for path in folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []
+    there = f"; in that folder: {listed(names[:10])}" if names else ""
+    return f"allowed: a scenario's name, or a locustfile's path from the plan's folder{there}"
+
+
+def _similar(path: FilePath) -> str | None:
+    return nearest(path.name, [found.name for found in path.parent.glob(f"*{SUFFIX}")])

@@ -1,17 +1,34 @@
-"""The endpoints of a farm as they stand in farm.yaml: their ``${ENV}`` unexpanded, no secret in them."""
+"""The endpoints of a farm: as they stand in farm.yaml, and with their ``${ENV}`` filled in, late.
+
+A variable is filled in in the process that uses the endpoint, never in a file or a message.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
+from urllib.parse import quote
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from pinchpoint.base.redact import Public, Url, redacted_text
-from pinchpoint.plan.expand import check_url, check_variables
+from pinchpoint.base.errors import InputError
+from pinchpoint.base.redact import (
+    Public,
+    Url,
+    is_public,
+    redacted_text,
+    remember,
+    remember_login,
+    remember_url,
+)
 from pinchpoint.plan.problems import Unfit, listed, quoted
-from pinchpoint.plan.record import FileContext, Record, resolved
+from pinchpoint.plan.record import FileContext, Record, field_type, resolved
+from pinchpoint.plan.urls import VARIABLE, check_url, check_variables
+from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.storage_probe.scenario import DISK
 
 
 class EndpointSpec(Record):
@@ -260,3 +277,112 @@ class Endpoints(Record):
     def named(self) -> Mapping[str, EndpointSpec]:
         """Those that are given, by name."""
         return {name: spec for name in type(self).model_fields if (spec := getattr(self, name)) is not None}
+
+
+def expand(name: str, given: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> Endpoint:
+    """What a scenario is given: the endpoint with its ``${ENV}`` filled in.
+
+    A variable between ``://`` and ``@`` is percent-encoded on the way, so that a password may hold any
+    character.
+
+    Args:
+        name: the endpoint's name.
+        given: its URL and options, as ``EndpointSpec.given`` or the embedded farm has them.
+        environ: the variables.
+
+    Raises:
+        InputError: a variable is not set, or what results is no URL of this endpoint.
+    """
+    endpoint, unfit = expanded(name, given, environ)
+    if unfit:
+        raise InputError(*(f"endpoints.{name}.{key}: {why}" for key, why in unfit.items()))
+    return endpoint
+
+
+def expanded(
+    name: str, given: Mapping[str, str], environ: Mapping[str, str]
+) -> tuple[Endpoint, dict[str, Unfit]]:
+    """As ``expand``, with what is wrong with each key (``url`` or an option's name) instead of an error."""
+    values: dict[str, str] = {}
+    unfit: dict[str, Unfit] = {}
+    for key, text in given.items():
+        try:
+            values[key] = _url(name, text, environ) if key == "url" else _text(text, environ)
+        except Unfit as why:
+            unfit[key] = why
+    public = _public(name, values)
+    _remember(values, public)
+    return Endpoint(name, values.pop("url", ""), values, public), unfit
+
+
+def _public(name: str, values: Mapping[str, str]) -> frozenset[str]:
+    """The options of an endpoint that may be shown."""
+    if name.startswith(DISK):
+        return frozenset(values)  # a folder of this machine
+    field = Endpoints.model_fields.get(name)
+    kinds = get_args(field.annotation) if field else ()
+    return frozenset(
+        option
+        for kind in kinds
+        if isinstance(kind, type) and issubclass(kind, EndpointSpec)
+        for option in values
+        if is_public(field_type(kind, option))
+    )
+
+
+def _remember(values: Mapping[str, str], public: frozenset[str]) -> None:
+    """Let no message of this process show what is secret of an endpoint, or of a collector's options."""
+    for key, value in values.items():
+        if key == "url":
+            remember_url(value)
+        elif key not in public:
+            remember(value)
+            remember_login(values.get("user", ""), value)
+
+
+def filled(
+    given: Mapping[str, Any], environ: Mapping[str, str], public: frozenset[str] = frozenset()
+) -> tuple[dict[str, Any], dict[str, Unfit]]:
+    """Options whose texts are taken as they are, ``${ENV}`` filled in; what is wrong with each key.
+
+    ``public`` names those that may be shown.
+    """
+    values: dict[str, Any] = {}
+    unfit: dict[str, Unfit] = {}
+    for key, value in given.items():
+        try:
+            values[key] = _text(value, environ) if isinstance(value, str) else value
+        except Unfit as why:
+            unfit[key] = why
+    _remember({key: value for key, value in values.items() if isinstance(value, str)}, public)
+    return values, unfit
+
+
+def _url(name: str, text: str, environ: Mapping[str, str]) -> str:
+    if name.startswith(DISK):
+        return text  # a folder of this machine, from a farm that is up
+    if name == "files" and not text.startswith("smb://"):
+        folder = Path(_text(text, environ))
+        if not folder.is_absolute():
+            raise Unfit(
+                f"the path {quoted(text)} is not absolute once its variables are filled in",
+                "allowed: an absolute path",
+            )
+        return str(folder)
+    scheme, separator, rest = text.partition("://")
+    end = next((at for at, character in enumerate(rest) if character in "/?#"), len(rest))
+    user, at, host = rest[:end].rpartition("@")
+    secret = _text(user, environ, lambda value: quote(value, safe=""))
+    url = _text(scheme, environ) + separator + secret + at + _text(host + rest[end:], environ)
+    check_url(name, url)
+    return url
+
+
+def _text(text: str, environ: Mapping[str, str], encode: Callable[[str], str] = str) -> str:
+    def value(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name not in environ:
+            raise Unfit(f"the environment variable {name} is not set", f"set it: export {name}=VALUE")
+        return encode(environ[name])
+
+    return VARIABLE.sub(value, text)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pinchpoint.base.errors import InputError
 from pinchpoint.plan.checks import check_farm, check_plan, check_together
 from pinchpoint.plan.document import Document, read_document
-from pinchpoint.plan.expand import expanded, filled
+from pinchpoint.plan.endpoints import expanded, filled
 from pinchpoint.plan.explain import explain
 from pinchpoint.plan.farm import Farm, FarmFile
 from pinchpoint.plan.hosts import public_options

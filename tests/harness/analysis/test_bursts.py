@@ -13,8 +13,7 @@ from harness.analysis.build import START_S, Build, utc
 
 from pinchpoint.analysis import analyse
 from pinchpoint.comparison.changes import _median_burst
-from pinchpoint.plan.arrivals import LATEST_START_S, arrival_times, scenario_seed
-from pinchpoint.plan.profiles import bursts
+from pinchpoint.plan.arrivals import LATEST_START_S, arrival_times, bursts, scenario_seed
 from pinchpoint.report import load_tables
 
 Floats = npt.NDArray[np.float64]

@@ -7,8 +7,7 @@ from random import Random
 import pytest
 
 from pinchpoint.fit.shape import Rate, bursts
-from pinchpoint.plan.arrivals import arrival_times
-from pinchpoint.plan.profiles import Bursts, Constant, RateProfile
+from pinchpoint.plan.arrivals import Bursts, Constant, RateProfile, arrival_times
 
 
 def readings(profile: RateProfile, length_s: float, every_s: float, seed: int = 1) -> list[Rate]:

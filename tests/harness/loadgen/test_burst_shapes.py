@@ -12,8 +12,7 @@ import pytest
 from pinchpoint.base.errors import InputError
 from pinchpoint.loadgen.load import starts
 from pinchpoint.plan import load_plan
-from pinchpoint.plan.arrivals import arrival_times
-from pinchpoint.plan.profiles import Bursts
+from pinchpoint.plan.arrivals import Bursts, arrival_times
 from pinchpoint.report.load_tables import load_words
 
 

@@ -10,8 +10,7 @@ import pytest
 from pinchpoint.loadgen import shares
 from pinchpoint.loadgen.load import session_numbers
 from pinchpoint.loadgen.schedule import Schedule
-from pinchpoint.plan.arrivals import arrival_times
-from pinchpoint.plan.profiles import Constant
+from pinchpoint.plan.arrivals import Constant, arrival_times
 
 EVERYTHING = frozenset(range(shares.SLOTS))
 RATE = 100

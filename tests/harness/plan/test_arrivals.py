@@ -7,8 +7,7 @@ import statistics
 
 import pytest
 
-from pinchpoint.plan.arrivals import arrival_times
-from pinchpoint.plan.profiles import Bursts, Constant
+from pinchpoint.plan.arrivals import Bursts, Constant, arrival_times
 
 
 def until(end_s: float, *args: object, **kwargs: object) -> list[float]:

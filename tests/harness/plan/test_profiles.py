@@ -11,8 +11,7 @@ import pytest
 from pinchpoint.loadgen.load import is_closed, most, session_numbers, starts, user_start_s
 from pinchpoint.loadgen.shares import SLOTS
 from pinchpoint.plan import Plan
-from pinchpoint.plan.arrivals import arrival_times
-from pinchpoint.plan.profiles import Bursts, Constant, Ramp, RateProfile, Steps
+from pinchpoint.plan.arrivals import Bursts, Constant, Ramp, RateProfile, Steps, arrival_times
 
 EVERYTHING = frozenset(range(SLOTS))
 

@@ -28,9 +28,9 @@ from pinchpoint.base.redact import is_public
 from pinchpoint.cli import _failed, _status
 from pinchpoint.plan import expand, load
 from pinchpoint.plan.endpoints import Endpoints, EndpointSpec
-from pinchpoint.plan.expand import SCHEMES
 from pinchpoint.plan.farm import Collect
 from pinchpoint.plan.record import field_type
+from pinchpoint.plan.urls import SCHEMES
 from pinchpoint.report.registry import FORMATS
 from pinchpoint_collectors import registry as collectors
 from pinchpoint_scenarios.addresses import without_secrets

@@ -1,29 +1,16 @@
-"""Fills ``${ENV}`` into endpoints, late: in the process that uses them, never in a file or a message."""
+"""What the URL of an endpoint may be, its ``${ENV}`` filled in or not."""
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, get_args
-from urllib.parse import quote, urlsplit
+from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 from pinchpoint.base.addresses import LONGEST_NAME_BYTES, can_be_looked_up, is_host
-from pinchpoint.base.errors import InputError
-from pinchpoint.base.redact import (
-    NO_AT_IN_PATH,
-    is_public,
-    redacted_text,
-    remember,
-    remember_login,
-    remember_url,
-)
+from pinchpoint.base.redact import NO_AT_IN_PATH, redacted_text
 from pinchpoint.plan.problems import Unfit, nearest, quoted
-from pinchpoint.plan.record import field_type
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.databases.odbc import address as odbc
-from pinchpoint_scenarios.storage_probe.scenario import DISK
 
 SCHEMES: Mapping[str, tuple[str, ...]] = {
     "sharepoint": ("http", "https"),
@@ -42,98 +29,18 @@ _SEVERAL = ("postgresql", "cassandra", "scylla", "mongodb")
 """Schemes whose URL may name several hosts, with commas between them."""
 _ENCODED = "in a password write %2F for '/', %40 for '@'"
 _BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-
-
-def expand(name: str, given: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> Endpoint:
-    """What a scenario is given: the endpoint with its ``${ENV}`` filled in.
-
-    A variable between ``://`` and ``@`` is percent-encoded on the way, so that a password may hold any
-    character.
-
-    Args:
-        name: the endpoint's name.
-        given: its URL and options, as ``EndpointSpec.given`` or the embedded farm has them.
-        environ: the variables.
-
-    Raises:
-        InputError: a variable is not set, or what results is no URL of this endpoint.
-    """
-    endpoint, unfit = expanded(name, given, environ)
-    if unfit:
-        raise InputError(*(f"endpoints.{name}.{key}: {why}" for key, why in unfit.items()))
-    return endpoint
-
-
-def expanded(
-    name: str, given: Mapping[str, str], environ: Mapping[str, str]
-) -> tuple[Endpoint, dict[str, Unfit]]:
-    """As ``expand``, with what is wrong with each key (``url`` or an option's name) instead of an error."""
-    values: dict[str, str] = {}
-    unfit: dict[str, Unfit] = {}
-    for key, text in given.items():
-        try:
-            values[key] = _url(name, text, environ) if key == "url" else _text(text, environ)
-        except Unfit as why:
-            unfit[key] = why
-    public = _public(name, values)
-    _remember(values, public)
-    return Endpoint(name, values.pop("url", ""), values, public), unfit
-
-
-def _public(name: str, values: Mapping[str, str]) -> frozenset[str]:
-    """The options of an endpoint that may be shown."""
-    from pinchpoint.plan.endpoints import Endpoints, EndpointSpec  # noqa: PLC0415 -- it checks URLs by this module
-
-    if name.startswith(DISK):
-        return frozenset(values)  # a folder of this machine
-    field = Endpoints.model_fields.get(name)
-    kinds = get_args(field.annotation) if field else ()
-    return frozenset(
-        option
-        for kind in kinds
-        if isinstance(kind, type) and issubclass(kind, EndpointSpec)
-        for option in values
-        if is_public(field_type(kind, option))
-    )
-
-
-def _remember(values: Mapping[str, str], public: frozenset[str]) -> None:
-    """Let no message of this process show what is secret of an endpoint, or of a collector's options."""
-    for key, value in values.items():
-        if key == "url":
-            remember_url(value)
-        elif key not in public:
-            remember(value)
-            remember_login(values.get("user", ""), value)
-
-
-def filled(
-    given: Mapping[str, Any], environ: Mapping[str, str], public: frozenset[str] = frozenset()
-) -> tuple[dict[str, Any], dict[str, Unfit]]:
-    """Options whose texts are taken as they are, ``${ENV}`` filled in; what is wrong with each key.
-
-    ``public`` names those that may be shown.
-    """
-    values: dict[str, Any] = {}
-    unfit: dict[str, Unfit] = {}
-    for key, value in given.items():
-        try:
-            values[key] = _text(value, environ) if isinstance(value, str) else value
-        except Unfit as why:
-            unfit[key] = why
-    _remember({key: value for key, value in values.items() if isinstance(value, str)}, public)
-    return values, unfit
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+"""A variable's name, in braces."""
 
 
 def variables(text: str) -> list[str]:
     """The names of the variables in a text, as they stand."""
-    return _VARIABLE.findall(text)
+    return VARIABLE.findall(text)
 
 
 def check_variables(text: str) -> None:
     """Raise ``Unfit`` where a ``${`` begins no variable."""
-    if "${" in _VARIABLE.sub("", text):
+    if "${" in VARIABLE.sub("", text):
         raise Unfit("a '${' that begins no variable", "allowed: ${NAME}, of letters, digits and '_'")
 
 
@@ -221,33 +128,3 @@ def _netloc(url: str) -> str:
         return urlsplit(url).netloc
     except ValueError:  # brackets that hold no IPv6 address
         return ""
-
-
-def _url(name: str, text: str, environ: Mapping[str, str]) -> str:
-    if name.startswith(DISK):
-        return text  # a folder of this machine, from a farm that is up
-    if name == "files" and not text.startswith("smb://"):
-        folder = Path(_text(text, environ))
-        if not folder.is_absolute():
-            raise Unfit(
-                f"the path {quoted(text)} is not absolute once its variables are filled in",
-                "allowed: an absolute path",
-            )
-        return str(folder)
-    scheme, separator, rest = text.partition("://")
-    end = next((at for at, character in enumerate(rest) if character in "/?#"), len(rest))
-    user, at, host = rest[:end].rpartition("@")
-    secret = _text(user, environ, lambda value: quote(value, safe=""))
-    url = _text(scheme, environ) + separator + secret + at + _text(host + rest[end:], environ)
-    check_url(name, url)
-    return url
-
-
-def _text(text: str, environ: Mapping[str, str], encode: Callable[[str], str] = str) -> str:
-    def value(match: re.Match[str]) -> str:
-        name = match.group(1)
-        if name not in environ:
-            raise Unfit(f"the environment variable {name} is not set", f"set it: export {name}=VALUE")
-        return encode(environ[name])
-
-    return _VARIABLE.sub(value, text)
