@@ -37,16 +37,46 @@ _DELIMITER = re.compile(r"\"([,;\t])\"|(?<!\")([,;\t])\\")
 """Between two cells of the header; a spreadsheet that saved the log left the quotes out."""
 
 
+_DRIVE = re.compile(r"[A-Za-z]:")
+_DISKS = ("LogicalDisk", "PhysicalDisk")
+SIZE_OF_MEMORY = {
+    "metric": "mem.available_ratio",
+    "instance": "",
+    "why": "Windows' counters do not say how much memory there is",
+    "remedy": "say it: --memory HOST=SIZE",
+}
+SHOWN = 3
+"""So many names are shown where there may be hundreds."""
+
+
 @dataclass(slots=True)
-class _Series:
-    """What is known of a column while rows are read.
+class _Column:
+    r"""A column of a counter that is understood, such as ``\\SQL1\LogicalDisk(L:)\Avg. Disk sec/Write``.
 
     Attributes:
+        at: its place in a row, the time being at 0.
+        path: as in the header.
+        host: likewise; empty where it names none.
+        logged: the instance, likewise.
+        server: which SQL Server it is of: ``""`` is the default one; None: none's.
+        object: in English.
+        counter: likewise.
+        instance: as ours.
+        weight_at: where the rate is that a mean is weighted by; None: it is no mean, or that was not logged.
         begun: whether it has had a value: an instance may come later than the log.
         negative: how many of its values were below 0, which no counter is: typeperf writes -1 for "invalid".
     """
 
-    column: Column
+    at: int
+    path: str
+    host: str
+    logged: str
+    server: str | None
+    object: str
+    counter: str
+    means: Counter
+    instance: str
+    weight_at: int | None = None
     begun: bool = False
     negative: int = 0
 
@@ -73,7 +103,7 @@ class Perfmon:
             )
         pace = Pace()
         clock = _clock(header[0], number, settings, pace, found)
-        series = [_Series(column) for column in columns_of(header[1:], settings.names, found)]
+        columns = _columns(header[1:], settings.names, found)
         last_s: float | None = None
         for line, row in _whole(rows, len(header), found):
             found.line = line
@@ -82,12 +112,12 @@ class Perfmon:
                 continue
             if last_s is not None:
                 covered_s = pace.covered_s(last_s, time_s)
-                yield from _samples(series, row, time_s, (time_s - last_s, covered_s), line)
+                yield from _samples(columns, row, time_s, (time_s - last_s, covered_s), line)
             last_s = time_s
         if last_s is None:
             raise ForeignFileError("it holds a header and not a single row; record for longer")
         pace.tell(found)
-        _note(series, found)
+        _note(columns, found)
 
 
 def _rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
@@ -188,12 +218,12 @@ def _clock(cell: str, line: int, settings: Settings, pace: Pace, found: Found) -
 
 
 def _samples(
-    series: Sequence[_Series], row: Sequence[str], time_s: float, covered_s: tuple[float, float], line: int
+    columns: Sequence[_Column], row: Sequence[str], time_s: float, covered_s: tuple[float, float], line: int
 ) -> Iterator[Sample]:
     """The samples of a row.
 
     Args:
-        series: its columns.
+        columns: of the log.
         row: its cells.
         time_s: UTC seconds of it.
         covered_s: seconds for which its rates stand (PDH's are from reading to reading), and those for which
@@ -201,24 +231,23 @@ def _samples(
         line: where it is.
     """
     time_ns = round(time_s * 1e9)
-    for one in series:
-        column = one.column
-        value = _number(row[column.at], line)
+    for column in columns:
+        means, value = column.means, _number(row[column.at], line)
         if value is not None and value < 0:
-            one.negative += 1
+            column.negative += 1
             value = None
-        if value is None and not one.begun:
+        if value is None and not column.begun:
             continue  # an instance that is not there yet
-        one.begun = True
-        interval_s = covered_s[column.instant]
+        column.begun = True
+        interval_s = covered_s[means.instant]
         weight = None
         if column.weight_at is not None:
             rate = _number(row[column.weight_at], line)
             weight = None if rate is None else max(0.0, rate) * interval_s
-        if column.metric.endswith("_latency_s") and (value == 0 or weight == 0):
+        if means.metric.endswith("_latency_s") and (value == 0 or weight == 0):
             value = None  # of no operation Windows writes the latency 0
-        shown = None if value is None else bounds.share(value * column.scale + column.offset)
-        yield Sample(time_ns, interval_s, column.host, column.metric, column.instance, shown, weight)
+        shown = None if value is None else bounds.share(value * means.scale + means.offset)
+        yield Sample(time_ns, interval_s, column.host, means.metric, column.instance, shown, weight)
 
 
 def _number(text: str, line: int) -> float | None:
@@ -236,71 +265,16 @@ def _number(text: str, line: int) -> float | None:
         ) from error
 
 
-def _note(series: Sequence[_Series], found: Found) -> None:
-    never = [one.column.path for one in series if not one.begun]
+def _note(columns: Sequence[_Column], found: Found) -> None:
+    never = [one.path for one in columns if not one.begun]
     if never:
         found.note(f"{len(never)} counters have no value in the whole file, such as {never[0]}")
-    negative = sum(one.negative for one in series)
+    negative = sum(one.negative for one in columns)
     if negative:
         found.note(f"{negative} values are below 0, which says that they could not be read: not measured")
 
 
-_DRIVE = re.compile(r"[A-Za-z]:")
-_DISKS = ("LogicalDisk", "PhysicalDisk")
-SIZE_OF_MEMORY = {
-    "metric": "mem.available_ratio",
-    "instance": "",
-    "why": "Windows' counters do not say how much memory there is",
-    "remedy": "say it: --memory HOST=SIZE",
-}
-SHOWN = 3
-"""So many names are shown where there may be hundreds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column as a series.
-
-    Attributes:
-        at: its place in a row, the time being at 0.
-        path: as in the header.
-        weight_at: where the rate is that a mean is weighted by; None: it is no mean, or that was not logged.
-        instant: see ``Counter``.
-    """
-
-    at: int
-    path: str
-    host: str
-    metric: str
-    instance: str
-    scale: float
-    offset: float
-    weight_at: int | None
-    instant: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Path:
-    r"""``\\SQL1\LogicalDisk(L:)\Avg. Disk sec/Write``, taken apart; names as in the file."""
-
-    host: str
-    object: str
-    instance: str
-    counter: str
-
-
-_PATH = re.compile(
-    r"(?:\\\\(?P<host>[^\\]+))?\\(?P<object>[^\\(]+)(?:\((?P<instance>.*)\))?\\(?P<counter>[^\\]+)", re.DOTALL
-)
-
-
-def _taken_apart(path: str) -> _Path | None:
-    """A counter's path; None where it is none. An instance may hold a path itself (a mount point)."""
-    match = _PATH.fullmatch(path.strip())
-    if match is None:
-        return None
-    parts = match.groupdict(default="")
-    return _Path(parts["host"], parts["object"].strip(), parts["instance"], parts["counter"].strip())
+# ---- which columns are used, and what each becomes --------------------------------------------------------
 
 
 def _sql_instance(name: str) -> str | None:
@@ -311,18 +285,48 @@ def _sql_instance(name: str) -> str | None:
     return "" if name.casefold().startswith("sqlserver:") else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    at: int
-    path: str
-    place: _Path
-    object: str
-    counter: str
-    means: Counter
-    instance: str
+_PATH = re.compile(
+    r"(?:\\\\(?P<host>[^\\]+))?\\(?P<object>[^\\(]+)(?:\((?P<instance>.*)\))?\\(?P<counter>[^\\]+)", re.DOTALL
+)
+"""An instance may hold a path itself (a mount point)."""
 
 
-def columns_of(paths: Sequence[str], names: Mapping[str, frozenset[int]], found: Found) -> tuple[Column, ...]:
+def _known(paths: Iterable[str], names: Mapping[str, frozenset[int]]) -> Iterator[_Column]:
+    for at, path in enumerate(paths, 1):
+        match = _PATH.fullmatch(path.strip())
+        if match is None:
+            continue
+        parts = match.groupdict(default="")
+        of, logged = parts["object"].strip(), parts["instance"]
+        ours = english(of, parts["counter"].strip(), names)
+        if ours is None or logged.casefold().endswith(f",{TOTAL}"):  # the sum of one NUMA node
+            continue
+        name, counter = ours
+        instance = instance_of(name, logged)  # sums are left out elsewhere, and told
+        yield _Column(
+            at=at,
+            path=path,
+            host=parts["host"],
+            logged=logged,
+            server=_sql_instance(of),
+            object=name,
+            counter=counter,
+            means=COUNTERS[name][counter],
+            instance=logged.strip() if instance is None else instance,
+        )
+
+
+def _name_servers(known: Sequence[_Column]) -> None:
+    """Where a machine has several SQL Servers, all but the default one put their name before the instance."""
+    servers: dict[str, set[str | None]] = {}
+    for one in known:
+        servers.setdefault(one.host, set()).add(one.server)
+    for one in known:
+        if one.server and len(servers[one.host] - {None}) > 1:
+            one.instance = f"{one.server}/{one.instance}"
+
+
+def _columns(paths: Sequence[str], names: Mapping[str, frozenset[int]], found: Found) -> list[_Column]:
     """The columns that are understood; ``found`` is told of cores and of what was left out.
 
     Args:
@@ -333,7 +337,7 @@ def columns_of(paths: Sequence[str], names: Mapping[str, frozenset[int]], found:
     Raises:
         ForeignFileError: none is understood.
     """
-    known = _with_servers(list(_known(paths, names)))
+    known = list(_known(paths, names))
     if not known:
         shown = "; ".join(path for path in paths[:SHOWN]) or "no counter at all"
         raise ForeignFileError(
@@ -343,61 +347,36 @@ def columns_of(paths: Sequence[str], names: Mapping[str, frozenset[int]], found:
             "CurrentLanguage').Counter > names.txt), or say what the columns are: --kind csv --map MAPPING",
             1,
         )
-    for host in dict.fromkeys(one.place.host for one in known):
+    _name_servers(known)
+    for host in dict.fromkeys(one.host for one in known):
         found.facts(host).update(os="Windows", data_io="kernel")
-    for host in dict.fromkeys(one.place.host for one in known if one.means.metric == "mem.available_bytes"):
+    for host in dict.fromkeys(one.host for one in known if one.means.metric == "mem.available_bytes"):
         found.facts(host)["not_measured"] = [dict(SIZE_OF_MEMORY)]
+    places = {(one.host, one.object, one.logged, one.counter): one.at for one in known}
     used = _without_same_disks(_first_of_each(known), found)
-    places = {(one.place.host, one.object, one.place.instance, one.counter): one.at for one in known}
-    columns = tuple(_column(one, places) for one in used)
-    _cores(columns, found)
+    for one in used:
+        if one.means.weight:
+            one.weight_at = places.get((one.host, one.object, one.logged, one.means.weight))
+    _cores(used, found)
     _left_out(paths, known, found)
-    return columns
+    return used
 
 
-def _known(paths: Iterable[str], names: Mapping[str, frozenset[int]]) -> Iterator[_Known]:
-    for at, path in enumerate(paths, 1):
-        place = _taken_apart(path)
-        ours = english(place.object, place.counter, names) if place else None
-        if place and ours and not place.instance.casefold().endswith(f",{TOTAL}"):  # of one NUMA node
-            means = COUNTERS[ours[0]][ours[1]]
-            yield _Known(at, path, place, *ours, means, _instance(ours[0], place.instance))
-
-
-def _with_servers(known: Sequence[_Known]) -> list[_Known]:
-    """Where a machine has several SQL Servers, all but the default one put their name before the instance."""
-    servers: dict[str, set[str | None]] = {}
-    for one in known:
-        servers.setdefault(one.place.host, set()).add(_sql_instance(one.place.object))
-    return [
-        replace(one, instance=f"{server}/{one.instance}")
-        if (server := _sql_instance(one.place.object)) and len(servers[one.place.host] - {None}) > 1
-        else one
-        for one in known
-    ]
-
-
-def _first_of_each(known: Iterable[_Known]) -> list[_Known]:
+def _first_of_each(known: Iterable[_Column]) -> list[_Column]:
     """Of several counters for one series, such as Available Bytes and MBytes, the one of lowest rank."""
-    best: dict[tuple[str, str, str], _Known] = {}
+    best: dict[tuple[str, str, str], _Column] = {}
     for one in known:
-        key = one.place.host, one.means.metric, one.instance
+        key = one.host, one.means.metric, one.instance
         if key not in best or one.means.rank < best[key].means.rank:
             best[key] = one
     return list(best.values())
 
 
-def _instance(name: str, instance: str) -> str:
-    """The instance as ours: a whole machine is ``""``, cores are numbered, drives are as they are."""
-    ours = instance_of(name, instance)
-    return instance.strip() if ours is None else ours  # sums are left out elsewhere, and told
-
-
-def _without_same_disks(known: Sequence[_Known], found: Found) -> list[_Known]:
+def _without_same_disks(known: Sequence[_Column], found: Found) -> list[_Column]:
     """Without the sum of all disks, which hides each, and with what drives and the disks below tell once."""
     disks = [one for one in known if one.object in _DISKS]
-    each = [one for one in disks if one.place.instance.casefold() != TOTAL]
-    for host in {one.place.host for one in disks} - {one.place.host for one in each}:
+    each = [one for one in disks if one.logged.casefold() != TOTAL]
+    for host in {one.host for one in disks} - {one.host for one in each}:
         found.note(
             f"of the disks of {host or 'the machine'} only _Total was logged, which hides the slow one among "
             "the others: log \\LogicalDisk(*)\\*"
@@ -406,12 +385,12 @@ def _without_same_disks(known: Sequence[_Known], found: Found) -> list[_Known]:
     return [kept.get(one.at, one) for one in known if one.object not in _DISKS or one.at in kept]
 
 
-def _told_once(disks: Sequence[_Known], found: Found) -> Iterator[_Known]:
+def _told_once(disks: Sequence[_Column], found: Found) -> Iterator[_Column]:
     """The columns of disks without those of physical ones ("1 L: M:") whose drives show the same I/O."""
-    drives: dict[tuple[str, str], dict[str, _Known]] = {}
-    physical: dict[tuple[str, str], list[_Known]] = {}
+    drives: dict[tuple[str, str], dict[str, _Column]] = {}
+    physical: dict[tuple[str, str], list[_Column]] = {}
     for one in disks:
-        host, name = one.place.host, one.place.instance
+        host, name = one.host, one.logged
         if one.object == "LogicalDisk":
             drives.setdefault((host, name.upper()), {})[one.means.metric] = one
             yield one
@@ -423,8 +402,8 @@ def _told_once(disks: Sequence[_Known], found: Found) -> Iterator[_Known]:
 
 
 def _beside(
-    columns: Sequence[_Known], above: Sequence[Mapping[str, _Known]], whose: str, found: Found
-) -> Iterator[_Known]:
+    columns: Sequence[_Column], above: Sequence[Mapping[str, _Column]], whose: str, found: Found
+) -> Iterator[_Column]:
     """What of a physical disk its drives do not tell; that of a single drive is put under its name."""
     if not above or not all(above):
         yield from columns
@@ -448,27 +427,11 @@ def _beside(
         yield from columns
 
 
-def _column(one: _Known, places: Mapping[tuple[str, str, str, str], int]) -> Column:
-    weighs = one.means.weight
-    place = one.place
-    return Column(
-        at=one.at,
-        path=one.path,
-        host=place.host,
-        metric=one.means.metric,
-        instance=one.instance,
-        scale=one.means.scale,
-        offset=one.means.offset,
-        weight_at=places.get((place.host, one.object, place.instance, weighs)) if weighs else None,
-        instant=one.means.instant,
-    )
-
-
-def _cores(columns: Iterable[Column], found: Found) -> None:
+def _cores(columns: Iterable[_Column], found: Found) -> None:
     """How many cores each machine has, where they were logged one by one."""
     cores: dict[str, list[str]] = {}
     for column in columns:
-        if column.metric == "cpu.busy_ratio" and column.instance:
+        if column.means.metric == "cpu.busy_ratio" and column.instance:
             cores.setdefault(column.host, []).append(column.instance)
     for host, names in cores.items():
         facts = found.facts(host)
@@ -477,7 +440,7 @@ def _cores(columns: Iterable[Column], found: Found) -> None:
             facts["usable_cores"] = sorted(map(int, names))
 
 
-def _left_out(paths: Sequence[str], known: Sequence[_Known], found: Found) -> None:
+def _left_out(paths: Sequence[str], known: Sequence[_Column], found: Found) -> None:
     used = {one.at for one in known}
     rest = [path for at, path in enumerate(paths, 1) if at not in used]
     if rest:
