@@ -132,7 +132,7 @@ def _values(report: Fields, interval_s: float, found: Found) -> Iterator[Told]:
         device = str(disk.get("disk_device"))
         if not _part_of_another(device, names):
             told = (
-                _disk(disk, device, interval_s)
+                _disk(disk, device, interval_s, found)
                 if _is_extended(disk)
                 else _short(disk, device, interval_s, found)
             )
@@ -169,7 +169,26 @@ def _short(disk: Fields, device: str, interval_s: float, found: Found) -> Iterat
             yield f"disk.{way}_bytes_per_s", device, size * KIB, None
 
 
-def _disk(disk: Fields, device: str, interval_s: float) -> Iterator[Told]:
+_ROUNDED = 0.1
+"""Requests x their mean size and bytes a second differ by a tenth at most, and by what is rounded."""
+
+
+def _checked(disk: Fields, way: str, size_kib: float | None, found: Found) -> float | None:
+    """KiB a second; where requests x their size contradict it, these: with -m some versions are wrong."""
+    rate, each_kib = number(disk, f"{way[0]}/s"), number(disk, f"{way[0]}areq-sz")
+    if rate is None or each_kib is None or size_kib is None:
+        return size_kib
+    reckoned = rate * each_kib
+    if abs(reckoned - size_kib) <= _ROUNDED * max(reckoned, size_kib) + KIB / 100:
+        return size_kib
+    found.note(
+        f"its {way}s in bytes a second contradict their number and mean size ({size_kib:,.0f} against "
+        f"{reckoned:,.0f} KiB/s of {disk.get('disk_device')}): number and size were taken"
+    )
+    return reckoned
+
+
+def _disk(disk: Fields, device: str, interval_s: float, found: Found) -> Iterator[Told]:
     rates = {"read": number(disk, "r/s"), "write": number(disk, "w/s"), "flush": number(disk, "f/s")}
     for way, rate in rates.items():
         if rate is None:
@@ -181,6 +200,6 @@ def _disk(disk: Fields, device: str, interval_s: float) -> Iterator[Told]:
     for way in ("read", "write"):
         size = number(disk, f"{way[0]}kB/s")
         size = scaled(number(disk, f"{way[0]}MB/s"), KIB) if size is None else size
-        yield f"disk.{way}_bytes_per_s", device, scaled(size, KIB), None
+        yield f"disk.{way}_bytes_per_s", device, scaled(_checked(disk, way, size, found), KIB), None
     yield "disk.outstanding", device, number(disk, "aqu-sz", "avgqu-sz"), None
     yield "disk.busy_ratio", device, scaled(number(disk, "util"), 0.01), None

@@ -32,6 +32,7 @@ METRICS = frozenset(
                 "available_ratio",
                 "paged_in_bytes_per_s",
                 "paged_out_bytes_per_s",
+                "paged_bytes_per_s",
             )
         ),
         *(f"disk.{way}s_per_s" for way in ("read", "write", "transfer")),
@@ -40,7 +41,8 @@ METRICS = frozenset(
         *(f"disk.{way}_latency_s" for way in ("read", "write", "flush", "transfer")),
         "disk.outstanding",
         "disk.busy_ratio",
-        *(f"net.{name}_bytes_per_s" for name in ("received", "sent", "speed")),
+        *(f"net.{name}_bytes_per_s" for name in ("received", "sent", "total", "speed")),
+        "net.used_ratio",
         "net.errors_per_s",
         *(f"pressure.{name}_ratio" for name in ("cpu", "io", "memory")),
     }

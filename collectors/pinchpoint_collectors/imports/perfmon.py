@@ -21,6 +21,7 @@ from pinchpoint_collectors.imports.times import LocalClock, Pace
 from pinchpoint_collectors.record import Sample
 from pinchpoint_collectors.windows.counters import (
     COUNTERS,
+    HYPERVISOR,
     LANGUAGES,
     NAMED_INSTANCE,
     TOTAL,
@@ -30,7 +31,10 @@ from pinchpoint_collectors.windows.counters import (
     instance_of,
 )
 
-_HEADER = re.compile(r"\(PDH-[CT]SV 4\.0\)\s*(?:\((?P<zone>.*)\)\s*\((?P<minutes>-?\d+)\))?\s*", re.DOTALL)
+_HEADER = re.compile(
+    r"\(PDH-[CT]SV 4\.0\)\s*(?:\((?P<zone>.*)\)\s*\((?P<minutes>-?\d+)\)|(?P<unreadable>\(.*))?\s*", re.DOTALL
+)
+"""A zone's name with letters that the recorder's code page lacks ends where the first of them stands."""
 _BEGINS = re.compile(r"[\ufeff\s]*\"?\(PDH-[CT]SV 4\.0\)")
 _TIME = "%m/%d/%Y %H:%M:%S.%f"
 _DELIMITER = re.compile(r"\"([,;\t])\"|(?<!\")([,;\t])\\")
@@ -210,10 +214,10 @@ def _clock(cell: str, line: int, settings: Settings, pace: Pace, found: Found) -
     minutes = match["minutes"]
     if settings.zone is None and minutes is None:
         found.zone_assumed = True
-        found.note(
-            "the file names no time zone (typeperf writes none), so its times were taken for UTC; "
-            "--zone says which they are"
-        )
+        why = "the file names no time zone (typeperf writes none)"
+        if match["unreadable"]:
+            why = f"the time zone in its header cannot be read ({match['unreadable'][:40]})"
+        found.note(f"{why}, so its times were taken for UTC; --zone says which they are")
     return LocalClock(settings.zone, 60.0 * int(minutes or 0), pace, found)
 
 
@@ -357,6 +361,11 @@ def _columns(paths: Sequence[str], names: Mapping[str, frozenset[int]], found: F
     for one in used:
         if one.means.weight:
             one.weight_at = places.get((one.host, one.object, one.logged, one.means.weight))
+    for host in dict.fromkeys(one.host for one in used if one.object == HYPERVISOR):
+        found.note(
+            f"{host} is a Hyper-V host: its CPU is what the hypervisor reports, as Processor shows the root "
+            "partition only"
+        )
     _cores(used, found)
     _left_out(paths, known, found)
     return used
@@ -446,7 +455,7 @@ def _left_out(paths: Sequence[str], known: Sequence[_Column], found: Found) -> N
     if rest:
         found.note(
             f"{len(rest)} of {len(paths)} counters have no counterpart here and were left out, "
-            f"such as {rest[0]}"
+            f"such as {rest[0] or 'one without a name'}"
         )
 
 

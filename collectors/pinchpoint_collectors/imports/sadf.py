@@ -150,6 +150,9 @@ def _network(network: Fields) -> Iterator[Told]:
         interface = str(each.get("iface"))
         yield "net.received_bytes_per_s", interface, scaled(number(each, "rxkB"), KIB), None
         yield "net.sent_bytes_per_s", interface, scaled(number(each, "txkB"), KIB), None
+        used = scaled(number(each, "ifutil-percent", "ifutil"), 0.01)
+        if used is not None:
+            yield "net.used_ratio", interface, used, None
     for each in listed(network.get("net-edev"), "net-edev"):
         errors = total(number(each, "rxerr"), number(each, "txerr"))
         yield "net.errors_per_s", str(each.get("iface")), errors, None

@@ -27,7 +27,7 @@ def host_blocks(lines: Iterable[str], found: Found) -> Iterator[Fields]:
     Several outputs may stand one behind the other (``for each in sa*; do sadf -j $each; done``). ``found`` is
     told of what was left out. Raises ``ForeignFileError``.
     """
-    for content in _documents("".join(lines), found):
+    for content in _documents(_mended("".join(lines), found), found):
         blocks = listed(mapping(mapping(content, "its top").get("sysstat"), "sysstat").get("hosts"), "hosts")
         if not blocks:
             raise ForeignFileError(
@@ -37,6 +37,27 @@ def host_blocks(lines: Iterable[str], found: Found) -> Iterator[Fields]:
 
 
 _SIGN = re.compile(r"[^\ufeff\s]")
+
+
+_FAULTS = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<leading>\[\s*,)|(?P<missing>\}(?=\s*\{))|[][{}]')
+"""Strings and brackets, which stay as they are, and what sysstat is known to write beside JSON."""
+
+
+def _mended(text: str, found: Found) -> str:
+    """Without the comma that ``iostat -y`` writes before its first report, and with those that it forgets."""
+    depth = 0
+
+    def mend(match: re.Match[str]) -> str:
+        nonlocal depth
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(match[0][0], 0)
+        if match["leading"]:
+            return "["
+        return "}," if match["missing"] and depth else match[0]
+
+    mended = _FAULTS.sub(mend, text)
+    if mended != text:
+        found.note("its commas were mended: this version of sysstat writes JSON with one too many or too few")
+    return mended
 
 
 def _documents(text: str, found: Found) -> Iterator[Any]:

@@ -7,7 +7,7 @@ has the English ones. Of Spanish only the names that are known from more than on
 
 Latency is ``Avg. Disk sec/...``, busy 100 - ``% Idle Time`` (never ``% Disk Time``, which counts queued I/O
 too and passes 100), outstanding ``Avg. Disk Queue Length``. ``Processor`` sees one group of 64 processors
-only. Pages are 4096 bytes on x86 and x64.
+only, and on a Hyper-V host the root partition only. Pages are 4096 bytes on x86 and x64.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 TOTAL = "_total"
+HYPERVISOR = "Hyper-V Hypervisor Logical Processor"
 NAMED_INSTANCE = re.compile(r"MSSQL\$([^:]+):", re.IGNORECASE)
 """What a named instance of SQL Server puts in the place of ``SQLServer:``."""
 
@@ -96,6 +97,8 @@ def instance_of(name: str, instance: str) -> str | None:
     total = text.casefold() == TOTAL
     if name in _DISKS:
         return None if total else text
+    if name == HYPERVISOR:
+        return "" if total else text.removeprefix("Hv LP ")
     if name not in _CPUS:
         return "" if total else text
     if text.casefold().endswith(f",{TOTAL}"):

@@ -20,7 +20,8 @@ from pinchpoint.analysis.thresholds import MEMORY_LOW, MEMORY_WAIT, PAGING, Thre
 from pinchpoint.base import units
 from pinchpoint.data.inputs import Host, Inputs
 
-LEFT, LEFT_BYTES, PAGED = "mem.available_ratio", "mem.available_bytes", "mem.paged_in_bytes_per_s"
+LEFT, LEFT_BYTES = "mem.available_ratio", "mem.available_bytes"
+PAGED, BOTH_WAYS = "mem.paged_in_bytes_per_s", "mem.paged_bytes_per_s"
 GRANTS = "db.memory_grants_pending"
 
 SMALL = Threshold(2.0 * 1024**3, "design", "less than 2 GiB: below a tenth of what most servers have")
@@ -50,9 +51,10 @@ def memories(inputs: Inputs, host: Host) -> Iterator[Resource]:
 
 def _of_host(inputs: Inputs, host: Host) -> Resource:
     """Little available while paging: without paging little available is no limit (METHOD 3.2)."""
-    left, paged = figure(inputs, host.name, LEFT), figure(inputs, host.name, PAGED)
+    left = figure(inputs, host.name, LEFT)
+    paged = figure(inputs, host.name, PAGED) or figure(inputs, host.name, BOTH_WAYS)
     waits = figure(inputs, host.name, "pressure.memory_ratio")
-    paging = measure(inputs, paged, PAGING, "saturation", "paged in")
+    paging = measure(inputs, paged, PAGING, "saturation", "paged")
     noun = "work waited for memory"
     waited = measure(inputs, waits, MEMORY_WAIT, "saturation", noun, above=True)
     doubt = remedy = ""

@@ -7,21 +7,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from pinchpoint.analysis.recordings.measures import ROOM, Resource, Rows, context, measure
+from pinchpoint.analysis.recordings.measures import ROOM, Resource, Rows, context, figure, measure
 from pinchpoint.analysis.thresholds import NETWORK
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Key
 
 SPEED = "net.speed_bytes_per_s"
-RECEIVED, BOTH = "net.received_bytes_per_s", "net.total_bytes_per_s"
+RECEIVED, BOTH, USED = "net.received_bytes_per_s", "net.total_bytes_per_s", "net.used_ratio"
 
 
 def interfaces(inputs: Inputs, host: Host) -> Iterator[Resource]:
     """Each interface with traffic; one for all where none was recorded."""
     samples = inputs.samples
-    names = sorted(
-        {key.instance for metric in (RECEIVED, BOTH) for key in samples.keys(metric) if key.host == host.name}
-    )
+    keys = (key for metric in (RECEIVED, BOTH, USED) for key in samples.keys(metric))
+    names = sorted({key.instance for key in keys if key.host == host.name})
     for name in names:
         yield _interface(inputs, host, name)
     if not names:
@@ -45,12 +44,14 @@ def _interface(inputs: Inputs, host: Host, name: str) -> Resource:
     ways = [samples.steps(host.name, f"net.{way}_bytes_per_s", name) for way in ("received", "sent")]
     apart = bool(np.isfinite(ways).any())
     metric = RECEIVED if apart else BOTH
-    series = samples.series(host.name, metric, name)
-    used = None
-    if speed and series is not None:
+    rows = figure(inputs, host.name, USED, name)
+    if speed and rows is None:
         traffic = np.fmax(*ways) if apart else samples.steps(host.name, BOTH, name)
-        rows = Rows.of(series, Key(host.name, "net.used_ratio", name), traffic / speed)
-        used = measure(inputs, rows, NETWORK, "utilisation", "of its speed it used")
+        series = samples.series(host.name, metric, name)
+        rows = Rows.of(series, Key(host.name, USED, name), traffic / speed)
+    elif rows is not None:
+        metric, apart = USED, True
+    used = measure(inputs, rows, NETWORK, "utilisation", "of its speed it used")
     doubt = remedy = missing = ""
     if used is None:
         missing = f"the speed of interface {name} of {host.name} was not recorded"

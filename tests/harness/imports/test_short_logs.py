@@ -1,0 +1,199 @@
+"""Short logs of the kind that administrators post: what was recorded is judged, whatever was not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.imports.made import judged, places, written
+
+from pinchpoint.conclude import verdict_of
+from pinchpoint.imports import import_alone, open_source, read_mapping
+from pinchpoint.imports.reading import Between
+from pinchpoint_collectors.imports.record import Settings
+
+HEADER = "(PDH-CSV 4.0) (UTC)(0)"
+QUIET = {
+    r"Processor(_Total)\% Processor Time": 12,
+    r"LogicalDisk(D:)\Avg. Disk sec/Transfer": 0.002,
+    r"LogicalDisk(D:)\Disk Transfers/sec": 70,
+}
+CORES = {rf"Processor({core})\% Processor Time": 4 for core in range(1, 4)}
+
+
+def perfmon(counters: dict[str, float], header: str = HEADER, rows: int = 6) -> str:
+    lines = [[header, *(rf"\\HV9\{name}" if name else "" for name in counters)]]
+    values = [str(value) if name else "" for name, value in counters.items()]
+    lines += [[f"11/20/2026 09:{minute:02}:00.000", *values] for minute in range(rows)]
+    return "".join(",".join(f'"{cell}"' for cell in line) + "\r\n" for line in lines)
+
+
+CASES: dict[str, tuple[dict[str, float], str, str | None, str]] = {
+    # counters -> outcome, kind of the bottleneck, resource of the bottleneck or first candidate
+    "queries wait for memory": (
+        {**QUIET, r"SQLServer:Memory Manager\Memory Grants Pending": 9},
+        "bottleneck",
+        "memory",
+        "memory",
+    ),
+    "sessions are blocked": (
+        {**QUIET, r"SQLServer:General Statistics\Processes blocked": 40},
+        "bottleneck",
+        "lock",
+        "lock",
+    ),
+    "an interface is full, both ways together": (
+        {
+            **QUIET,
+            r"Network Interface(nic)\Bytes Total/sec": 1.23e8,
+            r"Network Interface(nic)\Current Bandwidth": 1e9,
+        },
+        "inconclusive",
+        None,
+        "network",
+    ),
+    "an interface is full, one way": (
+        {
+            **QUIET,
+            r"Network Interface(nic)\Bytes Received/sec": 1.2e8,
+            r"Network Interface(nic)\Bytes Sent/sec": 1e6,
+            r"Network Interface(nic)\Current Bandwidth": 1e9,
+        },
+        "bottleneck",
+        "network",
+        "network",
+    ),
+    "the hypervisor's CPU is full": (
+        {**QUIET, r"Hyper-V Hypervisor Logical Processor(_Total)\% Total Run Time": 98},
+        "bottleneck",
+        "cpu",
+        "cpu",
+    ),
+    "one core is full": (
+        {**QUIET, r"Processor(0)\% Processor Time": 99.6, **CORES},
+        "inconclusive",
+        None,
+        "thread",
+    ),
+    "a disk is busy with a queue, without latency": (
+        {
+            r"Processor(_Total)\% Processor Time": 12,
+            r"PhysicalDisk(1 E:)\% Idle Time": 0.2,
+            r"PhysicalDisk(1 E:)\Avg. Disk Queue Length": 40,
+        },
+        "inconclusive",
+        None,
+        "disk",
+    ),
+    "a column has no name": (
+        {r"Processor(_Total)\% Processor Time": 97, "": 0, r"Memory\Available MBytes": 9000},
+        "bottleneck",
+        "cpu",
+        "cpu",
+    ),
+    "nothing is saturated, and not all was recorded": (QUIET, "inconclusive", None, "memory"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_was_recorded_is_judged(name: str, tmp_path: Path) -> None:
+    """No all-clear where a resource was not recorded; what was saturated is named, or a candidate."""
+    counters, outcome, kind, resource = CASES[name]
+    verdict = judged(tmp_path, perfmon(counters), places())
+    assert verdict["outcome"] == outcome
+    first = verdict["bottleneck"] or verdict["candidates"][0]
+    assert first["resource"] == resource
+    assert (verdict["bottleneck"] or {}).get("kind") == kind
+
+
+@pytest.mark.parametrize(("every_s", "rows"), [(1, 300), (5, 60), (10, 30), (15, 20), (60, 5)])
+def test_the_interval_of_the_rows_changes_nothing(every_s: int, rows: int, tmp_path: Path) -> None:
+    """CPU between 84 and 99 % busy, 93 on average: many a reading of a second is below the limit."""
+    mapping = {"cpu": {"metric": "cpu.busy_ratio", "scale": 0.01}}
+    seconds = [93 + (each * 7919 % 13 - 6) for each in range(300)]
+    means = [sum(seconds[at : at + every_s]) / every_s for at in range(0, 300, every_s)]
+    assert len(means) == rows
+    begin_s = 1_800_000_000
+    text = "time,cpu\n" + "".join(
+        f"{begin_s + (at + 1) * every_s},{value}\n" for at, value in enumerate(means)
+    )
+    file = tmp_path / "map.yaml"
+    file.write_text(
+        json.dumps({"time": {"column": "time", "format": "unix"}, "host": "h", "columns": mapping})
+    )
+    source = open_source(written(tmp_path, text), "csv")
+    settings = Settings(mapping=read_mapping(file))
+    directory = import_alone([source], settings, places(), Between(), tmp_path / "runs")
+    _, verdict = verdict_of(directory)
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.kind == "cpu"
+
+
+def test_finished_work_that_collapses_while_sessions_stay_waits_elsewhere(tmp_path: Path) -> None:
+    """CPU and disk have room, as many sessions as ever, a tenth of the transactions."""
+    lines = perfmon(QUIET, rows=40).splitlines()
+    head, *rows = lines
+    head += r',"\\HV9\SQLServer:Databases(_Total)\Transactions/sec"'
+    head += r',"\\HV9\SQLServer:General Statistics\User Connections"'
+    rows = [f'{row},"{40 if 20 <= at < 30 else 400}","50"' for at, row in enumerate(rows)]
+    verdict = judged(tmp_path, "\r\n".join([head, *rows]), places())
+    assert (verdict["outcome"], verdict["bottleneck"]["kind"]) == ("bottleneck", "external")
+    assert verdict["bottleneck"]["window"][0].startswith("2026-11-20T09:19")
+
+
+def test_a_zone_that_was_cut_off_is_utc_and_said(tmp_path: Path) -> None:
+    """The recorder's code page lacked a letter of its name."""
+    verdict = judged(
+        tmp_path, perfmon({r"Processor(_Total)\% Processor Time": 97}, "(PDH-CSV 4.0) (Mit"), places()
+    )
+    assert verdict["bottleneck"]["kind"] == "cpu"
+    assert any("cannot be read ((Mit)" in each for each in verdict["warnings"])
+
+
+def iostat(**values: Any) -> dict[str, Any]:
+    return {
+        "disk_device": "sdb",
+        "r/s": 0.0,
+        "w/s": 50.0,
+        "rkB/s": 0.0,
+        "wkB/s": 400.0,
+        "r_await": 0.0,
+        "w_await": 1.0,
+        "aqu-sz": 0.05,
+        "util": 4.0,
+        **values,
+    }
+
+
+def reports(disk: dict[str, Any], between: str = ",") -> str:
+    cpu = {"user": 5.0, "nice": 0.0, "system": 1.0, "iowait": 0.0, "steal": 0.0, "idle": 94.0}
+    each = [
+        json.dumps({"timestamp": f"2026-11-20T09:{minute:02}:00+0000", "avg-cpu": cpu, "disk": [disk]})
+        for minute in range(6)
+    ]
+    begin = (
+        '{"sysstat": {"hosts": [{"nodename": "a{b", "sysname": "Linux", "number-of-cpus": 4, "statistics": ['
+    )
+    return f"{begin}{between.join(each)}]}}]}}}}"
+
+
+@pytest.mark.parametrize("fault", ["leading", "missing"])
+def test_known_faults_of_sysstats_commas_are_mended(fault: str, tmp_path: Path) -> None:
+    """``iostat -y`` begins with a comma; some versions forget the one between two reports."""
+    text = reports(iostat(w_await=60.0, **{"aqu-sz": 3.0, "util": 99.0}), "\n" if fault == "missing" else ",")
+    text = text.replace('"statistics": [', '"statistics": [\n,\n') if fault == "leading" else text
+    verdict = judged(tmp_path, text, places(), "iostat.json")
+    assert (verdict["bottleneck"]["resource"], verdict["bottleneck"]["instance"]) == ("disk", "sdb")
+    assert any("commas were mended" in each for each in verdict["warnings"])
+
+
+def test_bytes_that_contradict_requests_and_their_size_are_not_taken(tmp_path: Path) -> None:
+    """A version scales MB/s wrongly; 50 requests of 16 KiB are 0.8 MB/s."""
+    disk = iostat(**{"wMB/s": 1600.0, "rMB/s": 0.0, "wareq-sz": 16.0, "rareq-sz": 0.0})
+    del disk["wkB/s"], disk["rkB/s"]
+    verdict = judged(tmp_path, reports(disk), places(), "iostat.json")
+    assert any("contradict" in each for each in verdict["warnings"])
+    fine = judged(tmp_path, reports(iostat(**{"wareq-sz": 8.0})), places(), "fine.json")
+    assert not any("contradict" in each for each in fine["warnings"])
