@@ -17,7 +17,6 @@ from pinchpoint_collectors.options import each_once, say_the_same
 from pinchpoint_collectors.record import Collector, Incident, Sample, Watch
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.windows.classes import Wanted, wanted
-from pinchpoint_collectors.windows.disks import is_watched
 from pinchpoint_collectors.windows.machine import not_measured, role_places
 from pinchpoint_collectors.windows.openssh import SshLink
 from pinchpoint_collectors.windows.options import (
@@ -118,24 +117,11 @@ class WindowsCollector:
         self._stream.close()
 
     def _facts(self) -> dict[str, dict[str, Any]]:
-        reader = self._reader
-        storage, machine = reader.machine.storage, reader.machine.facts()
-        devices = [
-            *storage.physical,
-            *(one for one in storage.logical if is_watched(one, reader.devices)),
-        ]
-        disks = {device: storage.facts(device) for device in devices}
-        found = {}
+        reader, found = self._reader, {}
         for watch in self._watches:
-            places = role_places(watch, storage, self._where)
+            places = role_places(watch, reader.machine.storage, self._where)
             found[watch.host] = {
-                "tier": watch.tier,
-                **machine,
-                "tier_cores": None,
-                "tier_cap_cores": None,
-                "tier_cap_bytes": None,
-                "disks": disks,
-                "roles": {role: reader.machine.role(place) for role, place in places.items()},
+                **reader.machine.host(watch.tier, places, reader.devices),
                 "clock": reader.clock.facts(),
                 "not_measured": [
                     *not_measured(reader.machine, self._wanted, reader.classes, places.items()),

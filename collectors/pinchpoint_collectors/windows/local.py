@@ -189,21 +189,10 @@ class LocalWindows:
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
         """See ``record.Collector``."""
-        storage, facts = self._machine.storage, self._machine.facts()
-        names = [*storage.physical, *(one for one in storage.logical if is_watched(one, self._devices))]
-        disks = {device: storage.facts(device) for device in names}
         return {
             watch.host: {
-                "tier": watch.tier,
-                **facts,
-                "tier_cores": None,
-                "tier_cap_cores": None,
-                "tier_cap_bytes": None,
-                "disks": disks,
-                "roles": {
-                    role: self._machine.role(place) for role, place in self._places[watch.host].items()
-                },
-                "not_measured": [*self._missing(watch)],
+                **self._machine.host(watch.tier, self._places[watch.host], self._devices),
+                "not_measured": self._missing(watch),
             }
             for watch in self._watches
         }

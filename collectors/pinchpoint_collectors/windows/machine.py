@@ -10,7 +10,7 @@ from pinchpoint_collectors.common.powershell import Line
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import NotMeasured, Watch
 from pinchpoint_collectors.windows.classes import Wanted
-from pinchpoint_collectors.windows.disks import Storage, WindowsPlace
+from pinchpoint_collectors.windows.disks import Storage, WindowsPlace, is_watched
 from pinchpoint_collectors.windows.reading import CounterClass
 
 _KIB, _MIB = 1024, 1024**2
@@ -110,6 +110,28 @@ class WindowsMachine:
                 {name: one.get(name) for name in ("instance", "version", "edition")}
                 for one in self.sql_servers
             ],
+        }
+
+    def host(
+        self, tier: str, places: Mapping[str, WindowsPlace], watched: Collection[str | None]
+    ) -> dict[str, Any]:
+        """The inventory of one host that is this machine, but for what is not measured.
+
+        Args:
+            tier: the host's.
+            places: role -> where it lies.
+            watched: volumes on which a role of any host lies.
+        """
+        storage = self.storage
+        devices = [*storage.physical, *(one for one in storage.logical if is_watched(one, watched))]
+        return {
+            "tier": tier,
+            **self.facts(),
+            "tier_cores": None,
+            "tier_cap_cores": None,
+            "tier_cap_bytes": None,
+            "disks": {device: storage.facts(device) for device in devices},
+            "roles": {role: self.role(place) for role, place in places.items()},
         }
 
     def role(self, place: WindowsPlace) -> dict[str, Any]:
