@@ -10,7 +10,7 @@ import pytest
 from collectors.test_sqlserver import FILES, Recorded, file, watching
 
 from pinchpoint_collectors.databases import sqlserver
-from pinchpoint_collectors.databases.base import Asked, Reading
+from pinchpoint_collectors.databases.base import Asked, ServerReading
 
 _WAIT_S = 0.2
 
@@ -29,9 +29,9 @@ class Slow:
 def test_the_first_answer_s_time_is_the_reading_s() -> None:
     """Rates of what is asked for later are over the time between its own answers."""
     questions = {"totals": Asked("totals"), "files": Asked("files", len)}
-    before = Reading({"totals": [{}], "files": []}.__getitem__, questions)
+    before = ServerReading({"totals": [{}], "files": []}.__getitem__, questions)
     utc_ns = time.time_ns()
-    reading = Reading(Slow({"files": [1, 2]}).ask, questions)
+    reading = ServerReading(Slow({"files": [1, 2]}).ask, questions)
     assert reading["files"] == 2, "parsed"
     assert reading.time_ns - utc_ns >= _WAIT_S * 1e9
     first_s, files_s = reading.seconds_since(before), reading.seconds_since(before, "files")

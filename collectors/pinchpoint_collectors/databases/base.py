@@ -203,7 +203,7 @@ class Asked(NamedTuple):
     parse: Callable[[Any], Any] = lambda answer: answer
 
 
-class Reading:
+class ServerReading:
     """The parsed answers of one reading by name, and when each came: a saturated server delays its answers.
 
     The time of the first answer is that of the reading.
@@ -222,7 +222,7 @@ class Reading:
     def __getitem__(self, name: str) -> Any:
         return self._answers[name]
 
-    def seconds_since(self, before: Reading, name: str | None = None) -> float:
+    def seconds_since(self, before: ServerReading, name: str | None = None) -> float:
         """From the answer of that name in a reading before to that of this one; by default the first."""
         name = name or next(iter(self._came_ns))
         return (self._came_ns[name] - before._came_ns[name]) / 1e9
@@ -247,7 +247,7 @@ class ServerCollector(ABC):
         self._hosts = {watch.host: watch.tier for watch in watches}
         self._server = server
         self._where = where
-        self._before: Reading | None = None
+        self._before: ServerReading | None = None
         self._begin()
 
     def read(self) -> Sequence[Sample]:
@@ -274,10 +274,10 @@ class ServerCollector(ABC):
         """Close the connection."""
         self._server.close()
 
-    def _reading(self) -> Reading:
-        return Reading(self._server.ask, self._questions())
+    def _reading(self) -> ServerReading:
+        return ServerReading(self._server.ask, self._questions())
 
-    def _values(self, before: Reading | None, now: Reading, interval_s: float) -> list[Value]:
+    def _values(self, before: ServerReading | None, now: ServerReading, interval_s: float) -> list[Value]:
         return [*self._levels(now), *self._growth(before, now, interval_s)]
 
     # What each server has of its own.
@@ -291,18 +291,18 @@ class ServerCollector(ABC):
         """What is asked at each reading, in this order."""
 
     @abstractmethod
-    def _is_same_server(self, before: Reading, now: Reading) -> bool:
+    def _is_same_server(self, before: ServerReading, now: ServerReading) -> bool:
         """Whether the server was not restarted or replaced in between: counters begin anew then."""
 
-    def _on_another_server(self, now: Reading) -> None:  # noqa: B027 -- most remember nothing else of one
+    def _on_another_server(self, now: ServerReading) -> None:  # noqa: B027 -- most remember nothing else of one
         """Called with the first reading of a server that was restarted or replaced."""
 
-    def _levels(self, now: Reading) -> Iterable[Value]:  # noqa: ARG002 -- one server's are all its sessions'
+    def _levels(self, now: ServerReading) -> Iterable[Value]:  # noqa: ARG002 -- one server's are all its sessions'
         """What holds at this moment, besides what the sessions do."""
         return ()
 
     @abstractmethod
-    def _growth(self, before: Reading | None, now: Reading, interval_s: float) -> Iterable[Value]:
+    def _growth(self, before: ServerReading | None, now: ServerReading, interval_s: float) -> Iterable[Value]:
         """What grew since the reading before; None: there is none of this server."""
 
     @abstractmethod
@@ -331,17 +331,19 @@ class SamplingCollector(ServerCollector):
         self._sampler.stop()
         super().close()
 
-    def _reading(self) -> Reading:
+    def _reading(self) -> ServerReading:
         now = super()._reading()
         self._sessions = self._sampler.take()
         return now
 
-    def _values(self, before: Reading | None, now: Reading, interval_s: float) -> list[Value]:
+    def _values(self, before: ServerReading | None, now: ServerReading, interval_s: float) -> list[Value]:
         cost = ("collector.cpu_s", f"{self.KIND}/looks")
         values = self._server_values(before, now, interval_s)
         return [*values, Value(*cost, self._sampler.cpu_s())]
 
-    def _server_values(self, before: Reading | None, now: Reading, interval_s: float) -> list[Value]:
+    def _server_values(
+        self, before: ServerReading | None, now: ServerReading, interval_s: float
+    ) -> list[Value]:
         sessions = self._sessions
         self._waits.update(dict.fromkeys(name for each in sessions for name in each.waiting))
         count = mean_connections(sessions)
@@ -372,7 +374,7 @@ class SamplingCollector(ServerCollector):
     def _session_sample(self, rows: Any) -> SessionSample:
         """One sample, from the answer to ``SESSIONS``."""
 
-    def _connections(self, now: Reading) -> float | None:  # noqa: ARG002
+    def _connections(self, now: ServerReading) -> float | None:  # noqa: ARG002
         """How many there are, where the answer to ``SESSIONS`` does not say it; None where nothing does."""
         return None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pinchpoint_collectors.databases.base import Asked, Reading, Row, ServerCollector, ServerKind
+from pinchpoint_collectors.databases.base import Asked, Row, ServerCollector, ServerKind, ServerReading
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import NotMeasured
 from pinchpoint_collectors.value import Metric, Value, grown, mean, rate, rates
@@ -183,13 +183,13 @@ class CassandraCollector(ServerCollector):
         statements = (_STARTED, *self._statements.values())
         return {"tables": Asked(statements, lambda answers: dict(zip(names, answers, strict=True)))}
 
-    def _is_same_server(self, before: Reading, now: Reading) -> bool:
+    def _is_same_server(self, before: ServerReading, now: ServerReading) -> bool:
         return bool(before["tables"]["started"] == now["tables"]["started"])
 
-    def _levels(self, now: Reading) -> Iterator[Value]:
+    def _levels(self, now: ServerReading) -> Iterator[Value]:
         return levels(now["tables"], self._connections_limit)
 
-    def _growth(self, before: Reading | None, now: Reading, interval_s: float) -> Iterable[Value]:
+    def _growth(self, before: ServerReading | None, now: ServerReading, interval_s: float) -> Iterable[Value]:
         return since(before["tables"], now["tables"], interval_s) if before else ()
 
     def _facts(self) -> tuple[Mapping[str, Any], Iterable[NotMeasured]]:

@@ -14,11 +14,11 @@ from typing import Any
 
 from pinchpoint_collectors.databases.base import (
     Asked,
-    Reading,
     RefusedError,
     Row,
     SamplingCollector,
     ServerKind,
+    ServerReading,
 )
 from pinchpoint_collectors.databases.session_sampler import LOCK, SessionSample
 from pinchpoint_collectors.errors import CollectorError
@@ -497,7 +497,7 @@ class MariadbCollector(SamplingCollector):
         asked = {"status": Asked(COUNTERS, numbers)}
         return asked if self._no_summaries else {**asked, "files": Asked(FILES, by_kind)}
 
-    def _is_same_server(self, before: Reading, now: Reading) -> bool:
+    def _is_same_server(self, before: ServerReading, now: ServerReading) -> bool:
         return is_same_server(before["status"], now["status"], now.seconds_since(before))
 
     def _session_sample(self, rows: Any) -> SessionSample:
@@ -514,14 +514,14 @@ class MariadbCollector(SamplingCollector):
         rows = self._server.ask(BLOCKERS[self._version.server])
         return blockers(rows, sessions, self._transactions())
 
-    def _connections(self, now: Reading) -> float | None:
+    def _connections(self, now: ServerReading) -> float | None:
         count: float | None = now["status"].get("threads_connected")
         return count
 
-    def _levels(self, now: Reading) -> Iterator[Value]:
+    def _levels(self, now: ServerReading) -> Iterator[Value]:
         return levels(now["status"])
 
-    def _growth(self, before: Reading | None, now: Reading, interval_s: float) -> Iterator[Value]:
+    def _growth(self, before: ServerReading | None, now: ServerReading, interval_s: float) -> Iterator[Value]:
         if before is not None:
             apart = self._version.log_apart
             yield from since(before["status"], now["status"], interval_s, log_apart=apart)
@@ -529,7 +529,9 @@ class MariadbCollector(SamplingCollector):
                 files_s = now.seconds_since(before, "files")
                 yield from files(before["files"], now["files"], files_s, timed=self._timed)
 
-    def _server_values(self, before: Reading | None, now: Reading, interval_s: float) -> list[Value]:
+    def _server_values(
+        self, before: ServerReading | None, now: ServerReading, interval_s: float
+    ) -> list[Value]:
         """Each series once: what the summaries of files say comes last, and stands."""
         values = super()._server_values(before, now, interval_s)
         return list(_reading_apart({(each.metric, each.instance): each for each in values}.values()))

@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pinchpoint_collectors.databases.base import Asked, Reading, RefusedError, ServerCollector, ServerKind
+from pinchpoint_collectors.databases.base import (
+    Asked,
+    RefusedError,
+    ServerCollector,
+    ServerKind,
+    ServerReading,
+)
 from pinchpoint_collectors.record import NotMeasured
 from pinchpoint_collectors.value import Metric, Value, grown, mean
 from pinchpoint_collectors.value import levels as levels_of
@@ -203,13 +209,13 @@ class MongodbCollector(ServerCollector):
     def _questions(self) -> Mapping[str, Asked]:
         return {"status": Asked(STATUS)}
 
-    def _is_same_server(self, before: Reading, now: Reading) -> bool:
+    def _is_same_server(self, before: ServerReading, now: ServerReading) -> bool:
         return is_same_server(before["status"], now["status"])
 
-    def _levels(self, now: Reading) -> Iterator[Value]:
+    def _levels(self, now: ServerReading) -> Iterator[Value]:
         return levels(now["status"])
 
-    def _growth(self, before: Reading | None, now: Reading, interval_s: float) -> Iterable[Value]:
+    def _growth(self, before: ServerReading | None, now: ServerReading, interval_s: float) -> Iterable[Value]:
         return since(before["status"], now["status"], interval_s) if before else ()
 
     def _facts(self) -> tuple[Mapping[str, Any], Iterable[NotMeasured]]:

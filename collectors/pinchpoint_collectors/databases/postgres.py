@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 from pinchpoint_collectors.databases.base import (
     APPLICATION,
     Asked,
-    Reading,
     Row,
     SamplingCollector,
     ServerKind,
+    ServerReading,
 )
 from pinchpoint_collectors.databases.session_sampler import SessionSample
 from pinchpoint_collectors.errors import CollectorError
@@ -278,13 +278,13 @@ class PostgresCollector(SamplingCollector):
             "files": Asked(self._statements.files),
         }
 
-    def _is_same_server(self, before: Reading, now: Reading) -> bool:
+    def _is_same_server(self, before: ServerReading, now: ServerReading) -> bool:
         return bool(before["totals"]["started"] == now["totals"]["started"])
 
     def _session_sample(self, rows: Any) -> SessionSample:
         return session_sample(rows)
 
-    def _growth(self, before: Reading | None, now: Reading, interval_s: float) -> Iterator[Value]:
+    def _growth(self, before: ServerReading | None, now: ServerReading, interval_s: float) -> Iterator[Value]:
         if before is not None:
             yield from totals(before["totals"], now["totals"], interval_s)
             yield from files(before["files"], now["files"], now.seconds_since(before, "files"))

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pinchpoint_collectors.databases.base import Asked, Reading, Row, SamplingCollector, ServerKind
+from pinchpoint_collectors.databases.base import Asked, Row, SamplingCollector, ServerKind, ServerReading
 from pinchpoint_collectors.databases.session_sampler import LOCK, SessionSample
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import NotMeasured
@@ -395,7 +395,7 @@ class SqlserverCollector(SamplingCollector):
     def _questions(self) -> Mapping[str, Asked]:
         return self._asked
 
-    def _is_same_server(self, before: Reading, now: Reading) -> bool:
+    def _is_same_server(self, before: ServerReading, now: ServerReading) -> bool:
         return bool(before["totals"]["started"] == now["totals"]["started"])
 
     def _session_sample(self, rows: Any) -> SessionSample:
@@ -404,13 +404,13 @@ class SqlserverCollector(SamplingCollector):
     def _find_blockers(self, last: SessionSample) -> Mapping[str, float]:
         return blockers(self._server.ask(BLOCKERS)) if last.blocked else {}
 
-    def _connections(self, now: Reading) -> float | None:
+    def _connections(self, now: ServerReading) -> float | None:
         return connection_count(now["counters"])
 
-    def _levels(self, now: Reading) -> Iterator[Value]:
+    def _levels(self, now: ServerReading) -> Iterator[Value]:
         return levels(now["totals"], now["clerks"])
 
-    def _growth(self, before: Reading | None, now: Reading, interval_s: float) -> Iterator[Value]:
+    def _growth(self, before: ServerReading | None, now: ServerReading, interval_s: float) -> Iterator[Value]:
         if before is None:
             yield from counters(None, now["counters"], interval_s)
             return

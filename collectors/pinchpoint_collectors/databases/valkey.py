@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pinchpoint_collectors.databases.base import Asked, Reading, ServerCollector, ServerKind
+from pinchpoint_collectors.databases.base import Asked, ServerCollector, ServerKind, ServerReading
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import NotMeasured
 from pinchpoint_collectors.value import Metric, Value, grown, mean, rate
@@ -310,17 +310,17 @@ class ValkeyCollector(ServerCollector):
             self._reported |= dict.fromkeys(new)
         return {"answer": asked(self._reported, sees_latency=self._sees_latency)}
 
-    def _is_same_server(self, before: Reading, now: Reading) -> bool:
+    def _is_same_server(self, before: ServerReading, now: ServerReading) -> bool:
         """An address may also have moved to a replica."""
         return bool(before["answer"].info["run_id"] == now["answer"].info["run_id"])
 
-    def _on_another_server(self, now: Reading) -> None:
+    def _on_another_server(self, now: ServerReading) -> None:
         self._note_newest(now["answer"])
 
-    def _levels(self, now: Reading) -> Iterator[Value]:
+    def _levels(self, now: ServerReading) -> Iterator[Value]:
         return levels(now["answer"].info)
 
-    def _growth(self, before: Reading | None, now: Reading, interval_s: float) -> Iterator[Value]:
+    def _growth(self, before: ServerReading | None, now: ServerReading, interval_s: float) -> Iterator[Value]:
         if before is not None:
             yield from since(before["answer"].info, now["answer"].info, interval_s)
             yield from self._spikes(now["answer"])

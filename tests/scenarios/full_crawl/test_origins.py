@@ -24,7 +24,7 @@ from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.full_crawl import http
 from pinchpoint_scenarios.full_crawl.destinations import service
 from pinchpoint_scenarios.full_crawl.failures import Failure, Skipped
-from pinchpoint_scenarios.full_crawl.native.winrm import WinRmLink
+from pinchpoint_scenarios.full_crawl.native.winrm import CrawlWinRmLink
 from pinchpoint_scenarios.full_crawl.params import FullCrawlParams, SourceParams
 from pinchpoint_scenarios.full_crawl.sources import Item, Repository, repository
 
@@ -279,7 +279,7 @@ def test_winrm_that_redirects_gets_no_second_request(
         with listening(near, "127.0.0.1", 0, trusted[0]) as port:
             options = {"auth": auth, "user": "loader", "password": SECRET, "ca": str(trusted[1])}
             with pytest.raises(LinkLost, match="redirect"):
-                WinRmLink(Endpoint("crawler", f"winrm://127.0.0.1:{port}", options), 5)
+                CrawlWinRmLink(Endpoint("crawler", f"winrm://127.0.0.1:{port}", options), 5)
             watched = WinRm("127.0.0.1", port, True, auth, "loader", SECRET, str(trusted[1]))
             with pytest.raises(LinkLost, match="redirect"):
                 windows_winrm.WinRmLink(watched, "{}", threading.Event())

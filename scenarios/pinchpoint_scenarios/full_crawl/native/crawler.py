@@ -13,7 +13,7 @@ from pinchpoint_collectors.common.powershell import Line, LinkLost
 from ...addresses import place, unreachable
 from ...contract import Endpoint
 from ...errors import ScenarioError
-from .link import FarmRefused, Link, open_link
+from .link import CrawlLink, FarmRefused, open_link
 from .params import NativeParams
 from .progress import CrawlState
 
@@ -49,12 +49,12 @@ class Crawler:
         self,
         endpoint: Endpoint,
         params: NativeParams,
-        opener: Callable[[Endpoint, float], Link] = open_link,
+        opener: Callable[[Endpoint, float], CrawlLink] = open_link,
     ) -> None:
         self._endpoint = endpoint
         self._params = params
         self._opener = opener
-        self._link: Link | None = None
+        self._link: CrawlLink | None = None
         self._watched = False
 
     def check(self) -> tuple[Line, list[CrawlState]]:

@@ -27,7 +27,7 @@ class FarmRefused(Exception):  # noqa: N818 - the farm's answer, not an error of
     """The script answered that what was asked for cannot be done; the message is the farm's."""
 
 
-class Link(Protocol):
+class CrawlLink(Protocol):
     """One session with the script."""
 
     def ask(self, request: Mapping[str, Any], within_s: float) -> list[Line]:
@@ -44,7 +44,7 @@ class Link(Protocol):
         ...
 
 
-def open_link(endpoint: Endpoint, within_s: float) -> Link:
+def open_link(endpoint: Endpoint, within_s: float) -> CrawlLink:
     """Open a link and load the script.
 
     Args:
@@ -57,13 +57,13 @@ def open_link(endpoint: Endpoint, within_s: float) -> Link:
     """
     scheme = endpoint.url.partition("://")[0]
     if scheme == "ssh":
-        from .ssh import SshLink  # noqa: PLC0415 - one of the two is needed
+        from .ssh import CrawlSshLink  # noqa: PLC0415 - one of the two is needed
 
-        return SshLink(endpoint, within_s)
+        return CrawlSshLink(endpoint, within_s)
     if scheme in ("winrm", "winrm+http"):
-        from .winrm import WinRmLink  # noqa: PLC0415 - its library takes a second to load
+        from .winrm import CrawlWinRmLink  # noqa: PLC0415 - its library takes a second to load
 
-        return WinRmLink(endpoint, within_s)
+        return CrawlWinRmLink(endpoint, within_s)
     raise ScenarioError(
         f"endpoint {endpoint.name}: {unknown('scheme', scheme, ('ssh', 'winrm', 'winrm+http'))}"
     )

@@ -26,8 +26,8 @@ _UNKNOWN_HOST = ("host key verification failed", "remote host identification has
 _KEPT_LINES = 20
 
 
-class SshLink:
-    """See ``Link``.
+class CrawlSshLink:
+    """See ``CrawlLink``.
 
     Args:
         endpoint: the endpoint ``crawler``: ``ssh://HOST[:PORT]`` with ``user``, ``password``, ``key``,
@@ -62,7 +62,7 @@ class SshLink:
             raise
 
     def ask(self, request: Mapping[str, Any], within_s: float) -> list[Line]:
-        """See ``Link``."""
+        """See ``CrawlLink``."""
         until = time.monotonic() + within_s
         self._number += 1
         self._send(request_text({**request, "id": self._number}) + "\n", until)
@@ -78,7 +78,7 @@ class SshLink:
         raise self._ended()
 
     def close(self) -> None:
-        """See ``Link``."""
+        """See ``CrawlLink``."""
         self._secrets.close()
         self._process.close()
 

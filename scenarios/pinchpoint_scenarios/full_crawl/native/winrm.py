@@ -26,8 +26,8 @@ _OPERATION_S = 20  # the server answers a question for news after so long, thoug
 _READ_S = 30
 
 
-class WinRmLink:
-    """See ``Link``.
+class CrawlWinRmLink:
+    """See ``CrawlLink``.
 
     Args:
         endpoint: the endpoint ``crawler``: ``winrm://HOST[:PORT]`` (TLS) or ``winrm+http://`` with ``auth``,
@@ -68,7 +68,7 @@ class WinRmLink:
             raise
 
     def ask(self, request: Mapping[str, Any], within_s: float) -> list[Line]:
-        """See ``Link``."""
+        """See ``CrawlLink``."""
         self._number += 1
         text = request_text({**request, "id": self._number})
         call = PowerShell(self._pool).add_cmdlet("Invoke-PinchpointRequest").add_argument(text)
@@ -79,7 +79,7 @@ class WinRmLink:
         return checked(lines)
 
     def close(self) -> None:
-        """See ``Link``. WinRM tells the script nothing then: crawls that it looks after go on."""
+        """See ``CrawlLink``. WinRM tells the script nothing then: crawls that it looks after go on."""
         try:
             # Where the link is lost, the server closes the shell by itself when it has been idle.
             with contextlib.suppress(*winrm.CLOSING):
