@@ -120,6 +120,7 @@ class Context:
             0: it is done once; None: over and over.
         event: writes one line to the run's events.jsonl: ``event("crawl_ended", sources=[...])``.
         resume: what ``prepare`` finds of work that was killed is gone on with, not made anew (a crawl).
+        take_over: who holds what this scenario has in a store is no longer alive: it is held by this run now.
         reset_index: the name that was typed for an index of the farm's own to be reset; None: none is.
     """
 
@@ -132,6 +133,7 @@ class Context:
     repeat_s: float | None
     event: Callable[..., None]
     resume: bool = False
+    take_over: bool = False
     reset_index: str | None = None
 
 

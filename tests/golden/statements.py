@@ -30,7 +30,7 @@ LITERALS = (
     (re.compile(r"(\(NUMBER(?:, 'TEXT'|, NUMBER)*\))(?:, \1)+"), r"\1, ..."),
 )
 WRITTEN = (
-    (re.compile(r"(process )\d+ on \S+ #\S+"), r"\1NUMBER on HOST #NUMBER"),
+    (re.compile(r"(process )\d+ on \S+, since .* UTC #\S+"), r"\1NUMBER on HOST, since TIME #NUMBER"),
     (re.compile(r"(pinchpoint:test:)\d+"), r"\1NUMBER"),
     (re.compile(r"(?s)^(SET \S+:NUMBER) .*"), r"\1 VALUE"),
     (re.compile(r"(?s)( field\d+) .*?(?= field\d+ |$)"), r"\1 VALUE"),

@@ -69,6 +69,7 @@ def made(
     event: Callable[..., None] = lambda *_, **__: None,
     worker: int = 0,
     workers: int = 1,
+    take_over: bool = False,
 ) -> Scenario:
     """A scenario as the harness makes it in one of its workers."""
     kind = scenario(use)
@@ -82,6 +83,7 @@ def made(
             workers=workers,
             repeat_s=repeat_s,
             event=event,
+            take_over=take_over,
         )
     )
 

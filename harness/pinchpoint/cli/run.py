@@ -77,6 +77,11 @@ MOST_REPEATS = 1000
     "and nothing is done twice.",
 )
 @click.option(
+    "--take-over",
+    is_flag=True,
+    help="Take over what a run that was killed still holds in a NoSQL store. A run that is alive loses it.",
+)
+@click.option(
     "--reset-index",
     metavar="NAME",
     help="Before a SharePoint farm crawls by itself (drive: native), empty the index of its search service "
@@ -120,6 +125,7 @@ def run(  # noqa: PLR0913 - one for each option
     metrics: tuple[str, ...],
     prove: bool,
     resume: bool,
+    take_over: bool,
     reset_index: str | None,
     dry: bool,
     keep_data: bool,
@@ -157,6 +163,7 @@ def run(  # noqa: PLR0913 - one for each option
         crew=crew,
         prove=prove,
         resume=resume,
+        take_over=take_over,
         reset_index=reset_index,
     )
     if not as_set:
@@ -265,7 +272,7 @@ def _crew(workers: int | None, remote: int | None, listen: str | None, token_fil
     return Crew(workers, remote or 0, address("--listen", listen), token or new_token(), made)
 
 
-def run_and_report(
+def run_and_report(  # noqa: PLR0913 - one for each option
     farm: Farm,
     plan: Plan,
     out: Path,
@@ -274,6 +281,7 @@ def run_and_report(
     crew: Crew = ONE_EACH,
     prove: bool = False,
     resume: bool = False,
+    take_over: bool = False,
     reset_index: str | None = None,
 ) -> tuple[Path, ExitStatus]:
     """Run, print the verdict, write verdict.json and report.html: (run directory, exit status)."""
@@ -285,12 +293,13 @@ def run_and_report(
         crew=crew,
         prove=prove,
         resume=resume,
+        take_over=take_over,
         reset_index=reset_index,
     )
     return ended.directory, gravest([*ended.statuses, ExitStatus(exit_status(verdict))])
 
 
-def conduct(
+def conduct(  # noqa: PLR0913 - one for each option
     farm: Farm,
     plan: Plan,
     out: Path,
@@ -299,6 +308,7 @@ def conduct(
     crew: Crew = ONE_EACH,
     prove: bool = False,
     resume: bool = False,
+    take_over: bool = False,
     reset_index: str | None = None,
 ) -> tuple[Ended, Verdict]:
     """The same, for who judges by itself what the verdict means for the exit status."""
@@ -314,6 +324,7 @@ def conduct(
             crew=crew,
             prove=prove,
             resume=resume,
+            take_over=take_over,
             reset_index=reset_index,
         )
         for reason in ended.reasons:

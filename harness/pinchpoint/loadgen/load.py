@@ -45,6 +45,7 @@ def make_scenario(  # noqa: PLR0913 - a context's parts, by name where they are 
     event: Callable[..., None],
     *,
     resume: bool = False,
+    take_over: bool = False,
     reset_index: str | None = None,
 ) -> Scenario:
     """The driver of one of the plan's scenarios (``Assignment.scenarios``), with secrets expanded.
@@ -62,6 +63,7 @@ def make_scenario(  # noqa: PLR0913 - a context's parts, by name where they are 
         repeat_s=given["repeat_s"],
         event=event,
         resume=resume,
+        take_over=take_over,
         reset_index=reset_index,
     )
     try:

@@ -83,13 +83,15 @@ def run(  # noqa: PLR0913 - the command's options, by name
     crew: Crew = ONE_EACH,
     prove: bool = False,
     resume: bool = False,
+    take_over: bool = False,
     reset_index: str | None = None,
 ) -> Ended:
     """Run a plan against a farm; returns when everything it started has ended.
 
     With ``prove``, what the measurement names is made slower for a while after it (``prove``). With
-    ``resume``, work that was killed is gone on with. With ``reset_index``, a farm that crawls by itself
-    resets the index of that name before.
+    ``resume``, work that was killed is gone on with. With ``take_over``, what another run holds in a store
+    is held by this one. With ``reset_index``, a farm that crawls by itself resets the index of that name
+    before.
 
     Raises:
         GuardError: the farm is production and the plan writes, or is to be proved.
@@ -104,7 +106,12 @@ def run(  # noqa: PLR0913 - the command's options, by name
         given = planned_scenarios(plan)
         assignments = assign(crew, given, live.endpoints, live.generator_cores, plan.seed)
         make = partial(
-            _made, endpoints=live.endpoints, seed=plan.seed, resume=resume, reset_index=reset_index
+            _made,
+            endpoints=live.endpoints,
+            seed=plan.seed,
+            resume=resume,
+            take_over=take_over,
+            reset_index=reset_index,
         )
         made = make(given)
         interrupts.left = lambda: _places(made)
@@ -152,12 +159,22 @@ def _made(
     seed: int,
     *,
     resume: bool,
+    take_over: bool,
     reset_index: str | None,
 ) -> dict[str, Scenario]:
     """The controller's scenarios, which prepare and clear away; the generators make their own."""
     return {
         name: make_scenario(
-            name, one, endpoints, seed, 0, 1, lambda *_, **__: None, resume=resume, reset_index=reset_index
+            name,
+            one,
+            endpoints,
+            seed,
+            0,
+            1,
+            lambda *_, **__: None,
+            resume=resume,
+            take_over=take_over,
+            reset_index=reset_index,
         )
         for name, one in given.items()
     }

@@ -1,21 +1,22 @@
 """Cassandra and ScyllaDB at about the speed of C: a frame, a wait, a frame, by native protocol version 4.
 
 The driver's library knows the cluster and its types; what is done for every operation is to execute
-statements that were prepared once, on one connection, one at a time. The errors a server sends are the
-library's own exceptions.
+statements, prepared once or each time anew, on one connection, one at a time. The errors a server sends are
+the library's own exceptions.
 """
 
 from __future__ import annotations
 
 import io
 import socket
+import ssl
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cassandra.protocol import ErrorMessage
 
-from .channel import MORE, Channel, ChannelError, ChannelTimeoutError, More
+from .channel import MORE, Channel, ChannelEndedError, ChannelError, ChannelTimeoutError, More
 
 _VERSION = 4
 _HEADER = struct.Struct(">BBhBi")  # version, flags, stream, opcode, length of the body
@@ -24,12 +25,13 @@ _SHORT, _INT, _LONG = struct.Struct(">H"), struct.Struct(">i"), struct.Struct(">
 _BIGINT = struct.Struct(">iq")  # with its length before it
 _LEVEL_AND_FLAGS = struct.Struct(">HBH")  # and how many values follow
 
-_ERROR, _STARTUP, _READY, _AUTHENTICATE, _PREPARE = 0x00, 0x01, 0x02, 0x03, 0x09
+_ERROR, _STARTUP, _READY, _AUTHENTICATE, _QUERY, _PREPARE = 0x00, 0x01, 0x02, 0x03, 0x07, 0x09
 _EXECUTE, _BATCH, _AUTH_RESPONSE, _AUTH_SUCCESS = 0x0A, 0x0D, 0x0F, 0x10
 _ROWS, _PREPARED = 2, 4  # kinds of a result
 _VALUES, _SKIP_METADATA, _TIMESTAMP = 0x01, 0x02, 0x20  # flags of an execution
 _NO_METADATA = 0x04  # flag of a result's rows
 _UNPREPARED = 0x2500
+_TLS_READ_BYTES = 2**16
 _FORGOTTEN_AGAIN = 3
 """While a schema changes a node may forget a statement between its being prepared and its being sent."""
 
@@ -55,12 +57,44 @@ class Login:
         port: of its native protocol.
         user: empty: nobody asks.
         password: the user's.
+        tls: how TLS is spoken; None: not at all.
     """
 
     host: str
     port: int
     user: str = ""
     password: str = ""
+    tls: ssl.SSLContext | None = None
+
+
+class _TlsChannel:
+    """What ``Channel`` is, over TLS: its socket waits by itself, which gevent makes cooperative."""
+
+    def __init__(self, connected: ssl.SSLSocket) -> None:
+        self._socket = connected
+
+    def exchange(
+        self,
+        message: bytes,
+        parse: Callable[[bytes], tuple[int, bytes] | More],
+        timeout_s: float,
+    ) -> tuple[int, bytes]:
+        """See ``Channel``."""
+        self._socket.settimeout(timeout_s)
+        try:
+            self._socket.sendall(message)
+            while content := self._socket.recv(_TLS_READ_BYTES):
+                answer = parse(content)
+                if answer is not MORE:
+                    return answer
+        except TimeoutError as error:
+            raise ChannelTimeoutError("no answer in time") from error
+        except OSError as error:
+            raise ChannelError(f"the connection broke: {error.strerror or error}") from error
+        raise ChannelEndedError("the server closed the connection")
+
+    def close(self) -> None:
+        """See ``Channel``: its socket is closed by who opened it."""
 
 
 class CqlWire:
@@ -70,14 +104,18 @@ class CqlWire:
         login: where to.
         connect_timeout_s: for connecting and logging in.
         timeout_s: for everything else.
+        prepared: whether the server prepares statements once; else it parses each anew.
     """
 
-    def __init__(self, login: Login, connect_timeout_s: float, timeout_s: float) -> None:
+    def __init__(
+        self, login: Login, connect_timeout_s: float, timeout_s: float, *, prepared: bool = True
+    ) -> None:
         self._login = login
         self._connect_timeout_s = connect_timeout_s
         self._timeout_s = timeout_s
         self._socket: socket.socket | None = None
-        self._channel: Channel | None = None
+        self._prepares = prepared
+        self._channel: Channel | _TlsChannel | None = None
         self._content = b""
         self._prepared: dict[str, bytes] = {}
 
@@ -97,8 +135,15 @@ class CqlWire:
             raise CqlError(f"cannot connect: {error.strerror or error}") from error
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._channel = Channel(self._socket.fileno())
+            if login.tls is None:
+                self._channel = Channel(self._socket.fileno())
+            else:
+                shaken = login.tls.wrap_socket(self._socket, server_hostname=login.host)
+                self._socket, self._channel = shaken, _TlsChannel(shaken)
             self._log_in()
+        except ssl.SSLError as error:
+            self.close()
+            raise CqlError(f"TLS: {error}") from error
         except BaseException:
             self.close()
             raise
@@ -106,7 +151,7 @@ class CqlWire:
     def execute(
         self, statement: str, values: Sequence[Value], consistency: int, timestamp_us: int | None
     ) -> list[Row]:
-        """Execute one statement, preparing it the first time.
+        """Execute one statement, preparing it the first time where statements are prepared.
 
         Args:
             statement: with a ``?`` for each value.
@@ -125,6 +170,8 @@ class CqlWire:
         if timestamp_us is not None:
             flags, last = flags | _TIMESTAMP, _LONG.pack(timestamp_us)
         tail = _LEVEL_AND_FLAGS.pack(consistency, flags, len(values)) + _encoded(values) + last
+        if not self._prepares:
+            return _rows(self._ask(_QUERY, _long_string(statement) + tail, self._timeout_s)[1])
         return _rows(self._ask_prepared(_EXECUTE, statement, lambda known: known + tail))
 
     def batch(
@@ -141,10 +188,13 @@ class CqlWire:
         last = struct.pack(">HB", consistency, _TIMESTAMP) + _LONG.pack(timestamp_us)
         encoded = [_SHORT.pack(len(values)) + _encoded(values) for values in rows]
 
-        def body(known: bytes) -> bytes:
-            return first + b"".join([b"\x01" + known + row for row in encoded]) + last
+        def body(named: bytes) -> bytes:
+            return first + b"".join([named + row for row in encoded]) + last
 
-        self._ask_prepared(_BATCH, statement, body)
+        if self._prepares:
+            self._ask_prepared(_BATCH, statement, lambda known: body(b"\x01" + known))
+        else:
+            self._ask(_BATCH, body(b"\x00" + _long_string(statement)), self._timeout_s)
 
     def close(self) -> None:
         """Close it. Safe to call twice."""
@@ -185,8 +235,7 @@ class CqlWire:
 
     def _prepare(self, statement: str) -> bytes:
         """The statement's id on this node, with its length."""
-        text = statement.encode()
-        _, body = self._ask(_PREPARE, _INT.pack(len(text)) + text, self._timeout_s)
+        _, body = self._ask(_PREPARE, _long_string(statement), self._timeout_s)
         if _INT.unpack_from(body)[0] != _PREPARED:
             raise CqlError("the server did not prepare a statement")
         length = _SHORT.unpack_from(body, 4)[0]
@@ -247,6 +296,10 @@ def _skipped(flags: int, content: bytes) -> int:
 
 def _string(text: str) -> bytes:
     return _SHORT.pack(len(text.encode())) + text.encode()
+
+
+def _long_string(text: str) -> bytes:
+    return _INT.pack(len(text.encode())) + text.encode()
 
 
 def _rows(body: bytes) -> list[Row]:

@@ -36,6 +36,7 @@ class NosqlBurst:
         self._seed, self._worker = context.seed, context.worker
         self._openings = itertools.count()
         self._event = context.event
+        self._take_over = context.take_over
         self._endpoint = context.endpoints["nosql"]
         self._store = store(self._endpoint, context.name, params)
         self._contents = Contents(context.seed, params.fields, params.field_bytes)
@@ -76,7 +77,7 @@ class NosqlBurst:
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         """Make room that is ours, empty; with records in it where they are to be read."""
-        self._store.claim(progress)
+        self._store.claim(progress, take_over=self._take_over)
         if self._params.reads:
             rows = ((item, self._contents.of(stamp(LOADER, item))) for item in range(self._params.keys))
 

@@ -14,12 +14,9 @@ monkey.patch_all()
 import json
 import sys
 import time
-import warnings
 from collections.abc import Callable
-from functools import partial
 
 import gevent
-from scenarios.nosql_burst.library import by_library
 from support import frozen
 
 from pinchpoint_scenarios.contract import Endpoint
@@ -32,13 +29,12 @@ EACH = 5
 FIELDS = [b"one", b"two"]
 
 
-def driven(url: str, pid: int, driver: str) -> dict[str, object]:
+def driven(url: str, pid: int) -> dict[str, object]:
     """Writes of many sessions at once beside a clock that must not stand still; a node that is frozen."""
     params = NosqlBurstParams.model_validate({"fields": 2, "timeout_s": "600ms"})
-    place = Cassandra(Endpoint("nosql", url), f"greenlets-{driver}", params)
+    place = Cassandra(Endpoint("nosql", url), "greenlets", params)
     place.claim(lambda _: None)
-    connect = place.connect if driver == "fast" else partial(by_library, place)
-    sessions = [connect(number) for number in range(SESSIONS)]
+    sessions = [place.connect(number) for number in range(SESSIONS)]
     ticks: list[float] = []
 
     def tick() -> None:
@@ -78,12 +74,9 @@ def while_frozen(write: Callable[[list[Row]], str], pid: int, ticks: list[float]
 
 
 def main() -> None:
-    """By the fast path and by the library, one after the other."""
-    # What the library is about to drop must not be what we stand on.
-    warnings.filterwarnings("error", category=DeprecationWarning, module="cassandra|pinchpoint.*")
-    warnings.filterwarnings("error", message=".*event loop is deprecated.*")
+    """Say what was seen."""
     url, pid = sys.argv[1], int(sys.argv[2])
-    sys.stdout.write(json.dumps({driver: driven(url, pid, driver) for driver in ("fast", "library")}))
+    sys.stdout.write(json.dumps(driven(url, pid)))
 
 
 if __name__ == "__main__":

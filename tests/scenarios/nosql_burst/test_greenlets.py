@@ -1,4 +1,4 @@
-"""Under gevent, as in a load generator, both ways to Cassandra keep the process going and their time."""
+"""Under gevent, as in a load generator, sessions of Cassandra keep the process going and their time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from pinchpoint_scenarios.contract import Endpoint
 SCRIPT = Path(__file__).with_name("greenlets.py")
 # A Cassandra of its own, a third of a minute; tests/scenarios/test_greenlets.py has sessions of other kinds.
 pytestmark = pytest.mark.slow
-DRIVERS = pytest.mark.parametrize("driver", ["fast", "library"])
 
 
 @pytest.fixture(scope="module")
@@ -23,17 +22,15 @@ def found(cassandra_endpoint: Endpoint, cassandra_server: ServerProcess) -> dict
     return run_script(SCRIPT, cassandra_endpoint.url, str(cassandra_server.pid), timeout_s=90)
 
 
-@DRIVERS
-def test_sessions_write_side_by_side(found: dict[str, Any], driver: str) -> None:
+def test_sessions_write_side_by_side(found: dict[str, Any]) -> None:
     """Every write is acknowledged, and there."""
-    assert found[driver]["outcomes"] == ["ok"]
-    assert found[driver]["read"]
+    assert found["outcomes"] == ["ok"]
+    assert found["read"]
 
 
-@DRIVERS
-def test_a_frozen_node_is_a_timeout_in_time(found: dict[str, Any], driver: str) -> None:
-    """The library's timers ring as well; all else in the process goes on, and writes when the node does."""
-    assert found[driver]["late"] == "timeout"
-    assert 0.5 <= found[driver]["late_s"] < 3
-    assert found[driver]["ticked"] >= 5, "a loop in C would stop the clock"
-    assert found[driver]["after"] == "ok"
+def test_a_frozen_node_is_a_timeout_in_time(found: dict[str, Any]) -> None:
+    """All else in the process goes on, and writes when the node does."""
+    assert found["late"] == "timeout"
+    assert 0.5 <= found["late_s"] < 3
+    assert found["ticked"] >= 5, "a loop in C would stop the clock"
+    assert found["after"] == "ok"

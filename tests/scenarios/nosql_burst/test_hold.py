@@ -1,10 +1,9 @@
-"""A run holds what it has in a store: nobody empties it meanwhile, and nobody waits long for a dead one."""
+"""A run holds what it has in a store: nobody empties it meanwhile, unless it is taken over."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -15,14 +14,14 @@ from serverprocess import ServerProcess
 from pinchpoint_scenarios.contract import Endpoint, Scenario
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.nosql_burst import NosqlBurst
-from pinchpoint_scenarios.nosql_burst.holds import hold
 from pinchpoint_scenarios.nosql_burst.params import NosqlBurstParams
 from pinchpoint_scenarios.nosql_burst.stores import Store, store
 
 NAME = "held"
 IN_USE = (
-    r"^endpoint nosql \(.*\): another run \(process \d+ on \S+\) is using the .*; wait until it has ended, "
-    "or give the scenario another name in the plan$"
+    r"^endpoint nosql \(.*\): another run \(process \d+ on \S+, since \d{4}-.* UTC\) is using the .*; wait "
+    "until it has ended, or give the scenario another name in the plan; if it was killed: pinchpoint run "
+    "--take-over$"
 )
 LIVING = """
 import sys, time
@@ -45,10 +44,12 @@ def endpoint(request: pytest.FixtureRequest) -> Endpoint:
     return found
 
 
-def run(endpoint: Endpoint, events: Events | None = None) -> Scenario:
+def run(endpoint: Endpoint, events: Events | None = None, *, take_over: bool = False) -> Scenario:
     """One run's scenario, in the process that prepares it and clears it away."""
     params = {"fields": 2, "field_bytes": 30, "keys": 20, "verify": "all"}
-    return made("nosql-burst", {"nosql": endpoint}, params, name=NAME, event=events or Events())
+    return made(
+        "nosql-burst", {"nosql": endpoint}, params, name=NAME, event=events or Events(), take_over=take_over
+    )
 
 
 def opened(endpoint: Endpoint) -> Store:
@@ -113,39 +114,25 @@ def test_records_that_are_kept_are_held_no_more(endpoint: Endpoint) -> None:
         second.finish(keep_data=False)
 
 
-def test_a_hold_lasts_as_long_as_its_owner(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several times as long as the entry would without being renewed."""
-    monkeypatch.setattr(hold, "LEASE_S", 2)
-    monkeypatch.setattr(hold, "RENEW_EVERY_S", 0.4)
-    first = opened(endpoint)
-    first.claim(quiet)
-    try:
-        time.sleep(4)
-        with pytest.raises(ScenarioError, match=IN_USE):
-            opened(endpoint).claim(quiet)
-    finally:
-        first.remove()
-
-
-def test_a_run_that_stood_still_is_told(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another one waits until its hold has ended; what is there then is the other's, and stays."""
-    monkeypatch.setattr(hold, "LEASE_S", 2)
-    monkeypatch.setattr(hold, "RENEW_EVERY_S", 60)
+def test_a_run_that_was_taken_over_is_told(endpoint: Endpoint) -> None:
+    """What is there then is the other's, and stays, whether it is to be kept or not; each is told once."""
     events = Events()
-    still, second = opened(endpoint), run(endpoint, events)
-    still.claim(quiet)
-    monkeypatch.setattr(hold, "RENEW_EVERY_S", 0.4)
-    told: list[str] = []
-    second.prepare(told.append)
-    try:
-        assert "whether it lives is seen in 2 s at most" in told[0]
-        write(second, 30)
-        with pytest.raises(ScenarioError, match=r"another run \(.*\) has taken .* over.* may be its doing"):
-            still.remove()
-        still.remove()
-        assert lost(second, events) == 0
-    finally:
-        second.finish(keep_data=False)
+    second = run(endpoint, events, take_over=True)
+    for ends in ("remove", "release"):
+        first = opened(endpoint)
+        first.claim(quiet)
+        second.prepare(quiet)
+        try:
+            write(second, 30)
+            with pytest.raises(
+                ScenarioError, match=r"another run \(.*\) has taken .* over.* may be its doing"
+            ):
+                getattr(first, ends)()
+            getattr(first, ends)()
+            first.remove()
+            assert lost(second, events) == 0
+        finally:
+            second.finish(keep_data=False)
 
 
 def test_of_two_that_begin_together_one_at_most_gets_in(endpoint: Endpoint) -> None:
@@ -168,40 +155,33 @@ def test_of_two_that_begin_together_one_at_most_gets_in(endpoint: Endpoint) -> N
     stores[0].remove()
 
 
-def test_a_killed_run_is_not_waited_for_long(nosql: Endpoint) -> None:
-    """While its process lives it keeps another one out; some ten seconds after SIGKILL it does no more."""
-    command = [sys.executable, "-c", LIVING, nosql.url, NAME]
+def test_a_killed_run_holds_until_it_is_taken_over(endpoint: Endpoint) -> None:
+    """Alive or dead it keeps others out, by its process and its start; who takes over begins at once."""
+    command = [sys.executable, "-c", LIVING, endpoint.url, NAME]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as living:
         try:
             assert living.stdout is not None
-            assert living.stdout.readline() == "claimed\n"
-            place = opened(nosql)
-            with pytest.raises(ScenarioError, match=rf"another run \(process {living.pid} on "):
-                place.claim(quiet)
+            while living.stdout.readline() != "claimed\n":
+                assert living.poll() is None
         finally:
             living.kill()
-    begun = time.monotonic()
+    place = opened(endpoint)
+    with pytest.raises(ScenarioError, match=rf"another run \(process {living.pid} on \S+, since "):
+        place.claim(quiet)
+    place.remove()
+    place.claim(quiet, take_over=True)
+    with pytest.raises(ScenarioError, match=IN_USE):
+        opened(endpoint).claim(quiet)
+    place.remove()
     place.claim(quiet)
-    assert time.monotonic() - begun < hold.LEASE_S + 2
     place.remove()
 
 
-def test_a_store_that_forgot_the_hold_is_told_again(nosql: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one that was killed and keeps nothing; also one that is full, where nothing can be added."""
-    monkeypatch.setattr(hold, "RENEW_EVERY_S", 0.1)
+def test_a_store_that_forgot_the_hold_is_told_again(nosql: Endpoint) -> None:
+    """As one that was killed and keeps nothing: what this run made is removed all the same."""
     first = opened(nosql)
     first.claim(quiet)
-    key = f"pinchpoint:{NAME}:holder"
     with valkey.Valkey.from_url(nosql.url) as client:
-        client.delete(key)
-        time.sleep(1)
-        assert int(str(client.pttl(key))) > 8_000
-        client.config_set("maxmemory", 1)
-        try:
-            client.pexpire(key, 5_000)
-            time.sleep(1)
-            assert int(str(client.pttl(key))) > 8_000
-        finally:
-            client.config_set("maxmemory", 0)
+        client.delete(f"pinchpoint:{NAME}:holder")
         first.remove()
         assert client.keys(f"pinchpoint:{NAME}:*") == []

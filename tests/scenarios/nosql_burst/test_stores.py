@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 from cassandra.cluster import Cluster
 from pymongo import MongoClient
-from scenarios.nosql_burst.library import by_library
+from scenarios.fastpath.test_http import certificate
 from scenarios.support import Events, Recorder, made, quiet
 from serverprocess import ServerProcess
 from servers import redis
@@ -20,11 +25,11 @@ from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
 from pinchpoint_scenarios.nosql_burst.params import NosqlBurstParams
 from pinchpoint_scenarios.nosql_burst.records import LOADER, Contents, stamp
-from pinchpoint_scenarios.nosql_burst.stores import Store, store
-from pinchpoint_scenarios.nosql_burst.stores.cassandra import Cassandra, fast
+from pinchpoint_scenarios.nosql_burst.stores import Store, cassandra, store
+from pinchpoint_scenarios.nosql_burst.stores.cassandra import Cassandra
 from pinchpoint_scenarios.nosql_burst.stores.mongodb import Mongo
 
-STORES = ("valkey", "redis", "cassandra", "cassandra by its library", "mongodb")
+STORES = ("valkey", "redis", "cassandra", "mongodb")
 
 
 @pytest.fixture(scope="session")
@@ -43,13 +48,6 @@ def endpoint(request: pytest.FixtureRequest) -> Endpoint:
     fixture = {"valkey": "nosql", "redis": "redis_endpoint"}.get(kind, "cassandra_endpoint")
     found: Endpoint = request.getfixturevalue(fixture)
     return found
-
-
-@pytest.fixture(autouse=True)
-def connected(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sessions reach Cassandra by its library where a test asks for that: the fast path is to do the same."""
-    if "cassandra by its library" in request.node.name:
-        monkeypatch.setattr(Cassandra, "connect", by_library)
 
 
 def opened(endpoint: Endpoint, **params: Any) -> Store:
@@ -205,12 +203,8 @@ def test_partitions_are_refused_where_there_are_none(nosql: Endpoint, mongo_serv
             opened(endpoint, partition_width=5).check()
 
 
-@pytest.mark.parametrize("connect", [Cassandra.connect, by_library], ids=["fast", "library"])
-def test_a_level_that_cannot_be_met_is_an_outcome(
-    cassandra_endpoint: Endpoint, connect: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two replicas of one are unavailable; the connection lives on. Fast and library agree."""
-    monkeypatch.setattr(Cassandra, "connect", connect)
+def test_a_level_that_cannot_be_met_is_an_outcome(cassandra_endpoint: Endpoint) -> None:
+    """Two replicas of one are unavailable; the connection lives on."""
     one, two = (opened(cassandra_endpoint, cassandra={"consistency": level}) for level in ("ONE", "TWO"))
     one.claim(quiet)
     row = (1, [b"a", b"b", b"c"])
@@ -238,6 +232,66 @@ def test_cassandras_own_parameters(cassandra_endpoint: Endpoint, params: dict[st
     assert connection.read([2]) == ("ok", [rows[2][1]])
     connection.close()
     place.remove()
+
+
+def test_over_tls_the_same(
+    cassandra_endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node behind TLS: its certificate is checked; statements, batches and large records arrive whole."""
+    port = urlsplit(cassandra_endpoint.url).port
+    assert port is not None
+    place = opened(cassandra_endpoint)
+    place.claim(quiet)
+    with tls_before(port, tmp_path) as (tls_port, trusted):
+        over_tls = opened(Endpoint("nosql", f"cassandra://127.0.0.1:{tls_port}/burst?tls=true"))
+        stranger = over_tls.connect(0)
+        assert stranger.write([(1, [b"a"] * 3)]) == "unreachable"
+        stranger.close()
+        monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+        connection = opened(Endpoint("nosql", f"cassandra://127.0.0.1:{tls_port}/burst?tls=true")).connect(0)
+        rows = [(item, [b"a", b"b" * 10_000, b"c"]) for item in range(3)]
+        assert connection.write(rows) == "ok"
+        rows[0][1][1] *= 100
+        assert connection.write(rows[:1]) == "ok"
+        assert connection.read([0, 2]) == ("ok", [rows[0][1], rows[2][1]])
+        connection.close()
+    place.remove()
+
+
+@contextmanager
+def tls_before(port: int, folder: Path) -> Iterator[tuple[int, Path]]:
+    """A port that speaks TLS before one that does not, and the certificate to trust."""
+    key, trusted = certificate(folder)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(trusted, key)
+
+    def pass_on(source: socket.socket, to: socket.socket) -> None:
+        with suppress(OSError):
+            while content := source.recv(2**16):
+                to.sendall(content)
+
+    def serve(listening: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                accepted, _ = listening.accept()
+                with suppress(OSError):
+                    sealed = context.wrap_socket(accepted, server_side=True)
+                    behind = socket.create_connection(("127.0.0.1", port))
+                    for ends in ((sealed, behind), (behind, sealed)):
+                        threading.Thread(target=pass_on, args=ends, daemon=True).start()
+                    links.extend((sealed, behind))
+
+    links: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve, args=(listening,))
+        thread.start()
+        try:
+            yield listening.getsockname()[1], trusted
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join(5)
+            for each in links:
+                each.close()
 
 
 def test_the_table_is_made_again_under_a_prepared_statement(cassandra_endpoint: Endpoint) -> None:
@@ -273,8 +327,8 @@ def test_a_table_of_somebody_else_stops_the_run(cassandra_endpoint: Endpoint) ->
 def test_a_clock_that_is_set_back_does_not_bring_old_writes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Times of writes rise over all sessions of a process: the last write of a record is what stays."""
     times = iter([5_000_000_000, 5_000_000_000, 1_000_000_000, 6_000_000_000])
-    monkeypatch.setattr(fast, "time", SimpleNamespace(time_ns=lambda: next(times)))
-    clock = fast.Clock()
+    monkeypatch.setattr(cassandra, "time", SimpleNamespace(time_ns=lambda: next(times)))
+    clock = cassandra.Clock()
     with ThreadPoolExecutor(1) as elsewhere:
         found = [elsewhere.submit(clock.now_us).result(5) if odd else clock.now_us() for odd in (0, 1, 1, 0)]
     assert found == [5_000_000, 5_000_001, 5_000_002, 6_000_000]

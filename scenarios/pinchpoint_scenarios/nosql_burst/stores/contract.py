@@ -68,10 +68,11 @@ class Store(Protocol):
         """
         ...
 
-    def claim(self, progress: Callable[[str], None]) -> None:
+    def claim(self, progress: Callable[[str], None], *, take_over: bool = False) -> None:
         """Empty what is ours, mark it, and keep other runs out of it until ``remove`` or ``release``.
 
-        Raises ``ScenarioError`` where it is somebody else's, or another run is using it.
+        Raises ``ScenarioError`` where it is somebody else's, or another run is using it; with ``take_over``
+        that one has ended without saying so, and no longer does.
         """
         ...
 

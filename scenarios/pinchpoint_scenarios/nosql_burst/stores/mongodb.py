@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from pymongo import InsertOne, MongoClient, ReplaceOne, errors
+from pymongo import InsertOne, MongoClient, ReadPreference, ReplaceOne, errors
 from pymongo.collection import Collection
 from pymongo.read_concern import ReadConcern
 from pymongo.uri_parser import parse_uri
@@ -20,8 +20,7 @@ from pinchpoint_collectors.common.backoff import Backoff
 from ...addresses import place, unreachable, without_secrets
 from ...contract import OK, Endpoint
 from ...errors import EndpointUnreachable, ScenarioError
-from ..holds import Hold
-from ..holds.mongodb import HOLDER, MongoLease
+from ..hold import Hold
 from ..params import NosqlBurstParams
 from ..records import Fields, Row
 from .contract import MARKER, Connection, Store, refuse_partitions
@@ -29,6 +28,8 @@ from .contract import MARKER, Connection, Store, refuse_partitions
 CONNECT_TIMEOUT_S = 5.0
 MARK = "owner"
 """The document that says that the collection is ours; those of records have numbers."""
+HOLDER = "holder"
+"""The document that says which run is using the collection."""
 _LOAD_STEP = 1_000
 _DATABASE = "pinchpoint"
 
@@ -96,9 +97,8 @@ class Mongo:
         self._lock = threading.Lock()
         self._client: MongoClient[dict[str, Any]] | None = None
         self._users = 0
-        lease = MongoLease(self.acquire, self.release_client)
         self.what = f"the collection {self._name}"
-        self._hold = Hold(lease, endpoint, self.what, (errors.PyMongoError,))
+        self._hold = Hold(endpoint, self.what)
 
     def check(self) -> Mapping[str, Any]:
         """Version, and how durable an acknowledged write is."""
@@ -116,7 +116,7 @@ class Mongo:
         warnings = [f"{place(self._endpoint)}: {why}" for why in self._weaker(journals, members)]
         return {"server": "mongodb", "version": info["version"], "settings": settings, "warnings": warnings}
 
-    def claim(self, progress: Callable[[str], None]) -> None:
+    def claim(self, progress: Callable[[str], None], *, take_over: bool = False) -> None:
         """Make our collection anew and hold it.
 
         Raises ``ScenarioError`` where another of its name lies there, or another run holds it.
@@ -129,12 +129,12 @@ class Mongo:
                     f"database {collection.database.name}; rename it, or give the scenario another name in "
                     "the plan"
                 )
-            self._hold.take(progress)
-            if _ours(collection):  # also where a run that was waited for has removed it
-                self._hold.pause()
+            entry = _Entry(collection)
+            self._hold.take(entry, over=take_over)
+            if _ours(collection):
                 collection.drop()
                 progress("dropped the collection of an earlier run")
-                self._hold.take(progress)  # it went with the collection; who came in between keeps it
+                self._hold.take(entry)  # it went with the collection; who came in between keeps it
             collection.insert_one({"_id": MARK, "text": MARKER})
             if self._params.ttl_s is not None:
                 collection.create_index("expires", expireAfterSeconds=0)
@@ -157,18 +157,19 @@ class Mongo:
 
     def remove(self) -> None:
         """Drop our collection, and the hold with it; nothing without the mark."""
-        try:
-            with self._opened() as client:
-                collection = self._collection(client)
-                if _ours(collection) and self._hold.have():
-                    self._hold.pause()
-                    collection.drop()
-        finally:
-            self._hold.release()
+        with self._opened() as client:
+            collection = self._collection(client)
+            entry = _Entry(collection)
+            if _ours(collection) and self._hold.have(entry):
+                collection.drop()
+                self._hold.dropped()
+            self._hold.release(entry)
 
     def release(self) -> None:
         """See ``contract``."""
-        self._hold.release()
+        if self._hold.held:
+            with self._opened() as client:
+                self._hold.release(_Entry(self._collection(client)))
 
     @property
     def params(self) -> NosqlBurstParams:
@@ -255,6 +256,38 @@ class Mongo:
                 f"write_concern is {wanted} of {members} members, so an acknowledged write may be taken back "
                 "when another member becomes the primary; majority is safe"
             )
+
+
+class _Entry:
+    """An ``Entry``: a document beside those of the records."""
+
+    def __init__(self, collection: Collection[dict[str, Any]]) -> None:
+        # Whatever the plan's writes wait for: this one's answer is needed.
+        self._collection = collection.with_options(
+            write_concern=WriteConcern(w=collection.write_concern.document.get("w") or 1),
+            read_concern=ReadConcern("local"),
+            read_preference=ReadPreference.PRIMARY,
+        )
+
+    def enter(self, holder: str, *, over: bool) -> str | None:
+        """See ``Entry``."""
+        if over:
+            self._collection.delete_one({"_id": HOLDER})
+        while True:  # more than once only where an entry is struck out between two commands
+            try:
+                self._collection.insert_one({"_id": HOLDER, "holder": holder})
+            except errors.DuplicateKeyError:
+                other = self._collection.find_one({"_id": HOLDER})
+            else:
+                return None
+            if other is not None:
+                return None if other["holder"] == holder else str(other["holder"])
+
+    def leave(self, holder: str) -> str | None:
+        """See ``Entry``."""
+        self._collection.delete_one({"_id": HOLDER, "holder": holder})
+        other = self._collection.find_one({"_id": HOLDER})
+        return None if other is None else str(other["holder"])
 
 
 class MongoConnection:

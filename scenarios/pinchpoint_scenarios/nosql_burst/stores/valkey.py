@@ -21,8 +21,7 @@ from ...addresses import place, unreachable, without_secrets
 from ...contract import OK, Endpoint
 from ...errors import EndpointUnreachable, ScenarioError
 from ...fastpath.resp import Command, FastWire, LibraryWire, Wire
-from ..holds import Hold
-from ..holds.valkey import ValkeyLease
+from ..hold import Entry, Hold
 from ..params import NosqlBurstParams
 from ..records import Fields, Row
 from .contract import MARKER, Store, refuse_partitions
@@ -32,7 +31,6 @@ MARK = "owner"
 """The key under our prefix that says the others are ours."""
 HOLDER = "holder"
 """The key under our prefix that says which run is using them."""
-_HOLD_TIMEOUT_S = 5  # a try that fails leaves time for another one before the hold ends
 
 _SETTINGS = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy")
 """What decides whether an acknowledged write is there later."""
@@ -81,9 +79,8 @@ class Valkey:
         self._endpoint = endpoint
         self._prefix = prefix
         self._params = params
-        lease = ValkeyLease(prefix + HOLDER, lambda: valkey.Valkey.from_pool(self._pool(_HOLD_TIMEOUT_S)))
         self.what = f"the keys that start with {prefix!r}"
-        self._hold = Hold(lease, endpoint, self.what, (exceptions.ValkeyError,))
+        self._hold = Hold(endpoint, self.what)
 
     def check(self) -> Mapping[str, Any]:
         """Version and durability settings; "not known" where the server does not let us read them."""
@@ -103,7 +100,7 @@ class Valkey:
             "warnings": [f"{place(self._endpoint)}: {why}" for why in self._weaker(settings)],
         }
 
-    def claim(self, progress: Callable[[str], None]) -> None:
+    def claim(self, progress: Callable[[str], None], *, take_over: bool = False) -> None:
         """Empty our prefix, mark it and hold it.
 
         Raises ``ScenarioError`` where keys lie there without our mark, or another run holds it.
@@ -115,7 +112,7 @@ class Valkey:
                     f"{self._prefix!r} (one is {found[0]!r}); rename them, or give the scenario another "
                     "name in the plan"
                 )
-            self._hold.take(progress)
+            self._hold.take(self._entry(client), over=take_over)
             client.set(self._prefix + MARK, MARKER)
             for deleted in self._delete(client):
                 progress(f"deleted {deleted} keys of an earlier run")
@@ -140,17 +137,21 @@ class Valkey:
 
     def remove(self) -> None:
         """Delete our keys in bounded batches, then the mark, then the hold; nothing without the mark."""
-        try:
-            with self._client() as client:
-                if self._ours(client) and self._hold.have():
-                    deque(self._delete(client), maxlen=0)
-                    client.unlink(self._prefix + MARK)
-        finally:
-            self._hold.release()
+        with self._client() as client:
+            entry = self._entry(client)
+            if self._ours(client) and self._hold.have(entry):
+                deque(self._delete(client), maxlen=0)
+                client.unlink(self._prefix + MARK)
+            self._hold.release(entry)
 
     def release(self) -> None:
         """See ``contract``."""
-        self._hold.release()
+        if self._hold.held:
+            with self._client() as client:
+                self._hold.release(self._entry(client))
+
+    def _entry(self, client: valkey.Valkey) -> Entry:
+        return _Entry(self._prefix + HOLDER, client)
 
     def _connection(self, wire: Wire) -> ValkeyConnection:
         return ValkeyConnection(wire, self._prefix, self._params.fields, self._params.ttl_s)
@@ -241,6 +242,33 @@ class Valkey:
             client.unlink(*batch)
             deleted += len(batch)
             yield deleted
+
+
+class _Entry:
+    """An ``Entry``: a key."""
+
+    def __init__(self, key: str, client: valkey.Valkey) -> None:
+        self._key = key
+        self._client = client
+
+    def enter(self, holder: str, *, over: bool) -> str | None:
+        """See ``Entry``."""
+        if over:
+            self._client.unlink(self._key)
+        while True:  # more than once only where an entry is struck out between two commands
+            found = cast("bytes | None", self._client.get(self._key))
+            if found is not None:
+                return None if found == holder.encode() else found.decode(errors="replace")
+            if self._client.set(self._key, holder, nx=True):
+                return None
+
+    def leave(self, holder: str) -> str | None:
+        """See ``Entry``."""
+        found = cast("bytes | None", self._client.get(self._key))
+        if found == holder.encode():
+            self._client.unlink(self._key)
+            return None
+        return None if found is None else found.decode(errors="replace")
 
 
 class ValkeyConnection:
