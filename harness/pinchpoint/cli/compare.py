@@ -19,8 +19,8 @@ from pinchpoint.comparison import (
     read_sides,
 )
 from pinchpoint.comparison import compare as compare_sides
-from pinchpoint.comparison.foreseen import predicted
 from pinchpoint.comparison.saved import beside, directory_for, save, write_reports
+from pinchpoint.comparison.sides import predicted
 from pinchpoint.comparison.statistics import ENOUGH, RUN_TO_RUN, SAME
 from pinchpoint.plan.load import load_as
 from pinchpoint.plan.prices import Prices

@@ -13,7 +13,7 @@ from pinchpoint.base import units
 from pinchpoint.base.errors import ExitStatus, InputError, PinchpointError, gravest
 from pinchpoint.cli.compare import write_comparison
 from pinchpoint.comparison import compare, exit_status, read_again, read_sides
-from pinchpoint.comparison.foreseen import predicted
+from pinchpoint.comparison.sides import predicted
 from pinchpoint.conclude import verdict_content
 from pinchpoint.plan import Farm, Plan
 from pinchpoint.plan.compare import disks_of, unfit, unfit_of_farm

@@ -1,16 +1,319 @@
-"""What may be claimed: that the studied factor caused what changed, or only that both came together."""
+"""What gives way on each side, which differences could be the reason, and what may be claimed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Any, Literal
 
 from pinchpoint.base import wording
-from pinchpoint.comparison.confounders import Confounder
-from pinchpoint.comparison.manifests import Difference
-from pinchpoint.comparison.sides import Sides
-from pinchpoint.comparison.work import Work
+from pinchpoint.comparison.differences import Difference
+from pinchpoint.comparison.sides import Place, Places, Run, Side, Sides
+from pinchpoint.comparison.statistics import pair
+from pinchpoint.comparison.work import Work, is_closed, planned_scenarios
+from pinchpoint.plan.compare import NO_WORK
+
+_FAMILIES = {"cpu_thread": "cpu"}
+
+_ANYWHERE: Mapping[str, tuple[str, ...]] = {
+    "generators": ("generator",),
+    "network": ("external", "network", "pool"),
+}
+"""Families of resources that a difference of an area acts upon wherever they are."""
+
+_NEAR: Mapping[str, tuple[str, ...]] = {
+    # Locks and connections are held while a disk or a core is waited for.
+    "disks": ("disk", "lock", "pool"),
+    "cpu": ("cpu", "lock", "pool"),
+    "memory": ("memory", "disk"),
+    "generators": (),
+}
+"""Families it acts upon in its own tier; an area that is not listed acts upon all of them there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blamed:
+    """A resource that a verdict of either side names, or suspects where it names none.
+
+    Attributes:
+        family: ``disk``, ``cpu``, ``memory``, ``network``, ``lock``, ``pool``, ``external``, ``generator``.
+        tier: the tier it is blamed on; None for what belongs to none.
+        tiers: with it the tiers that share it.
+        role: the disk's role.
+        place: the host.
+        kind: as in the verdict.
+    """
+
+    family: str
+    tier: str | None
+    tiers: frozenset[str] = field(compare=False)
+    role: str | None
+    place: Place | None
+    kind: str = field(compare=False)
+
+    @classmethod
+    def of(cls, suspect: Mapping[str, Any], side: str, places: Places) -> Blamed:
+        """From a verdict's bottleneck or candidate."""
+        tier, host = suspect.get("tier"), suspect.get("host")
+        shared = suspect.get("shared_with") or ()
+        return cls(
+            family=family(str(suspect["kind"])),
+            tier=tier,
+            tiers=frozenset([*([tier] if tier else []), *shared]),
+            role=suspect.get("role"),
+            place=places.of(tier, host, side) if tier and host else None,
+            kind=str(suspect["kind"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Confounder:
+    """A difference that was not studied.
+
+    Attributes:
+        touches: the blamed resources it may act upon; empty: none.
+        anything: a side blames nobody, so that any difference may matter.
+    """
+
+    difference: Difference
+    touches: tuple[Blamed, ...]
+    anything: bool = False
+
+    @property
+    def matters(self) -> bool:
+        """Whether it weakens the claim."""
+        return bool(self.touches) or self.anything
+
+
+def family(kind: str) -> str:
+    """A verdict's kind -> what sort of resource it is: all kinds of disk trouble are a disk's."""
+    return "disk" if kind.startswith("disk_") else _FAMILIES.get(kind, kind)
+
+
+def blamed_of(sides: Sides, places: Places) -> tuple[Blamed, ...]:
+    """The resources both sides' verdicts name; of a verdict that names none, its candidates."""
+    found: dict[Blamed, None] = {}
+    for name, side in (("base", sides.base), ("other", sides.other)):
+        for verdict in side.verdicts:
+            named = [verdict["bottleneck"]] if verdict.get("bottleneck") else verdict.get("candidates") or ()
+            for suspect in named:
+                found.setdefault(Blamed.of(suspect, name, places))
+    return tuple(found)
+
+
+def everyone_names(sides: Sides) -> bool:
+    """Whether every run's verdict names what gives way first."""
+    return all(verdict.get("bottleneck") for side in sides for verdict in side.verdicts)
+
+
+def confounders(
+    found: Sequence[Difference], blamed: Sequence[Blamed], *, named: bool
+) -> tuple[Confounder, ...]:
+    """Each difference, with the blamed resources it touches; those that touch any come first.
+
+    Args:
+        found: the differences that are not what is studied.
+        blamed: the resources of both verdicts.
+        named: whether every verdict names one; where one does not, what matters there is not known.
+    """
+    each = [
+        Confounder(
+            one,
+            tuple(resource for resource in blamed if touches(one, resource)),
+            anything=not named and _acts(one),
+        )
+        for one in found
+    ]
+    return tuple(sorted(each, key=lambda one: not one.matters))
+
+
+def touches(one: Difference, resource: Blamed) -> bool:
+    """Whether a difference may act upon a resource (design: METHOD 4.1 leaves the list open).
+
+    The work that was asked for acts upon everything; hardware upon what is made of it; a database's settings
+    upon all its tier does; who watched, and a seed or a machine's identity alone, upon nothing.
+    """
+    if not _acts(one):
+        return False
+    if one.area in ("plan", "content", "versions"):
+        return True
+    if resource.family in _ANYWHERE.get(one.area, ()):
+        return True
+    reached = _NEAR.get(one.area)
+    if one.role and resource.role and one.role != resource.role:
+        return False
+    if one.area == "memory" and resource.role == "log":
+        return False  # more memory means fewer reads; a log is only written
+    return _near(one, resource) and (reached is None or resource.family in reached)
+
+
+def _acts(one: Difference) -> bool:
+    """Whether it is of a kind that can change what a farm does at all."""
+    if one.area == "plan" and one.what.partition(".")[0] in NO_WORK:
+        return False
+    return one.area != "collectors" and (one.area, one.what) not in {
+        ("plan", "seed"),
+        ("plan", "objectives"),
+        ("machine", "machine_id"),
+        ("machine", "clock_source"),
+        ("content", "corpus"),
+    }
+
+
+def _near(one: Difference, resource: Blamed) -> bool:
+    """Whether it holds for the resource's tier, or for one that shares the resource."""
+    tiers = {place.tier for place in one.places} or ({one.tier} if one.tier else set())
+    if not tiers or not resource.tiers:
+        return True
+    if not tiers & resource.tiers:
+        return False
+    own = [place for place in one.places if place.tier == resource.tier]
+    if own and resource.place and len(resource.tiers) == 1:
+        return resource.place in own  # another host of its tier is another resource
+    return True
+
+
+_SURE = ("low", "medium", "high")
+_NOBODY = {
+    "not_reached": "nothing gave way in {label} at this load",
+    "inconclusive": "what limits {label} could not be told",
+    "invalid": "the run of {label} is no valid evidence",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """From what to what.
+
+    Attributes:
+        base: what gives way first in the base, as its verdict names it; None where nobody can say.
+        other: likewise.
+        moved: None where either side names nothing.
+        why: why it is None, one sentence, or what else must be known of the answer.
+        foreseen: what the base's verdicts promised of taking its bottleneck away; None: nothing.
+        second_step: what the other side's promise of taking its own away.
+    """
+
+    base: Mapping[str, Any] | None
+    other: Mapping[str, Any] | None
+    moved: bool | None
+    why: str | None
+    foreseen: Gain | None = None
+    second_step: Gain | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What taking a bottleneck away brings, by the verdicts' model.
+
+    Attributes:
+        gain_ratio: so much more throughput (0.38 = 38 %); the median of the runs.
+        until: the resource that gives way then.
+        assumes: what must stay as it is for that to hold.
+        at_most: whether it is a bound. By one load level it is none: what is used at rest, and by loads that
+            do not grow, is taken to grow with the rest, so that the next resource may last longer.
+        scenario: whose throughput came with the other side; None: of no load of users, or of several.
+        came_ratio: how much more of it there was, once the load had settled on both sides: as the verdict
+            reckons.
+    """
+
+    gain_ratio: float
+    until: Mapping[str, Any]
+    assumes: str
+    at_most: bool
+    scenario: str | None = None
+    came_ratio: float | None = None
+
+
+def movement(sides: Sides, places: Places) -> Movement:
+    """Compare what both sides' verdicts name: kind of resource, tier and role; not how it gives way."""
+    base, no_base = _named(sides.base, "base", places)
+    other, no_other = _named(sides.other, "other", places)
+    gains = (
+        _with_came(_gain(sides.base), sides) if base else None,
+        _gain(sides.other) if other else None,
+    )
+    unknown = [why for why in (no_base, no_other) if why]
+    if unknown or base is None or other is None:
+        return Movement(base, other, None, "; ".join(unknown), *gains)
+    first, second = Blamed.of(base, "base", places), Blamed.of(other, "other", places)
+    if not same_resource(first, second):
+        return Movement(base, other, True, None, *gains)
+    note = None
+    if first.tier != second.tier:
+        most = f"{_who(first)} uses most of it in {sides.base.label}, {_who(second)} in {sides.other.label}"
+        note = f"it is shared: {most}"
+    return Movement(base, other, False, note, *gains)
+
+
+def _gain(side: Side) -> Gain | None:
+    """What its runs' verdicts say comes next; None where one of them does not know, or they disagree."""
+    found = [run.verdict.get("next") for run in side.runs]
+    known = [one for one in found if one and one.get("gain_ratio") is not None]
+    things = {tuple(one.get(key) for key in ("tier", "resource", "role")) for one in known}
+    if len(known) < len(found) or len(things) != 1:
+        return None
+    gain = median(float(one["gain_ratio"]) for one in known)
+    assumes = str(known[0].get("assumes") or "")
+    return Gain(gain, dict(known[0]), assumes, at_most=wording.is_bound(assumes))
+
+
+def _with_came(gain: Gain | None, sides: Sides) -> Gain | None:
+    """With what came of it: the throughput of those who wait for the farm; a schedule's does not grow."""
+    planned = planned_scenarios(sides)
+    waiting = [name for name in planned if is_closed(planned[name])]
+    if gain is None or len(waiting) != 1:
+        return gain
+    base, other = ([run.settled_per_s.get(waiting[0]) for run in side.runs] for side in sides)
+    found = pair(base, other, (sides.base.label, sides.other.label))
+    if found.ratio is None:
+        return gain
+    return replace(gain, scenario=waiting[0], came_ratio=found.ratio - 1)
+
+
+def same_resource(first: Blamed, second: Blamed) -> bool:
+    """Whether two verdicts name one resource. Cores that tiers share are one, whoever uses most of them."""
+    if first.family != second.family:
+        return False
+    if first.family == "cpu":
+        return _uses(first, second.tiers) and _uses(second, first.tiers)
+    return (first.tier, first.role) == (second.tier, second.role)
+
+
+def _who(one: Blamed) -> str:
+    return one.tier or "a tier that nobody measured"
+
+
+def _uses(one: Blamed, tiers: frozenset[str]) -> bool:
+    """Whether who uses most of some cores is one of these tiers; where nobody measured who, any that may."""
+    return one.tier in tiers if one.tier else bool(one.tiers & tiers)
+
+
+def _named(side: Side, name: str, places: Places) -> tuple[Mapping[str, Any] | None, str | None]:
+    """What all runs of a side name, with the least of their confidences; else why there is no such thing."""
+    blames = [run.verdict.get("bottleneck") for run in side.runs]
+    known = [blame for blame in blames if blame]
+    nobody = Counter(_nobody(run, side.label) for run in side.runs if run.verdict["outcome"] != "bottleneck")
+    if nobody:
+        each = (f"{why}{_in_runs(count, len(side.runs))}" for why, count in nobody.items())
+        return (known[0] if known and len(known) == len(blames) else None), "; ".join(each)
+    first = Blamed.of(known[0], name, places)
+    if not all(same_resource(first, Blamed.of(blame, name, places)) for blame in known):
+        return None, f"the runs of {side.label} name different resources"
+    least = min((str(blame.get("confidence")) for blame in known), key=_SURE.index)
+    return {**known[0], "confidence": least}, None
+
+
+def _in_runs(count: int, runs: int) -> str:
+    """Where only some runs of a side say so: the others may all name one resource."""
+    return f" in {count} of its {runs} runs" if count < runs else ""
+
+
+def _nobody(run: Run, label: str) -> str:
+    return _NOBODY[str(run.verdict["outcome"])].format(label=label)
+
 
 Kind = Literal["caused_by", "associated_with"]
 

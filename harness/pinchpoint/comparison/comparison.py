@@ -1,31 +1,37 @@
-"""Two sets of runs held against each other: METHOD section 4, in its order."""
+"""Two sets of runs held against each other: METHOD section 4, in its order; and as plain JSON."""
 
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pinchpoint.base.errors import ExitStatus, InputError
-from pinchpoint.comparison import document, summary
-from pinchpoint.comparison.capacity import Capacity, capacities, not_kept_up
-from pinchpoint.comparison.change import Change
-from pinchpoint.comparison.changes import changes
-from pinchpoint.comparison.claim import Claim, claim
-from pinchpoint.comparison.confounders import Confounder, blamed_of, confounders, everyone_names
-from pinchpoint.comparison.costs import Costs, costs_of
-from pinchpoint.comparison.declared import Asked, Declared, declared
-from pinchpoint.comparison.document import SCHEMA
-from pinchpoint.comparison.hosts import Places, pair_hosts
-from pinchpoint.comparison.judged import judged, uncalled
-from pinchpoint.comparison.manifests import AREAS, Difference, differences
-from pinchpoint.comparison.moved import Movement, movement
-from pinchpoint.comparison.sides import Sides
-from pinchpoint.comparison.work import Work, work_done
+from pinchpoint.comparison import words
+from pinchpoint.comparison.changes import Change, changes
+from pinchpoint.comparison.claim import (
+    Blamed,
+    Claim,
+    Confounder,
+    Movement,
+    blamed_of,
+    claim,
+    confounders,
+    everyone_names,
+    movement,
+)
+from pinchpoint.comparison.costs import UNIT_OF_COST, Costs, costs_of
+from pinchpoint.comparison.differences import AREAS, Difference, differences
+from pinchpoint.comparison.judged import Asked, Declared, declared, judged, uncalled
+from pinchpoint.comparison.sides import Places, Run, Side, Sides, pair_hosts
+from pinchpoint.comparison.work import Capacity, Work, capacities, not_kept_up, work_done
 from pinchpoint.plan.prices import Prices
 
 __all__ = ["SCHEMA", "Comparison", "check_factor", "compare", "exit_status"]
+
+SCHEMA = "pinchpoint.comparison/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,28 +76,28 @@ class Comparison:
     @property
     def main_changes(self) -> tuple[str, ...]:
         """The figures that are judged, each with its thing, both values and the call, in words."""
-        return tuple(summary.main_changes(self.changes, self.metrics))
+        return tuple(words.main_changes(self.changes, self.metrics))
 
     @property
     def gains(self) -> tuple[str, ...]:
         """What the change was to buy by the verdicts' model, what came, what a second step buys."""
-        return tuple(summary.gain_words(self.sides, self.bottleneck, self.changes))
+        return tuple(words.gain_words(self.sides, self.bottleneck, self.changes))
 
     @property
     def summary(self) -> str:
         """All of it in a few sentences."""
         main = self.main_changes
-        return summary.summary(self.sides, self.bottleneck, main, self.claim, self.factors, self.changes)
+        return words.summary(self.sides, self.bottleneck, main, self.claim, self.factors, self.changes)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know beside them, each once."""
         differing = [*self.studied, *(one.difference for one in self.confounders)]
         said = (
-            *summary.warnings(self.sides, self.changes, differing, self.declared.bound, self.again),
+            *words.warnings(self.sides, self.changes, differing, self.declared.bound, self.again),
             *self.declared.notes,
             *not_kept_up(self.capacity, self.sides),
-            *summary.told(self.sides),
+            *words.told(self.sides),
         )
         return tuple(dict.fromkeys(said))
 
@@ -101,7 +107,7 @@ class Comparison:
         Raises:
             ValueError: a number is not finite; such a value has no place in a comparison.
         """
-        return document.content(self)
+        return content(self)
 
 
 def compare(
@@ -135,7 +141,7 @@ def compare(
     for name in factors:
         check_factor(name)
     places = pair_hosts(sides.base.manifests[0], sides.other.manifests[0])
-    studied, confounding = _apart(sides, places, factors)
+    studied, confounding = _studied_apart(sides, places, factors)
     work, costs = work_done(sides), costs_of(sides, prices)
     figures = changes(sides, places, costs)
     judges = declared(figures, Asked(tuple(metrics), margin, bound), sides, studied)
@@ -158,7 +164,7 @@ def compare(
     )
 
 
-def _apart(
+def _studied_apart(
     sides: Sides, places: Places, factors: Sequence[str]
 ) -> tuple[tuple[Difference, ...], tuple[Confounder, ...]]:
     """The differences that are studied, and all others."""
@@ -199,3 +205,133 @@ def exit_status(comparison: Comparison, *, fail_on_worse: bool = False) -> ExitS
     worse = any(one.judged.call == "worse" for one in comparison.changes)
     worse |= any(one.worse for one in comparison.work)
     return ExitStatus.OBJECTIVES_MISSED if fail_on_worse and worse else ExitStatus.FINE
+
+
+def content(found: Comparison) -> dict[str, Any]:
+    """JSON types only, null for "not measured".
+
+    Raises:
+        ValueError: a number is not finite; such a value has no place in a comparison.
+    """
+    sides = found.sides
+    document = {
+        "schema": SCHEMA,
+        "base": _side(sides.base),
+        "other": _side(sides.other),
+        "factors": found.factors,
+        "studied": [_difference(one) for one in found.studied],
+        "confounders": [_confounder(one) for one in found.confounders],
+        "work": [asdict(one) for one in found.work],
+        "metrics": found.metrics,
+        "metrics_by": found.declared.by,
+        "margin_ratio": found.declared.margin_ratio,
+        "bound_ratio": found.declared.bound,
+        "changes": [_change(one) for one in found.changes],
+        "capacity": [_capacity(one) for one in found.capacity],
+        "cost": _costs(found.costs),
+        "bottleneck": asdict(found.bottleneck),
+        "gains": found.gains,
+        "main_changes": found.main_changes,
+        "claim": found.claim.kind,
+        "claim_because": found.claim.because,
+        "what_if": found.what_if,
+        "summary": found.summary,
+        "warnings": found.warnings,
+        "timelines": {
+            name: asdict(side.runs[0].timeline) if side.runs[0].timeline else None
+            for name, side in (("base", sides.base), ("other", sides.other))
+        },
+    }
+    result: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False))
+    return result
+
+
+def _side(side: Side) -> dict[str, Any]:
+    return {"label": side.label, "runs": [_run(run) for run in side.runs]}
+
+
+def _run(run: Run) -> dict[str, Any]:
+    manifest, verdict = run.manifest, run.verdict
+    return {
+        "directory": run.directory,
+        "plan": (manifest.get("plan") or {}).get("name"),
+        "farm": (manifest.get("farm") or {}).get("name"),
+        "seed": manifest.get("seed"),
+        "started": manifest.get("started"),
+        "ended": manifest.get("ended"),
+        "outcome": verdict["outcome"],
+        "candidates": verdict.get("candidates") or [],
+        "experiment": verdict.get("experiment"),
+        "next": verdict.get("next"),
+        "headroom_ratio": verdict.get("headroom_ratio"),
+        "summary": verdict["summary"],
+    }
+
+
+def _difference(one: Difference) -> dict[str, Any]:
+    return {
+        "area": one.area,
+        "what": one.what,
+        "tier": one.tier,
+        "hosts": [place.name for place in one.places],
+        "role": one.role,
+        "base": _values(one.base),
+        "other": _values(one.other),
+    }
+
+
+def _confounder(one: Confounder) -> dict[str, Any]:
+    return {
+        **_difference(one.difference),
+        "matters": one.matters,
+        "touches": [_blamed(resource) for resource in one.touches],
+    }
+
+
+def _values(values: tuple[Any, ...]) -> Any:
+    """The one value of a side; None where none was recorded; a list where its runs differ."""
+    if len(values) > 1:
+        return list(values)
+    return values[0] if values else None
+
+
+def _blamed(resource: Blamed) -> dict[str, Any]:
+    return {
+        "kind": resource.kind,
+        "tier": resource.tier,
+        "host": resource.place.name if resource.place else None,
+        "role": resource.role,
+    }
+
+
+def _change(one: Change) -> dict[str, Any]:
+    place = one.place
+    return {
+        "name": one.name,
+        "about": one.about,
+        "metric": one.metric,
+        "source": one.source,
+        "scenario": one.scenario,
+        "tier": one.tier,
+        "host": place.name if place else None,
+        "role": one.role,
+        "per": one.per,
+        "better": one.better,
+        **asdict(one.pair),
+        **asdict(one.judged),
+    }
+
+
+def _capacity(one: Capacity) -> dict[str, Any]:
+    figures: Mapping[str, Any] = asdict(one.pair)
+    hows = {"base_how": one.base_how, "other_how": one.other_how, "kept_up": one.kept_up}
+    return {"scenario": one.scenario, **figures, **hows}
+
+
+def _costs(costs: Costs) -> dict[str, Any]:
+    """``base`` and ``other`` are null where no prices are declared."""
+    sides = {
+        name: asdict(one.cost) if one.cost else None
+        for name, one in (("base", costs.base), ("other", costs.other))
+    }
+    return {**sides, "ratio": costs.ratio, "why": costs.why, "per": costs.per, "unit_of_cost": UNIT_OF_COST}

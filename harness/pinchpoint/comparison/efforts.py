@@ -17,8 +17,7 @@ from pinchpoint.analysis.demand import cores_used
 from pinchpoint.analysis.flows import READS_ONLY
 from pinchpoint.analysis.stations import CRAWL_TIERS, ENDPOINT, SOURCE_TIER, find_stations
 from pinchpoint.base import wording
-from pinchpoint.comparison.course import Course, Mean, joined
-from pinchpoint.comparison.courses import Key
+from pinchpoint.comparison.courses import Course, Key, Mean, joined
 from pinchpoint.data.inputs import Host, Inputs, Load
 from pinchpoint.data.operations import Traffic
 from pinchpoint.data.series import Floats

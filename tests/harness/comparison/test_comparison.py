@@ -14,7 +14,7 @@ from pinchpoint.analysis.capacity import ONE_LEVEL
 from pinchpoint.base.errors import InputError
 from pinchpoint.comparison import Comparison, compare, exit_status, sides_of
 from pinchpoint.comparison.efforts import Effort
-from pinchpoint.comparison.values import pair
+from pinchpoint.comparison.statistics import pair
 
 
 def figure(done: Comparison, metric: str, **where: Any) -> dict[str, Any]:

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from pinchpoint.comparison import course as courses
-from pinchpoint.comparison.course import (
+from pinchpoint.comparison import courses
+from pinchpoint.comparison.courses import (
     MOST_STEPS,
     Course,
     Mean,

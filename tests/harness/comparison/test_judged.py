@@ -13,9 +13,8 @@ from harness.comparison.example import TIMES, alike, run, two_sides
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.comparison import Comparison, Run, Sides, compare, exit_status, sides_of
-from pinchpoint.comparison.change import Change
-from pinchpoint.comparison.course import Course, Mean
-from pinchpoint.comparison.courses import Key
+from pinchpoint.comparison.changes import Change
+from pinchpoint.comparison.courses import Course, Key, Mean
 from pinchpoint.report.compared.report import gather
 
 NOISE = (1.0, 1.03, 0.98, 1.01, 0.97)

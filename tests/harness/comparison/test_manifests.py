@@ -9,8 +9,8 @@ import pytest
 from harness.comparison.example import alike, changed, manifest
 
 from pinchpoint.comparison import compare
-from pinchpoint.comparison.hosts import pair_hosts
-from pinchpoint.comparison.manifests import Difference, differences
+from pinchpoint.comparison.differences import Difference, differences
+from pinchpoint.comparison.sides import pair_hosts
 
 
 def differing(base: dict[str, Any], other: dict[str, Any]) -> tuple[Difference, ...]:

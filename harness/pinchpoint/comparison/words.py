@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pinchpoint.base import units, wording
 from pinchpoint.base.figures import CHANGED
-from pinchpoint.comparison.change import Change
-from pinchpoint.comparison.claim import Claim
-from pinchpoint.comparison.manifests import Difference
-from pinchpoint.comparison.moved import Gain, Movement
+from pinchpoint.comparison.changes import Change
+from pinchpoint.comparison.claim import Claim, Gain, Movement
+from pinchpoint.comparison.differences import Difference
 from pinchpoint.comparison.sides import Sides
 from pinchpoint.comparison.statistics import ENOUGH
 
