@@ -133,7 +133,7 @@ def compare(
         margin: within so much of each other two sides count as the same (0.05 = 5 %); likewise, else 5 %.
         again: the base beside further runs of its farm (``read_again``): an A/A pair.
         prices: of disks and machines; by default each farm's own.
-        what_if: the other side predicted from the base (``foreseen.predicted``).
+        what_if: the other side predicted from the base (``sides.predicted``).
 
     Raises:
         InputError: a factor or a metric is not known, or the plans declare what does not go together.

@@ -83,7 +83,7 @@ class KeptConfounder(KeptDifference):
 
 
 class KeptPair(Form):
-    """See ``values.Pair``."""
+    """See ``statistics.Pair``."""
 
     base: float | None
     other: float | None
@@ -94,7 +94,7 @@ class KeptPair(Form):
 
 
 class KeptChange(KeptPair):
-    """A figure of both sides, and what may be said of it (``change.Judgement``)."""
+    """A figure of both sides, and what may be said of it (``changes.Judgement``)."""
 
     name: str
     about: About
