@@ -16,10 +16,11 @@ from collectors.workers import Worker
 from sshd_hosts import SshdHost, sshd_host
 from support import require
 
-from pinchpoint_collectors import registry, ssh
+from pinchpoint_collectors import registry
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux_over_ssh import script as scripts
 from pinchpoint_collectors.record import Collector, Sample, Telling, Watch
+from pinchpoint_collectors.remote import collector as remote
 from pinchpoint_collectors.ssh import SshKind
 
 
@@ -143,7 +144,7 @@ def test_a_tier_that_shares_the_host_is_its_processes(host: SshdHost) -> None:
 @pytest.mark.slow  # the pause
 def test_a_pause_in_which_nobody_reads_is_no_gap(host: SshdHost, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run prepares its data between the check and the first reading: then a new session begins, quietly."""
-    monkeypatch.setattr(ssh, "_IDLE_S", 3.0)
+    monkeypatch.setattr(remote, "_IDLE_S", 3.0)
     collector = SshKind().connect([watch(host)])
     try:
         second_reading(collector)
