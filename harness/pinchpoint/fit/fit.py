@@ -10,12 +10,11 @@ from pathlib import Path
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.base.redact import redacted_text, redacted_word, remember_url
-from pinchpoint.fit.course import Course, course
-from pinchpoint.fit.database_section import database_section
 from pinchpoint.fit.live import is_server, watched
 from pinchpoint.fit.mix import fitted
-from pinchpoint.fit.planfile import plan_text
+from pinchpoint.fit.planfile import database_section, plan_text, store_section
 from pinchpoint.fit.production import Production, production
+from pinchpoint.fit.rates import Course, course
 from pinchpoint.fit.recording import recorded
 from pinchpoint.fit.snapshots import Snapshot, changes, read_csv
 from pinchpoint.fit.stores import live as live_store
@@ -23,8 +22,7 @@ from pinchpoint.fit.stores import recorded as recorded_store
 from pinchpoint.fit.stores import valkey
 from pinchpoint.fit.stores.fitted import records, span_s
 from pinchpoint.fit.stores.record import Store
-from pinchpoint.fit.stores.section import store_section
-from pinchpoint.fit.stores.valkey_info import Info, is_info, read_infos
+from pinchpoint.fit.stores.valkey import Info, is_info, read_infos
 from pinchpoint.imports import open_source
 
 _NEEDED = (

@@ -12,8 +12,7 @@ from psycopg.rows import dict_row
 
 from pinchpoint.base.errors import FarmUnavailable, InputError
 from pinchpoint.base.redact import redacted_text
-from pinchpoint.fit.snapshots import Snapshot
-from pinchpoint.fit.tables import DATABASE, IO, STATEMENTS, WAL
+from pinchpoint.fit.snapshots import DATABASE, IO, STATEMENTS, WAL, Snapshot
 
 SCHEMES = ("postgresql://", "postgres://")
 _CONNECT_S = 5

@@ -1,13 +1,251 @@
-"""A fitted plan.yaml, with the origin of each figure beside it."""
+"""The plan file: its load, a section for the database, one for each store, and what each figure rests on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from pinchpoint.fit.figures import Figures, plain
-from pinchpoint.fit.load import measure_s
-from pinchpoint.fit.section import Section, indented, said
-from pinchpoint.plan.production import FIGURES
+from pinchpoint.fit.figures import Figure, Figures, Told, plain
+from pinchpoint.fit.mix import Mix
+from pinchpoint.fit.production import Production
+from pinchpoint.fit.rates import BURST, Bursts, Course
+from pinchpoint.fit.stores.fitted import Part, Records
+from pinchpoint.plan.production import (
+    DATA_READ_BYTES,
+    DATA_WRITE_BYTES,
+    FIGURES,
+    LOG_BYTES_PER_WRITE,
+    LOG_WAIT_S,
+    LOG_WRITE_BYTES,
+    PAGE_READS_PER_OPERATION,
+    READS_PER_S,
+    RECORD_DURABLE_RATIO,
+    RECORD_EXPIRING_RATIO,
+    RECORD_INSERT_RATIO,
+    RECORD_LOG_BYTES_PER_WRITE,
+    TEMP_BYTES_PER_OPERATION,
+    WRITES_PER_S,
+)
+
+_WIDTH = 108
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One server's part of the plan.
+
+    Attributes:
+        scenarios: name -> its lines, comments among them.
+        figures: the server's own, at the time the load is of.
+        tells: a figure that its sources may not tell -> what would.
+        day: the course of its load; None: not known.
+    """
+
+    scenarios: Mapping[str, Sequence[str]]
+    figures: Figures
+    tells: Mapping[str, str]
+    day: Course | None
+
+
+def indented(by: int, lines: Iterable[str]) -> list[str]:
+    """The lines, moved to the right."""
+    return [" " * by + line for line in lines]
+
+
+def said(word: str, sentences: Iterable[str]) -> Iterator[str]:
+    """Sentences as comments, broken where they are long."""
+    for sentence in sentences:
+        yield from textwrap.wrap(
+            f"{word}{sentence}.",
+            _WIDTH,
+            initial_indent="# ",
+            subsequent_indent="#   ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+
+def shortcomings(told: Told, lacking: Iterable[str]) -> Iterator[str]:
+    """Where sources differ, and what the scenario cannot do as production does."""
+    yield from said("Two sources differ: ", told.disagreements)
+    yield from said("Not alike: ", lacking)
+
+
+MEASURE_S = 120
+_LONG_S = 600.0
+_SHORTEST_S = 1.0
+"""Latency is seen by the second: a burst lasts at least one."""
+
+
+def measure_s(days: Iterable[Course | None]) -> int:
+    """How long to measure: whole periods, so that the run has the load's mean and shows two of them."""
+    known = [(day.bursts.every_s, day.whole_day) for day in days if day and day.bursts]
+    if not known:
+        return MEASURE_S
+    every_s, whole_day = max(known)
+    fewest = 1 if whole_day else 3 if every_s <= _LONG_S else 2
+    return math.ceil(max(fewest, math.ceil(MEASURE_S / every_s)) * every_s)
+
+
+def load_lines(rate_per_s: float, day: Course | None) -> Iterator[str]:
+    """The load, and why it is so.
+
+    Args:
+        rate_per_s: the mean at the busy time.
+        day: the course; None: not known.
+    """
+    if day is None:
+        yield "# How it goes over the day is not known: a recording of sar or perfmon would tell."
+        yield f"load: {{model: open, rate: {plain(rate_per_s)}/s}}"
+        return
+    if day.hours and len(day.hours) > 1:
+        yield f"# Hours of the day beside the time that was counted ({day.source}: {day.what}):"
+        yield from _hours(day)
+    if day.bursts is None:
+        yield f"# The busy time is even: no two bursts {BURST} times what is between them."
+        yield f"load: {{model: open, rate: {plain(rate_per_s)}/s}}"
+        return
+    yield from _burst(rate_per_s, day.bursts)
+
+
+def _hours(day: Course) -> Iterator[str]:
+    """Six to a line."""
+    shown = [f"{hour:02}h x {plain(ratio, 3)}" for hour, ratio in day.hours.items()]
+    for start in range(0, len(shown), 6):
+        yield f"#   {', '.join(shown[start : start + 6])}"
+
+
+def _burst(rate_per_s: float, bursts: Bursts) -> Iterator[str]:
+    base, peak = rate_per_s * bursts.base_ratio, rate_per_s * bursts.peak_ratio
+    for_s = max(_SHORTEST_S, bursts.for_s)
+    # What is too short to be seen is as much in a longer, lower burst.
+    peak = base + (peak - base) * (bursts.for_s - bursts.ramp_s) / (for_s - bursts.ramp_s)
+    seen = f"seen every {plain(bursts.readings_s, 3)} s"
+    rises = f"rising in {plain(bursts.ramp_s, 3)} s" if bursts.ramp_s else "at once"
+    times = (
+        f"{plain(bursts.peak_ratio / bursts.base_ratio, 3)} times as much" if bursts.base_ratio else "Bursts"
+    )
+    yield f"# {times} for {plain(bursts.for_s, 3)} s every {plain(bursts.every_s, 3)} s, {rises} ({seen})."
+    uneven = f", ramp: {plain(bursts.ramp_s)}s" if bursts.ramp_s else ""
+    uneven += f", jitter: {plain(100 * bursts.jitter_ratio, 2)}%" if bursts.jitter_ratio else ""
+    yield (
+        f"load: {{model: burst, base: {plain(base)}/s, peak: {plain(peak)}/s, "
+        f"every: {plain(bursts.every_s)}s, for: {plain(for_s)}s{uneven}}}"
+    )
+
+
+_NAME = "production"
+_DATABASE_TELLS = {
+    LOG_BYTES_PER_WRITE: "pg_stat_wal, or the Query Store from SQL Server 2017 on",
+    LOG_WRITE_BYTES: "two of pg_stat_io (PostgreSQL 18) or of dm_io_virtual_file_stats",
+    DATA_READ_BYTES: "two of pg_stat_io (PostgreSQL 16) or of dm_io_virtual_file_stats",
+    DATA_WRITE_BYTES: "two of pg_stat_io (PostgreSQL 16) or of dm_io_virtual_file_stats",
+    PAGE_READS_PER_OPERATION: "pg_stat_statements, or avg_physical_io_reads of the Query Store",
+    TEMP_BYTES_PER_OPERATION: "pg_stat_statements, or the Query Store from SQL Server 2017 on",
+    LOG_WAIT_S: "two of dm_os_wait_stats; PostgreSQL keeps no sums of waits",
+}
+
+
+def database_section(production: Production, mix: Mix, day: Course | None) -> Section:
+    """The part of the plan that loads a database as production's is loaded.
+
+    Args:
+        production: what is known of it.
+        mix: what sql-mix is to do.
+        day: the course of its load; None: not known.
+    """
+    lines = tuple(_database_scenario(production, mix, day))
+    return Section({_NAME: lines}, _at_peak(production, day), _DATABASE_TELLS, day)
+
+
+def _at_peak(production: Production, day: Course | None) -> Figures:
+    """The rates of the busiest hour, which is what the load is."""
+    if day is None:
+        return production.figures
+    where = f", x {plain(day.peak_ratio)}: {day.busiest} ({day.source})"
+    return production.figures | {
+        name: Figure(production.figures[name].value * day.peak_ratio, production.figures[name].origin + where)
+        for name in (WRITES_PER_S, READS_PER_S)
+    }
+
+
+def _database_scenario(production: Production, mix: Mix, day: Course | None) -> Iterator[str]:
+    figures = production.figures
+    writes, reads = figures[WRITES_PER_S].value, figures[READS_PER_S].value
+    yield "use: sql-mix"
+    yield from said("", [f"{plain(writes)}/s writes + {plain(reads)}/s reads ({production.sources})"])
+    if day is not None:
+        busiest = f"x {plain(day.peak_ratio)}: {day.busiest}, beside the time that was counted"
+        yield from said("", [f"{busiest} ({day.source}: {day.what})"])
+        yield from said("", day.notes)
+    yield from load_lines((writes + reads) * (day.peak_ratio if day else 1.0), day)
+    yield from said("", production.notes)
+    yield from shortcomings(production.told, mix.lacking)
+    yield "params:"
+    yield "  operations:"
+    for name, rate in mix.rates.items():
+        yield f"    {name}: {plain(rate)}  # a second: {mix.why[name]}"
+    for name, value in mix.params.items():
+        yield f"  {name}: {value}  # {mix.why[name]}"
+
+
+_STORE_TELLS = {
+    RECORD_INSERT_RATIO: "INFO all of Valkey or Redis, serverStatus of MongoDB",
+    RECORD_EXPIRING_RATIO: "INFO all of Valkey or Redis",
+    RECORD_LOG_BYTES_PER_WRITE: "INFO all of Valkey or Redis where it appends to a file, serverStatus",
+    RECORD_DURABLE_RATIO: "CONFIG GET appendfsync beside INFO all of Valkey or Redis",
+}
+
+
+def store_section(records: Records) -> Section:
+    """The part of the plan that loads a store as production's is loaded."""
+    scenarios = {part.name: tuple(_store_scenario(records, part)) for part in records.parts}
+    return Section(scenarios, records.told.figures, _STORE_TELLS, records.day)
+
+
+def _store_scenario(records: Records, part: Part) -> Iterator[str]:
+    """One part; what is true of all of them stands in the first."""
+    first = part is records.parts[0]
+    yield "use: nosql-burst"
+    if first:
+        yield from _about(records)
+    if part.share < 1:
+        yield from said("", [f"{part.share:.0%} of the operations"])
+    yield from load_lines(records.rate_per_s * part.share, records.day)
+    if first:
+        yield from _durability(records)
+        yield from shortcomings(records.told, records.lacking)
+    yield "params:"
+    yield "  operations:"
+    for name, rate in part.operations.items():
+        yield f"    {name}: {plain(rate)}  # a second"
+    for name, value in records.params.items():
+        yield f"  {name}: {value}  # {records.why[name]}"
+    if part.keys is not None:
+        yield f"  keys: {part.keys[0]}  # {part.keys[1]}"
+    if part.ttl_s is not None:
+        yield f"  ttl: {plain(part.ttl_s)}s  # {records.why['ttl']}"
+
+
+def _about(records: Records) -> Iterator[str]:
+    yield from said("", [f"{records.store.product} ({records.store.source})"])
+    if records.day.peak_ratio != 1:
+        yield from said("", [f"x {plain(records.day.peak_ratio)}: {records.day.busiest}"])
+    yield from said("", records.notes)
+
+
+def _durability(records: Records) -> Iterator[str]:
+    durable = records.store.durable
+    if durable is None or records.store.family != "valkey":
+        return
+    worth = "is on the disk" if durable.value else "is not yet on the disk"
+    sentence = (
+        f"An acknowledged write {worth} in production ({durable.origin}); the server decides that, not the "
+        "plan: set yours alike. The embedded farm flushes always"
+    )
+    yield from said("", [sentence])
 
 
 def plan_text(sections: Sequence[Section]) -> str:

@@ -9,9 +9,8 @@ from datetime import tzinfo
 from pathlib import Path
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.fit.course import Course, course
 from pinchpoint.fit.figures import Figure, Figures
-from pinchpoint.fit.shape import Rate
+from pinchpoint.fit.rates import Course, Rate, course
 from pinchpoint.imports import open_source
 from pinchpoint.imports.places import Places
 from pinchpoint.imports.reading import Between, Gathered, Read, read_all

@@ -8,8 +8,8 @@ from typing import Any
 
 from pinchpoint.plan import Disk
 from pinchpoint.probe import conduct
-from pinchpoint.probe.declared import of_disk
 from pinchpoint.probe.record import LINE_S, Declared, Options, Probe, Trial, Where
+from pinchpoint.probe.target import of_disk
 from pinchpoint.store import times
 from pinchpoint.store.read import StoredRun
 from pinchpoint_collectors.common.times import iso

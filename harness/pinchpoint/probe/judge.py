@@ -1,25 +1,135 @@
-"""What kind of limit a probe shows: a probe in, findings out, by the rules of a run (``analysis.points``)."""
+"""What kind of limit a probe shows: a probe in, findings out, by the rules of a run (``analysis.points``).
+
+Cells are held against what is declared, or what was found. Reads that are faster than the disk's type allows,
+or faster once they were read before, may not come from the disk: the guest's page cache takes no part (direct
+I/O, or dropped before), so what remembers is below it, on the host.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pinchpoint.analysis.points import NO_LIMIT, Judged, Point, judge_points
 from pinchpoint.analysis.thresholds import CAP_MATCH, IRREGULAR
+from pinchpoint.data.inputs import Limits
 from pinchpoint.probe import course, words
-from pinchpoint.probe.alike import alike
-from pinchpoint.probe.caps import counted_ratio, find_caps, queued
-from pinchpoint.probe.course import Change
-from pinchpoint.probe.falls import Fall, between
+from pinchpoint.probe.caps import Caps, alike, counted_ratio, find_caps, queued
+from pinchpoint.probe.course import Change, Fall, between, settled
 from pinchpoint.probe.figures import Figures, figures, of
-from pinchpoint.probe.held import Held, contradicted, held_against, most
 from pinchpoint.probe.record import Declared, Probe
-from pinchpoint.probe.settled import settled
-from pinchpoint.probe.suspicion import caps_but_of_reads, reads_above, reads_of_memory
 from pinchpoint.probe.verdict import CellVerdict, Verdict, WorkloadVerdict
 from pinchpoint_scenarios.storage_probe import Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What cells are held against.
+
+    Attributes:
+        limits: None: nothing is known.
+        burst: those on credits.
+        which: whether they were ``declared``, ``found``, or ``both``; None where there are none.
+    """
+
+    limits: Limits | None
+    burst: Limits | None
+    which: str | None
+
+    def lowered(self, caps: Caps, reads_ratio: float | None) -> Held:
+        """For I/O of which so much is reads: reads or writes may have less, and that was found."""
+        limits = caps.lowered(self.limits, reads_ratio)
+        return self if limits == self.limits else Held(limits, None, "found")
+
+
+def held_against(declared: Declared, caps: Caps, contradicted: str | None, fall: Fall | None) -> Held:
+    """What is declared, as far as it is and the disk does not contradict it; else what was found."""
+    said, found = declared.limits, caps.limits
+    before = fall.limits if fall else None
+    if said is None or contradicted is not None:
+        return Held(found, before, "found") if found else Held(None, None, None)
+    rest = found or said
+    whole = replace(said, iops=said.iops or rest.iops, bytes_per_s=said.bytes_per_s or rest.bytes_per_s)
+    return Held(whole, declared.burst or before, "declared" if whole == said else "both")
+
+
+def contradicted(declared: Declared, caps: Caps, trusted: Mapping[Cell, Figures]) -> str | None:
+    """Why the declared figures are not this disk's: it stands at others, or does more than they allow."""
+    limits = declared.limits
+    if limits is None:
+        return None
+    unit = limits.io_unit_bytes
+    as_bytes = limits.iops * unit if limits.iops and unit else None
+    for name, cap, allowed in (
+        ("iops", caps.iops, (limits.iops, declared.burst and declared.burst.iops)),
+        (
+            "bytes_per_s",
+            caps.bytes_per_s,
+            (limits.bytes_per_s, declared.burst and declared.burst.bytes_per_s, as_bytes),
+        ),
+    ):
+        known = [value for value in allowed if value]
+        if cap and known and all(abs(cap.value / value - 1) > CAP_MATCH.value for value in known):
+            return words.contradiction(name, known[0], cap.value, cap.why)
+        done = most(trusted, name)
+        if done and known and done > max(known) * (1 + CAP_MATCH.value):
+            return words.exceeded(name, max(known), done)
+    return None
+
+
+def most(found: Mapping[Cell, Figures], name: str) -> float | None:
+    """The highest of ``iops`` or ``bytes_per_s``."""
+    means = [getattr(one, name) for one in found.values()]
+    return max((mean.middle for mean in means if mean is not None), default=None)
+
+
+def reads_above(found: Mapping[Cell, Figures], declared: Declared) -> dict[Cell, str]:
+    """Cells that read more than the declared type allows, with the reason, where no write does.
+
+    Where writes do too, it is the declaration that does not fit.
+    """
+    above = {cell: why for cell, one in found.items() if (why := _above(cell, one, declared))}
+    if any(cell.read_ratio == 0 for cell in above):
+        return {}
+    return {cell: why for cell, why in above.items() if cell.read_ratio}
+
+
+def _above(cell: Cell, one: Figures, declared: Declared) -> str | None:
+    for name, mean in (("iops", one.iops), ("bytes_per_s", one.bytes_per_s)):
+        allowed = [getattr(each, name) for each in (declared.limits, declared.burst) if each]
+        known = [value for value in allowed if value]
+        if mean and known and mean.middle > max(known) * (1 + CAP_MATCH.value):
+            return words.above(cell, name, mean.middle, max(known), declared.profile)
+    return None
+
+
+def caps_but_of_reads(found: Mapping[Cell, Figures], caps: Caps) -> tuple[Caps, tuple[str, ...]]:
+    """The caps of all that writes, pure or mixed with reads, where reads alone do more; and that, in words.
+
+    Those caps as they are, and nothing said, where there are no such ones.
+    """
+    written = find_caps({cell: one for cell, one in found.items() if cell.read_ratio != 1})
+    for name, cap in written:
+        ratios = {cell.read_ratio for cell in cap.cells}
+        if name in ("iops", "bytes_per_s") and len(ratios) > 1:
+            rates = {
+                cell: mean.middle
+                for cell, one in found.items()
+                if cell.read_ratio == 1 and (mean := getattr(one, name))
+            }
+            most = max(rates, key=lambda cell: rates[cell], default=None)
+            if most is not None:
+                return written, (words.reads_apart(most, name, rates[most], cap.value),)
+    return caps, ()
+
+
+def reads_of_memory(reads: Change | None, writes: Change | None) -> tuple[str, ...]:
+    """Why what is read gets faster from repetition to repetition, and is no warming up: writes do not."""
+    if reads is None or reads.move != "rose" or (writes is not None and writes.move == "rose"):
+        return ()
+    return (words.remembered(reads, writes),)
+
 
 LITTLE = 0.10
 """As much as was asked for was outstanding, but for a tenth; else the figure says so (our value)."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
-from pinchpoint.probe import place
+from pinchpoint.probe import machine
 from pinchpoint.probe.record import Where
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.remote import ssh
@@ -275,7 +275,7 @@ def _kept(address: Address, looked: Looked, needed_bytes: int) -> Iterator[subpr
         raise FarmUnavailable(str(ssh.no_ssh())) from error
     try:
         free_bytes, total_bytes = _begin(address, looked, keeper)
-        place.check_space(f"{looked.where.host}:{looked.folder}", needed_bytes, free_bytes, total_bytes)
+        machine.check_space(f"{looked.where.host}:{looked.folder}", needed_bytes, free_bytes, total_bytes)
         yield keeper
     finally:
         _end(keeper)

@@ -10,17 +10,45 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint.base.errors import GuardError, InputError
+from pinchpoint.data.inputs import Limits
 from pinchpoint.farm.live import claimed, embedded
 from pinchpoint.plan import Disk, Farm
 from pinchpoint.plan.problems import nearest
-from pinchpoint.probe import place
-from pinchpoint.probe.declared import of_disk, of_profile
+from pinchpoint.probe import machine
 from pinchpoint.probe.machine import Machine, here, memory_bytes
 from pinchpoint.probe.record import Declared, Where
 from pinchpoint.probe.remote import look, there
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.remote.ssh import OPTIONS, Address
-from pinchpoint_infra.catalogue import UnknownProfile, profile
+from pinchpoint_infra.catalogue import Profile, UnknownProfile, profile
+
+
+def of_profile(entry: Profile, stripes: int) -> Declared:
+    """An entry of the catalogue, so many of it striped."""
+
+    def times(value: float | None) -> float | None:
+        return value and value * stripes
+
+    burst = entry.burst
+    return Declared(
+        profile=entry.name,
+        stripes=stripes,
+        limits=Limits(times(entry.iops), times(entry.bytes_per_s), entry.io_unit_bytes),
+        burst=Limits(times(burst.iops), times(burst.bytes_per_s), entry.io_unit_bytes) if burst else None,
+    )
+
+
+def of_disk(disk: Disk | None) -> Declared:
+    """A disk of a farm, as its file says; None: the file does not mention it."""
+    if disk is None:
+        return Declared()
+    if disk.profile:
+        return of_profile(profile(disk.profile), disk.stripes or 1)
+    limits = disk.resolved_limits
+    if limits is None or (limits.iops is None and limits.bytes_per_s is None):
+        return Declared()
+    return Declared(limits=Limits(limits.iops, limits.bytes_per_s, limits.io_unit_bytes))
+
 
 _HERE, _THERE = "local", "ssh"
 
@@ -44,14 +72,14 @@ class Target:
 
 def of_folder(folder: Path, profile_name: str | None) -> Target:
     """A folder, with the type that is named for it. Raises InputError, GuardError."""
-    found = place.check(folder)
+    found = machine.check(folder)
     try:
         said = of_profile(profile(profile_name), 1) if profile_name else Declared()
     except UnknownProfile as error:
         raise InputError(f"--profile: {error}") from error
     if profile_name and profile(profile_name).kind != "disk":
         raise InputError(f"--profile: {profile_name!r} is a machine; a disk's type is needed")
-    return _here(found, place.described(found), said)
+    return _here(found, machine.described(found), said)
 
 
 @contextmanager
@@ -90,7 +118,7 @@ def of_farm(farm: Farm, name: str | None, say: Callable[[str], None]) -> Iterato
         said = next((host.disks[role] for host in hosts.values() if role in host.disks), None)
         embedded().limit(farm.identity, hold=True)
         try:
-            yield _here(folder, place.described(folder, farm.name, chosen), of_disk(said))
+            yield _here(folder, machine.described(folder, farm.name, chosen), of_disk(said))
         finally:
             embedded().limit(farm.identity, hold=False)
 
@@ -113,14 +141,16 @@ def _declared_disk(farm: Farm, name: str | None) -> Target:
             f"{_THERE}, by which a probe would go there, nor one of kind {_HERE}; add one, or log on there "
             "and give `pinchpoint probe` a folder on it"
         )
-    given = Path(disk.path) if disk.path else place.mount_of_device(str(disk.device)) if disk.device else None
+    given = (
+        Path(disk.path) if disk.path else machine.mount_of_device(str(disk.device)) if disk.device else None
+    )
     if given is None:
         raise InputError(
             f"{farm.identity}: {chosen} has no path, and its device is not mounted here; give a folder on "
             "it instead"
         )
-    folder = place.check(given)
-    return _here(folder, place.described(folder, farm.name, chosen), of_disk(disk))
+    folder = machine.check(given)
+    return _here(folder, machine.described(folder, farm.name, chosen), of_disk(disk))
 
 
 def _here(folder: Path, where: Where, said: Declared) -> Target:

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pinchpoint.data.inputs import Limits
-from pinchpoint.probe.alike import Alike
-from pinchpoint.probe.caps import Caps
+from pinchpoint.probe.caps import Alike, Caps
 from pinchpoint.probe.course import Change, Outliers
 
 

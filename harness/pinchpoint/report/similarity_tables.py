@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pinchpoint.base import units
 from pinchpoint.fit import replayed as of_sql
-from pinchpoint.fit.shape import Rate
-from pinchpoint.fit.stores import replayed as of_stores
+from pinchpoint.fit import replayed as of_stores
+from pinchpoint.fit.rates import Rate
 from pinchpoint.plan.production import FIGURES
 from pinchpoint.report.clock import Clock
 from pinchpoint.report.places import tiers
@@ -112,7 +112,7 @@ class _Measured:
 
     def on_stores(self) -> dict[str, float]:
         """The figures of its nosql-burst scenarios, all together."""
-        names = self._using(of_stores.USE)
+        names = self._using(of_stores.RECORDS_USE)
         if not names:
             return {}
         said = self._run.manifest.get("endpoints") or {}
@@ -124,7 +124,7 @@ class _Measured:
         ]
         rows = self._connection.execute(_SECONDS, [*self._window, names]).fetchall()
         seconds = list(_seconds({at: (interval_s, count) for at, interval_s, count in rows}, self._window))
-        return of_stores.replayed(done, self._length_s, self._means("nosql"), seconds)
+        return of_stores.replayed_records(done, self._length_s, self._means("nosql"), seconds)
 
     @property
     def _length_s(self) -> float:

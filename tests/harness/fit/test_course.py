@@ -12,8 +12,8 @@ import pytest
 from harness.fit.exports import DISK, comments, fitted, log_of, pair, perfmon
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.fit.course import Course
 from pinchpoint.fit.fit import fit
+from pinchpoint.fit.rates import Course
 from pinchpoint.fit.recording import recorded
 from pinchpoint.plan import load_plan
 

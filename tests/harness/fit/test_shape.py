@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from pinchpoint.fit.shape import Rate, bursts
+from pinchpoint.fit.rates import Rate, bursts
 from pinchpoint.plan.arrivals import Bursts, Constant, RateProfile, arrival_times
 
 

@@ -10,9 +10,9 @@ from harness.probe.build import Disk, cells_of, declared, geometric, probe_of, t
 
 from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.caps import PART_MATCH, PARTS
-from pinchpoint.probe.declared import of_profile
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Declared
+from pinchpoint.probe.target import of_profile
 from pinchpoint.probe.verdict import Verdict
 from pinchpoint_infra.catalogue import catalogue, profile
 from pinchpoint_scenarios.storage_probe import Cell

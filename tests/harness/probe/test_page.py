@@ -8,12 +8,12 @@ import pytest
 from harness.probe.build import Disk, declared, probe_of
 
 from pinchpoint.probe.charts import MARGIN, charts
-from pinchpoint.probe.declared import of_profile
 from pinchpoint.probe.figures import figures
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.page import page
 from pinchpoint.probe.record import Probe, Trial
 from pinchpoint.probe.tables import workloads
+from pinchpoint.probe.target import of_profile
 from pinchpoint.probe.text import probe_text
 from pinchpoint_infra.catalogue import profile
 from pinchpoint_scenarios.storage_probe import SUITES

@@ -24,7 +24,7 @@ from support import require
 
 from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.plan import load_farm
-from pinchpoint.probe import place, remote, target
+from pinchpoint.probe import machine, remote, target
 from pinchpoint.probe.driver import Driver, Watch
 from pinchpoint.probe.record import Options
 from pinchpoint.probe.remote import Looked, There, look, there
@@ -250,7 +250,7 @@ def test_what_a_killed_probe_left_is_no_lack_of_room(host: Host, monkeypatch: py
     def looked(_folder: str, _needed: int, free_bytes: int, total_bytes: int) -> None:
         seen.append(((left / "probe.data").exists(), free_bytes, total_bytes))
 
-    monkeypatch.setattr(place, "check_space", looked)
+    monkeypatch.setattr(machine, "check_space", looked)
     with there(host.address, host.looked(), SIZE):
         [(still_there, free_bytes, total_bytes)] = seen
     usage = shutil.disk_usage(host.folder)

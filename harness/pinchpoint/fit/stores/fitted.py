@@ -7,11 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.fit.course import Course, course
 from pinchpoint.fit.figures import Figure, Told, plain
-from pinchpoint.fit.shape import Rate
-from pinchpoint.fit.stores.record import Store, Stretch
-from pinchpoint.fit.stores.resp import NAME
+from pinchpoint.fit.rates import Course, Rate, course
+from pinchpoint.fit.stores.record import NAME, Store, Stretch
 from pinchpoint.plan.production import (
     RECORD_BASE_PER_S,
     RECORD_BURST_EVERY_S,

@@ -11,7 +11,7 @@ from pinchpoint.base.errors import FarmUnavailable, InputError
 from pinchpoint.base.redact import redacted_text
 from pinchpoint.fit.stores import mongodb, valkey
 from pinchpoint.fit.stores.record import Store
-from pinchpoint.fit.stores.valkey_info import Info, is_info, read_info
+from pinchpoint.fit.stores.valkey import Info, is_info, read_info
 
 _VALKEY = ("valkey", "valkeys", "redis", "rediss")
 _MONGODB = ("mongodb", "mongodb+srv")

@@ -10,8 +10,7 @@ from typing import Any
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.fit.figures import Figure, plain
-from pinchpoint.fit.stores.record import Store, Stretch
-from pinchpoint.fit.stores.resp import NAME
+from pinchpoint.fit.stores.record import NAME, Store, Stretch
 from pinchpoint_collectors.databases.mongodb import figure, is_same_server
 
 _READS, _INSERTS, _UPDATES, _DELETES = (

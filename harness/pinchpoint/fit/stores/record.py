@@ -1,4 +1,4 @@
-"""What is known of a production store, whatever store it is."""
+"""What a store of records did, and how long its requests and answers are."""
 
 from __future__ import annotations
 
@@ -77,3 +77,60 @@ class Store:
     def span_s(self) -> tuple[float, float]:
         """From the first reading to the last, UTC seconds."""
         return self.stretches[0].began_s, self.stretches[-1].ended_s
+
+
+NAME = "records"
+"""The scenario's name in a fitted plan; nosql-burst's keys carry it."""
+_PREFIX = len(f"pinchpoint:{NAME}:")
+_NEW_ITEM = len(str(1 << 40))
+"""Digits of the number of a record that was inserted (``nosql_burst/records.py``)."""
+ANSWER_OK = len("+OK\r\n")
+ANSWER_NONE = len("$-1\r\n")
+PING = len("*1\r\n$4\r\nPING\r\n")
+UNLINK = len("UNLINK")
+_EXPIRY_ASKED = (2, 5)
+"""``PX``, and some ten seconds or minutes in milliseconds."""
+_EXPIRY_KEPT = (4, 13)
+"""``PXAT``, and a time in milliseconds: so it stands in the append-only file."""
+
+
+def bulk(length: int) -> int:
+    """A text of that length, with what frames it."""
+    return 1 + len(str(length)) + 2 + length + 2
+
+
+def request(words: Sequence[int]) -> int:
+    """A command, by the lengths of its words."""
+    return 1 + len(str(len(words))) + 2 + sum(bulk(length) for length in words)
+
+
+def key(keys: float, insert_ratio: float) -> int:
+    """The mean length of a key of nosql-burst's.
+
+    Args:
+        keys: how many records there are at first.
+        insert_ratio: of the writes, how many are of new records.
+    """
+    digits = len(str(max(0, round(keys) - 1)))
+    return round(_PREFIX + digits * (1 - insert_ratio) + _NEW_ITEM * insert_ratio)
+
+
+def payload_of_request(request_bytes: float, key_length: int, expiring_ratio: float, *, kept: bool) -> float:
+    """The value of a SET that is so long in all.
+
+    Args:
+        request_bytes: the request, or what of it stands in the append-only file.
+        key_length: of its key.
+        expiring_ratio: how many of them name when they expire.
+        kept: whether it is what stands in the file.
+    """
+    expiry = sum(bulk(length) for length in (_EXPIRY_KEPT if kept else _EXPIRY_ASKED))
+    others = request((3, key_length)) + expiry * expiring_ratio
+    return payload_of_bulk(request_bytes - others)
+
+
+def payload_of_bulk(framed_bytes: float) -> float:
+    """The text that is so long with what frames it; less than 0 where none is so short."""
+    frame = 1 + 2 + 2
+    digits = len(str(max(1, round(framed_bytes - frame - 1))))
+    return framed_bytes - frame - digits

@@ -9,7 +9,7 @@ from pathlib import Path
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.base.errors import InputError
 from pinchpoint.fit.figures import Figure, plain
-from pinchpoint.fit.stores import resp
+from pinchpoint.fit.stores import record
 from pinchpoint.fit.stores.record import Store, Stretch
 from pinchpoint.store import samples
 from pinchpoint.store.read import StoredRun, open_run
@@ -127,7 +127,7 @@ def _store(family: str, name: str, stretches: list[Stretch]) -> Store:
         logged = [stretch for stretch in stretches if stretch.log_bytes is not None]
         if commands := sum(stretch.operations for stretch in logged):
             each = sum(stretch.log_bytes or 0.0 for stretch in logged) / commands
-            value = resp.payload_of_request(each, resp.key(0, 0.0), 0.0, kept=True)
+            value = record.payload_of_request(each, record.key(0, 0.0), 0.0, kept=True)
             sizes.append(
                 Figure(value, f"{name}: the append-only file grew {plain(each)} bytes for a command")
             )

@@ -1,26 +1,229 @@
-"""What a production Valkey or Redis does with its records, from two answers to ``INFO all`` or more."""
+"""What Valkey or Redis did: INFO, as exported or read, and what changed between its readings."""
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.fit.figures import Figure, plain
-from pinchpoint.fit.stores import resp
+from pinchpoint.fit.snapshots import CAPTURED, seconds
+from pinchpoint.fit.stores import record
 from pinchpoint.fit.stores.record import Store, Stretch
-from pinchpoint.fit.stores.valkey_commands import (
-    HASHES,
-    ON_RECORDS,
-    OTHER_SHAPES,
-    READS,
-    REMOVALS,
-    WRITES,
-    is_watching,
-    of,
-)
-from pinchpoint.fit.stores.valkey_info import EXPORT, Calls, Info
+
+READS = frozenset({
+    "bitcount", "geosearch", "georadius", "get", "getbit", "getex", "getrange", "hexists", "hget", "hgetall",
+    "hkeys", "hlen", "hmget", "hstrlen", "hvals", "json.get", "json.mget", "lindex", "llen", "lrange", "mget",
+    "pfcount", "scard", "sinter", "sismember", "smembers", "smismember", "srandmember", "strlen", "sunion",
+    "xlen", "xrange", "xread", "xrevrange", "zcard", "zcount", "zmscore", "zrange", "zrangebyscore", "zrank",
+    "zrevrange", "zrevrangebyscore", "zrevrank", "zscore",
+})  # fmt: skip
+VALUES = frozenset({
+    "append", "bitfield", "decr", "decrby", "getset", "incr", "incrby", "incrbyfloat", "mset", "msetnx",
+    "psetex", "set", "setbit", "setex", "setnx", "setrange",
+})  # fmt: skip
+HASHES = frozenset({"hdel", "hincrby", "hincrbyfloat", "hmset", "hset", "hsetnx"})
+OTHER_SHAPES = frozenset({
+    "geoadd", "json.merge", "json.set", "linsert", "lmove", "lpop", "lpush", "lpushx", "lrem", "lset",
+    "ltrim", "pfadd", "rpop", "rpush", "rpushx", "sadd", "smove", "spop", "srem", "xadd", "xdel", "xtrim",
+    "zadd", "zincrby", "zpopmax", "zpopmin", "zrem",
+})  # fmt: skip
+WRITES = VALUES | HASHES | OTHER_SHAPES
+REMOVALS = frozenset({"del", "getdel", "unlink"})
+ON_RECORDS = READS | WRITES | REMOVALS
+_WATCHING = frozenset({
+    "auth", "client", "command", "config", "hello", "info", "latency", "ping", "select",
+})  # fmt: skip
+
+
+def is_watching(name: str) -> bool:
+    """Whether a command is what connecting and watching take; a subcommand stands behind a ``|``."""
+    return name.partition("|")[0] in _WATCHING
+
+
+def calls_of(calls: Mapping[str, float], names: frozenset[str]) -> float:
+    """How often commands of these names were called."""
+    return sum(count for name, count in calls.items() if name in names)
+
+
+EXPORT = "valkey-cli INFO all > before.txt"
+_BEGINS = "# Server"
+_SETTING = re.compile(r"[a-z][a-z0-9-]*")
+"""What ``CONFIG GET`` prints: name and value, each on a line of its own."""
+_KNOWN = re.compile(r"^(?:(?:redis|valkey)_version|cmdstat_\S+):", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """What one command came to since the server's start.
+
+    Attributes:
+        calls: how often it was executed.
+        spent_s: the server's time in it.
+    """
+
+    calls: float
+    spent_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """One answer to ``INFO all``.
+
+    Attributes:
+        source: where it came from, for people.
+        place: the same, with the line it begins on.
+        at_s: when it was given, UTC seconds.
+        fields: its fields, as text.
+        commands: name, in lower case -> what it came to.
+        answer_bytes: how long the answer is: the next one counts it as sent.
+    """
+
+    source: str
+    place: str
+    at_s: float
+    fields: Mapping[str, str]
+    commands: Mapping[str, Calls]
+    answer_bytes: int
+
+    def number(self, name: str) -> float | None:
+        """A field as a number; None where the server does not have it. Raises ``InputError``."""
+        if name not in self.fields:
+            return None
+        try:
+            return float(self.fields[name])
+        except ValueError as error:
+            raise InputError(
+                f"{self.place}: {name}: found {self.fields[name]!r}; allowed: a number, as INFO writes it"
+            ) from error
+
+    def parts(self, name: str) -> dict[str, float]:
+        """A field such as ``keys=5,expires=2``. Raises ``InputError``."""
+        return _parts(self.fields[name], f"{self.place}: {name}")
+
+    @property
+    def databases(self) -> list[str]:
+        """The names of its databases that hold keys (``db0``)."""
+        return [name for name in self.fields if re.fullmatch(r"db\d+", name)]
+
+
+def is_info(text: str) -> bool:
+    """Whether a text is what ``INFO`` prints."""
+    return _KNOWN.search(text) is not None
+
+
+def read_infos(text: str, path: Path) -> list[Info]:
+    """All answers in a text, in its order.
+
+    Raises:
+        InputError: one is cut off, does not say when it was given, or has a line that is none of INFO's.
+    """
+    blocks = list(_blocks(text.splitlines()))
+    if not blocks:
+        raise InputError(
+            f"{path}: has no section Server: whose figures these are, and when, is not told; needed: {EXPORT}"
+        )
+    return [_info(block, path.name, str(path), {}) for block in blocks]
+
+
+def read_info(text: str, source: str, settings: Mapping[str, str]) -> Info:
+    """One answer as a server gave it, with settings it told besides (``config_appendfsync``).
+
+    Raises:
+        InputError: as ``read_infos``.
+    """
+    return _info(list(enumerate(text.splitlines(), 1)), source, source, settings)
+
+
+_Lines = list[tuple[int, str]]
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[_Lines]:
+    """Each answer, from its time or its first section on."""
+    block: _Lines = []
+    for number, line in enumerate(lines, 1):
+        begins = line.startswith(CAPTURED) or (line.startswith(_BEGINS) and _has_section(block))
+        if begins and block:
+            if _has_section(block):
+                yield block
+            block = []
+        block.append((number, line))
+    if _has_section(block):
+        yield block
+
+
+def _has_section(block: _Lines) -> bool:
+    return any(line.startswith(_BEGINS) for _, line in block)
+
+
+def _info(block: _Lines, source: str, path: str, settings: Mapping[str, str]) -> Info:
+    fields = dict(settings)
+    commands: dict[str, Calls] = {}
+    remaining = iter(block)
+    for number, line in remaining:
+        name, colon, value = line.partition(":")
+        if not line.strip() or line.startswith("#"):
+            continue
+        if not colon and _SETTING.fullmatch(line.strip()):
+            fields[f"config_{line.strip()}"] = next(remaining, (0, ""))[1].strip()
+        elif not colon:
+            raise InputError(
+                f"{path}:{number}: found {line.strip()[:60]!r}; allowed: lines such as used_memory:1024, "
+                f"sections such as # Stats; {EXPORT}"
+            )
+        elif name.startswith("cmdstat_"):
+            parts = _parts(value, f"{path}:{number}: {name}")
+            commands[name.removeprefix("cmdstat_").lower()] = _read_calls(parts, f"{path}:{number}: {name}")
+        else:
+            fields[name.strip()] = value.strip()
+    place = f"{path}:{block[0][0]}"
+    if not commands:
+        raise InputError(f"{place}: has no section Commandstats; needed: INFO all, not INFO: {EXPORT}")
+    if "run_id" not in fields:
+        raise InputError(f"{place}: has no run_id, so the answer is not whole; take it again: {EXPORT}")
+    size = sum(len(line.encode()) + 2 for _, line in block)
+    return Info(source, place, _at_s(fields, place), fields, commands, size)
+
+
+def _at_s(fields: Mapping[str, str], place: str) -> float:
+    if CAPTURED in fields:
+        return seconds(fields[CAPTURED], f"{place}: {CAPTURED}")
+    if "server_time_usec" in fields:
+        text = fields["server_time_usec"]
+        if not text.isdecimal():
+            raise InputError(f"{place}: server_time_usec: found {text!r}; allowed: microseconds since 1970")
+        return int(text) / 1e6
+    raise InputError(
+        f"{place}: this version does not say its time; put it before: "
+        "{ date -u '+captured_at: %FT%TZ'; redis-cli INFO all; } > before.txt"
+    )
+
+
+def _parts(value: str, place: str) -> dict[str, float]:
+    found = {}
+    for part in value.strip().split(","):
+        name, sign, text = part.partition("=")
+        try:
+            found[name] = float(text)
+        except ValueError as error:
+            said = f"found {part!r}" if sign else f"found {value.strip()[:60]!r}"
+            raise InputError(
+                f"{place}: {said}; allowed: names and numbers such as calls=5,usec=12"
+            ) from error
+    return found
+
+
+def _read_calls(parts: Mapping[str, float], place: str) -> Calls:
+    if not {"calls", "usec"} <= parts.keys():
+        raise InputError(
+            f"{place}: found {', '.join(parts)}; needed: calls and usec, as INFO all writes them"
+        )
+    return Calls(parts["calls"], parts["usec"] / 1e6)
+
 
 _MUCH = 0.05
 _FEW_EXPIRED = 20
@@ -50,7 +253,7 @@ def store(infos: Sequence[Info]) -> Store:
     calls = _added_calls(pairs)
     last = ordered[-1]
     keys, expiring, average_s = _keyspace(last)
-    share = _expiring(pairs, of(calls, WRITES))
+    share = _expiring(pairs, calls_of(calls, WRITES))
     told_keys = None if keys is None else Figure(keys, f"{last.source}: keys of its section Keyspace")
     return Store(
         family="valkey",
@@ -126,7 +329,7 @@ def _stretch(before: Info, after: Info) -> Stretch:
     pair = (before, after)
     between = _calls_between(pair)
     calls = {name: each.calls for name, each in between.items()}
-    reads, writes = of(calls, READS), of(calls, WRITES)
+    reads, writes = calls_of(calls, READS), calls_of(calls, WRITES)
     serving = (each.spent_s for name, each in between.items() if not is_watching(name))
     return Stretch(
         began_s=before.at_s,
@@ -134,7 +337,7 @@ def _stretch(before: Info, after: Info) -> Stretch:
         operations=reads + writes,
         reads=reads,
         writes=writes,
-        inserts=_inserts(pair, writes, of(calls, REMOVALS)),
+        inserts=_inserts(pair, writes, calls_of(calls, REMOVALS)),
         log_bytes=_log_bytes(pair),
         received_bytes=_grown(pair, "total_net_input_bytes"),
         server_s=sum(serving),
@@ -177,26 +380,26 @@ def _sizes(
 ) -> Iterator[Figure]:
     """The bytes of a record by what was written to the file, received, sent, and kept in memory."""
     source = ", ".join(dict.fromkeys(info.source for pair in pairs for info in pair))
-    reads, writes, removals = (of(calls, names) for names in (READS, WRITES, REMOVALS))
+    reads, writes, removals = (calls_of(calls, names) for names in (READS, WRITES, REMOVALS))
     inserts = sum(stretch.inserts or 0.0 for stretch in stretches)
-    key = resp.key(keys, inserts / writes if writes else 0.0)
+    key = record.key(keys, inserts / writes if writes else 0.0)
     logged = [stretch for stretch in stretches if stretch.log_bytes is not None]
     logged_writes = sum(stretch.writes or 0.0 for stretch in logged)
     if logged_writes:
         each = sum(stretch.log_bytes or 0.0 for stretch in logged) / logged_writes
         # A record that expires is removed from the file by a line of its own.
-        value = each - expiring * resp.request((resp.UNLINK, key))
-        value = resp.payload_of_request(value, key, expiring, kept=True)
+        value = each - expiring * record.request((record.UNLINK, key))
+        value = record.payload_of_request(value, key, expiring, kept=True)
         yield Figure(value, f"{source}: the append-only file grew {plain(each)} bytes for a write")
     received = sum(stretch.received_bytes or 0.0 for stretch in stretches)
     if received and writes:
-        others = (sum(calls.values()) - reads - writes - removals) * resp.PING
-        asked = (reads + removals) * resp.request((3, key))
+        others = (sum(calls.values()) - reads - writes - removals) * record.PING
+        asked = (reads + removals) * record.request((3, key))
         each = (received - asked - others) / writes
-        value = resp.payload_of_request(each, key, expiring, kept=False)
+        value = record.payload_of_request(each, key, expiring, kept=False)
         yield Figure(value, f"{source}: {plain(each)} bytes were received for a write")
     if found := _sent_for_a_read(pairs, writes):
-        yield Figure(resp.payload_of_bulk(found), f"{source}: {plain(found)} bytes were sent for a read")
+        yield Figure(record.payload_of_bulk(found), f"{source}: {plain(found)} bytes were sent for a read")
     last = pairs[-1][1]
     kept = last.number("used_memory_dataset")
     if kept and keys:
@@ -211,7 +414,7 @@ def _sent_for_a_read(pairs: Sequence[tuple[Info, Info]], writes: float) -> float
         sum(_grown(pair, name) or 0.0 for pair in pairs) for name in ("keyspace_hits", "keyspace_misses")
     )
     told = sum(before.answer_bytes for before, _ in pairs)
-    values = sent - told - writes * resp.ANSWER_OK - misses * resp.ANSWER_NONE
+    values = sent - told - writes * record.ANSWER_OK - misses * record.ANSWER_NONE
     return values / hits if hits and values > 0 else None
 
 
@@ -289,7 +492,7 @@ def _notes(last: Info, calls: Counter[str]) -> Iterator[str]:
 
 def _lacking(pairs: Sequence[tuple[Info, Info]], calls: Counter[str]) -> Iterator[str]:
     """What nosql-burst cannot do alike."""
-    writes, removals, reads = (of(calls, names) for names in (WRITES, REMOVALS, READS))
+    writes, removals, reads = (calls_of(calls, names) for names in (WRITES, REMOVALS, READS))
     length_s = sum(after.at_s - before.at_s for before, after in pairs)
     others = {
         name: count for name, count in calls.items() if name not in ON_RECORDS and not is_watching(name)
@@ -300,7 +503,7 @@ def _lacking(pairs: Sequence[tuple[Info, Info]], calls: Counter[str]) -> Iterato
             f"{plain(removals / length_s)}/s deletions in production, none here: what is inserted stays "
             "until it expires"
         )
-    hashes, shapes = of(calls, HASHES), of(calls, OTHER_SHAPES)
+    hashes, shapes = calls_of(calls, HASHES), calls_of(calls, OTHER_SHAPES)
     if hashes > _MUCH * writes:
         yield (
             f"{hashes / writes:.0%} of the writes are of hashes, and INFO does not tell their fields: here a "
