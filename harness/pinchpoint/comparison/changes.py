@@ -11,7 +11,6 @@ from pinchpoint.base import wording
 from pinchpoint.base.figures import FIGURES, About, Better
 from pinchpoint.comparison.costs import Costs
 from pinchpoint.comparison.courses import Key
-from pinchpoint.comparison.efforts import Effort
 from pinchpoint.comparison.sides import Place, Places, Run, Sides
 from pinchpoint.comparison.statistics import Call, Pair, pair
 from pinchpoint.comparison.work import side_kept_up
@@ -92,14 +91,21 @@ Row = Mapping[str, Any]
 
 def changes(sides: Sides, places: Places, costs: Costs | None = None) -> tuple[Change, ...]:
     """Every figure of both sides: sources, disks, CPUs, scenarios, bursts, efforts, costs, in this order."""
-    return (
-        *_sources(sides),
-        *_disks(sides, places),
-        *_cpus(sides, places),
-        *_scenarios(sides),
-        *_bursts(sides),
-        *_efforts(sides),
-        *(_costs(sides, costs) if costs is not None and costs.known else ()),
+    return tuple(
+        Change(
+            kind.about,
+            metric,
+            f"{kind.about}.{name}.{metric}",
+            rows.pair(key, metric, kind.unlike(rows, key, metric)),
+            better=better,
+            **where,
+        )
+        for kind in _kinds(sides, places, costs)
+        for rows in (_Rows(sides, kind.read),)
+        for key in rows
+        for name, where in (kind.whose(rows, key),)
+        for metric, better in FIGURES[kind.about].items()
+        if kind.has(rows, key, metric)
     )
 
 
@@ -122,11 +128,16 @@ class _Rows:
         """A column's values in every run that has the row."""
         return [rows[key].get(column) for rows in (*self._base, *self._other) if key in rows]
 
+    @property
+    def sides(self) -> Iterator[tuple[str, list[dict[Any, Row]]]]:
+        """(label, the rows of each run) of both sides."""
+        return zip(self._labels, (self._base, self._other), strict=True)
+
     def lacks(self, key: Any, metric: str) -> list[str]:
         """The sides of which a run has the row, and not the figure."""
         return [
             label
-            for label, side in zip(self._labels, (self._base, self._other), strict=True)
+            for label, side in self.sides
             if any(key in rows and rows[key].get(metric) is None for rows in side)
         ]
 
@@ -136,32 +147,85 @@ class _Rows:
         return f"{what} ({' and '.join(kinds)}), so there is no ratio" if len(kinds) > 1 else None
 
 
-def _sources(sides: Sides) -> Iterator[Change]:
-    rows = _Rows(sides, lambda run, _: ((row["source"], row) for row in run.verdict.get("crawl") or ()))
-    for source in rows:
-        ended = all(rows.all(source, "complete"))
-        for metric, better in FIGURES["source"].items():
-            cut = None
-            if not ended and metric in ("count", "failures", "duration_s"):
-                cut = "not every crawl of it ended, so there is no ratio"
-            found = rows.pair(source, metric, cut)
-            yield Change("source", metric, f"source.{source}.{metric}", found, source=source, better=better)
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """One kind of thing that has figures.
+
+    Attributes:
+        about: its name.
+        read: its rows of a run's verdict, by what they are about.
+        whose: (a row's part of the figures' names, whose figures they are), by its key.
+        unlike: why both sides' values of a metric are not one quantity; None where they are.
+        has: whether the thing has the metric.
+    """
+
+    about: About
+    read: Callable[[Run, str], Iterator[tuple[Any, Row]]]
+    whose: Callable[[_Rows, Any], tuple[str, dict[str, Any]]]
+    unlike: Callable[[_Rows, Any, str], str | None] = lambda *_: None
+    has: Callable[[_Rows, Any, str], bool] = lambda *_: True
 
 
-def _disks(sides: Sides, places: Places) -> Iterator[Change]:
-    def read(run: Run, side: str) -> Iterator[tuple[Any, Row]]:
-        done_per_s = _done_per_s(run)
-        for row in run.verdict.get("disks") or ():
-            each = row["iops_mean"] / done_per_s if done_per_s and row["iops_mean"] is not None else None
-            yield (places.of(row["tier"], row["host"], side), row["role"]), {**row, "io_per_operation": each}
+def _kinds(sides: Sides, places: Places, costs: Costs | None) -> Iterator[_Kind]:
+    """All kinds, in the order in which a comparison has them."""
 
-    rows = _Rows(sides, read)
-    for place, role in rows:
-        counted = rows.unlike((place, role), "iops_source", "I/O is counted in two ways")
-        for metric, better in FIGURES["disk"].items():
-            found = rows.pair((place, role), metric, counted if metric.startswith("io") else None)
-            name = f"disk.{places.short(place)}.{role}.{metric}"
-            yield Change("disk", metric, name, found, tier=place.tier, place=place, role=role, better=better)
+    def place(row: Row, side: str) -> Place:
+        return places.of(row["tier"], row["host"], side)
+
+    def of_disk(key: tuple[Place, str]) -> tuple[str, dict[str, Any]]:
+        there, role = key
+        return f"{places.short(there)}.{role}", {"tier": there.tier, "place": there, "role": role}
+
+    yield _Kind(
+        "source",
+        lambda run, _: ((row["source"], row) for row in run.verdict.get("crawl") or ()),
+        lambda _, source: (source, {"source": source}),
+        _cut_off,
+    )
+    yield _Kind(
+        "disk",
+        lambda run, side: (((place(row, side), row["role"]), row) for row in _disk_rows(run)),
+        lambda _, key: of_disk(key),
+        lambda rows, key, metric: (
+            rows.unlike(key, "iops_source", "I/O is counted in two ways") if metric.startswith("io") else None
+        ),
+    )
+    yield _Kind(
+        "cpu",
+        lambda run, side: ((place(row, side), row) for row in run.verdict.get("cpus") or ()),
+        lambda _, there: (places.short(there), {"tier": there.tier, "place": there}),
+        lambda rows, key, _: rows.unlike(key, "of", "it is a share of two different things"),
+    )
+    yield _Kind("scenario", _scenario_rows, _scenario, has=_one_time_kind)
+    yield _Kind("burst", _burst_rows, _scenario, _unrecovered)
+    yield _Kind(
+        "effort", _effort_rows, _effort, _unlike_effort, has=lambda _, key, metric: bool(key[2] == metric)
+    )
+    if costs is not None and costs.known:
+        known = costs
+        yield _Kind(
+            "cost",
+            lambda run, side: ((name, _worth(row, known, side)) for name, row in _scenario_rows(run, side)),
+            lambda _, scenario: (scenario, {"scenario": scenario, "per": known.per}),
+            lambda _, scenario, __: known.why or _given(sides, scenario),
+        )
+
+
+def _scenario(_: _Rows, scenario: str) -> tuple[str, dict[str, Any]]:
+    return scenario, {"scenario": scenario}
+
+
+def _cut_off(rows: _Rows, source: str, metric: str) -> str | None:
+    if metric in ("count", "failures", "duration_s") and not all(rows.all(source, "complete")):
+        return "not every crawl of it ended, so there is no ratio"
+    return None
+
+
+def _disk_rows(run: Run) -> Iterator[Row]:
+    done_per_s = _done_per_s(run)
+    for row in run.verdict.get("disks") or ():
+        each = row["iops_mean"] / done_per_s if done_per_s and row["iops_mean"] is not None else None
+        yield {**row, "io_per_operation": each}
 
 
 def _done_per_s(run: Run) -> float | None:
@@ -170,96 +234,52 @@ def _done_per_s(run: Run) -> float | None:
     return every[0].get("throughput_per_s") if len(every) == 1 else None
 
 
-def _cpus(sides: Sides, places: Places) -> Iterator[Change]:
-    def read(run: Run, side: str) -> Iterator[tuple[Any, Row]]:
-        for row in run.verdict.get("cpus") or ():
-            yield places.of(row["tier"], row["host"], side), row
-
-    rows = _Rows(sides, read)
-    for place in rows:
-        mixed = rows.unlike(place, "of", "it is a share of two different things")
-        for metric, better in FIGURES["cpu"].items():
-            found = rows.pair(place, metric, mixed)
-            name = f"cpu.{places.short(place)}.{metric}"
-            yield Change("cpu", metric, name, found, tier=place.tier, place=place, better=better)
+def _scenario_rows(run: Run, _: str) -> Iterator[tuple[str, Row]]:
+    return iter((run.verdict.get("scenarios") or {}).items())
 
 
-def _scenarios(sides: Sides) -> Iterator[Change]:
-    rows = _Rows(sides, lambda run, _: iter((run.verdict.get("scenarios") or {}).items()))
-    for scenario in rows:
-        other = "service" if time_kind(rows.all(scenario, "response_p95_s")) == "response" else "response"
-        for metric, better in FIGURES["scenario"].items():
-            if metric.startswith(other):
-                continue
-            name, found = f"scenario.{scenario}.{metric}", rows.pair(scenario, metric)
-            yield Change("scenario", metric, name, found, scenario=scenario, better=better)
+def _one_time_kind(rows: _Rows, scenario: str, metric: str) -> bool:
+    """Of times those of one kind alone."""
+    other = "service" if time_kind(rows.all(scenario, "response_p95_s")) == "response" else "response"
+    return not metric.startswith(other)
 
 
-def _bursts(sides: Sides) -> Iterator[Change]:
+def _burst_rows(run: Run, side: str) -> Iterator[tuple[str, Row]]:
     """Per burst: the median burst of each run."""
-
-    def read(run: Run, _: str) -> Iterator[tuple[Any, Row]]:
-        for name, row in (run.verdict.get("scenarios") or {}).items():
-            if row.get("bursts"):
-                yield name, {metric: _median_burst(row["bursts"], metric) for metric in FIGURES["burst"]}
-
-    rows = _Rows(sides, read)
-    for scenario in rows:
-        for metric, better in FIGURES["burst"].items():
-            name = f"burst.{scenario}.{metric}"
-            found = rows.pair(scenario, metric, _unrecovered(rows.lacks(scenario, metric), metric))
-            yield Change("burst", metric, name, found, scenario=scenario, better=better)
+    for name, row in _scenario_rows(run, side):
+        if row.get("bursts"):
+            yield name, {metric: _median_burst(row["bursts"], metric) for metric in FIGURES["burst"]}
 
 
-def _efforts(sides: Sides) -> Iterator[Change]:
-    """CPU time of each tier for each unit of work; where it is not known on a side, why."""
-    found = [[{one.thing: one for one in run.efforts} for run in side.runs] for side in sides]
-    for thing in dict.fromkeys(thing for side in found for run in side for thing in run):
-        scenario, tier, metric = thing
-        each = [[run.get(thing) for run in side] for side in found]
-        base, other = ([one.value if one else None for one in side] for side in each)
-        pers = dict.fromkeys(one.per for side in each for one in side if one)
-        unlike = f"it is counted by {' and by '.join(pers)}, so there is no ratio" if len(pers) > 1 else None
-        yield Change(
-            "effort",
-            metric,
-            f"effort.{scenario}.{tier}.{metric}",
-            pair(base, other, (sides.base.label, sides.other.label), unlike or _unknown(sides, each)),
-            scenario=scenario,
-            tier=tier,
-            per=" or ".join(pers),
-            better=FIGURES["effort"][metric],
-        )
+def _effort_rows(run: Run, _: str) -> Iterator[tuple[tuple[str, str, str], Row]]:
+    """CPU time of each tier for each unit of work; where it is not known, why."""
+    for one in run.efforts:
+        yield one.thing, {one.metric: one.value, "per": one.per, "why": one.why}
 
 
-def _unknown(sides: Sides, each: Sequence[Sequence[Effort | None]]) -> str | None:
-    """Why a side has no value at all; None where each has one."""
+def _effort(rows: _Rows, thing: tuple[str, str, str]) -> tuple[str, dict[str, Any]]:
+    scenario, tier, _ = thing
+    per = " or ".join(dict.fromkeys(rows.all(thing, "per")))
+    return f"{scenario}.{tier}", {"scenario": scenario, "tier": tier, "per": per}
+
+
+def _unlike_effort(rows: _Rows, thing: tuple[str, str, str], metric: str) -> str | None:
+    pers = dict.fromkeys(rows.all(thing, "per"))
+    if len(pers) > 1:
+        return f"it is counted by {' and by '.join(pers)}, so there is no ratio"
     said: dict[str, list[str]] = {}
-    for side, efforts in zip(sides, each, strict=True):
-        if all(one is None or one.value is None for one in efforts):
-            why = next((one.why for one in efforts if one and one.why), "nothing of it was done there")
-            said.setdefault(why, []).append(side.label)
+    for label, side in rows.sides:
+        found = [row[thing] for row in side if thing in row]
+        if all(row[metric] is None for row in found):
+            why = next((row["why"] for row in found if row["why"]), "nothing of it was done there")
+            said.setdefault(why, []).append(label)
     return "; ".join(f"not known of {wording.listed(labels)}: {why}" for why, labels in said.items()) or None
 
 
-def _costs(sides: Sides, costs: Costs) -> Iterator[Change]:
-    """Of each scenario what is done for what the farm costs; a schedule that is kept shows prices alone."""
-    rows = _Rows(sides, lambda run, _: iter((run.verdict.get("scenarios") or {}).items()))
-    for scenario in rows:
-        done = rows.pair(scenario, "throughput_per_s")
-        base, other = (
-            [None if one is None else costs.worth(name, one) for one in values]
-            for name, values in (("base", done.base_values), ("other", done.other_values))
-        )
-        yield Change(
-            "cost",
-            "worth_per_s",
-            f"cost.{scenario}.worth_per_s",
-            pair(base, other, (sides.base.label, sides.other.label), costs.why or _given(sides, scenario)),
-            scenario=scenario,
-            per=costs.per,
-            better=FIGURES["cost"]["worth_per_s"],
-        )
+def _worth(row: Row, costs: Costs, side: str) -> Row:
+    """What is done for what the farm costs; a schedule that is kept shows prices alone."""
+    done = row.get("throughput_per_s")
+    return {"worth_per_s": None if done is None else costs.worth(side, done)}
 
 
 def _given(sides: Sides, scenario: str) -> str | None:
@@ -269,8 +289,9 @@ def _given(sides: Sides, scenario: str) -> str | None:
     return f"both sides did what {scenario} was offered: what they could do for it is not seen"
 
 
-def _unrecovered(lacking: Sequence[str], metric: str) -> str | None:
+def _unrecovered(rows: _Rows, scenario: str, metric: str) -> str | None:
     """Why the runs that did recover tell nothing of those that did not; None where all did."""
+    lacking = rows.lacks(scenario, metric)
     if metric != "recovery_s" or not lacking:
         return None
     return f"in {wording.listed(list(lacking))} a burst was not recovered from while it was watched"
