@@ -19,8 +19,8 @@ from pinchpoint.loadgen.permits import given_token, new_token
 from pinchpoint.plan import Farm, Plan, ScenarioPlan, expand_all, guard, load
 from pinchpoint.plan.locustfile import scenario_class
 from pinchpoint.report.clock import clock_of
-from pinchpoint.report.replay_tables import replayed
-from pinchpoint.report.similarity_tables import similarity
+from pinchpoint.report.run_tables import replayed
+from pinchpoint.report.similarity import similarity
 from pinchpoint.report.terminal import table_text, verdict_text
 from pinchpoint.run.controller import Ended
 from pinchpoint.run.controller import run as run_plan

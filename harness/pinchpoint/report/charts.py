@@ -1,16 +1,17 @@
-"""What charts share: colours, fonts, axes. One Vega-Lite specification serves the page and, as SVG, paper."""
+"""What charts share (colours, fonts, axes, from Vega-Lite to SVG); the charts of latency and of bursts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import vl_convert
 
-from pinchpoint.report.timeline import Axis
+from pinchpoint.base import units
+from pinchpoint.report.latency import Distribution
 
 # Okabe and Ito's palette ("Color Universal Design", 2008) without its yellow, which vanishes on white:
 # told apart with any colour vision, and by lightness on a grey printer.
@@ -20,6 +21,13 @@ SECONDS = (
     "datum.value == 0 ? '0' : datum.value < 0.00099 ? format(datum.value * 1e6, '~g') + ' µs'"
     " : datum.value < 0.99 ? format(datum.value * 1e3, '~g') + ' ms' : format(datum.value, '~g') + ' s'"
 )
+Axis = Literal["rate", "latency", "ratio"]
+
+SHOW: Mapping[Axis, Callable[[float], str]] = {
+    "rate": units.per_second,
+    "latency": units.seconds,
+    "ratio": units.percent,
+}
 LABELS: Mapping[Axis, str] = {
     "latency": SECONDS,
     "rate": "format(datum.value, '~s') + '/s'",
@@ -91,3 +99,159 @@ def decades(values: Sequence[float]) -> list[float]:
 def digits(value: float) -> float:
     """Four digits: more cannot be seen, and would only make the page bigger."""
     return float(f"{value:.4g}")
+
+
+def distribution_chart(scenario: str, kinds: Sequence[Distribution]) -> Chart:
+    """How long the operations of one scenario took, on a logarithmic axis."""
+    spec = _distribution(scenario, kinds)
+    return Chart(f"latency-{scenario}", f"Latency of {scenario}", spec, svg_of(spec))
+
+
+def _distribution(scenario: str, kinds: Sequence[Distribution]) -> dict[str, Any]:
+    data = Datasets()
+    names = [f"{each.kind} time" for each in kinds]
+    colour = alt.Color(
+        "name:N",
+        scale=alt.Scale(domain=names, range=list(PALETTE[: len(names)])),
+        legend=alt.Legend(title=None, orient="top", symbolType="stroke", symbolStrokeWidth=3),
+    )
+    bars, marks = _bins(names, kinds), _percentile_marks(names, kinds)
+    edges = [edge for each in kinds for edge in each.bins]
+    ticks = decades([edge.from_s for edge in edges] + [edge.to_s for edge in edges])
+    axis = alt.Axis(
+        title="latency (logarithmic)", labelExpr=SECONDS, grid=True, values=ticks, labelOverlap=True
+    )
+    x = alt.X("from:Q", scale=alt.Scale(type="log", nice=False), axis=axis)
+    y = alt.Y("ratio:Q", stack=None, axis=alt.Axis(title="share of operations", format=".0%", tickCount=4))
+    tips = [
+        alt.Tooltip("name:N", title="time"),
+        alt.Tooltip("range:N", title="latency"),
+        alt.Tooltip("share:N", title="operations"),
+    ]
+    encoded = {"x": x, "x2": "to:Q", "y": y, "y2": alt.datum(0), "color": colour, "tooltip": tips}
+    # The first kind is filled, the second drawn as an outline: where they agree, both still show.
+    columns = [
+        alt.Chart(data.named([bar for bar in bars if bar["name"] == name]))
+        .mark_rect(filled=place == 0, opacity=0.45 if place == 0 else 1.0, strokeWidth=1.3)
+        .encode(**encoded)
+        for place, name in enumerate(names)
+    ]
+    rules = (
+        alt.Chart(data.named(marks))
+        .mark_rule(strokeDash=[4, 3], strokeWidth=1.4)
+        .encode(x="at:Q", color=colour, tooltip=alt.Tooltip("told:N", title=scenario))
+    )
+    words = (
+        alt.Chart(data.named([mark for mark in marks if mark["name"] == names[-1]]))
+        .mark_text(dy=-6, fontSize=10, color="#333")
+        .encode(x="at:Q", y=alt.value(0), text="word:N")
+    )
+    return finished(alt.layer(*columns, rules, words).properties(width=460, height=170), data)
+
+
+def _bins(names: Sequence[str], kinds: Sequence[Distribution]) -> list[dict[str, Any]]:
+    """A row a bin of each kind's histogram."""
+    show = SHOW["latency"]
+    return [
+        {
+            "name": name,
+            "from": edge.from_s,
+            "to": edge.to_s,
+            "ratio": digits(edge.ratio),
+            "range": f"{show(edge.from_s)} to {show(edge.to_s)}",
+            "share": SHOW["ratio"](edge.ratio),
+        }
+        for name, each in zip(names, kinds, strict=True)
+        for edge in each.bins
+    ]
+
+
+def _percentile_marks(names: Sequence[str], kinds: Sequence[Distribution]) -> list[dict[str, Any]]:
+    """The percentiles of each kind, in words too."""
+    return [
+        {"name": name, "at": value, "word": word, "told": f"{word} {SHOW['latency'](value)}"}
+        for name, each in zip(names, kinds, strict=True)
+        for word, value in (("p50", each.p50_s), ("p95", each.p95_s), ("p99", each.p99_s))
+    ]
+
+
+Burst = Mapping[str, Any]
+Rows = list[dict[str, Any]]
+
+_WIDTH = 460
+_TIMES_HEIGHT, _COUNTS_HEIGHT = 150, 90  # a decade of latencies needs room for its labels
+_TIMES = {"p50": "p50_s", "p99": "p99_s", "time to recover": "recovery_s"}
+_COUNTS = {
+    "offered": "offered",
+    "done": "done",
+    "dropped": "dropped",
+    "waiting at its end": "backlog",
+}
+"""What a legend says -> the key of a burst."""
+
+
+def burst_chart(scenario: str, bursts: Sequence[Burst]) -> Chart:
+    """Each burst of a scenario: what latency it met, how long it took to recover, what became of it."""
+    data = Datasets()
+    # Labels of many bursts would lie on one another.
+    axis = alt.Axis(title="burst", labelAngle=0, labelOverlap="greedy")
+    x = alt.X("number:O", axis=axis)
+    both = alt.vconcat(_times(data, x, bursts), _counts(data, x, bursts))
+    spec = finished(both.resolve_scale(color="independent"), data)
+    return Chart(f"bursts-{scenario}", f"Bursts of {scenario}", spec, svg_of(spec))
+
+
+def _times(data: Datasets, x: alt.X, bursts: Sequence[Burst]) -> alt.Chart:
+    # A recovery within the first second is 0, which no logarithmic axis holds.
+    rows = _rows(bursts, _TIMES, SHOW["latency"], above=0.0)
+    shown = [row["value"] for row in rows if row["value"] is not None]
+    ticks = decades(shown) if shown else []
+    axis = alt.Axis(title="seconds (logarithmic)", labelExpr=SECONDS, values=ticks)
+    y = alt.Y("value:Q", scale=alt.Scale(type="log", nice=False), axis=axis)
+    chart: alt.Chart = (
+        alt.Chart(data.named(rows))
+        .mark_line(point=True)
+        .encode(x=x, y=y, color=_colour(_TIMES, PALETTE), tooltip=_tooltip("latency"))
+        .properties(width=_WIDTH, height=_TIMES_HEIGHT)
+    )
+    return chart
+
+
+def _counts(data: Datasets, x: alt.X, bursts: Sequence[Burst]) -> alt.Chart:
+    rows = _rows(bursts, _COUNTS, lambda count: f"{count:,.0f}")
+    chart: alt.Chart = (
+        alt.Chart(data.named(rows))
+        .mark_line(point=True)
+        .encode(
+            x=x,
+            y=alt.Y("value:Q", axis=alt.Axis(title="operations", tickCount=4)),
+            color=_colour(_COUNTS, PALETTE[3:]),
+            tooltip=_tooltip("operations"),
+        )
+        .properties(width=_WIDTH, height=_COUNTS_HEIGHT)
+    )
+    return chart
+
+
+def _rows(
+    bursts: Sequence[Burst], kinds: Mapping[str, str], show: Callable[[float], str], above: float = -1.0
+) -> Rows:
+    """A row per burst and kind: null, which breaks the line, where it was not measured or not ``above``."""
+    rows: Rows = []
+    for number, burst in enumerate(bursts, 1):
+        for name, key in kinds.items():
+            value = burst.get(key)
+            if value is not None and value > above:
+                rows.append({"number": number, "name": name, "value": value, "told": show(value)})
+            else:
+                rows.append({"number": number, "name": name, "value": None})
+    return rows
+
+
+def _colour(kinds: Mapping[str, str], palette: Sequence[str]) -> alt.Color:
+    scale = alt.Scale(domain=list(kinds), range=list(palette[: len(kinds)]))
+    return alt.Color("name:N", scale=scale, legend=alt.Legend(title=None, orient="top"))
+
+
+def _tooltip(title: str) -> list[alt.Tooltip]:
+    return [alt.Tooltip("name:N", title=title), alt.Tooltip("told:N", title="value")]

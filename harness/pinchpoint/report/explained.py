@@ -7,7 +7,7 @@ from typing import Any
 
 from pinchpoint.base import units
 from pinchpoint.base.text import wrapped
-from pinchpoint.report import chain_tables, evidence
+from pinchpoint.report import evidence, verdict_tables
 
 HELD: Mapping[bool, str] = {True: "yes", False: "no"}
 KINDS: Mapping[str, str] = {
@@ -51,8 +51,8 @@ def _stages(verdict: Mapping[str, Any]) -> Iterator[str]:
 
 def _timeline(verdict: Mapping[str, Any]) -> Iterator[str]:
     rows = verdict["timeline"]
-    for row, (begin, end) in zip(rows, chain_tables.spans(rows), strict=True):
-        what = f"{row['kind']}, {chain_tables.owner(row)}" if row["kind"] else "nothing used up"
+    for row, (begin, end) in zip(rows, verdict_tables.spans(rows), strict=True):
+        what = f"{row['kind']}, {verdict_tables.owner(row)}" if row["kind"] else "nothing used up"
         level = f" ({row['level']})" if row["level"] else ""
         yield wrapped(f"{begin} to {end}{level}: {what}", "  - ")
 

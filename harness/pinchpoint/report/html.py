@@ -13,13 +13,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pinchpoint.base import units, wording
-from pinchpoint.report.burst_chart import burst_chart
-from pinchpoint.report.charts import Chart
+from pinchpoint.report.charts import Chart, burst_chart, distribution_chart
 from pinchpoint.report.clock import day_and_time
-from pinchpoint.report.distribution_chart import distribution_chart
 from pinchpoint.report.latency import Distribution
 from pinchpoint.report.report import Report
-from pinchpoint.report.timeline_chart import timeline_chart
+from pinchpoint.report.timeline import timeline_chart
 
 _TEMPLATES = "templates"
 

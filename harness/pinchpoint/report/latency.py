@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pinchpoint.report.clock import Clock
-from pinchpoint.report.query import over_operations
+from pinchpoint.report.recorded import over_operations
 from pinchpoint.store import histogram
 from pinchpoint.store.read import StoredRun
 

@@ -9,28 +9,12 @@ from typing import Any
 from pinchpoint.analysis.verdict import SCHEMA
 from pinchpoint.base import wording
 from pinchpoint.base.errors import InputError
-from pinchpoint.report import (
-    advice_tables,
-    chain_tables,
-    checkpoint_tables,
-    crawl_tables,
-    drift_tables,
-    environment_tables,
-    import_tables,
-    level_tables,
-    load_tables,
-    probe_tables,
-    proof_tables,
-    quality_tables,
-    replay_tables,
-    similarity_tables,
-    store_tables,
-    tier_tables,
-)
+from pinchpoint.report import run_tables, verdict_tables
 from pinchpoint.report.clock import Clock, clock_of
 from pinchpoint.report.evidence import Finding, findings
 from pinchpoint.report.latency import Distribution, distributions
 from pinchpoint.report.picture import Machine, picture
+from pinchpoint.report.similarity import similarity
 from pinchpoint.report.tables import Table
 from pinchpoint.report.timeline import Panel, panels
 from pinchpoint.store.read import StoredRun
@@ -75,7 +59,7 @@ class Report:
     @property
     def proof_words(self) -> str:
         """What the causal test came to; "" where none was wanted."""
-        return proof_tables.sentence(self.verdict)
+        return verdict_tables.proof_words(self.verdict)
 
     @property
     def warnings(self) -> list[str]:
@@ -94,40 +78,40 @@ def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
     clock = clock_of(run)
     headline, lead = wording.sentences(str(verdict["summary"]))
     tables = (
-        advice_tables.advice(verdict),
-        advice_tables.demand(verdict),
-        load_tables.objectives(verdict),
-        level_tables.levels(verdict),
-        chain_tables.periods(verdict),
-        chain_tables.considered(verdict),
-        proof_tables.proof(verdict),
-        drift_tables.drift(verdict),
-        checkpoint_tables.checkpoints(verdict),
-        load_tables.scenarios(run, verdict),
-        similarity_tables.similarity(run, clock),
-        replay_tables.replayed(run),
-        load_tables.operations(run, clock),
-        load_tables.crawl(verdict),
-        crawl_tables.stages(verdict),
-        crawl_tables.log(verdict),
-        load_tables.bursts(verdict),
-        load_tables.writes(verdict),
-        probe_tables.probes(run),
-        tier_tables.disks(verdict),
-        tier_tables.cpus(verdict),
-        store_tables.stores(verdict),
-        load_tables.errors(run, clock),
-        quality_tables.generators(run, clock),
-        quality_tables.collectors(run, clock),
-        quality_tables.clocks(run),
-        quality_tables.blind(run),
-        import_tables.imports(run),
-        quality_tables.incidents(run),
-        quality_tables.not_measured(run),
-        environment_tables.hosts(run),
-        environment_tables.host_disks(run),
-        environment_tables.versions(run),
-        environment_tables.content(run),
+        verdict_tables.advice(verdict),
+        verdict_tables.demand(verdict),
+        verdict_tables.objectives(verdict),
+        verdict_tables.levels(verdict),
+        verdict_tables.periods(verdict),
+        verdict_tables.considered(verdict),
+        verdict_tables.proof(verdict),
+        verdict_tables.drift(verdict),
+        verdict_tables.checkpoints(verdict),
+        run_tables.scenarios(run, verdict),
+        similarity(run, clock),
+        run_tables.replayed(run),
+        run_tables.operations(run, clock),
+        verdict_tables.crawl(verdict),
+        verdict_tables.crawl_stages(verdict),
+        verdict_tables.crawl_log(verdict),
+        verdict_tables.bursts(verdict),
+        verdict_tables.writes(verdict),
+        run_tables.probes(run),
+        verdict_tables.disks(verdict),
+        verdict_tables.cpus(verdict),
+        verdict_tables.stores(verdict),
+        run_tables.errors(run, clock),
+        run_tables.generators(run, clock),
+        run_tables.collectors(run, clock),
+        run_tables.clocks(run),
+        run_tables.blind(run),
+        run_tables.imports(run),
+        run_tables.incidents(run),
+        run_tables.not_measured(run),
+        run_tables.hosts(run),
+        run_tables.host_disks(run),
+        run_tables.versions(run),
+        run_tables.content(run),
     )
     return Report(
         run=run,

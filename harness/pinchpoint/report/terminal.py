@@ -7,7 +7,7 @@ from typing import Any
 
 from pinchpoint.base import units, wording
 from pinchpoint.base.text import WIDTH, one_line, wrapped
-from pinchpoint.report import advice_tables, level_tables, load_tables, proof_tables
+from pinchpoint.report import verdict_tables
 from pinchpoint.report.tables import Table
 
 _CRAWL = ("source", "count", "failures", "skipped", "duration_s", "rate_per_s", "repository_latency_s")
@@ -21,7 +21,7 @@ def verdict_text(verdict: Mapping[str, Any]) -> str:
     """
     blocks = [f"{wording.OUTCOME[str(verdict['outcome'])]}.", wrapped(str(verdict["summary"]))]
     blocks += [block for block in (_facts(verdict), _outlook(verdict)) if block]
-    todo = [wrapped(text, "  - ") for text in advice_tables.terminal_lines(verdict)]
+    todo = [wrapped(text, "  - ") for text in verdict_tables.advice_words(verdict)]
     parts = (["What to do:", *todo] if todo else [], _levels(verdict), _objectives(verdict), _crawl(verdict))
     blocks += ["\n".join(block) for block in parts if block]
     warnings = [wrapped(str(warning), "  ! ") for warning in verdict.get("warnings") or ()]
@@ -52,15 +52,15 @@ def _facts(verdict: Mapping[str, Any]) -> str:
 def _outlook(verdict: Mapping[str, Any]) -> str:
     sentences = []
     if verdict.get("headroom"):
-        sentences.append(advice_tables.headroom_words(verdict))
+        sentences.append(verdict_tables.headroom_words(verdict))
     elif verdict.get("headroom_ratio") is not None:
         sentences.append(f"Headroom: {units.percent(verdict['headroom_ratio'])}.")
     for name, rate in (verdict.get("capacity_at_least_per_s") or {}).items():
         sentences.append(f"{name}: at least {units.per_second(rate)} can be served.")
     if verdict.get("next"):
         sentences.append(wording.following(verdict))
-        sentences += [advice_tables.then_words(verdict)] if verdict.get("then") else []
-    if proof := proof_tables.sentence(verdict):
+        sentences += [verdict_tables.then_words(verdict)] if verdict.get("then") else []
+    if proof := verdict_tables.proof_words(verdict):
         sentences.append(proof)
     if verdict.get("experiment"):
         sentences.append(f"What would decide it: {verdict['experiment']}")
@@ -68,7 +68,7 @@ def _outlook(verdict: Mapping[str, Any]) -> str:
 
 
 def _objectives(verdict: Mapping[str, Any]) -> list[str]:
-    table = load_tables.objectives(verdict)
+    table = verdict_tables.objectives(verdict)
     if not table.rows:
         return []
     missed = dict.fromkeys(
@@ -80,15 +80,15 @@ def _objectives(verdict: Mapping[str, Any]) -> list[str]:
 
 
 def _levels(verdict: Mapping[str, Any]) -> list[str]:
-    table = level_tables.levels(verdict)
+    table = verdict_tables.levels(verdict)
     if not table.rows:
         return []
-    said = [wrapped(sentence, "  ") for sentence in level_tables.sentences(verdict)]
+    said = [wrapped(sentence, "  ") for sentence in verdict_tables.level_words(verdict)]
     return ["Load levels:", *_grid(table, [column.key for column in table.columns]), *said]
 
 
 def _crawl(verdict: Mapping[str, Any]) -> list[str]:
-    table = load_tables.crawl(verdict)
+    table = verdict_tables.crawl(verdict)
     if not table.rows:
         return []
     partly = [str(row["source"]) for row in table.rows if row.get("complete") is False]

@@ -14,7 +14,7 @@ from harness.analysis.build import START_S, Build, utc
 from pinchpoint.analysis import analyse
 from pinchpoint.comparison.changes import _median_burst
 from pinchpoint.plan.arrivals import LATEST_START_S, arrival_times, bursts, scenario_seed
-from pinchpoint.report import load_tables
+from pinchpoint.report import verdict_tables
 
 Floats = npt.NDArray[np.float64]
 
@@ -148,7 +148,7 @@ def test_a_generator_that_died_does_not_silence_the_others() -> None:
 
 
 def words(build: Scheduled) -> list[str]:
-    table = load_tables.bursts({"scenarios": {"burst": {"bursts": build.found()}}})
+    table = verdict_tables.bursts({"scenarios": {"burst": {"bursts": build.found()}}})
     place = [column.title for column in table.columns].index("time to recover")
     return [cells[place] for cells in table.cells()]
 

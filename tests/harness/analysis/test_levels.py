@@ -8,8 +8,7 @@ from harness.analysis.build import Build, Floats
 from harness.analysis.test_shapes import told
 
 from pinchpoint.analysis import Verdict, analyse, exit_status
-from pinchpoint.report.level_tables import sentences
-from pinchpoint.report.load_tables import objectives
+from pinchpoint.report.verdict_tables import level_words, objectives
 
 EACH_S = 20
 WARM_UP_S = 10
@@ -153,7 +152,7 @@ def test_a_throughput_that_no_level_reaches_is_said_where_the_rest_held(
     but = "" if reached else f", but for the {wanted:,.0f}/s that are wanted: no level reached them"
     assert f"The objectives of orders held up to 600/s{but}." in verdict.summary
     assert ("no level reached them" in verdict.headroom.why) is not reached
-    [sentence] = [one for one in sentences(verdict.to_json()) if "objectives" in one]
+    [sentence] = [one for one in level_words(verdict.to_json()) if "objectives" in one]
     assert ("; no level reached the" in sentence) is not reached
 
 

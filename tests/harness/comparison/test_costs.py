@@ -16,7 +16,7 @@ from pinchpoint.plan import load_farm
 from pinchpoint.plan.load import load_as
 from pinchpoint.plan.prices import Prices
 from pinchpoint.report.compared.report import gather
-from pinchpoint.report.compared.worth import NO_PRICES
+from pinchpoint.report.compared.tables import NO_PRICES
 
 PRICES: dict[str, Any] = {
     "currency": "EUR",

@@ -15,8 +15,8 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.comparison import compare
 from pinchpoint.comparison.saved import directory_for, load, save, write_reports
 from pinchpoint.report import registry
-from pinchpoint.report.compared.differences import fact_value, fact_words
 from pinchpoint.report.compared.report import gather
+from pinchpoint.report.compared.tables import fact_value, fact_words
 from pinchpoint.report.compared.terminal import comparison_text
 from pinchpoint.report.registry import Format
 

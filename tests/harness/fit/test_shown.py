@@ -17,8 +17,8 @@ from harness.report.example import steady_run
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.report.clock import clock_of
-from pinchpoint.report.replay_tables import replayed
-from pinchpoint.report.similarity_tables import similarity
+from pinchpoint.report.run_tables import replayed
+from pinchpoint.report.similarity import similarity
 from pinchpoint.report.terminal import table_text
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.samples import table as in_memory

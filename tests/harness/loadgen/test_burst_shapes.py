@@ -13,7 +13,7 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.loadgen.load import starts
 from pinchpoint.plan import load_plan
 from pinchpoint.plan.arrivals import Bursts, arrival_times
-from pinchpoint.report.load_tables import load_words
+from pinchpoint.report.run_tables import load_words
 
 
 def until(end_s: float, shape: Bursts) -> list[float]:

@@ -18,8 +18,8 @@ from pinchpoint.probe.figures import of
 from pinchpoint.probe.in_run import probes_of, write_probes
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Declared
-from pinchpoint.report.probe_tables import probes
 from pinchpoint.report.registry import render
+from pinchpoint.report.run_tables import probes
 from pinchpoint.store.read import StoredRun
 
 DISK = Disk(0.0005, 500, 60e6)

@@ -15,8 +15,7 @@ from harness.analysis.build import START_S, Build, utc
 from harness.report.example import saved_run, suspect, verdict
 
 from pinchpoint.analysis import analyse
-from pinchpoint.report.evidence import findings
-from pinchpoint.report.queries import operations_query, samples_query
+from pinchpoint.report.evidence import findings, operations_query, samples_query
 from pinchpoint.store.read import StoredRun
 
 WINDOW = (utc(START_S + 10), utc(START_S + 20))

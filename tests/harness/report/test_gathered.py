@@ -16,8 +16,7 @@ from pinchpoint.report.clock import clock_of
 from pinchpoint.report.latency import distributions
 from pinchpoint.report.picture import Box, picture
 from pinchpoint.report.report import gather
-from pinchpoint.report.timeline import Panel, panels
-from pinchpoint.report.timeline_chart import timeline_chart
+from pinchpoint.report.timeline import Panel, panels, timeline_chart
 from pinchpoint.store.read import StoredRun
 
 

@@ -8,8 +8,8 @@ from harness.analysis.build import Build
 
 from pinchpoint.analysis import analyse
 from pinchpoint.report import markdown
-from pinchpoint.report.load_tables import load_words
 from pinchpoint.report.report import Report, gather
+from pinchpoint.report.run_tables import load_words
 from pinchpoint.report.terminal import verdict_text
 
 EACH_S = 20

@@ -17,7 +17,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from support import require
 
-from pinchpoint.report import load_tables, registry, tier_tables
+from pinchpoint.report import registry, verdict_tables
 from pinchpoint.report.report import gather
 from pinchpoint.store.read import StoredRun
 
@@ -231,11 +231,11 @@ def test_distributions_are_drawn_for_every_scenario(page: webdriver.Chrome) -> N
 def test_the_cells_of_the_tables_are_the_data(page: webdriver.Chrome) -> None:
     """What stands in the page's tables is what the verdict holds, with units."""
     for table in (
-        load_tables.crawl(verdict()),
-        load_tables.objectives(verdict()),
-        load_tables.bursts(verdict()),
-        tier_tables.disks(verdict()),
-        tier_tables.cpus(verdict()),
+        verdict_tables.crawl(verdict()),
+        verdict_tables.objectives(verdict()),
+        verdict_tables.bursts(verdict()),
+        verdict_tables.disks(verdict()),
+        verdict_tables.cpus(verdict()),
     ):
         rows = page.find_elements(By.CSS_SELECTOR, f"table[data-table={table.name}] tbody tr")
         cells = [[cell.text for cell in row.find_elements(By.TAG_NAME, "td")] for row in rows]

@@ -12,7 +12,7 @@ from scenarios.full_crawl.folders import source as folder
 from scenarios.support import Events, Recorder, crawl, made, quiet
 
 from pinchpoint.analysis import analyse
-from pinchpoint.report.crawl_tables import stages
+from pinchpoint.report.verdict_tables import crawl_stages
 from pinchpoint_scenarios.contract import Endpoint
 
 
@@ -44,7 +44,7 @@ def test_requests_for_many_documents_fill_the_destinations_own_pool() -> None:
     """Ten a second of 0.25 s are two and a half, of the four that may go on; and the report says so."""
     rows = judged(4, bulk=True)
     assert rows[0]["destination"]["busy_ratio"] == pytest.approx(2.5 / 4, rel=0.1)
-    table = stages({"crawl": rows})
+    table = crawl_stages({"crawl": rows})
     assert [row["source"] for row in table.rows] == ["site", "(where documents go)"]
     assert table.rows[1]["workers_busy_ratio"] == rows[0]["destination"]["busy_ratio"]
 
@@ -56,7 +56,7 @@ def test_documents_that_go_nowhere_fill_no_pool() -> None:
     build.operations("crawl", "document:site/fetch", 20, 0.05, noise=0, seconds=range(10, 30))
     (row,) = (dict(each) for each in analyse(build.run()).crawl)
     assert row["destination"] is None
-    assert [each["source"] for each in stages({"crawl": [row]}).rows] == ["site"]
+    assert [each["source"] for each in crawl_stages({"crawl": [row]}).rows] == ["site"]
 
 
 def test_a_crawl_tells_its_requests_for_many(sql: Endpoint, tmp_path: Any) -> None:

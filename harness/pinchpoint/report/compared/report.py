@@ -8,7 +8,7 @@ from typing import Any
 
 from pinchpoint.base import wording
 from pinchpoint.base.figures import CHANGED
-from pinchpoint.report.compared import differences, predicted, tables, worth
+from pinchpoint.report.compared import tables
 from pinchpoint.report.evidence import Finding, findings
 from pinchpoint.report.tables import Table
 
@@ -102,19 +102,19 @@ def gather(content: Mapping[str, Any]) -> ComparisonReport:
     """Everything a report of a comparison shows, from comparison.json's content."""
     headline, _ = wording.sentences(str(content["summary"]))
     made = (
-        differences.studied(content),
-        differences.confounders(content),
+        tables.studied(content),
+        tables.confounders(content),
         tables.work(content),
         tables.sources(content),
         tables.disks(content),
         tables.cpus(content),
         tables.scenarios(content),
         tables.bursts(content),
-        worth.efforts(content),
-        worth.cost(content),
+        tables.efforts(content),
+        tables.cost(content),
         tables.capacity(content),
         tables.judged(content),
-        *predicted.tables(content),
+        *tables.what_if(content),
     )
     invalid = [
         f"The run {run['directory']} ({side['label']}) is not valid evidence: its figures are shown, "

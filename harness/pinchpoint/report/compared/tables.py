@@ -1,4 +1,4 @@
-"""The tables of a comparison: what was done, and the figures of both sides with their ratio."""
+"""The tables of a comparison: what differs, what was done, both sides' figures with their ratio, costs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pinchpoint.base import units, wording
-from pinchpoint.report.tables import Column, Row, Table, number
+from pinchpoint.report.tables import Column, Row, Table, number, text
 
 RATIO = "ratio"
 SIDE = "side"
@@ -319,3 +319,264 @@ def _reasons(rows: Iterable[Row], metrics: Mapping[str, str]) -> list[str]:
             name = metrics[row["metric"]]
             found.setdefault(row["why"], {})[name] = None
     return [f"{wording.listed(list(names))}: {why}" for why, names in found.items()]
+
+
+def studied(content: Row) -> Table:
+    """The differences in what is studied."""
+    factors = list(content["factors"])
+    named = wording.listed(factors) if factors else ""
+    empty = (
+        f"The manifests show no difference in {named}."
+        if factors
+        else "Nothing was named as studied (--factor), so every difference is listed below."
+    )
+    title = f"What is studied: {named}" if factors else "What is studied"
+    return _differences("studied", title, content, content["studied"], empty=empty)
+
+
+def confounders(content: Row) -> Table:
+    """All other differences, those that touch a blamed resource first."""
+    rows = [{**row, "acts_on": _touched(row)} for row in content["confounders"]]
+    return _differences(
+        "confounders",
+        "What else differs",
+        content,
+        rows,
+        Column("acts_on", "may act upon", absent="nothing that is blamed"),
+        note="A difference that may act upon a blamed resource weakens the claim. Names of hosts, devices "
+        "and folders are not compared.",
+        empty="The manifests show no other difference.",
+    )
+
+
+def _touched(row: Row) -> str | None:
+    touched = [wording.place({**resource, "host": None}) for resource in row["touches"]]
+    if touched:
+        return wording.listed(list(dict.fromkeys(touched)))
+    return "anything: a side blames nobody" if row["matters"] else None
+
+
+def _differences(
+    name: str, title: str, content: Row, found: Sequence[Row], *more: Column, note: str = "", empty: str = ""
+) -> Table:
+    labels = content["base"]["label"], content["other"]["label"]
+    rows = [
+        {
+            **row,
+            "where": _where(row),
+            "in_base": fact_value(row["what"], row["base"]) or _unset(row),
+            "in_other": fact_value(row["what"], row["other"]) or _unset(row),
+            "fact": fact_words(row["what"]),
+        }
+        for row in found
+    ]
+    columns = (
+        Column("area", "area"),
+        Column("fact", "what"),
+        Column("where", "where"),
+        Column("in_base", labels[0], absent="not recorded"),
+        Column("in_other", labels[1], absent="not recorded"),
+        *more,
+    )
+    return Table(name, title, columns, rows, note=note, empty=empty)
+
+
+def _unset(row: Row) -> str | None:
+    """What a file leaves out is not set; what no collector told is not recorded."""
+    given = row["area"] == "plan" or row["what"].startswith(("built.", "declared."))
+    return "not set" if given else None
+
+
+def _where(row: Row) -> str:
+    """``log disk of sql (sql1)``, ``sql (sql1)``, ``sql``, or ``the run``."""
+    tier = row["tier"]
+    place = f"{row['role']} disk{f' of {tier}' if tier else ''}" if row["role"] else tier
+    hosts = ", ".join(row["hosts"])
+    if place and hosts:
+        return f"{place} ({hosts})"
+    return str(place or hosts or "the run")
+
+
+def fact_words(name: str) -> str:
+    """A fact's name for people: ``built.latency_s`` -> ``latency, as built``."""
+    group, _, rest = name.partition(".")
+    if group == "settings":
+        return f"setting {rest}"
+    if group in ("declared", "built"):
+        return f"{fact_words(rest)}, {'as declared' if group == 'declared' else 'as built'}"
+    return _plain_name(name)
+
+
+def _plain_name(name: str) -> str:
+    for ending in ("_per_s", "_s", "_bytes", "_ratio"):
+        name = name.removesuffix(ending)
+    plain = name.replace(".", " ").replace("_", " ")
+    return " ".join({"iops": "IOPS", "cpu": "CPU", "os": "OS", "io": "I/O"}.get(w, w) for w in plain.split())
+
+
+def fact_value(name: str, value: Any) -> str | None:
+    """A fact's value with its unit; several of one side, where its runs differ; None: not recorded."""
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return " or ".join(fact_value(name, each) or "not recorded" for each in value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return text(value)
+    return units.of_metric(f"_{name.rsplit('.', 1)[-1]}", value)
+
+
+NOT_DECLARED, NOT_KNOWN = "not declared", "not known"
+NO_PRICES = (
+    "No prices are declared: they are yours (prices: in farm.yaml, or compare --prices FILE), and none is "
+    "known to Pinchpoint."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Money(Figure):
+    """An amount of the row's currency."""
+
+    def cell(self, row: Row) -> str:
+        """``1,250.00 EUR``, or how many times as much."""
+        if row.get(SIDE) == RATIO or row.get(self.key) is None:
+            return Figure.cell(self, row)
+        return money(row[self.key], row["currency"])
+
+
+def money(amount: float, currency: str) -> str:
+    """``1,250.00 EUR``."""
+    return f"{amount:,.2f} {currency}"
+
+
+def efforts(content: Row) -> Table:
+    """CPU time of each tier for a document, a commit, a burst; where it is not known, why."""
+    rows = [
+        {**row, "unit": f"{row['per']} of {row['scenario']}", "load": _offered(content, row["scenario"])}
+        for row in content["changes"]
+        if row["about"] == "effort"
+    ]
+    return Table(
+        "efforts",
+        "CPU time for each unit of work",
+        (
+            Column("tier", "tier"),
+            Column("unit", "for each"),
+            *(
+                number(side, content[side]["label"], units.seconds, absent=NOT_KNOWN)
+                for side in ("base", "other")
+            ),
+            number("ratio", "ratio", units.times, absent="no ratio"),
+            number("ci95", "95 % interval", units.interval, absent="none"),
+            Column("load", "offered load"),
+            *([Column("why", "why not known", absent="")] if any(row["why"] for row in rows) else []),
+        ),
+        rows,
+        note="CPU time of the tier's processes over the measure phase, divided by what succeeded; of a "
+        "burst, from its begin to its end. What a tier uses at rest is in it, so that more throughput alone "
+        "makes it less: of unlike loads the ratio is not the software's alone.",
+        empty="No CPU time can be told for a unit of work: no operations, or no CPU samples.",
+    )
+
+
+def _offered(content: Row, scenario: str) -> str:
+    """Whether both sides were given the same to do in the same time: else what each did."""
+    done = next(row for row in content["changes"] if row["name"] == f"scenario.{scenario}.throughput_per_s")
+    given = next((row for row in content["capacity"] if row["scenario"] == scenario), None)
+    if given and given["kept_up"] == [True, True]:
+        return "the same" if _same_rate(done) else "not the same"
+    each = " and ".join(units.per_second(done[side]) for side in ("base", "other"))
+    return f"not the same: {each}"
+
+
+SAME_LOAD = 1.05
+"""Loads within 5 % of each other are the same, as everywhere in a comparison."""
+
+
+def _same_rate(done: Row) -> bool:
+    ratio = done["ratio"]
+    return bool(ratio and 1 / SAME_LOAD <= ratio <= SAME_LOAD)
+
+
+def cost(content: Row) -> Table:
+    """What each side costs a month, and what throughput that buys."""
+    found = content["cost"]
+    bought = [row for row in content["changes"] if row["about"] == "cost"]
+    rows = list(_cost_rows(content, bought)) if any(found[name] for name in ("base", "other")) else []
+    columns = (
+        Column(SIDE, "side"),
+        _Money("per_month", "cost a month", absent=NOT_DECLARED, numeric=True),
+        *(
+            Figure(
+                row["scenario"],
+                f"{row['scenario']}, for {row['per']}",
+                units.per_second,
+                absent=NOT_KNOWN,
+                numeric=True,
+            )
+            for row in bought
+        ),
+        Column("items", "made of"),
+    )
+    note = "By prices that their user declared. Throughput over the measure phase, medians of the runs."
+    reasons = dict.fromkeys(one for one in (found["why"], *(row["why"] for row in bought)) if one)
+    why = f" Where there is no ratio: {'; '.join(reasons)}." if reasons else ""
+    return Table("cost", "Cost", columns, rows, note=note + why, empty=NO_PRICES)
+
+
+def _cost_rows(content: Row, bought: list[Row]) -> Iterator[dict[str, Any]]:
+    found = content["cost"]
+    for name in ("base", "other"):
+        side = found[name] or {}
+        yield {
+            SIDE: content[name]["label"],
+            "per_month": side.get("per_month"),
+            "currency": side.get("currency"),
+            "items": _items(side) if side else "",
+            **{row["scenario"]: row[name] for row in bought},
+        }
+    ratios: dict[str, Any] = {row["scenario"]: row["ratio"] for row in bought}
+    ends = {f"{row['scenario']}_ci95": row["ci95"] for row in bought if row["ci95"]}
+    yield {SIDE: RATIO, "per_month": found["ratio"], "currency": None, "items": "", **ratios, **ends}
+
+
+def _items(side: Mapping[str, Any]) -> str:
+    """``sql1 250.00, sql.log (azure/p30) 120.00, search1: no price``."""
+    return ", ".join(
+        f"{one['name']}: no price" if one["per_month"] is None else f"{one['name']} {one['per_month']:,.2f}"
+        for one in side["items"]
+    )
+
+
+def what_if(content: Row) -> Iterator[Table]:
+    """The prediction beside the measurement; nothing where nobody asked for one."""
+    found = content["what_if"]
+    if found is None:
+        return
+    base, other = content["base"]["label"], content["other"]["label"]
+    notes = " ".join([*found["notes"], "Of the first run of each side."])
+    why = str(found["why_none"] or "no scenario was run").rstrip(".")
+    yield Table(
+        "what_if",
+        f"What if: {other} predicted from {base} alone",
+        (
+            Column("scenario", "scenario"),
+            number("base_per_s", f"measured in {base}", units.per_second),
+            number("predicted_per_s", "predicted", units.per_second),
+            number("interval_per_s", "between", _range, absent="not known"),
+            number("measured_per_s", f"measured in {other}", units.per_second),
+            number("error_ratio", "prediction off by", _signed),
+        ),
+        found["rows"],
+        note=notes,
+        empty=f"Nothing was predicted: {why}. {notes}"
+        if found["notes"]
+        else f"Nothing was predicted: {why}.",
+    )
+
+
+def _range(ends: Sequence[float]) -> str:
+    return " to ".join(units.per_second(end) for end in ends)
+
+
+def _signed(ratio: float) -> str:
+    return f"{'+' if ratio > 0 else ''}{units.percent(ratio)}"

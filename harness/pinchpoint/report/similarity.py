@@ -13,7 +13,7 @@ from pinchpoint.fit.rates import Rate
 from pinchpoint.plan.production import FIGURES
 from pinchpoint.report.clock import Clock
 from pinchpoint.report.places import tiers
-from pinchpoint.report.query import over_operations
+from pinchpoint.report.recorded import over_operations
 from pinchpoint.report.tables import Column, Table, number, text
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.samples import show

@@ -1,0 +1,603 @@
+"""The tables made of a run's directory: operations, probes, how far its data can be trusted, its hosts."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pinchpoint.base import units
+from pinchpoint.base.clock import seconds_of
+from pinchpoint.report.clock import Clock, day_and_time
+from pinchpoint.report.latency import operation_percentiles
+from pinchpoint.report.recorded import over_operations, over_samples
+from pinchpoint.report.tables import Column, Row, Table, duration, number, rate, share, text
+from pinchpoint.report.verdict_tables import of_load
+from pinchpoint.store import times
+from pinchpoint.store.read import StoredRun
+
+
+def load_words(load: Row) -> str:
+    """A load model of plan.yaml in words."""
+    model = load.get("model")
+    if model == "closed":
+        think = load.get("think_s")
+        return f"{load['users']} users" + (f", {units.seconds(think)} between operations" if think else "")
+    if model in ("open", "soak"):
+        soak = "soak at " if model == "soak" else ""
+        return f"{soak}{units.per_second(load['rate_per_s'])}, {load.get('arrivals', 'poisson')} arrivals"
+    if model == "burst":
+        base, peak = units.per_second(load["base_per_s"]), units.per_second(load["peak_per_s"])
+        length, every = units.seconds(load["for_s"]), units.seconds(load["every_s"])
+        words = [f"{base}, bursts of {peak} for {length} every {every}"]
+        if (load.get("back_to_back") or 1) > 1:
+            words.append(f"{load['back_to_back']} back to back, {units.seconds(load['gap_s'])} apart")
+        if load.get("ramp_s"):
+            words.append(f"rising in {units.seconds(load['ramp_s'])}")
+        if load.get("jitter_ratio"):
+            words.append(f"{units.percent(load['jitter_ratio'])} jitter")
+        if load.get("arrivals") == "constant":
+            words.append("constant arrivals")
+        return ", ".join(words)
+    if model == "ramp":
+        ends = f"{of_load(load['start'])} to {of_load(load['to'])}"
+        return f"{ends} over {units.seconds(load['over_s'])}"
+    if model == "steps":
+        climb = f"from {of_load(load['start'])} in steps of {of_load(load['step'])}"
+        return f"{climb}, each {units.seconds(load['each_s'])}, until {load['until']}"
+    return str(model)
+
+
+def scenarios(run: StoredRun, verdict: Row) -> Table:
+    """What each scenario got done in the measure phase."""
+    planned = run.manifest.get("plan", {}).get("scenarios", {})
+    rows = []
+    for name, figures in (verdict.get("scenarios") or {}).items():
+        kind = "response" if figures.get("response_p95_s") is not None else "service"
+        plan = planned.get(name, {})
+        rows.append(
+            {
+                "scenario": name,
+                "use": plan.get("use"),
+                "load": load_words(plan["load"]) if plan.get("load") else None,
+                "throughput_per_s": figures.get("throughput_per_s"),
+                "time": kind,
+                **{f"p{p}_s": figures.get(f"{kind}_p{p}_s") for p in (50, 95, 99)},
+                "error_ratio": figures.get("error_ratio"),
+                "dropped": figures.get("dropped"),
+            }
+        )
+    return Table(
+        "scenarios",
+        "What was done",
+        (
+            Column("scenario", "scenario"),
+            Column("use", "kind"),
+            Column("load", "load"),
+            rate("throughput_per_s", "throughput"),
+            Column("time", "latency is"),
+            duration("p50_s", "p50"),
+            duration("p95_s", "p95"),
+            duration("p99_s", "p99"),
+            share("error_ratio", "errors"),
+            number("dropped", "dropped", absent="-"),
+        ),
+        rows,
+        note="Over the measure phase. Service time runs from the actual start, response time from the "
+        "intended start (open load). Dropped: operations that could not start in time."
+        + _warm_up_words(run.manifest.get("warm_up")),
+        empty="No scenario ran.",
+    )
+
+
+def _warm_up_words(found: Row | None) -> str:
+    """When a warm-up whose end was to be detected ended; nothing where its length was given."""
+    if not found:
+        return ""
+    length = units.seconds(found["lasted_s"])
+    if found["settled"]:
+        return f" The load had settled after {length} of warm-up, which was detected."
+    return f" The load had not settled after {length} of warm-up."
+
+
+def operations(run: StoredRun, clock: Clock) -> Table:
+    """Each operation and each stage of it."""
+    return Table(
+        "operations",
+        "Operations and their stages",
+        (
+            Column("scenario", "scenario"),
+            Column("operation", "operation"),
+            number("count", "succeeded"),
+            duration("p50_s", "p50"),
+            duration("p95_s", "p95"),
+            duration("p99_s", "p99"),
+            duration("max_s", "slowest"),
+        ),
+        operation_percentiles(run, clock.window),
+        note="Service time over the measure phase. A name with a slash is a stage: timed, but no throughput.",
+        empty="No operation succeeded in the measure phase.",
+    )
+
+
+def errors(run: StoredRun, clock: Clock) -> Table:
+    """Every outcome that is not success, by name."""
+    low, high = clock.window or (0.0, 0.0)
+    rows: list[dict[str, Any]] = []
+    if run.operations.num_rows:
+        connection = over_operations(run)
+        found = connection.execute(
+            """
+            WITH counted AS (
+                SELECT *, count + coalesce(dropped, 0) AS n, time_s >= $low AND time_s < $high AS inside
+                FROM operations WHERE outcome NOT IN ('ok', 'sent'))
+            SELECT scenario, operation, outcome, sum(n)::BIGINT AS whole,
+                   coalesce(sum(n) FILTER (inside), 0)::BIGINT
+            FROM counted GROUP BY scenario, operation, outcome HAVING whole > 0
+            ORDER BY whole DESC, scenario, operation, outcome
+            """,
+            {"low": low, "high": high},
+        ).fetchall()
+        keys = ("scenario", "operation", "outcome", "count", "count_in_measure")
+        rows = [dict(zip(keys, row, strict=True)) for row in found]
+    return Table(
+        "errors",
+        "Errors, skipped and dropped operations",
+        (
+            Column("scenario", "scenario"),
+            Column("operation", "operation"),
+            Column("outcome", "outcome"),
+            number("count", "whole run"),
+            number("count_in_measure", "in the measure phase"),
+        ),
+        rows,
+        empty="Every operation succeeded." if run.operations.num_rows else "No operation was recorded.",
+    )
+
+
+PROBED = "probed"
+"""The event of a cell that was measured (scenario storage-probe)."""
+FAILED = "probe_failed"
+"""The event of one that was tried, and ``why`` it was not."""
+_QUANTILES = {"p50_s": 0.5, "p95_s": 0.95, "p99_s": 0.99, "p999_s": 0.999}
+
+Events = Sequence[Mapping[str, Any]]
+
+
+def probes(run: StoredRun) -> Table:
+    """One row per cell and scenario: the mean of its repetitions, the longest of them."""
+    rows: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for event in run.events:
+        if event.get("event") in (PROBED, FAILED):
+            rows.setdefault((str(event.get("scenario")), str(event.get("name"))), []).append(event)
+    return Table(
+        "probes",
+        "What storage probes measured",
+        (
+            Column("scenario", "scenario"),
+            Column("disk", "disk"),
+            Column("cell", "cell"),
+            number("trials", "repetitions"),
+            rate("iops", "I/Os per second"),
+            number("bytes_per_s", "bytes per second", lambda value: units.of_metric("_bytes_per_s", value)),
+            duration("mean_s", "mean latency"),
+            duration("p50_s", "p50"),
+            duration("p95_s", "p95"),
+            duration("p99_s", "p99"),
+            duration("p999_s", "p99.9"),
+            duration("max_s", "longest"),
+            Column("failed", "not measured", absent=""),
+        ),
+        [_probe_row(scenario, name, events) for (scenario, name), events in rows.items()],
+        note="While the rest of the plan went on: what a disk has left, not what it can do. Percentiles are "
+        "of all I/Os of all repetitions together. The verdict on them is in the folder probe-SCENARIO of the "
+        "run.",
+        empty="",  # most runs probe nothing
+    )
+
+
+def _probe_row(scenario: str, name: str, events: Events) -> dict[str, Any]:
+    done = [event for event in events if event["event"] == PROBED]
+    failed = dict.fromkeys(str(event.get("why")) for event in events if event["event"] == FAILED)
+    longest = [event["max_s"] for event in done if event.get("max_s") is not None]
+    return {
+        "scenario": scenario,
+        "disk": events[0].get("disk") or events[0].get("folder"),
+        "cell": name,
+        "trials": len(done),
+        "iops": _mean_of(done, "reads_per_s", "writes_per_s"),
+        "bytes_per_s": _mean_of(done, "read_bytes_per_s", "write_bytes_per_s"),
+        "mean_s": _mean_latency(done),
+        **_probe_quantiles(done),
+        "max_s": max(longest, default=None),
+        "failed": "; ".join(failed) or None,
+    }
+
+
+def _mean_of(events: Events, *keys: str) -> float | None:
+    sums = [
+        sum(event[key] for key in keys if event.get(key) is not None)
+        for event in events
+        if any(event.get(key) is not None for key in keys)
+    ]
+    return sum(sums) / len(sums) if sums else None
+
+
+def _mean_latency(events: Events) -> float | None:
+    """Weighted by how many I/Os each repetition had."""
+    known = [
+        (
+            event["mean_s"],
+            (_mean_of([event], "reads_per_s", "writes_per_s") or 0.0) * (event["seconds"] or 0.0),
+        )
+        for event in events
+        if event.get("mean_s") is not None
+    ]
+    weight = sum(count for _, count in known)
+    return sum(mean * count for mean, count in known) / weight if weight else None
+
+
+def _probe_quantiles(events: Events) -> dict[str, float | None]:
+    """None where the tool tells no histogram."""
+    texts = [times.histogram(dict(event["times_ns"])) for event in events if event.get("times_ns")]
+    return dict(zip(_QUANTILES, times.quantiles(texts, _QUANTILES.values()), strict=True))
+
+
+_REPLAYED = "replayed"
+
+
+def replayed(run: StoredRun) -> Table:
+    """One row per scenario and what became of its captured statements, all workers together."""
+    totals: dict[str, Counter[str]] = {}
+    for event in run.events:
+        if event.get("event") == _REPLAYED:
+            total = totals.setdefault(str(event.get("scenario")), Counter())
+            total["captured"] += event["captured"]
+            total["executed"] += event["executed"]
+            total.update({f"not executed: {cause}": count for cause, count in event["differences"].items()})
+            total.update(
+                {f"executed, failed: {outcome}": count for outcome, count in event["failed"].items()}
+            )
+    rows = [
+        {"scenario": scenario, "what": what, "statements": count}
+        for scenario, total in totals.items()
+        for what, count in total.items()
+    ]
+    return Table(
+        "replayed",
+        "Captured and replayed",
+        (
+            Column("scenario", "scenario"),
+            Column("what", "statements that were"),
+            number("statements", "count"),
+        ),
+        rows,
+        note="Captured is executed and what was not executed; what failed was executed. From the warm-up on.",
+        empty="",  # most runs replay no capture
+    )
+
+
+def generators(run: StoredRun, clock: Clock) -> Table:
+    """Whether the load generators themselves kept up."""
+    rows: list[dict[str, Any]] = []
+    loads = [plan["load"]["model"] for plan in run.manifest.get("plan", {}).get("scenarios", {}).values()]
+    unscheduled = "closed load" if set(loads) == {"closed"} else units.NOT_MEASURED
+    connection = over_samples(run)
+    low, high = clock.window or (0.0, 1e12)
+    found = connection.execute(
+        """
+        SELECT host,
+               avg(value) FILTER (metric = 'generator.cpu_ratio'),
+               max(value) FILTER (metric = 'generator.cpu_ratio'),
+               max(value) FILTER (metric = 'generator.loop_lag_s'),
+               max(value) FILTER (metric = 'generator.send_lag_s'),
+               sum(value * interval_s) FILTER (metric = 'generator.scheduled_per_s'),
+               sum(value * interval_s) FILTER (metric = 'generator.started_per_s')
+        FROM samples
+        WHERE starts_with(metric, 'generator.')
+          AND time_ns / 1e9 - interval_s / 2 >= $low AND time_ns / 1e9 - interval_s / 2 < $high
+        GROUP BY host ORDER BY host
+        """,
+        {"low": low, "high": high},
+    ).fetchall()
+    keys = (
+        "generator",
+        "cpu_mean",
+        "cpu_max",
+        "loop_lag_max_s",
+        "send_lag_max_s",
+        "scheduled",
+        "started",
+    )
+    rows = [dict(zip(keys, row, strict=True)) for row in found]
+    for row in rows:
+        row["started_ratio"] = row["started"] / row["scheduled"] if row["scheduled"] else None
+    return Table(
+        "generators",
+        "Load generators",
+        (
+            Column("generator", "generator"),
+            share("cpu_mean", "CPU of one core, mean"),
+            share("cpu_max", "max"),
+            duration("loop_lag_max_s", "loop lag, max"),
+            number("send_lag_max_s", "send lag p99, worst second", units.seconds, absent=unscheduled),
+            number("started_ratio", "started ÷ scheduled", units.percent, absent=unscheduled),
+        ),
+        rows,
+        empty="Nothing was measured of the load generators.",
+    )
+
+
+def collectors(run: StoredRun, clock: Clock) -> Table:
+    """What watching the farm cost, and whether it worked."""
+    rows = [
+        {**row, "cost_ratio": row["cpu_s"] / clock.length_s if row.get("cpu_s") is not None else None}
+        for row in run.manifest.get("collectors") or ()
+        if clock.length_s > 0
+    ]
+    return Table(
+        "collectors",
+        "Collectors and their own cost",
+        (
+            Column("kind", "collector"),
+            Column("hosts", "hosts"),
+            duration("interval_s", "interval"),
+            number("readings", "readings"),
+            number("failed", "failed"),
+            duration("cpu_s", "CPU used"),
+            share("cost_ratio", "of one core"),
+            *_far(rows),
+        ),
+        rows,
+        empty="No collector of ours ran: what was measured was imported."
+        if run.manifest.get("imports")
+        else "No collector ran: nothing but the load itself was measured.",
+    )
+
+
+def _far(rows: Sequence[Row]) -> tuple[Column, ...]:
+    """What only collectors of other machines tell."""
+    if not any(row.get("received_bytes") is not None for row in rows):
+        return ()
+    return (
+        number("host_cpu_s", "CPU used there", units.seconds),
+        number("received_bytes", "received", units.bytes_),
+    )
+
+
+def clocks(run: StoredRun) -> Table:
+    """How far the hosts' clocks were off, and how well that is known."""
+    rows = [
+        {"host": host, "kind": kind, "spread_s": _spread_s(told), **told}
+        for host, kinds in (run.manifest.get("data_quality") or {}).items()
+        for kind, told in kinds.items()
+        if told.get("clock_offset_s") is not None
+    ]
+    return Table(
+        "clocks",
+        "Clocks of the hosts",
+        (
+            Column("host", "host"),
+            Column("kind", "collector"),
+            duration("clock_offset_s", "ahead of ours"),
+            duration("clock_error_s", "known to within"),
+            duration("spread_s", "moved during the run by"),
+        ),
+        rows,
+        note="Samples carry the host's time, corrected by what is known of its clock.",
+        empty="",
+    )
+
+
+def _spread_s(told: Row) -> float | None:
+    between = told.get("clock_offset_between_s")
+    return between[1] - between[0] if between else None
+
+
+def blind(run: StoredRun) -> Table:
+    """What was not seen, and when."""
+    rows = [
+        {
+            "host": host,
+            "kind": kind,
+            **{key: gap.get(key) for key in ("from", "to", "missed", "why")},
+            "lasted_s": seconds_of(gap["to"]) - seconds_of(gap["from"]),
+        }
+        for host, kinds in (run.manifest.get("data_quality") or {}).items()
+        for kind, told in kinds.items()
+        for gap in told.get("gaps") or ()
+    ]
+    return Table(
+        "blind",
+        "What was not seen, and when",
+        (
+            Column("host", "host"),
+            Column("kind", "collector"),
+            Column("from", "from (UTC)"),
+            Column("to", "to"),
+            duration("lasted_s", "for"),
+            number("missed", "readings missed"),
+            Column("why", "why"),
+        ),
+        rows,
+        note="Nothing is made up for it: where nobody looked, there are no samples.",
+        empty="",
+    )
+
+
+_QUIET = frozenset({"phase", "prepare", "load_begun", "step", "steps_ended", "warmed_up"})
+_QUIET |= {"crawl_started", "crawl_ended", "replayed", "probed"}  # they have tables of their own
+_QUIET |= {"steps_held", "made_slower", "put_back"}  # likewise, of a causal test
+
+
+def incidents(run: StoredRun) -> Table:
+    """Events that are no ordinary part of a run."""
+    rows = []
+    for event in run.events:
+        name = str(event.get("event"))
+        if name in _QUIET or name.startswith("phase"):
+            continue
+        rest = {key: value for key, value in event.items() if key not in ("time", "event")}
+        rows.append({"time": event.get("time"), "event": name.replace("_", " "), "details": _details(rest)})
+    return Table(
+        "incidents",
+        "Gaps, failures and warnings while it ran",
+        (Column("time", "UTC"), Column("event", "event"), Column("details", "details")),
+        rows,
+        empty="None.",
+    )
+
+
+def _details(facts: Row) -> str:
+    words = [f"{key.replace('_', ' ')}: {_flat(value)}" for key, value in facts.items() if value is not None]
+    return "; ".join(words)
+
+
+def _flat(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else text(value)
+
+
+def not_measured(run: StoredRun) -> Table:
+    """What could not be had, why, and how to get it; alike on several hosts is said once."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for host, facts in run.manifest.get("hosts", {}).items():
+        for row in facts.get("not_measured") or ():
+            keys = ("metric", "instance", "why", "remedy")
+            found.setdefault(tuple(str(row.get(key) or "") for key in keys), []).append(host)
+    rows = [
+        {"metric": m, "instance": i, "hosts": hosts, "why": why, "remedy": remedy}
+        for (m, i, why, remedy), hosts in found.items()
+    ]
+    return Table(
+        "not_measured",
+        "Not measured",
+        (
+            Column("metric", "metric"),
+            Column("instance", "instance"),
+            Column("hosts", "hosts"),
+            Column("why", "why"),
+            Column("remedy", "remedy"),
+        ),
+        rows,
+        empty="Everything the collectors know how to read was there.",
+    )
+
+
+_DIGEST_DIGITS = 12
+"""Of a file's digest, for the eye; the whole of it stands in the manifest."""
+
+
+def imports(run: StoredRun) -> Table:
+    """One row per imported file."""
+    rows = [
+        {
+            **row,
+            "hosts": list(row["hosts"]),
+            "from": day_and_time(row["from"]),
+            "to": day_and_time(row["to"]),
+        }
+        for row in run.manifest.get("imports") or ()
+    ]
+    return Table(
+        "imports",
+        "Imported files",
+        (
+            Column("file", "file"),
+            Column("kind", "kind"),
+            Column("hosts", "hosts"),
+            Column("from", "from"),
+            Column("to", "to"),
+            number("samples", "samples"),
+            number("bytes", "size", units.bytes_),
+            Column("sha256", "SHA-256", lambda digest: f"{digest[:_DIGEST_DIGITS]}..."),
+        ),
+        rows,
+        empty="",  # most runs have samples of our own collectors only
+    )
+
+
+def hosts(run: StoredRun) -> Table:
+    """The hosts, as the collectors found them."""
+    rows = [
+        {"host": host, **{key: value for key, value in facts.items() if not isinstance(value, dict)}}
+        for host, facts in run.manifest.get("hosts", {}).items()
+    ]
+    return Table(
+        "hosts",
+        "Hosts",
+        (
+            Column("host", "host"),
+            Column("tier", "tier", absent="-"),
+            Column("hostname", "machine", absent="-"),
+            Column("cpu_model", "CPU", absent="not known"),
+            number("cores", "cores", absent="not known"),
+            Column("tier_cores", "cores of the tier", absent="all"),
+            number("memory_bytes", "memory", units.bytes_, absent="not known"),
+            Column("os", "operating system", absent="not known"),
+            Column("kernel", "kernel", absent="not known"),
+            Column("virtualisation", "virtualisation", absent="none found"),
+        ),
+        rows,
+        empty="No collector described a host.",
+    )
+
+
+def host_disks(run: StoredRun) -> Table:
+    """Where each disk role lies."""
+    rows = []
+    for host, facts in run.manifest.get("hosts", {}).items():
+        for role, place in (facts.get("roles") or {}).items():
+            device = (facts.get("disks") or {}).get(place.get("device")) or {}
+            rows.append({"host": host, "role": role, **device, **place})
+    return Table(
+        "host_disks",
+        "Disk roles",
+        (
+            Column("host", "host"),
+            Column("role", "role"),
+            Column("given", "as given", absent="-"),
+            Column("device", "device", absent="not known"),
+            Column("model", "model", absent="-"),
+            number("size_bytes", "size", units.bytes_, absent="-"),
+            Column("file_system", "file system", absent="-"),
+            Column("write_cache", "write cache", absent="-"),
+            Column("data_io", "data I/O is", absent="-"),
+            Column("why", "remark", absent=""),
+        ),
+        rows,
+        empty="No disk has a role.",
+    )
+
+
+def versions(run: StoredRun) -> Table:
+    """Versions of everything that took part."""
+    return Table(
+        "versions",
+        "Versions and settings",
+        (Column("what", "what"), Column("value", "version or setting")),
+        [
+            *_flattened("", run.manifest.get("versions") or {}),
+            *_flattened("", run.manifest.get("endpoints") or {}),
+        ],
+        empty="None were recorded.",
+    )
+
+
+def content(run: StoredRun) -> Table:
+    """What an embedded farm was filled with."""
+    return Table(
+        "content",
+        "Content",
+        (Column("what", "what"), Column("value", "value")),
+        list(_flattened("", run.manifest.get("content") or {})),
+        empty="The farm was not filled by Pinchpoint.",
+    )
+
+
+def _flattened(prefix: str, facts: Row) -> Iterable[Row]:
+    for key, value in facts.items():
+        if isinstance(value, dict):
+            yield from _flattened(f"{prefix}{key} ", value)
+        else:
+            yield {"what": f"{prefix}{key}", "value": value}

@@ -1,0 +1,673 @@
+"""The tables made of verdict.json alone, and the sentences that belong to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pinchpoint.analysis.crawls import STAGES
+from pinchpoint.base import units, wording
+from pinchpoint.base.wording import capitalised
+from pinchpoint.report.tables import Column, Row, Table, duration, number, rate, share
+
+_MET = {True: "met", False: "missed", None: None}
+
+
+def of_load(level: Mapping[str, Any]) -> str:
+    """One level as a plan travels with it."""
+    return next(units.load_level(float(amount), unit) for unit, amount in level.items() if amount is not None)
+
+
+def levels(verdict: Row) -> Table:
+    """What each level brought; where throughput stops following; up to where the objectives held."""
+    rows = [
+        {
+            **row,
+            "level": units.load_level(row["level"], row["unit"]),
+            "p95_s": row["response_p95_s"] if row["response_p95_s"] is not None else row["service_p95_s"],
+            "objectives": _MET[row["objectives_met"]],
+        }
+        for row in verdict.get("levels") or ()
+    ]
+    return Table(
+        "levels",
+        "Load levels",
+        (
+            Column("scenario", "scenario"),
+            number("level", "load"),
+            rate("throughput_per_s", "throughput"),
+            duration("service_p50_s", "service p50"),
+            duration("p95_s", "p95"),
+            share("error_ratio", "errors"),
+            number("dropped", "dropped", absent="-"),
+            Column("objectives", "objectives", absent="-"),
+        ),
+        rows,
+        note=" ".join(level_words(verdict)) + " All else in this report is of the last level.",
+        empty="",  # most loads are not in steps
+    )
+
+
+def level_words(verdict: Row) -> Iterator[str]:
+    """The knee, and the highest load at which the objectives hold."""
+    if not verdict.get("levels"):
+        return
+    knee = verdict.get("knee") or {}
+    yield f"{capitalised(str(knee.get('why', '')))}."
+    for scenario, held in (verdict.get("objectives_held") or {}).items():
+        if held["level"] is None:
+            yield f"The objectives of {scenario} held at no level."
+            continue
+        up_to = units.load_level(held["level"], held["unit"])
+        more = "the highest there was" if held["all_held"] else "missed above"
+        done = units.per_second(held["throughput_per_s"])
+        never = held.get("never_per_s")  # a throughput that is wanted
+        but = f"; no level reached the {units.per_second(never)} that are wanted" if never else ""
+        yield f"The objectives of {scenario} held up to {up_to} ({done} done; {more}{but})."
+
+
+def objectives(verdict: Row) -> Table:
+    """What was promised, and what came of it."""
+    rows = [
+        {
+            **row,
+            "objective": f"{_objective_name(row['metric'])} "
+            f"{'at least' if row['metric'] == 'throughput_per_s' else 'at most'} "
+            f"{units.of_metric(row['metric'], row['target'])}",
+            "measured": _measured(row),
+        }
+        for row in verdict.get("objectives") or ()
+    ]
+    return Table(
+        "objectives",
+        "Objectives",
+        (
+            Column("scenario", "scenario"),
+            Column("objective", "objective"),
+            Column("measured", "measured"),
+            *([Column("holds", "up to what load")] if any(row.get("holds") for row in rows) else ()),
+            Column("result", "result"),
+        ),
+        rows,
+        empty="The plan sets no objectives.",
+    )
+
+
+def _measured(row: Row) -> str | None:
+    """An objective's figure; a time that was missed and is none has no end."""
+    if row["value"] is None:
+        return units.ENDLESS if row["met"] is False else None
+    return units.of_metric(row["metric"], row["value"])
+
+
+def _objective_name(metric: str) -> str:
+    """``p95_s`` -> ``p95``, ``errors_ratio`` -> ``errors``."""
+    return metric.removesuffix("_per_s").removesuffix("_s").removesuffix("_ratio")
+
+
+def crawl(verdict: Row) -> Table:
+    """One row per content source."""
+    return Table(
+        "crawl",
+        "Crawl",
+        (
+            Column("source", "source"),
+            number("count", "documents"),
+            number("failures", "failures"),
+            number("skipped", "skipped"),
+            duration("duration_s", "duration"),
+            rate("rate_per_s", "rate"),
+            rate("rate_active_per_s", "rate while active"),
+            duration("repository_latency_s", "repository latency"),
+            duration("repository_latency_p50_s", "p50"),
+            duration("repository_latency_p95_s", "p95"),
+            number("bytes", "bytes", units.bytes_),
+            Column("complete", "complete"),
+        ),
+        list(verdict.get("crawl") or ()),
+        note="Rate = documents ÷ duration, over the whole crawl, warm-up included; rate while active = mean "
+        "over the seconds in which a document was done. Repository latency: from request to last byte.",
+        empty="No crawl in this plan.",
+    )
+
+
+def bursts(verdict: Row) -> Table:
+    """One row per burst."""
+    found = {
+        name: figures["bursts"]
+        for name, figures in (verdict.get("scenarios") or {}).items()
+        if "bursts" in figures
+    }
+    rows = [
+        {"scenario": name, "number": place, **burst, "recovery": _recovery_words(burst)}
+        for name, bursts in found.items()
+        for place, burst in enumerate(bursts, start=1)
+    ]
+    return Table(
+        "bursts",
+        "Bursts",
+        (
+            Column("scenario", "scenario"),
+            number("number", "burst"),
+            duration("start_s", "starts after"),
+            duration("duration_s", "lasts"),
+            number("offered", "offered"),
+            number("done", "done"),
+            number("dropped", "dropped"),
+            duration("p50_s", "p50"),
+            duration("p99_s", "p99"),
+            number("backlog", "waiting at its end"),
+            duration("calm_s", "p50 between bursts"),
+            number("recovery", "time to recover"),
+        ),
+        rows,
+        note="Starts after: since the measure phase began. A burst is told in whole seconds (tens of them in "
+        "a run over an hour), those it shares with the base included. p50 and p99: of what was done in it. "
+        "Waiting at its end: operations that were due and had neither ended nor been dropped. Recovered: "
+        "the median latency is back within 10 % of what it is between bursts.",
+        empty="No burst came while it was measured." if found else "No burst load in this plan.",
+    )
+
+
+def _recovery_words(burst: Row) -> str:
+    """How long it took, or why that is not known."""
+    if burst.get("recovery_s") is not None:
+        return units.seconds(burst["recovery_s"])
+    if "watched_s" not in burst:
+        return "not recovered"  # as older verdicts have it
+    if not burst["watched_s"]:
+        return "not seen: no time after it"
+    if burst["calm_s"] is None:
+        return "no calm between bursts"
+    return f"not within {units.seconds(burst['watched_s'])}"
+
+
+def writes(verdict: Row) -> Table:
+    """One row per scenario that read its acknowledged writes back."""
+    rows = [
+        {
+            "scenario": name,
+            **figures["writes"],
+            "examples": ", ".join(str(item) for item in figures["writes"].get("examples") or ()),
+            "not_read": "; ".join(figures["writes"].get("not_read") or ()),
+        }
+        for name, figures in (verdict.get("scenarios") or {}).items()
+        if figures.get("writes")
+    ]
+    return Table(
+        "writes",
+        "Acknowledged writes, read back",
+        (
+            Column("scenario", "scenario"),
+            number("acknowledged", "acknowledged"),
+            Column("sample", "read back"),
+            number("records", "records"),
+            number("confirmed", "confirmed"),
+            number("missing", "missing"),
+            number("different", "different"),
+            number("expired", "expired"),
+            Column("examples", "lost records"),
+            Column("not_read", "why not all"),
+        ),
+        rows,
+        note="After the load, each record's last acknowledged write was looked for. Missing: the record is "
+        "gone, or an older write is there. Different: what is there is no write of this run, or not whole.",
+        empty="No scenario of this plan reads its writes back.",
+    )
+
+
+_STAGE_TITLES = {
+    "politeness": "waiting for its turn",
+    "enumerate": "enumeration",
+    "crawl_db": "crawl database",
+}
+
+
+def crawl_stages(verdict: Row) -> Table:
+    """One row per content source, and one for where documents go."""
+    rows: list[dict[str, Any]] = [
+        {**row, **(row.get("stages") or {})} for row in verdict.get("crawl") or () if row.get("stages")
+    ]
+    rows += _destinations(verdict)
+    there = [stage for stage in STAGES if any(stage in row for row in rows)]
+    return Table(
+        "crawl_stages",
+        "Where a document's time went, and which pool was full",
+        (
+            Column("source", "source"),
+            *(duration(stage, _STAGE_TITLES.get(stage, stage)) for stage in there),
+            number("workers_busy", "busy"),
+            number("workers", "of at most"),
+            share("workers_busy_ratio", "pool full"),
+        ),
+        rows,
+        note="All attempts of a stage ÷ documents. Busy: mean number of workers on a source while it was "
+        "crawled, over its own limit of workers, or the users of the load where it has none; of where "
+        "documents go, mean number of requests there, over their limit, or the users.",
+        empty="",
+    )
+
+
+def _destinations(verdict: Row) -> list[dict[str, Any]]:
+    """The pool of requests to where documents go, of each crawl; its sources all tell the same."""
+    found: list[Row] = []
+    for row in verdict.get("crawl") or ():
+        destination = row.get("destination")
+        if destination and destination not in found:
+            found.append(destination)
+    return [
+        {
+            "source": "(where documents go)",
+            "workers_busy": each["busy"],
+            "workers": each["limit"],
+            "workers_busy_ratio": each["busy_ratio"],
+        }
+        for each in found
+    ]
+
+
+def crawl_log(verdict: Row) -> Table:
+    """What could not be crawled, by source and failure: how often, and the first that did."""
+    rows: list[dict[str, Any]] = []
+    for source in verdict.get("crawl") or ():
+        for failure, count in sorted((source.get("failures_by_kind") or {}).items()):
+            first: Row = next((each for each in source.get("failed") or () if each["failure"] == failure), {})
+            rows.append(
+                {
+                    "source": source["source"],
+                    "failure": failure,
+                    "count": count,
+                    "url": first.get("url"),
+                    "message": first.get("message") or None,
+                }
+            )
+    return Table(
+        "crawl_log",
+        "Crawl log: what could not be crawled",
+        (
+            Column("source", "source"),
+            Column("failure", "failure"),
+            number("count", "items"),
+            Column("url", "first of them", absent="in the crawl database"),
+            Column("message", "what was said", absent="nothing"),
+        ),
+        rows,
+        note="With run --keep-data every item is in the crawl database: tables history and errors.",
+        empty="",
+    )
+
+
+def drift(verdict: Row) -> Table:
+    """From the first tenth of the measure phase to its last; what changed comes first."""
+    order = {"rises": 0, "falls": 0, "steady": 1, None: 2}
+    rows = [
+        {
+            **row,
+            "of": " ".join(part for part in (row["of"], row["instance"]) if part),
+            "first": None if row["first"] is None else units.of_metric(row["metric"], row["first"]),
+            "last": None if row["last"] is None else units.of_metric(row["metric"], row["last"]),
+        }
+        for row in sorted(verdict.get("drift") or (), key=lambda row: order[row["trend"]])
+    ]
+    return Table(
+        "drift",
+        "What changed over the soak",
+        (
+            Column("of", "of"),
+            Column("metric", "figure"),
+            number("first", "first tenth"),
+            number("last", "last tenth"),
+            share("change_ratio", "change"),
+            Column("trend", "trend"),
+        ),
+        rows,
+        note="A trend is named where the first and the last tenth of the time differ by 10 % or more and the "
+        "tenths between them stand in that order (Kendall's tau, p < .01).",
+        empty="",  # most loads are no soak
+    )
+
+
+def checkpoints(verdict: Row) -> Table:
+    """Response times and throughput while a checkpoint was written, beside those of the rest."""
+    return Table(
+        "checkpoints",
+        "While checkpoints were written",
+        (
+            Column("host", "host"),
+            Column("scenario", "scenario"),
+            number("timed", "begun on time"),
+            number("requested", "on request"),
+            share("written_ratio", "of the time"),
+            duration("p95_during_s", "p95 meanwhile"),
+            duration("p95_between_s", "p95 in between"),
+            rate("throughput_during_per_s", "throughput meanwhile"),
+            rate("throughput_between_per_s", "in between"),
+        ),
+        list(verdict.get("checkpoints") or ()),
+        note="The seconds in which the database wrote buffers of a checkpoint, compared with all others. "
+        "That things happen together proves no cause. No figure: there were less than ten such seconds.",
+        empty="",  # most runs have no database that tells of checkpoints
+    )
+
+
+_COUNTED = {"data": "data I/O", "kernel": "by kernel", "database": "by the database"}
+
+
+def disks(verdict: Row) -> Table:
+    """Every disk with a role, beside what its role is held to."""
+    rows = [{**row, "limit": _latency_limit(row)} for row in verdict.get("disks") or ()]
+    columns = [
+        Column("tier", "tier"),
+        Column("host", "host"),
+        Column("role", "role"),
+        Column("device", "device", absent="not known"),
+        duration("write_latency_mean_s", "write latency, mean"),
+        duration("write_latency_max_s", "max"),
+        number("limit", "limit for the role"),
+        duration("read_latency_mean_s", "read latency"),
+        duration("flush_latency_mean_s", "flush latency"),
+        rate("iops_mean", "IOPS, mean"),
+        rate("iops_max", "max"),
+        Column("iops_source", "counted", lambda name: _COUNTED.get(name, str(name))),
+    ]
+    if any(row.get("transfer_latency_mean_s") is not None for row in rows):
+        columns.insert(6, duration("transfer_latency_mean_s", "of reads and writes together"))
+    if any(row.get("why_not_measured") for row in rows):
+        columns.append(Column("why_not_measured", "why not measured", absent=""))
+    return Table(
+        "disks",
+        "Disks",
+        columns,
+        rows,
+        note="Over the measure phase. Latency is weighted by the number of operations. Roles with the same "
+        "device on one machine show the same figures: they are one disk. What the kernel counts may hold "
+        "flushes. Limits: SP is Microsoft's capacity planning for SharePoint Server, PAL the thresholds of "
+        "the PAL tool, design a value of our own.",
+        empty="No disk with a role was measured.",
+    )
+
+
+def _latency_limit(row: Row) -> str | None:
+    limit = row.get("latency_limit_s")
+    return None if limit is None else f"{units.seconds(limit)} ({row['latency_limit_source']})"
+
+
+def cpus(verdict: Row) -> Table:
+    """CPU by tier, beside the machine it runs on."""
+    return Table(
+        "cpus",
+        "CPU",
+        (
+            Column("tier", "tier"),
+            Column("host", "host"),
+            Column("of", "is of the"),
+            share("busy_mean_ratio", "busy, mean"),
+            share("busy_max_ratio", "max"),
+            share("machine_busy_mean_ratio", "whole machine, mean"),
+            share("machine_busy_max_ratio", "max"),
+        ),
+        list(verdict.get("cpus") or ()),
+        note="Over the measure phase. A tier's share is that of its processes, of the cores they may use; "
+        "where these were not watched, it is the whole machine's.",
+        empty="No CPU was measured.",
+    )
+
+
+def stores(verdict: Row) -> Table:
+    """Logs, compactions, queues and connections, by the stores' own account."""
+    rows = [
+        {
+            **row,
+            **{
+                name: None if row[name] is None else units.of_metric(row["metric"], row[name])
+                for name in ("mean", "max")
+            },
+        }
+        for row in verdict.get("stores") or ()
+    ]
+    return Table(
+        "stores",
+        "What the stores say of themselves",
+        (
+            Column("host", "host"),
+            Column("of", "what"),
+            number("mean", "mean"),
+            number("max", "most"),
+            Column("metric", "metric"),
+            Column("instance", "of", absent=""),
+        ),
+        rows,
+        note="Over the measure phase, by the store's own account: its collector asks it once a second.",
+        empty="",  # most farms have no store that is asked
+    )
+
+
+def advice(verdict: Row) -> Table:
+    """One row per piece, the most useful first."""
+    rows = [
+        {
+            **row,
+            "gain": None if row["gain_ratio"] is None else wording.up_to(row["gain_ratio"], row["assumes"]),
+            "source": _cited(row.get("source")),
+        }
+        for row in verdict.get("advice") or ()
+    ]
+    return Table(
+        "advice",
+        "The most useful first",
+        (
+            Column("what", "what to do"),
+            number("gain", "gain", absent="not known"),
+            Column("limit_next", "what limits then", absent="not known"),
+            Column("assumes", "assuming"),
+            Column("source", "source", absent="-"),
+        ),
+        rows,
+        note=" ".join(_outlook(verdict)),
+        empty="",  # nothing to lift where nothing gave way
+    )
+
+
+def demand(verdict: Row) -> Table:
+    """What the load takes of each resource, and at what throughput that uses it up."""
+    rows = [
+        {
+            **row,
+            "of": wording.place({**row, "kind": _kind_of_limit(row)}),
+            "ceilings": ", ".join(
+                f"{units.per_second(rate)} of {name}" for name, rate in row["ceilings_per_s"].items()
+            )
+            or None,
+        }
+        for row in verdict.get("demand") or ()
+    ]
+    return Table(
+        "demand",
+        "What the load takes of each resource",
+        (
+            Column("of", "resource"),
+            share("used_ratio", "used"),
+            share("base_ratio", "of that without the load"),
+            number("each_s", "an operation takes", units.seconds),
+            Column("ceilings", "used up at"),
+            number("levels", "load levels"),
+            Column("assumes", "assuming"),
+        ),
+        rows,
+        note="Use = what is used without the load + what an operation takes x throughput; one level cannot "
+        "tell the two apart. What a disk can do is its declared limit; where none is known it is not here.",
+        empty="",
+    )
+
+
+def advice_words(verdict: Row) -> Iterator[str]:
+    """Each piece of advice as its sentence, with what its gain assumes."""
+    said = ""
+    for row in verdict.get("advice") or ():
+        text = str(row["text"])
+        if row["gain_ratio"]:
+            again = "the same" if row["assumes"] == said else row["assumes"]
+            text, said = f"{text.removesuffix('.')} (assuming {again}).", row["assumes"]
+        yield text
+
+
+def then_words(verdict: Row) -> str:
+    """What would give way after the next, as a sentence; "" where nobody can say."""
+    blame = verdict.get("then")
+    if not blame:
+        return ""
+    return (
+        f"Then: {wording.place(blame)}, "
+        f"{wording.at_most(blame['gain_ratio'], blame.get('assumes'))} above now."
+    )
+
+
+def headroom_words(verdict: Row) -> str:
+    """How headroom was found, or why it is not known, as a sentence; "" where the verdict does not say."""
+    found = verdict.get("headroom")
+    if not found:
+        return ""
+    if found["ratio"] is None:
+        return f"Headroom is not known: {found['why']}."
+    given = f", assuming {found['assumes']}" if found["assumes"] else ""
+    return f"Headroom {units.percent(found['ratio'])}: {found['why']}{given}."
+
+
+def _outlook(verdict: Row) -> Iterator[str]:
+    yield from (text for text in (headroom_words(verdict), then_words(verdict)) if text)
+
+
+def _cited(source: Mapping[str, Any] | None) -> str | None:
+    return None if source is None else f"{source['entry']}: {source['source']} (taken {source['date']})"
+
+
+def _kind_of_limit(row: Row) -> str:
+    """The kind of limit it would be, for its place in words."""
+    named = {"disk": "disk_cap", "thread": "cpu_thread", "cpu": "cpu", "allowance": "cpu"}
+    return named.get(str(row["resource"]), str(row["resource"]))
+
+
+_HOLDS: Mapping[bool | None, str] = {True: "yes", False: "no", None: "?"}
+
+
+def considered(verdict: Row) -> Table:
+    """Every resource with the four kinds of evidence, the most used first."""
+    rows = [
+        {**row, **{check["evidence"]: _HOLDS[check["holds"]] for check in row["checks"]}}
+        for row in (verdict.get("explanation") or {}).get("considered") or ()
+    ]
+    return Table(
+        "considered",
+        "What was considered",
+        (
+            Column("name", "resource"),
+            share("used_ratio", "used"),
+            *(Column(kind, kind) for kind in ("E1", "E2", "E3", "E4")),
+            Column("why", "why it is, or is not, the answer"),
+        ),
+        rows,
+        note="E1: it is used up. E2: its queue grows with the load. E3: its ceiling fits what was reached. "
+        'E4: somebody else says so. "?": could not be told. `pinchpoint analyse --explain` has the figures.',
+        empty="",  # a run without a measured window
+    )
+
+
+def periods(verdict: Row) -> Table:
+    """What was used up when; left out where it was one thing all the time."""
+    found = verdict.get("timeline") or ()
+    rows = [_period(row, *span) for row, span in zip(found, spans(found), strict=True)]
+    return Table(
+        "periods",
+        "What gave way when",
+        (
+            Column("from", "from (UTC)"),
+            Column("to", "to"),
+            Column("level", "load", absent="-"),
+            Column("what", "used up"),
+        ),
+        rows if len(rows) > 1 else [],
+        note="Told in parts of ten seconds at least, or by the levels of a load in steps."
+        if verdict.get("scenarios")
+        else "The longest times of half a minute or more; several things may be used up at once.",
+        empty="",  # most runs have one answer
+    )
+
+
+def spans(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """Begin and end of each row in UTC; with the day, where they are not all of one."""
+    days = {row[end][:10] for row in rows for end in ("from", "to")}
+    first = len("2026-11-20T") if len(days) == 1 else 0
+    return [(row["from"][first:19].replace("T", " "), row["to"][first:19].replace("T", " ")) for row in rows]
+
+
+def owner(row: Row) -> str:
+    """Whose it is: tier and role, and the host, of which a tier may have several."""
+    place = ".".join(str(row[name]) for name in ("tier", "role") if row[name])
+    return f"{place} ({row['host']})" if place and row["host"] else place or str(row["host"] or "")
+
+
+def _period(row: Row, begin: str, end: str) -> dict[str, Any]:
+    what = f"{owner(row) or row['instance']}: {row['kind']}" if row["kind"] else "nothing"
+    return {"from": begin, "to": end, "level": row["level"], "what": what}
+
+
+PROOF: Mapping[str, str] = {
+    "agrees": "Proved: {what} answers as the model says",
+    "contradicts": "Contradicted: {what} does not answer as the model says",
+    "undecided": "The test is undecided",
+    "not_allowed": "Not proved: not allowed",
+    "not_supported": "Not proved: not supported",
+    "nothing_to_prove": "Not proved: nothing to prove",
+    "failed": "Not proved: the test failed",
+}
+
+
+def proof_words(verdict: Row) -> str:
+    """What the test came to, with its reason; "" where none was wanted."""
+    found = verdict.get("proof")
+    if not found:
+        return ""
+    result = PROOF[found["result"]].format(what=_answering(found))
+    return f"{result}. {capitalised(found['why'].rstrip('.'))}."
+
+
+def _answering(found: Mapping[str, Any]) -> str:
+    """What had to answer: of an open load that the farm keeps up with throughput is set by the schedule."""
+    of = found.get("of") or {}
+    return "the speed of operations" if of.get("name") == "operations_per_busy_s" else "throughput"
+
+
+def proof(verdict: Row) -> Table:
+    """What was made slower, what the model says of it, and what was measured."""
+    found = verdict.get("proof") or {}
+    tested = [found] if found.get("change") else []
+    tested += [found["control"]] if tested and found["control"] else []
+    scenario = found["of"]["scenario"] if tested else ""
+    return Table(
+        "proof",
+        "What was made slower on purpose",
+        (
+            Column("what", "made slower"),
+            share("left", "left of its speed"),
+            share("predicted_ratio", "the model says"),
+            share("measured_ratio", "measured"),
+            Column("interval", "95 % interval"),
+            number("sensitivity", "sensitivity"),
+            Column("result", "result"),
+        ),
+        [_proof_row(one) for one in tested],
+        note=f"{capitalised(_answering(found))} of {scenario} while it was slower, as a share of what it was "
+        "between. Sensitivity: 1 is in proportion to its speed, 0 not at all. What stands second has room: "
+        "nothing may change.",
+        empty="",  # most runs are not proved, and the sentence says why one is not
+    )
+
+
+def _proof_row(one: Mapping[str, Any]) -> dict[str, Any]:
+    low, high = one["ci95"] or (None, None)
+    return {
+        **one,
+        "what": one["change"]["what"],
+        "left": one["change"]["capacity_ratio"],
+        "interval": None if low is None else f"{units.percent(low)} to {units.percent(high)}",
+    }
