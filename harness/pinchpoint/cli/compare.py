@@ -28,7 +28,7 @@ from pinchpoint.plan.problems import Unfit
 from pinchpoint.plan.units import ratio
 from pinchpoint.probe.compared import are_probes, compared, saved
 from pinchpoint.probe.compared import comparison_text as probe_comparison_text
-from pinchpoint.report.compared.terminal import comparison_text
+from pinchpoint.report.terminal import comparison_text
 from pinchpoint.run.run_set import SET, is_set, load_set
 
 _DIRECTORY = click.Path(path_type=Path)

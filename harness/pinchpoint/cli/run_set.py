@@ -17,7 +17,7 @@ from pinchpoint.comparison.sides import predicted
 from pinchpoint.conclude import verdict_content
 from pinchpoint.plan import Farm, Plan
 from pinchpoint.plan.compare import disks_of, unfit, unfit_of_farm
-from pinchpoint.report.compared.terminal import comparison_text
+from pinchpoint.report.terminal import comparison_text
 from pinchpoint.run.run_set import Place, RunSet, turns
 from pinchpoint.store.read import read_manifest
 

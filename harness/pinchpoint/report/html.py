@@ -15,11 +15,16 @@ from markupsafe import Markup
 from pinchpoint.base import units, wording
 from pinchpoint.report.charts import Chart, burst_chart, distribution_chart
 from pinchpoint.report.clock import day_and_time
+from pinchpoint.report.compared.charts import ratio_chart
+from pinchpoint.report.compared.charts import timeline_chart as both_timelines
+from pinchpoint.report.compared.report import SECTIONS as COMPARED_SECTIONS
+from pinchpoint.report.compared.report import ComparisonReport
 from pinchpoint.report.latency import Distribution
-from pinchpoint.report.report import Report
+from pinchpoint.report.report import SECTIONS, Report
 from pinchpoint.report.timeline import timeline_chart
 
 _TEMPLATES = "templates"
+_LOOK = {True: "moved", False: "stayed", None: "inconclusive"}
 
 
 def write(report: Report) -> str:
@@ -30,6 +35,7 @@ def write(report: Report) -> str:
     page = environment().get_template("report.html.j2")
     return page.render(
         report=report,
+        sections={section.name: section for section in SECTIONS},
         verdict=report.verdict,
         manifest=report.run.manifest,
         tables=report.tables,
@@ -45,6 +51,29 @@ def write(report: Report) -> str:
         style=Markup(template_file("style.css")),  # noqa: S704 - our own file
         scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own file and vl-convert's bundle
         policy=policy(scripts),
+    )
+
+
+def compare(report: ComparisonReport) -> str:
+    """The page of a comparison: without any script."""
+    content = report.content
+    look = "invalid" if content["claim"] is None else _LOOK[content["bottleneck"]["moved"]]
+    return (
+        environment()
+        .get_template("comparison.html.j2")
+        .render(
+            report=report,
+            sections=COMPARED_SECTIONS,
+            content=content,
+            tables=report.tables,
+            base=report.sides[0],
+            other=report.sides[1],
+            look=look,
+            ratios=ratio_chart(content),
+            timelines=both_timelines(content),
+            style=Markup(template_file("style.css")),  # noqa: S704 - our own file
+            policy=policy([]),
+        )
     )
 
 

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from pinchpoint.report.compared.report import ComparisonReport
 from pinchpoint.report.report import Report
+from pinchpoint.report.tables import Table
 
 SCHEMA = "pinchpoint.report/1"
+COMPARED_SCHEMA = "pinchpoint.comparison-report/1"
 _ENVIRONMENT = ("versions", "hosts", "generators", "collectors", "content", "plan", "farm")
 
 
 def write(report: Report) -> str:
     """The document. Its keys: see report/README.md."""
-    return json.dumps(content(report), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return _document(content(report))
+
+
+def compare(report: ComparisonReport) -> str:
+    """The document of a comparison: comparison.json and the tables that the page shows."""
+    return _document(
+        {
+            "schema": COMPARED_SCHEMA,
+            "headline": report.headline,
+            "alarms": list(report.alarms),
+            "comparison": dict(report.content),
+            "tables": _rows(report.tables),
+        }
+    )
 
 
 def content(report: Report) -> dict[str, Any]:
@@ -28,7 +45,7 @@ def content(report: Report) -> dict[str, Any]:
         "verdict": dict(report.verdict),
         "farm": [_plain(machine) for machine in report.machines],
         "findings": [_plain(finding) for finding in report.findings],
-        "tables": {name: [dict(row) for row in table.rows] for name, table in report.tables.items()},
+        "tables": _rows(report.tables),
         "timeline": {
             "start_s": report.clock.start_s,
             "bucket_s": report.clock.bucket_s,
@@ -38,6 +55,14 @@ def content(report: Report) -> dict[str, Any]:
         "warnings": report.warnings,
         "environment": {key: manifest.get(key) for key in _ENVIRONMENT},
     }
+
+
+def _document(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _rows(tables: Mapping[str, Table]) -> dict[str, list[dict[str, Any]]]:
+    return {name: [dict(row) for row in table.rows] for name, table in tables.items()}
 
 
 def _plain(record: Any) -> dict[str, Any]:

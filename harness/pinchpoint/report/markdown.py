@@ -4,44 +4,26 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from pinchpoint.base import units, wording
 from pinchpoint.report.clock import day_and_time
+from pinchpoint.report.compared.report import SECTIONS as COMPARED_SECTIONS
+from pinchpoint.report.compared.report import ComparisonReport, SideWords
 from pinchpoint.report.evidence import Finding
 from pinchpoint.report.picture import Machine, Resource
-from pinchpoint.report.report import Report
-from pinchpoint.report.tables import Table
-
-_SECTIONS = (
-    (
-        "Load",
-        (
-            "levels",
-            "drift",
-            "checkpoints",
-            "scenarios",
-            "similarity",
-            "replayed",
-            "crawl",
-            "crawl_stages",
-            "crawl_log",
-            "bursts",
-            "writes",
-            "probes",
-            "errors",
-            "operations",
-        ),
-    ),
-    ("Tiers", ("demand", "disks", "cpus", "stores")),
-    ("Data quality", ("generators", "collectors", "clocks", "blind", "imports", "incidents", "not_measured")),
-    ("Environment", ("hosts", "host_disks", "versions", "content")),
-)
+from pinchpoint.report.report import SECTIONS, Report
+from pinchpoint.report.tables import Section, Table
 
 
 def write(report: Report) -> str:
     """The document, without the charts: those are in the page, their values in report.json."""
     return "\n".join(_lines(report)) + "\n"
+
+
+def compare(report: ComparisonReport) -> str:
+    """The document of a comparison."""
+    return "\n".join(_compared_lines(report)) + "\n"
 
 
 def _lines(report: Report) -> Iterator[str]:
@@ -72,10 +54,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield from table_lines(report.tables[name])
     if report.warnings:
         yield from ("### Warnings", "", *(f"- {escaped(warning)}" for warning in report.warnings), "")
-    for title, names in _SECTIONS:
-        yield from (f"## {title}", "")
-        for name in names:
-            yield from table_lines(report.tables[name])
+    yield from _sections(SECTIONS, report.tables)
     for title, key in (("The plan as it was used", "plan"), ("The farm as it was used", "farm")):
         yield from (f"### {title}", "", *_block(json.dumps(manifest.get(key), indent=2, ensure_ascii=False)))
 
@@ -132,6 +111,61 @@ def _finding(finding: Finding) -> Iterator[str]:
         yield f"- {escaped(each.fact)} ({each.kind}).{compared}"
         yield ""
         yield from _block(each.query, "sh", indent="  ")
+
+
+def _sections(sections: Iterable[Section], tables: Mapping[str, Table]) -> Iterator[str]:
+    for section in sections:
+        yield from (f"## {section.title}", "")
+        for name in section.tables:
+            if name in tables:
+                yield from table_lines(tables[name])
+
+
+def _compared_lines(report: ComparisonReport) -> Iterator[str]:
+    yield from (f"# {escaped(report.headline)}", "")
+    base, other = report.sides
+    yield f"{escaped(base.label)} compared with {escaped(other.label)} ({escaped(report.runs_words)})."
+    yield ""
+    for alarm in report.alarms:
+        yield from (f"> **{escaped(alarm)}**", "")
+    yield from _answers(report)
+    yield from _sections(COMPARED_SECTIONS, report.tables)
+    yield from ("## What each side's verdict rests on", "")
+    for side in report.sides:
+        yield from _side(side)
+    if report.content["warnings"]:
+        yield from ("### Warnings", "", *(f"- {escaped(str(one))}" for one in report.content["warnings"]), "")
+
+
+def _answers(report: ComparisonReport) -> Iterator[str]:
+    """What changed, did the bottleneck move, how sure."""
+    if report.changed:
+        yield from ("What changed:", "", *(f"- {escaped(one)}" for one in report.changed), "")
+    names = [f"{escaped(side.named) or 'nobody is named'} ({escaped(side.label)})" for side in report.sides]
+    yield f"- Did the bottleneck move? **{report.moved_words}**: {' → '.join(names)}"
+    if report.content["bottleneck"]["why"]:
+        yield f"  ({escaped(report.content['bottleneck']['why'])})"
+    yield from (f"- {escaped(each)}" for each in report.gains)
+    yield f"- How sure? **{report.claim_words}**: {escaped('; '.join(report.content['claim_because']))}"
+    yield f"- {escaped(report.runs_words)}; {escaped(report.sure_words)}"
+    yield ""
+
+
+def _side(side: SideWords) -> Iterator[str]:
+    yield from (f"### {escaped(side.label)}", "")
+    for run in side.runs:
+        started = day_and_time(run["started"]) or "start not recorded"
+        yield f"- {escaped(run['summary'])} ({escaped(run['directory'])}, {started})"
+        if run["experiment"]:
+            yield f"  What would decide it: {escaped(str(run['experiment']))}"
+    yield ""
+    for finding in side.findings:
+        sure = f", confidence {finding.confidence}" if finding.confidence else ""
+        yield from (f"{finding.title}: **{escaped(finding.place)}**{sure}.", "")
+        yield from (f"- {escaped(each.fact)} ({each.kind})" for each in finding.evidence)
+        yield ""
+    if side.next_words:
+        yield from (escaped(side.next_words), "")
 
 
 def table_lines(table: Table) -> Iterator[str]:

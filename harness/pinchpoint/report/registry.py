@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.report import compared, html, jsonfile, markdown
+from pinchpoint.report import html, jsonfile, markdown
 from pinchpoint.report.compared.report import ComparisonReport
 from pinchpoint.report.compared.report import gather as gather_comparison
 from pinchpoint.report.report import Report, gather
@@ -43,9 +43,9 @@ def registered(formats: Iterable[Format]) -> dict[str, Format]:
 
 FORMATS: Mapping[str, Format] = registered(
     (
-        Format("html", html.write, compared.html.write),
-        Format("json", jsonfile.write, compared.jsonfile.write),
-        Format("md", markdown.write, compared.markdown.write),
+        Format("html", html.write, html.compare),
+        Format("json", jsonfile.write, jsonfile.compare),
+        Format("md", markdown.write, markdown.compare),
     )
 )
 

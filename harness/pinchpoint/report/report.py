@@ -15,10 +15,41 @@ from pinchpoint.report.evidence import Finding, findings
 from pinchpoint.report.latency import Distribution, distributions
 from pinchpoint.report.picture import Machine, picture
 from pinchpoint.report.similarity import similarity
-from pinchpoint.report.tables import Table
+from pinchpoint.report.tables import Section, Table
 from pinchpoint.report.timeline import Panel, panels
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.schema import VERDICT
+
+SECTIONS = (
+    Section(
+        "load",
+        "Load",
+        (
+            "levels",
+            "drift",
+            "checkpoints",
+            "scenarios",
+            "similarity",
+            "replayed",
+            "crawl",
+            "crawl_stages",
+            "crawl_log",
+            "bursts",
+            "writes",
+            "probes",
+            "errors",
+            "operations",
+        ),
+    ),
+    Section("tiers", "Tiers", ("demand", "disks", "cpus", "stores")),
+    Section(
+        "quality",
+        "Data quality",
+        ("generators", "collectors", "clocks", "blind", "imports", "incidents", "not_measured"),
+    ),
+    Section("environment", "Environment", ("hosts", "host_disks", "versions", "content")),
+)
+"""What follows the evidence, in reading order: a new table is named here and made in ``gather``."""
 
 
 @dataclass(frozen=True, slots=True)

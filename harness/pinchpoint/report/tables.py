@@ -74,6 +74,21 @@ class Table:
         return [[column.cell(row) for column in self.columns] for row in self.rows]
 
 
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a document: tables by name under one heading.
+
+    Attributes:
+        name: its anchor on the page.
+        title: its heading.
+        tables: names, in reading order.
+    """
+
+    name: str
+    title: str
+    tables: tuple[str, ...]
+
+
 def number(
     key: str, title: str, show: Callable[[Any], str] = text, absent: str = units.NOT_MEASURED
 ) -> Column:

@@ -15,7 +15,7 @@ from support import run_cli
 from pinchpoint.base.errors import InputError
 from pinchpoint.comparison import Run, Sides, compare, sides_of
 from pinchpoint.report.compared.report import gather
-from pinchpoint.report.compared.terminal import comparison_text
+from pinchpoint.report.terminal import comparison_text
 
 
 def declaring(sides: Sides, base: dict[str, Any] | None, other: dict[str, Any] | None) -> Sides:

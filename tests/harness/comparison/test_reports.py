@@ -17,8 +17,8 @@ from pinchpoint.comparison.saved import directory_for, load, save, write_reports
 from pinchpoint.report import registry
 from pinchpoint.report.compared.report import gather
 from pinchpoint.report.compared.tables import fact_value, fact_words
-from pinchpoint.report.compared.terminal import comparison_text
 from pinchpoint.report.registry import Format
+from pinchpoint.report.terminal import comparison_text
 
 GOLDEN = Path(__file__).with_name("golden.md")
 

@@ -10,7 +10,7 @@ from pinchpoint.base import wording
 from pinchpoint.base.figures import CHANGED
 from pinchpoint.report.compared import tables
 from pinchpoint.report.evidence import Finding, findings
-from pinchpoint.report.tables import Table
+from pinchpoint.report.tables import Section, Table
 
 CLAIM: Mapping[str | None, str] = {
     "caused_by": "Caused by what was studied",
@@ -24,6 +24,18 @@ SURE: Mapping[str | None, str] = {
     None: "no ratio has an interval, so no change is called",
 }
 MOVED: Mapping[bool | None, str] = {True: "It moved", False: "It did not move", None: "Cannot be said"}
+
+
+SECTIONS = (
+    Section("differences", "What differs between the sides", ("studied", "confounders")),
+    Section("work", "The work that was done", ("work",)),
+    Section("ratios", "How much changed, and how sure that is", ("judged", "cost", "what_if", "capacity")),
+    Section(
+        "figures",
+        "Both sides beside each other",
+        ("sources", "disks", "cpus", "efforts", "scenarios", "bursts"),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
