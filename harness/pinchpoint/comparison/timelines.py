@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from pinchpoint.report import timeline as drawn
+from pinchpoint.report.charts import Axis
 from pinchpoint.report.clock import Clock, clock_of
 from pinchpoint.store.read import StoredRun
 
@@ -40,7 +41,7 @@ class Panel:
 
     name: str
     title: str
-    axis: drawn.Axis
+    axis: Axis
     logarithmic: bool
     lines: tuple[Line, ...]
 
