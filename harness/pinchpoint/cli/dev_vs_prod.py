@@ -13,7 +13,7 @@ from pinchpoint.cli.run import run_and_report
 from pinchpoint.cli.run_set import compare_farms, conduct
 from pinchpoint.farm.live import embedded
 from pinchpoint.plan import Farm, Plan
-from pinchpoint.run.run_set import new_set
+from pinchpoint.run.run_set import Repeated, new_set
 from pinchpoint.store.schema import REPORT
 from pinchpoint_infra.disks import support
 from pinchpoint_infra.disks.way import choose
@@ -93,7 +93,7 @@ def run_both(farms: Sequence[tuple[Farm, Plan]], out: Path, repeat: int = 1) -> 
     for described, _ in farms:
         check_means(described)
     names = [(described.name, Path(described.identity)) for described, _ in farms]
-    made = new_set(out, str(PLAN["name"]), names, repeat=repeat, aa=False, factors=["disks"])
+    made = new_set(out, str(PLAN["name"]), names, Repeated(repeat, factors=("disks",)))
     statuses = conduct(made, farms, run_and_report)
     if made.state != "finished":
         click.echo(made.directory)

@@ -14,19 +14,19 @@ from pinchpoint.base.errors import ExitStatus, FarmUnavailable, InputError, grav
 from pinchpoint.cli.arguments import OUT, PLAN, TOKEN_FILE
 from pinchpoint.cli.worker import address
 from pinchpoint.conclude import cut_off, verdict_of, write_reports
-from pinchpoint.loadgen.crew import DEFAULT_PORT, ONE_EACH, Crew
+from pinchpoint.loadgen.crew import DEFAULT_PORT, Crew
 from pinchpoint.loadgen.permits import given_token, new_token
-from pinchpoint.plan import Farm, Plan, ScenarioPlan, expand_all, guard, load
+from pinchpoint.plan import Farm, Plan, expand_all, guard, load
 from pinchpoint.plan.locustfile import scenario_class
 from pinchpoint.report.clock import clock_of
 from pinchpoint.report.run_tables import replayed
 from pinchpoint.report.similarity import similarity
 from pinchpoint.report.terminal import table_text, verdict_text
-from pinchpoint.run.controller import Ended
+from pinchpoint.run.controller import PLAIN, Ended, RunOptions
 from pinchpoint.run.controller import run as run_plan
 from pinchpoint.run.dry_run import dry_run
 from pinchpoint.run.progress import Board, Progress
-from pinchpoint.run.run_set import new_set
+from pinchpoint.run.run_set import Repeated, new_set
 
 MOST_REPEATS = 1000
 
@@ -114,67 +114,32 @@ MOST_REPEATS = 1000
     f"printed, with a token without which nothing can connect. [default port: {DEFAULT_PORT}]",
 )
 @TOKEN_FILE
-def run(  # noqa: PLR0913 - one for each option
-    plan_file: Path,
-    farm_files: tuple[Path, ...],
-    out: Path,
-    *,
-    repeat: int | None,
-    aa: bool,
-    factors: tuple[str, ...],
-    metrics: tuple[str, ...],
-    prove: bool,
-    resume: bool,
-    take_over: bool,
-    reset_index: str | None,
-    dry: bool,
-    keep_data: bool,
-    workers: int | None,
-    remote_workers: int | None,
-    listen: str | None,
-    token_file: Path | None,
-) -> int:
+def run(plan_file: Path, farm_files: tuple[Path, ...], out: Path, *, dry: bool, **given: Any) -> int:
     """Run PLAN against a farm, analyse and report; the last line is the run directory.
 
     With --repeat, --aa or several farms it is that of a set: a folder for each farm, set.json, and the
     comparison of each farm with the first.
     """
-    crew = _crew(workers, remote_workers, listen, token_file)
-    as_set = repeat is not None or aa or len(farm_files) > 1
-    _check_set_options(as_set=as_set, resume=resume, factors=factors, metrics=metrics)
+    crew = _crew(*(given.pop(name) for name in ("workers", "remote_workers", "listen", "token_file")))
+    repeated = Repeated(*(given.pop(name) for name in ("repeat", "aa", "factors", "metrics")))
+    options = RunOptions(crew=crew, **given)
+    as_set = repeated.repeat is not None or repeated.aa or len(farm_files) > 1
+    _check_set_options(repeated, as_set=as_set, resume=options.resume)
     members = _loaded(farm_files, plan_file)
     plan = members[0][1]
-    _check_fits(plan, resume=resume, reset_index=reset_index)
+    _check_fits(plan, options)
     if dry:
-        _say_dry(
-            members,
-            out,
-            repeat=repeat or 1,
-            aa=aa,
-            keep_data=keep_data,
-            prove=prove,
-            resume=resume,
-            reset_index=reset_index,
-        )
+        _say_dry(members, out, repeated, options)
         return ExitStatus.FINE
-    run_one = partial(
-        run_and_report,
-        keep_data=keep_data,
-        crew=crew,
-        prove=prove,
-        resume=resume,
-        take_over=take_over,
-        reset_index=reset_index,
-    )
     if not as_set:
-        directory, status = run_one(*members[0], out)
+        directory, status = run_and_report(*members[0], out, options)
         click.echo(directory)
         return status
     from pinchpoint.cli import run_set  # noqa: PLC0415 -- comparing loads the charts, and most runs need none
 
     farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
-    made = new_set(out, plan.name, farms, repeat=repeat or 1, aa=aa, factors=factors, metrics=metrics)
-    statuses = run_set.conduct(made, members, run_one)
+    made = new_set(out, plan.name, farms, repeated)
+    statuses = run_set.conduct(made, members, partial(run_and_report, options=options))
     click.echo(run_set.spread_text(made))
     if made.state == "finished" and len(made.places) > 1:
         click.echo("")
@@ -188,30 +153,30 @@ def run(  # noqa: PLR0913 - one for each option
 
 
 def _say_dry(
-    members: Sequence[tuple[Farm, Plan]], out: Path, *, repeat: int, aa: bool, **options: Any
+    members: Sequence[tuple[Farm, Plan]], out: Path, repeated: Repeated, options: RunOptions
 ) -> None:
     """Of each farm what one run would do, and how often. Raises InputError, FarmUnavailable, GuardError."""
     for number, (farm, plan) in enumerate(members):
         guard(farm, plan)
-        click.echo(dry_run(farm, plan, out, **options))
-        if (runs := repeat * (2 if aa and number == 0 else 1)) > 1:
+        click.echo(dry_run(farm, plan, out, options))
+        if (runs := (repeated.repeat or 1) * (2 if repeated.aa and number == 0 else 1)) > 1:
             click.echo(f"\n{runs} runs on this farm: all of it in each of them.")
 
 
-def _check_set_options(*, as_set: bool, resume: bool, factors: Sequence[str], metrics: Sequence[str]) -> None:
+def _check_set_options(repeated: Repeated, *, as_set: bool, resume: bool) -> None:
     """What is for sets, and what is not; said before anything starts."""
     if resume and as_set:
         raise InputError("--resume: goes on with one run on one farm; run it without --repeat, --aa, --farm")
-    if (factors or metrics) and not as_set:
+    if (repeated.factors or repeated.metrics) and not as_set:
         raise InputError(
             "--factor, --metric: are for a set of runs, which is compared; add --repeat, or another --farm"
         )
-    if factors or metrics:
+    if repeated.factors or repeated.metrics:
         from pinchpoint.comparison import check_factor, check_metrics  # noqa: PLC0415 -- as above
 
-        for name in factors:
+        for name in repeated.factors:
             check_factor(name)
-        check_metrics(metrics)
+        check_metrics(repeated.metrics)
 
 
 def _loaded(farm_files: Sequence[Path], plan_file: Path) -> list[tuple[Farm, Plan]]:
@@ -232,22 +197,20 @@ def _loaded(farm_files: Sequence[Path], plan_file: Path) -> list[tuple[Farm, Pla
     return members
 
 
-def _check_fits(plan: Plan, *, resume: bool, reset_index: str | None) -> None:
+def _check_fits(plan: Plan, options: RunOptions) -> None:
     """What the plan must have for these options. Raises InputError."""
-    if resume and not any(scenario_class(planned.use).ends for planned in plan.scenarios.values()):
+    if options.resume and not any(scenario_class(planned.use).ends for planned in plan.scenarios.values()):
         raise InputError(
             "--resume: no scenario of this plan is work that ends, so there is nothing to go on with; "
             "run it without --resume"
         )
-    if reset_index is not None and not any(map(_is_native, plan.scenarios.values())):
+    if options.reset_index is not None and not any(
+        planned.params.get("drive") == "native" for planned in plan.scenarios.values()
+    ):
         raise InputError(
             "--reset-index: no scenario of this plan is a farm's own crawl (params: {drive: native}); one "
             "that Pinchpoint makes resets its own index by itself: run without --reset-index"
         )
-
-
-def _is_native(planned: ScenarioPlan) -> bool:
-    return planned.params.get("drive") == "native"
 
 
 def _crew(workers: int | None, remote: int | None, listen: str | None, token_file: Path | None) -> Crew:
@@ -272,61 +235,17 @@ def _crew(workers: int | None, remote: int | None, listen: str | None, token_fil
     return Crew(workers, remote or 0, address("--listen", listen), token or new_token(), made)
 
 
-def run_and_report(  # noqa: PLR0913 - one for each option
-    farm: Farm,
-    plan: Plan,
-    out: Path,
-    *,
-    keep_data: bool = False,
-    crew: Crew = ONE_EACH,
-    prove: bool = False,
-    resume: bool = False,
-    take_over: bool = False,
-    reset_index: str | None = None,
-) -> tuple[Path, ExitStatus]:
+def run_and_report(farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN) -> tuple[Path, ExitStatus]:
     """Run, print the verdict, write verdict.json and report.html: (run directory, exit status)."""
-    ended, verdict = conduct(
-        farm,
-        plan,
-        out,
-        keep_data=keep_data,
-        crew=crew,
-        prove=prove,
-        resume=resume,
-        take_over=take_over,
-        reset_index=reset_index,
-    )
+    ended, verdict = conduct(farm, plan, out, options)
     return ended.directory, gravest([*ended.statuses, ExitStatus(exit_status(verdict))])
 
 
-def conduct(  # noqa: PLR0913 - one for each option
-    farm: Farm,
-    plan: Plan,
-    out: Path,
-    *,
-    keep_data: bool = False,
-    crew: Crew = ONE_EACH,
-    prove: bool = False,
-    resume: bool = False,
-    take_over: bool = False,
-    reset_index: str | None = None,
-) -> tuple[Ended, Verdict]:
+def conduct(farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN) -> tuple[Ended, Verdict]:
     """The same, for who judges by itself what the verdict means for the exit status."""
     board = Board()
     with Progress(board) as progress:
-        ended = run_plan(
-            farm,
-            plan,
-            out,
-            progress,
-            board,
-            keep_data=keep_data,
-            crew=crew,
-            prove=prove,
-            resume=resume,
-            take_over=take_over,
-            reset_index=reset_index,
-        )
+        ended = run_plan(farm, plan, out, progress, board, options)
         for reason in ended.reasons:
             progress.say(reason)
         progress.say("analysing")

@@ -45,6 +45,30 @@ _ASK_CRASHED_S = 1.0
 _GATHER_S = 120.0  # workers of other machines are started by hand, or come back from the last run
 
 
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How one run of a plan on a farm is made.
+
+    Attributes:
+        keep_data: leave the data that the scenarios made on the farm.
+        crew: who generates the load.
+        prove: make what the measurement names slower for a while after it (``prove``).
+        resume: go on with work that was killed.
+        take_over: hold what another run holds in a store.
+        reset_index: a farm that crawls by itself resets the index of that name before.
+    """
+
+    keep_data: bool = False
+    crew: Crew = ONE_EACH
+    prove: bool = False
+    resume: bool = False
+    take_over: bool = False
+    reset_index: str | None = None
+
+
+PLAIN = RunOptions()
+
+
 @dataclass(slots=True)
 class Ended:
     """How a run ended.
@@ -72,26 +96,10 @@ class Ended:
         self.reasons.append(reason)
 
 
-def run(  # noqa: PLR0913 - the command's options, by name
-    farm: Farm,
-    plan: Plan,
-    out: Path,
-    progress: Progress,
-    board: Board,
-    *,
-    keep_data: bool = False,
-    crew: Crew = ONE_EACH,
-    prove: bool = False,
-    resume: bool = False,
-    take_over: bool = False,
-    reset_index: str | None = None,
+def run(
+    farm: Farm, plan: Plan, out: Path, progress: Progress, board: Board, options: RunOptions = PLAIN
 ) -> Ended:
     """Run a plan against a farm; returns when everything it started has ended.
-
-    With ``prove``, what the measurement names is made slower for a while after it (``prove``). With
-    ``resume``, work that was killed is gone on with. With ``take_over``, what another run holds in a store
-    is held by this one. With ``reset_index``, a farm that crawls by itself resets the index of that name
-    before.
 
     Raises:
         GuardError: the farm is production and the plan writes, or is to be proved.
@@ -100,38 +108,38 @@ def run(  # noqa: PLR0913 - the command's options, by name
             After the measuring this is FarmUnavailable.
         Interrupted: stopped before anything was measured, or twice; what was measured is recoverable.
     """
-    _may_begin(farm, plan, out, progress, prove=prove)
+    _may_begin(farm, plan, out, progress, options)
     with Interrupts() as interrupts, live_farm(farm, progress.say) as live, ExitStack() as stack:
         progress.say("checking every endpoint and collector")
         given = planned_scenarios(plan)
-        assignments = assign(crew, given, live.endpoints, live.generator_cores, plan.seed)
-        make = partial(
-            _made,
-            endpoints=live.endpoints,
-            seed=plan.seed,
-            resume=resume,
-            take_over=take_over,
-            reset_index=reset_index,
-        )
-        made = make(given)
+        assignments = assign(options.crew, given, live.endpoints, live.generator_cores, plan.seed)
+
+        def make(name: str) -> Scenario:
+            """A scenario of the controller's, which prepares and clears away; generators make their own."""
+            return make_scenario(
+                name, given[name], live.endpoints, plan.seed, 0, 1, no_event,
+                resume=options.resume, take_over=options.take_over, reset_index=options.reset_index,
+            )  # fmt: skip
+
+        made = {name: make(name) for name in given}
         interrupts.left = lambda: _places(made)
         facts, connected = _preflight(made, live, stack)
         manifest = first_manifest(farm, plan, live, facts, connected, assignments.here)
         with closing(RunWriter(free_path(out, f"{plan.name}-{farm.name}"), manifest)) as store:
             ended = Ended(store.directory)
-            reach = partial(_reach, make, given)
-            stage = _Stage(plan, live, store, progress, board, interrupts, ended, reach)
-            if prove:
+            reach = partial(_reach, make)
+            stage = _Stage(plan, live, store, progress, board, interrupts, ended, reach, options=options)
+            if options.prove:
                 stage.prover = Prover(farm, plan, store, progress, stage.left_slower)
             prepared = False
             try:
                 live.limit(False)  # data is loaded at full speed, also on a farm that was up
                 stage.prepare(made)
                 prepared = True
-                stage.measure(crew, assignments, connected)
+                stage.measure(assignments, connected)
             finally:
                 interrupts.shield()
-                stage.clear_away(made, keep_data=keep_data, resume=resume)
+                stage.clear_away(made)
                 if not prepared:
                     store.discard()
             stage.finish()
@@ -141,10 +149,10 @@ def run(  # noqa: PLR0913 - the command's options, by name
     return ended
 
 
-def _may_begin(farm: Farm, plan: Plan, out: Path, progress: Progress, *, prove: bool) -> None:
+def _may_begin(farm: Farm, plan: Plan, out: Path, progress: Progress, options: RunOptions) -> None:
     """What is asked, and put right, before anything is started. Raises GuardError, FarmUnavailable."""
     guard(farm, plan)
-    if prove:
+    if options.prove:
         guard_proof(farm)
     if sentence := restore_leftover(farm.identity):
         progress.say(sentence)
@@ -153,31 +161,8 @@ def _may_begin(farm: Farm, plan: Plan, out: Path, progress: Progress, *, prove: 
         raise FarmUnavailable(f"{space.what}: {space.found}")
 
 
-def _made(
-    given: Mapping[str, Mapping[str, Any]],
-    endpoints: Mapping[str, Mapping[str, str]],
-    seed: int,
-    *,
-    resume: bool,
-    take_over: bool,
-    reset_index: str | None,
-) -> dict[str, Scenario]:
-    """The controller's scenarios, which prepare and clear away; the generators make their own."""
-    return {
-        name: make_scenario(
-            name,
-            one,
-            endpoints,
-            seed,
-            0,
-            1,
-            lambda *_, **__: None,
-            resume=resume,
-            take_over=take_over,
-            reset_index=reset_index,
-        )
-        for name, one in given.items()
-    }
+def no_event(*_: Any, **__: Any) -> None:
+    """What the controller's scenarios tell: only those that make load have events."""
 
 
 def _places(made: Mapping[str, Scenario]) -> list[str]:
@@ -191,14 +176,10 @@ def _places(made: Mapping[str, Scenario]) -> list[str]:
     ]
 
 
-def _reach(
-    make: Callable[[Mapping[str, Mapping[str, Any]]], Mapping[str, Scenario]],
-    given: Mapping[str, Mapping[str, Any]],
-    name: str,
-) -> None:
+def _reach(make: Callable[[str], Scenario], name: str) -> None:
     """Reach a scenario's servers by connections of their own. Raises EndpointUnreachable."""
     try:
-        make({name: given[name]})[name].check()
+        make(name).check()
     except EndpointUnreachable:
         raise
     except ScenarioError:
@@ -238,7 +219,7 @@ def _farm_here(live: LiveFarm) -> list[Processes]:
 class _Stage:
     """A run while it goes on; one method per step of ``run``."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a run consists of
         self,
         plan: Plan,
         live: LiveFarm,
@@ -248,8 +229,11 @@ class _Stage:
         interrupts: Interrupts,
         ended: Ended,
         reach: Callable[[str], None],
+        *,
+        options: RunOptions,
     ) -> None:
         self._plan = plan
+        self._options = options
         self._reach = reach
         self._live = live
         self._store = store
@@ -282,8 +266,9 @@ class _Stage:
                 raise FarmUnavailable(f"{name}: {error}") from error
             self._ready.add(name)
 
-    def measure(self, crew: Crew, assignments: Assignments, connected: Sequence[Connected]) -> None:
+    def measure(self, assignments: Assignments, connected: Sequence[Connected]) -> None:
         """Load and watch through all phases, until they or something else ends the run."""
+        crew = self._options.crew
         journal = str(self._store.journal.absolute())
         self._rules = StopRules(
             self._plan.stop_when, self._store.manifest["hosts"], list(self._plan.scenarios), self._told
@@ -397,14 +382,15 @@ class _Stage:
             )
         self._store.event(event, **fields)
 
-    def clear_away(self, made: Mapping[str, Scenario], *, keep_data: bool, resume: bool) -> None:
+    def clear_away(self, made: Mapping[str, Scenario]) -> None:
         """Remove what ``prepare`` made on the farm; what cannot be removed is said.
 
         Work that was interrupted stays: it can be gone on with, and without --resume the next run makes it
         anew. So does work that this run was to go on with and did not come to, whatever kept it from that.
         """
+        keep_data = self._options.keep_data
         begun = any(phase["name"] == "measure" for phase in self._store.manifest["phases"])
-        cut_off = ExitStatus.INTERRUPTED in self._ended.statuses if begun else resume
+        cut_off = ExitStatus.INTERRUPTED in self._ended.statuses if begun else self._options.resume
         unfinished = bool(self._plan.phases.measure.until) and cut_off
         try:
             self._live.limit(False)

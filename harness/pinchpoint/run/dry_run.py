@@ -22,6 +22,7 @@ from pinchpoint.plan import (
     guard_proof,
     redacted_text,
 )
+from pinchpoint.run.controller import RunOptions, no_event
 from pinchpoint_scenarios.addresses import without_secrets
 from pinchpoint_scenarios.contract import Endpoint, Filled, Intent, Sent
 from pinchpoint_scenarios.errors import ScenarioError
@@ -34,32 +35,31 @@ _FILES = (
 )
 
 
-def dry_run(
-    farm: Farm, plan: Plan, out: Path, *, keep_data: bool, prove: bool, resume: bool, reset_index: str | None
-) -> str:
+def dry_run(farm: Farm, plan: Plan, out: Path, options: RunOptions) -> str:
     """The text of ``run --dry-run``: nothing is started, and nothing written to any server.
 
     Raises:
         InputError: plan and farm do not go together.
         FarmUnavailable: what must be known of a server cannot be read.
     """
-    if prove:
+    if options.prove:
         guard_proof(farm)
     live = standing_farm(farm)
     endpoints: Mapping[str, Mapping[str, str]] = live.endpoints if live else embedded().stand_ins(farm)
     lines = [f"Dry run of plan {plan.name} on farm {farm.name}: nothing is started, and nothing is written."]
-    lines += _farm(farm, live, prove=prove)
+    lines += _farm(farm, live, prove=options.prove)
     problems = []
     for name, given in planned_scenarios(plan).items():
         scenario = make_scenario(
-            name, given, endpoints, plan.seed, 0, 1, _no_event, resume=resume, reset_index=reset_index
-        )
+            name, given, endpoints, plan.seed, 0, 1, no_event,
+            resume=options.resume, reset_index=options.reset_index,
+        )  # fmt: skip
         try:
             intent = scenario.intent()
         except ScenarioError as error:
             problems.append(f"scenario {name}: {error}")
             continue
-        lines += ["", *_scenario(name, plan, given, intent, keep_data=keep_data)]
+        lines += ["", *_scenario(name, plan, given, intent, keep_data=options.keep_data)]
     if problems:
         raise FarmUnavailable("\n".join(problems))
     lines += ["", *_local(farm, plan, out)]
@@ -79,10 +79,6 @@ def _wrapped(line: str) -> str:
     indent = " " * (len(line) - len(line.lstrip()))
     wrapped = textwrap.wrap(line, _WIDTH, subsequent_indent=f"{indent}  ", break_long_words=False)
     return "\n".join(wrapped)
-
-
-def _no_event(*_: Any, **__: Any) -> None:
-    """A scenario that is not run tells nothing."""
 
 
 def _farm(farm: Farm, live: LiveFarm | None, *, prove: bool) -> Iterator[str]:

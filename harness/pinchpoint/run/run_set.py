@@ -104,35 +104,39 @@ class RunSet:
             ) from error
 
 
-def new_set(
-    out: Path,
-    plan: str,
-    farms: Sequence[tuple[str, Path]],
-    *,
-    repeat: int,
-    aa: bool,
-    factors: Sequence[str] = (),
-    metrics: Sequence[str] = (),
-) -> RunSet:
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """How a set of runs is asked for.
+
+    Attributes:
+        repeat: runs of each farm; None: one.
+        aa: whether the first farm runs twice in each round.
+        factors: what is studied.
+        metrics: the figures to judge.
+    """
+
+    repeat: int | None = None
+    aa: bool = False
+    factors: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+
+
+def new_set(out: Path, plan: str, farms: Sequence[tuple[str, Path]], asked: Repeated) -> RunSet:
     """A set that is about to be made; its directory is not taken yet.
 
     Args:
         out: the folder in which its directory is made.
         plan: the plan's name.
         farms: (name, file) of each, the base first.
-        repeat: runs of each.
-        aa: whether the first farm runs twice in each round.
-        factors: what is studied.
-        metrics: the figures to judge.
+        asked: how often, and what for.
     """
     places = list(_places(farms))
-    if aa:
+    if asked.aa:
         first = places[0]
         places.insert(1, Place(f"{first.folder}-{AGAIN}", first.farm, first.identity, again=True))
     names = "-".join(dict.fromkeys(name for name, _ in farms))
-    return RunSet(
-        free_path(out, f"set-{plan}-{names}"), plan, repeat, tuple(places), tuple(factors), tuple(metrics)
-    )
+    directory = free_path(out, f"set-{plan}-{names}")
+    return RunSet(directory, plan, asked.repeat or 1, tuple(places), asked.factors, asked.metrics)
 
 
 def _places(farms: Sequence[tuple[str, Path]]) -> Iterator[Place]:

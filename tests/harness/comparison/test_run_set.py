@@ -22,7 +22,7 @@ from pinchpoint.cli.compare import compare as compare_command
 from pinchpoint.cli.run_set import compare_farms, conduct
 from pinchpoint.cli.runs import runs as runs_command
 from pinchpoint.plan import Farm, Plan, load
-from pinchpoint.run.run_set import SET, Place, RunSet, is_set, load_set, new_set, turns
+from pinchpoint.run.run_set import SET, Place, Repeated, RunSet, is_set, load_set, new_set, turns
 from pinchpoint.store.schema import MANIFEST, VERDICT
 from pinchpoint.store.write import write_json
 
@@ -87,7 +87,7 @@ def test_a_set_is_made_compared_and_read_back(tmp_path: Path) -> None:
     """Five runs of each of two farms and an A/A repetition: folders, set.json, the comparison's calls."""
     members = [member(tmp_path / "files", name) for name in ("dev", "prod")]
     farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
-    made = new_set(tmp_path / "out", "orders", farms, repeat=5, aa=True, factors=["disks"])
+    made = new_set(tmp_path / "out", "orders", farms, Repeated(5, aa=True, factors=("disks",)))
     statuses = conduct(made, members, maker({"dev": 80.0, "prod": 240.0}))
     assert statuses == [ExitStatus.OBJECTIVES_MISSED] * 15
     (comparison,), _ = compare_farms(made)
@@ -115,7 +115,7 @@ def test_three_farms_are_held_against_the_first(tmp_path: Path) -> None:
     """Two comparisons; a set of three is no pair, and the command says which two folders are one."""
     members = [member(tmp_path / "files", name) for name in ("dev", "prod", "next")]
     farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
-    made = new_set(tmp_path / "out", "orders", farms, repeat=2, aa=False)
+    made = new_set(tmp_path / "out", "orders", farms, Repeated(2))
     conduct(made, members, maker({"dev": 80.0, "prod": 240.0, "next": 40.0}))
     written, _ = compare_farms(made)
     contents = [json.loads((path / "comparison.json").read_text()) for path in written]
@@ -144,7 +144,7 @@ def test_what_the_plan_declares_is_judged_at_the_end_of_its_set(tmp_path: Path) 
         return directory, status
 
     farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
-    made = new_set(tmp_path / "out", "orders", farms, repeat=2, aa=False)
+    made = new_set(tmp_path / "out", "orders", farms, Repeated(2))
     conduct(made, members, run_one)
     (comparison,), _ = compare_farms(made)
     content = json.loads((comparison / "comparison.json").read_text())
@@ -158,7 +158,7 @@ def test_the_command_takes_a_set_in_place_of_both_sides(
     """``compare SET``: sides, A/A and factors are the set's."""
     members = [member(tmp_path / "files", name) for name in ("dev", "prod")]
     farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
-    made = new_set(tmp_path / "out", "orders", farms, repeat=2, aa=True, factors=["disks"])
+    made = new_set(tmp_path / "out", "orders", farms, Repeated(2, aa=True, factors=("disks",)))
     conduct(made, members, maker({"dev": 80.0, "prod": 80.0}))
     capsys.readouterr()
     given = [str(made.directory), "--json", "--out", str(tmp_path / "compared")]
@@ -213,7 +213,7 @@ def test_one_farm_with_itself_shows_no_change(tmp_path: Path) -> None:
     """--aa without another farm: the same farm twice, five times each, is equivalent."""
     members = [member(tmp_path / "files", "dev")]
     farms = [("dev", Path(members[0][0].identity))]
-    made = new_set(tmp_path / "out", "orders", farms, repeat=5, aa=True)
+    made = new_set(tmp_path / "out", "orders", farms, Repeated(5, aa=True))
     conduct(made, members, maker({"dev": 80.0}))
     (comparison,), status = compare_farms(made)
     content = json.loads((comparison / "comparison.json").read_text())
@@ -228,7 +228,7 @@ def test_what_fails_ends_the_set_and_what_was_measured_stays(
     """The third run of six cannot be made: two runs are kept, and set.json says that it ended early."""
     members = [member(tmp_path / "files", name) for name in ("dev", "prod")]
     farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
-    made = new_set(tmp_path / "out", "orders", farms, repeat=3, aa=False)
+    made = new_set(tmp_path / "out", "orders", farms, Repeated(3))
     statuses = conduct(made, members, maker({"dev": 80.0, "prod": 80.0}, fail_at=3))
     assert statuses == [ExitStatus.OBJECTIVES_MISSED] * 2 + [ExitStatus.ENVIRONMENT]
     again = load_set(made.directory)
@@ -240,7 +240,7 @@ def test_what_fails_ends_the_set_and_what_was_measured_stays(
 def test_a_run_that_could_not_be_recorded_ends_the_set(tmp_path: Path) -> None:
     """A full disk has the status of a run that is no evidence; there is none, and no room for the next."""
     members = [member(tmp_path / "files", "dev")]
-    made = new_set(tmp_path / "out", "orders", [("dev", Path(members[0][0].identity))], repeat=3, aa=False)
+    made = new_set(tmp_path / "out", "orders", [("dev", Path(members[0][0].identity))], Repeated(3))
     full = NotEvidenceError("the recorder failed: no space left")
     statuses = conduct(made, members, maker({"dev": 80.0}, fail_at=2, failure=full))
     assert statuses == [ExitStatus.OBJECTIVES_MISSED, ExitStatus.NOT_EVIDENCE]
@@ -286,7 +286,7 @@ def test_a_set_that_cannot_be_compared_is_still_named(
 def test_a_run_that_was_interrupted_ends_the_set(tmp_path: Path) -> None:
     """Ctrl-C in one run is no wish for the next one."""
     members = [member(tmp_path / "files", "dev")]
-    made = new_set(tmp_path / "out", "orders", [("dev", Path(members[0][0].identity))], repeat=3, aa=False)
+    made = new_set(tmp_path / "out", "orders", [("dev", Path(members[0][0].identity))], Repeated(3))
 
     def interrupted(*_: object) -> tuple[Path, ExitStatus]:
         return tmp_path / "run", ExitStatus.INTERRUPTED
@@ -298,7 +298,7 @@ def test_a_run_that_was_interrupted_ends_the_set(tmp_path: Path) -> None:
 def test_farms_of_one_name_have_folders_of_their_own(tmp_path: Path) -> None:
     """Two files may call their farm the same."""
     farms = [("prod", tmp_path / "a.yaml"), ("prod", tmp_path / "b.yaml")]
-    made = new_set(tmp_path, "orders", farms, repeat=1, aa=True)
+    made = new_set(tmp_path, "orders", farms, Repeated(1, aa=True))
     assert [place.folder for place in made.places] == ["prod", "prod-again", "prod-2"]
     assert made.directory.name.startswith("set-orders-prod-")
 
@@ -307,7 +307,7 @@ def test_runs_lists_a_set_in_one_row(tmp_path: Path, capsys: pytest.CaptureFixtu
     """Its name, how it ended, how many runs, whose; a damaged one is a row as well."""
     members = [member(tmp_path / "files", "dev")]
     farms = [("dev", Path(members[0][0].identity))]
-    made = new_set(tmp_path / "runs", "orders", farms, repeat=2, aa=False)
+    made = new_set(tmp_path / "runs", "orders", farms, Repeated(2))
     conduct(made, members, maker({"dev": 80.0}))
     (tmp_path / "runs" / "broken").mkdir()
     (tmp_path / "runs" / "broken" / SET).write_text("{")

@@ -22,7 +22,7 @@ from pinchpoint.base.interrupts import Interrupted
 from pinchpoint.farm.live import LiveFarm
 from pinchpoint.plan import Plan, load_farm
 from pinchpoint.run import controller as run_module
-from pinchpoint.run.controller import Ended, _places
+from pinchpoint.run.controller import Ended, RunOptions, _places
 from pinchpoint.run.progress import Board
 from pinchpoint.store.schema import MANIFEST
 from pinchpoint_scenarios.contract import Intent, Target
@@ -98,7 +98,7 @@ class Story:
         monkeypatch.setattr(run_module, "assign", lambda *_: SimpleNamespace(here=[], elsewhere=None))
         monkeypatch.setattr(run_module, "_preflight", lambda *_: ({}, []))
         made = {"crawl": self.crawl, "orders": self.orders}
-        monkeypatch.setattr(run_module, "_made", lambda *_, **__: made)
+        monkeypatch.setattr(run_module, "make_scenario", lambda name, *_, **__: made[name])
 
     def run(self, *, resume: bool = False) -> Ended:
         file = self._folder / "farm.yaml"
@@ -110,7 +110,8 @@ class Story:
             watch=lambda _: None,
             end_live=lambda: None,
         )
-        return run_module.run(load_farm(file), PLAN, self._folder / "runs", progress, Board(), resume=resume)
+        options = RunOptions(resume=resume)
+        return run_module.run(load_farm(file), PLAN, self._folder / "runs", progress, Board(), options)
 
     def _say(self, sentence: str) -> None:
         self.said.append(sentence)
