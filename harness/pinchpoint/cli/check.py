@@ -20,9 +20,8 @@ from pinchpoint.cli.arguments import FARM, OUT, PLAN
 from pinchpoint.farm.live import LiveFarm, standing_farm
 from pinchpoint.loadgen.load import make_scenario, planned_scenarios
 from pinchpoint.plan import Plan, expand_all, guard, load
-from pinchpoint.run import preflight, preflight_collectors
-from pinchpoint.run.preflight import Check
-from pinchpoint.run.preflight_collectors import Proof
+from pinchpoint.run import preflight
+from pinchpoint.run.preflight import Check, Proof
 
 SCHEMA = "pinchpoint.check/1"
 
@@ -45,7 +44,7 @@ def check(plan_file: Path, farm_file: Path, out: Path, *, as_json: bool) -> int:
         checks.append(Check(f"farm {farm.name}", ok=True, found=found))
     else:
         checks += _endpoints(live, plan)
-        collectors, proofs = preflight_collectors.prove(farm, live.watches)
+        collectors, proofs = preflight.prove(farm, live.watches)
         checks += collectors
     fine = all(entry.ok for entry in checks) and all(proof.outcome != "failed" for proof in proofs)
     checks = [replace(entry, found=masked(entry.found)) for entry in checks]

@@ -22,13 +22,12 @@ from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.plan import Farm, Plan, guard, guard_proof
 from pinchpoint.run import preflight
 from pinchpoint.run.collecting import Collectors
+from pinchpoint.run.live_judge import LiveSeconds, StopRules, longest_look_s
 from pinchpoint.run.manifest import first_manifest
 from pinchpoint.run.phases import Phases
 from pinchpoint.run.preflight import Connected
 from pinchpoint.run.progress import Board, Progress
 from pinchpoint.run.prove import Prover, restore_leftover
-from pinchpoint.run.seconds import LiveSeconds, longest_look_s
-from pinchpoint.run.stopping import StopRules
 from pinchpoint.store.write import RunWriter, free_path
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux import others
@@ -241,8 +240,8 @@ class _Stage:
         self._board = board
         self._interrupts = interrupts
         self._ended = ended
-        self._told = LiveSeconds(longest_look_s(plan))
-        self._rules = StopRules((), {}, (), self._told)
+        self._live_seconds = LiveSeconds(longest_look_s(plan))
+        self._rules = StopRules((), {}, (), self._live_seconds)
         self._collectors = Collectors(store, ())
         self._others: Sampler | None = None
         self._unproved = False
@@ -271,7 +270,10 @@ class _Stage:
         crew = self._options.crew
         journal = str(self._store.journal.absolute())
         self._rules = StopRules(
-            self._plan.stop_when, self._store.manifest["hosts"], list(self._plan.scenarios), self._told
+            self._plan.stop_when,
+            self._store.manifest["hosts"],
+            list(self._plan.scenarios),
+            self._live_seconds,
         )
         self._collectors = Collectors(self._store, (self._board.samples, self._rules.samples))
         pool = GeneratorPool(
@@ -299,7 +301,7 @@ class _Stage:
                 self._plan,
                 pool,
                 self._store,
-                self._told,
+                self._live_seconds,
                 self._progress,
                 lambda: self._must_end(pool),
                 self.prover,
@@ -355,7 +357,7 @@ class _Stage:
 
     def _on_second(self, worker: str, progress: dict[str, dict[str, Any]]) -> None:
         self._board.second(worker, progress)
-        self._told.second(progress)
+        self._live_seconds.second(progress)
 
     def _on_generator_event(self, event: str, /, **fields: Any) -> None:
         """Workers that come and go are said to everyone: in the manifest, the events and the report."""

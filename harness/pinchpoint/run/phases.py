@@ -10,11 +10,9 @@ from itertools import pairwise
 from pinchpoint.base import units
 from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.plan import Burst, Closed, Open, Plan, Ramp, Soak, Steps, ending_scenarios
-from pinchpoint.run.climb import Climb
+from pinchpoint.run.live_judge import LATE_S, STRETCH_S, LiveSeconds, StepController, settled
 from pinchpoint.run.progress import Progress
 from pinchpoint.run.prove import Prover
-from pinchpoint.run.seconds import LATE_S, LiveSeconds
-from pinchpoint.run.settling import STRETCH_S, settled
 from pinchpoint.store.write import RunWriter
 from pinchpoint_collectors.common.times import utc
 
@@ -33,7 +31,7 @@ class Phases:
         plan: what is run.
         pool: the load generators, ready.
         store: the run directory.
-        told: what the generators tell.
+        live: what the generators report.
         progress: for the person who waits.
         must_end: called several times a second; true when the run must not go on.
         prover: proves the verdict after the measuring, if that is wanted.
@@ -44,7 +42,7 @@ class Phases:
         plan: Plan,
         pool: GeneratorPool,
         store: RunWriter,
-        told: LiveSeconds,
+        live: LiveSeconds,
         progress: Progress,
         must_end: Callable[[], bool],
         prover: Prover | None = None,
@@ -52,14 +50,14 @@ class Phases:
         self._plan = plan
         self._pool = pool
         self._store = store
-        self._told = told
+        self._live = live
         self._progress = progress
         self._must_end = must_end
         self._prover = prover
         until_done = plan.phases.measure.until
         self._ending = ending_scenarios(plan) if until_done else []
-        self._climbs = {
-            name: Climb(name, planned.load, plan, store, told, pool)
+        self._step_controllers = {
+            name: StepController(name, planned.load, plan, store, live, pool)
             for name, planned in plan.scenarios.items()
             if isinstance(planned.load, Steps)
         }
@@ -84,8 +82,8 @@ class Phases:
         if self._prover and not going_on:
             self._prover.not_begun("the run ended before its measuring did")
         elif self._prover:
-            for climb in self._climbs.values():
-                climb.hold()
+            for steps in self._step_controllers.values():
+                steps.hold()
             with self._phase("prove"):
                 going_on = self._prover.run(self._wait, self._pool.done)
         self._progress.say("stopping the load")
@@ -121,7 +119,7 @@ class Phases:
             left[:] = [
                 name
                 for name in held
-                if not settled(*(self._told.between([name], *span) for span in pairwise(stretches)))
+                if not settled(*(self._live.between([name], *span) for span in pairwise(stretches)))
             ]
             return not left
 
@@ -146,14 +144,14 @@ class Phases:
 
     def _measure(self) -> bool:
         measure = self._plan.phases.measure
-        if not (self._ending or self._climbs):
+        if not (self._ending or self._step_controllers):
             return self._wait("measuring", measure.at_most_s + _rest_of_second_s())
 
         def done() -> bool:
-            climbed = [climb.over() for climb in self._climbs.values()]
+            climbed = [steps.over() for steps in self._step_controllers.values()]
             return all(climbed) and all(map(self._pool.done, self._ending))
 
-        what = "the steps are" if self._climbs else "the work is"
+        what = "the steps are" if self._step_controllers else "the work is"
         going_on = self._wait(f"measuring until {what} done, at most", measure.at_most_s, done)
         if going_on and not done():
             self._store.warn(

@@ -1,21 +1,38 @@
-"""Before a run: is everything reachable, permitted and large enough? Starts and changes nothing."""
+"""Before a run: is all reachable, permitted and large enough, and does each collector measure what it says?
+
+Each collector is proved: reached, read twice, plausible, complete, on time. What is broken is "not measured",
+with the remedy, and never 0. It fails the check where no run could rely on the host's figures at all: it is
+not reached or not read, a disk's figures are those of another disk, or farm.yaml says that the collector is
+``required``.
+"""
 
 from __future__ import annotations
 
+import math
+import mmap
+import os
+import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pinchpoint.base.interrupts import within
+from pinchpoint.base.units import bytes_, of_metric, seconds
+from pinchpoint.plan import Farm
 from pinchpoint_collectors import registry as collector_kinds
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Collector, Sample, Watch
+from pinchpoint_collectors.remote import ssh
+from pinchpoint_collectors.remote.clock import WARN_OFFSET_S
+from pinchpoint_collectors.remote.ssh import Address
 from pinchpoint_scenarios.contract import Scenario
 from pinchpoint_scenarios.errors import ScenarioError
 
@@ -165,3 +182,555 @@ def check_space(out: Path) -> Check:
         found = f"{free // 10**6} MB free in {nearest}, a run may need {_SPACE_BYTES // 10**6} MB; make room"
         return Check(what, ok=False, found=found)
     return Check(what, ok=True, found=f"writable, {free // 10**9} GB free")
+
+
+_BETWEEN_S = 1.0
+_PATIENCE_S = 6.0
+
+Outcome = Literal["ok", "warning", "not measured", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One thing that was looked at on one host through one kind of collector.
+
+    Attributes:
+        host: its name in farm.yaml.
+        kind: the collector's.
+        what: ``reached``, ``read twice``, ``units``, ``counters``, ``clock``, ``rights``, ``write ROLE``, or
+            the metric that is not measured.
+        outcome: ``warning``: a run can rely on it, and its reader should know; ``failed``: it cannot.
+        found: what was found.
+        remedy: what to do about it; None where nothing is to be, or can be done.
+    """
+
+    host: str
+    kind: str
+    what: str
+    outcome: Outcome
+    found: str
+    remedy: str | None = None
+
+
+def prove(farm: Farm, watches: Sequence[tuple[str, Watch]]) -> tuple[list[Check], list[Proof]]:
+    """Connect every collector and prove it on each of its hosts; a few seconds, most of them waiting.
+
+    Args:
+        farm: says where a write of known size may be made.
+        watches: (kind, what to watch) of every host.
+    """
+    checks, proofs = [], []
+    by_name = {(kind, watch.host): watch for kind, watch in watches}
+    with ExitStack() as stack:
+        there = []
+        for check, connected in connect(watches, stack):
+            checks.append(check)
+            proofs += [_reached(check, kind, host) for kind, host in check.about]
+            if connected is not None:
+                there.append(connected)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            read = list(pool.map(Readings.of, there))
+            written = _all_writes(farm, read, by_name, pool)
+        for one in read:
+            for host in one.connected.hosts:
+                name = one.connected.kind, host
+                proofs += one.proofs(host, required=by_name[name].required)
+                proofs += written.get(name, ())
+    return checks, proofs
+
+
+def _all_writes(
+    farm: Farm, read: Sequence[Readings], by_name: Mapping[tuple[str, str], Watch], pool: Executor
+) -> dict[tuple[str, str], list[Proof]]:
+    """By kind and host, what writes showed: machines at a time, on each one after the other.
+
+    Two at a time on one machine would see each other's; hosts that do not say which they are count as one.
+    """
+    machines: dict[str | None, list[tuple[Connected, Watch]]] = {}
+    for one in read:
+        for host in () if one.failed else one.connected.hosts:
+            watch = by_name[one.connected.kind, host]
+            machines.setdefault(one.facts[host].get("machine_id"), []).append((one.connected, watch))
+
+    def on_machine(there: list[tuple[Connected, Watch]]) -> list[tuple[tuple[str, str], list[Proof]]]:
+        return [((each.kind, watch.host), list(_writes(farm, each, watch))) for each, watch in there]
+
+    return dict(found for machine in pool.map(on_machine, machines.values()) for found in machine)
+
+
+def _reached(check: Check, kind: str, host: str) -> Proof:
+    return Proof(host, kind, "reached", "ok" if check.ok else "failed", check.found)
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """Two readings of one collector, a second or more apart.
+
+    Attributes:
+        connected: the collector.
+        times: how often each host was read.
+        latest: of each host the latest sample of each metric and instance.
+        failed: why a reading failed; "" where none did.
+        facts: the inventory.
+    """
+
+    connected: Connected
+    times: Mapping[str, int]
+    latest: Mapping[str, Sequence[Sample]]
+    failed: str
+    facts: Mapping[str, Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, connected: Connected) -> Readings:
+        """Read until each host was read twice, or for so long that it ought to have been."""
+        facts: Mapping[str, Mapping[str, Any]] = {}
+        times = dict.fromkeys(connected.hosts, 0)
+        series: Counter[tuple[str, str, str]] = Counter()
+        latest: dict[tuple[str, str, str], Sample] = {}
+        failed = ""
+        try:
+            facts = connected.collector.inventory()
+            every_s = max(float(facts[host].get("scrape_interval_s") or 0) for host in connected.hosts)
+            until_s = time.monotonic() + _PATIENCE_S + 2.5 * every_s
+            connected.collector.read()  # what went before: connecting, and all other hosts
+            while time.monotonic() < until_s and not all(count > 1 for count in times.values()):
+                time.sleep(_BETWEEN_S)
+                for sample in connected.collector.read():
+                    name = (sample.host, sample.metric, sample.instance)
+                    latest[name] = sample
+                    if not sample.metric.startswith("collector.") and sample.interval_s > 0:
+                        series[name] += 1  # once in each reading
+                        times[sample.host] = max(times[sample.host], series[name])
+        except CollectorError as error:
+            failed = str(error)
+        except Exception as error:  # noqa: BLE001 - a driver's own error is that host's, and no other's
+            failed = f"{type(error).__name__}: {error}"
+        by_host = {host: [each for each in latest.values() if each.host == host] for host in connected.hosts}
+        return cls(connected, times, by_host, failed, facts)
+
+    def proofs(self, host: str, *, required: bool) -> Iterator[Proof]:
+        """All that two readings and the inventory say of one host."""
+        kind = self.connected.kind
+        samples = [each for each in self.latest[host] if not each.metric.startswith("collector.")]
+        broken: Outcome = "failed" if required else "not measured"
+        if self.failed:
+            yield Proof(host, kind, "read twice", "failed", self.failed)
+            return
+        facts = self.facts[host]
+        if self.times[host] < 2:
+            found = f"fewer than two readings came within {_PATIENCE_S:.0f} s"
+            yield Proof(host, kind, "read twice", "failed", found, "look at the host's load and its link")
+            return
+        measured = sum(each.value is not None for each in samples)
+        found = f"{measured} values of {len({each.metric for each in samples})} metrics"
+        yield Proof(host, kind, "read twice", "ok", found)
+        yield from _units(host, kind, samples, facts, broken)
+        yield from _counters(host, kind, samples, facts, broken)
+        yield from _rights(host, kind, facts)
+        yield _clock(host, kind, self.latest[host], facts)
+
+
+def _units(
+    host: str, kind: str, samples: Sequence[Sample], facts: Mapping[str, Any], broken: Outcome
+) -> Iterator[Proof]:
+    wrong = implausible(samples, facts)
+    if not wrong:
+        yield Proof(host, kind, "units", "ok", "shares, latencies and rates are within what machines can do")
+    remedy = "compare with the host's own tools; it is not to be trusted until both agree"
+    for sentence in wrong:
+        yield Proof(host, kind, "units", broken, sentence, remedy)
+
+
+def _counters(
+    host: str, kind: str, samples: Sequence[Sample], facts: Mapping[str, Any], broken: Outcome
+) -> Iterator[Proof]:
+    up, rates = moved(samples)
+    if rates and not up:
+        found = f"none of {rates} rates and shares was above 0: the counters stand still"
+        yield Proof(host, kind, "counters", broken, found, "start the host's counters anew, or its exporter")
+    elif rates:
+        yield Proof(host, kind, "counters", "ok", f"{up} of {rates} rates and shares moved")
+    for metric in absent(samples, facts):
+        remedy = "look whether the host, or its exporter, shows it"
+        yield Proof(host, kind, metric, broken, "the reading does not have it", remedy)
+    if lacking := unread(samples):
+        found = f"had no value in this reading: {', '.join(lacking)}"
+        yield Proof(host, kind, "counters", "not measured", found, "check again; then see the rights")
+    for each in facts.get("not_measured", ()):
+        name = f"{each['metric']} {each['instance']}".strip()
+        yield Proof(host, kind, name, "not measured", each["why"], each["remedy"])
+
+
+def _rights(host: str, kind: str, facts: Mapping[str, Any]) -> Iterator[Proof]:
+    """Whom a server took us for, and what that one may see."""
+    server = facts.get("database")
+    if not server:
+        return
+    said = [f"{key} {server[key]}" for key in ("role", "sees") if server.get(key)]
+    found = "; ".join(said) or "the server does not say whom it took us for"
+    if "settings" in server and server["settings"] is None:
+        remedy = "grant the monitoring role what collectors/README.md lists"
+        yield Proof(host, kind, "rights", "not measured", f"{found}; settings may not be read", remedy)
+    else:
+        yield Proof(host, kind, "rights", "ok", found)
+
+
+def _clock(host: str, kind: str, samples: Sequence[Sample], facts: Mapping[str, Any]) -> Proof:
+    if "clock" not in facts:
+        return Proof(host, kind, "clock", "ok", "stamped by this machine's own clock")
+    latest = {each.metric: each.value for each in samples if each.metric.startswith("collector.clock")}
+    offset_s = latest.get("collector.clock_offset_s", facts["clock"]["offset_s"])
+    error_s = latest.get("collector.clock_error_s", facts["clock"]["error_s"])
+    if offset_s is None or error_s is None:
+        return Proof(host, kind, "clock", "not measured", "it has not told its time", "check again")
+    found = (
+        f"{seconds(abs(offset_s))} {'ahead' if offset_s > 0 else 'behind'}, give or take {seconds(error_s)}"
+    )
+    if abs(offset_s) > WARN_OFFSET_S:
+        remedy = "set it by NTP; samples are corrected, but its logs and files do not fit the run's times"
+        return Proof(host, kind, "clock", "warning", found, remedy)
+    return Proof(host, kind, "clock", "ok", found)
+
+
+def _writes(farm: Farm, connected: Connected, watch: Watch) -> Iterator[Proof]:
+    """A write of known size for each role where one is allowed."""
+    tried = set()
+    for role, folder in _allowed(farm, watch).items():
+        if farm.environment == "production":
+            remedy = "leave `write_test:` out, or prove it on a copy of the farm"
+            found = "the farm is production: nothing is written there"
+            yield Proof(watch.host, connected.kind, f"write {role}", "not measured", found, remedy)
+        elif folder not in tried:
+            tried.add(folder)
+            seen = prove_write(connected.collector, connected.kind, watch, role, folder)
+            yield Proof(watch.host, connected.kind, f"write {role}", seen.outcome, seen.why, seen.remedy)
+
+
+def _allowed(farm: Farm, watch: Watch) -> dict[str, str]:
+    """By role, the folder that may be written to: farm.yaml's word, or ours by origin."""
+    if watch.options.get("verify"):
+        return {role: place for role, place in watch.disks.items() if Path(place).is_dir()}
+    tier = farm.tiers.get(watch.tier)
+    host = tier.hosts.get(watch.host) if tier else None
+    disks = host.disks if host else {}
+    return {role: disk.write_test for role, disk in disks.items() if disk.write_test and role in watch.disks}
+
+
+_ROUNDING = 0.05
+"""A ratio of two counters that are read one after the other, over a second: a few ticks above 1."""
+_LONGEST_LATENCY_S = 60.0
+"""Kernels give an operation on a disk up after 30 s (Linux) or 60 s (Windows)."""
+_MOST_BYTES_PER_S = 1e12
+_MOST_PER_S = 1e9
+"""Beyond what machines of today do in a second: such a figure is in another unit, or no rate at all."""
+_LARGEST_IO_BYTES = 64 << 20
+"""Linux' largest request is far smaller (max_hw_sectors_kb); a larger mean has sectors or KiB for bytes."""
+_FEWEST = 10.0
+"""A mean over fewer operations a second says little."""
+_NEGATIVE = ("collector.clock_offset_s",)
+
+
+def implausible(samples: Sequence[Sample], facts: Mapping[str, Any]) -> list[str]:
+    """What no machine can have measured, a sentence each.
+
+    Args:
+        samples: one reading of one host.
+        facts: the host's inventory: its memory, and how many cores its tier may use.
+    """
+    found = [sentence for sample in samples if (sentence := _beyond(sample))]
+    return [*found, *_beside(samples, facts)]
+
+
+def _beyond(sample: Sample) -> str | None:
+    """Whether one value is outside of what its name allows."""
+    value = sample.value
+    if value is None:
+        return None
+    lowest, highest = _bounds(sample.metric)
+    if math.isfinite(value) and lowest <= value <= highest:
+        return None
+    name = f"{sample.metric} {sample.instance}".strip()
+    shown = of_metric(sample.metric, value) if math.isfinite(value) else str(value)
+    edge = f"from {of_metric(sample.metric, lowest)} on" if value < lowest else _up_to(sample.metric, highest)
+    return f"{name} is {shown}; plausible: {edge}"
+
+
+def _bounds(metric: str) -> tuple[float, float]:
+    if metric in _NEGATIVE:
+        return -math.inf, math.inf
+    if metric.endswith("_ratio"):
+        return 0.0, 1.0 + _ROUNDING
+    if metric.endswith("_latency_s"):
+        return 0.0, _LONGEST_LATENCY_S
+    if metric.endswith("_bytes_per_s"):
+        return 0.0, _MOST_BYTES_PER_S
+    if metric.endswith("_per_s"):
+        return 0.0, _MOST_PER_S
+    return 0.0, math.inf
+
+
+def _up_to(metric: str, highest: float) -> str:
+    return f"up to {of_metric(metric, highest)}" if math.isfinite(highest) else "a finite number"
+
+
+def _beside(samples: Sequence[Sample], facts: Mapping[str, Any]) -> Iterator[str]:
+    """Values that contradict another value, or the inventory."""
+    values = {(each.metric, each.instance): each.value for each in samples if each.value is not None}
+    memory = facts.get("memory_bytes")
+    available = values.get(("mem.available_bytes", ""))
+    if memory and available is not None and available > memory:
+        yield (
+            f"mem.available_bytes is {of_metric('_bytes', available)}; "
+            f"the machine has {of_metric('_bytes', memory)}"
+        )
+    for (metric, instance), value in values.items():
+        if metric in ("disk.reads_per_s", "disk.writes_per_s") and value >= _FEWEST:
+            which = metric.removeprefix("disk.").removesuffix("s_per_s")
+            moved = values.get((f"disk.{which}_bytes_per_s", instance))
+            if moved is not None and moved / value > _LARGEST_IO_BYTES:
+                yield f"a {which} on {instance} is {of_metric('_bytes', moved / value)} in the mean"
+        if metric in ("net.received_bytes_per_s", "net.sent_bytes_per_s"):
+            speed = values.get(("net.speed_bytes_per_s", instance))
+            if speed and value > speed * (1 + _ROUNDING):
+                yield (
+                    f"{metric} {instance} is {of_metric(metric, value)}; "
+                    f"the interface does {of_metric(metric, speed)}"
+                )
+
+
+def moved(samples: Iterable[Sample]) -> tuple[int, int]:
+    """How many of the rates and shares were above 0, and how many were measured."""
+    rates = [
+        each.value
+        for each in samples
+        if each.value is not None and each.metric.endswith(("_per_s", "_ratio")) and each.interval_s > 0
+    ]
+    return sum(value > 0 for value in rates), len(rates)
+
+
+def unread(samples: Iterable[Sample]) -> list[str]:
+    """Metrics without a value, as ``disk.reads_per_s (sda, sdb)``; a mean of no operations lacks none."""
+    lacking: dict[str, list[str]] = {}
+    for each in samples:
+        if each.value is None and each.weight != 0:
+            lacking.setdefault(each.metric, []).append(each.instance)
+    return [
+        metric if instances == [""] else f"{metric} ({', '.join(instances)})"
+        for metric, instances in lacking.items()
+    ]
+
+
+def absent(samples: Iterable[Sample], facts: Mapping[str, Any]) -> list[str]:
+    """What any machine shows, and each disk that has a role, but this reading has not."""
+    names = {(each.metric, each.instance) for each in samples}
+    if not any(metric.startswith(("cpu.", "mem.", "disk.")) for metric, _ in names):
+        return []  # it watches no machine, but a server from within
+    said = {each["metric"] for each in facts.get("not_measured", ())}
+    wanted = [("cpu.busy_ratio", ""), ("mem.available_bytes", "")]
+    for role in facts.get("roles", {}).values():
+        if role.get("device"):
+            wanted += [(f"disk.{what}", role["device"]) for what in _OF_A_DISK]
+    lacking = [each for each in dict.fromkeys(wanted) if each not in names and each[0] not in said]
+    return [f"{metric} {instance}".strip() for metric, instance in lacking]
+
+
+_OF_A_DISK = (
+    "reads_per_s",
+    "writes_per_s",
+    "read_bytes_per_s",
+    "write_bytes_per_s",
+    "read_latency_s",
+    "write_latency_s",
+)
+
+
+SIZE_BYTES = 16 << 20
+_BLOCK_BYTES = 1 << 20
+_LEAST_FREE_BYTES = 16 * SIZE_BYTES
+"""With less, a server that lies on the disk might be what runs out of room."""
+_SEEN_RATIO = 0.98
+_ATTEMPTS = 3
+_LIMIT_S = 30.0
+_WRITE_PATIENCE_S = 10.0
+_SLACK_NS = 100_000_000
+_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a write of known size showed.
+
+    Attributes:
+        outcome: as ``Proof`` has it.
+        why: the figures behind it.
+        remedy: what to do; None where it is well.
+    """
+
+    outcome: Literal["ok", "warning", "not measured", "failed"]
+    why: str
+    remedy: str | None = None
+
+
+def here(_watch: Watch, folder: str) -> int:
+    """Write a file on this machine, have it reach the disk, and remove it; the bytes written.
+
+    The file has no name: nothing is left of it, not even after SIGKILL. Past the page cache (O_DIRECT) where
+    the file system can. Stops after ``_LIMIT_S``. Raises ``CollectorError`` where it cannot be written.
+    """
+    try:
+        free = shutil.disk_usage(folder).free
+        if free < _LEAST_FREE_BYTES:
+            raise CollectorError(_no_room(folder, free))
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+            return _fill(file.fileno(), f"/proc/self/fd/{file.fileno()}")
+    except OSError as error:
+        raise CollectorError(f"cannot write in {folder}: {error.strerror}") from error
+
+
+def _fill(plain: int, path: str) -> int:
+    direct = None
+    with suppress(OSError):  # a file system without O_DIRECT: fsync brings it to the disk as well
+        direct = os.open(path, os.O_WRONLY | getattr(os, "O_DIRECT", 0))
+    written, end_s = 0, time.monotonic() + _LIMIT_S
+    with mmap.mmap(-1, _BLOCK_BYTES) as block:  # aligned to a page, as O_DIRECT wants it
+        block.write(os.urandom(_BLOCK_BYTES))
+        try:
+            while written < SIZE_BYTES and time.monotonic() < end_s:
+                written += os.write(plain if direct is None else direct, block)
+            os.fsync(plain)
+        finally:
+            if direct is not None:
+                os.close(direct)
+    return written
+
+
+_SCRIPT = """
+cd -- {folder} || exit 1
+df -Pk . | {{ read -r line; read -r name size used free rest; test "$free" -ge {free_kib}; }} || {{
+  echo "too little room there: {free_mib} MiB free are wanted" >&2; exit 1
+}}
+file=$(mktemp .pinchpoint-write-XXXXXX) || exit 1
+trap 'rm -f -- "$file"' 0
+trap 'exit 1' 1 2 13 15
+from='if=/dev/urandom bs={block} count={count}'
+dd $from of="$file" iflag=fullblock oflag=direct conv=fsync 2>/dev/null ||
+  dd $from of="$file" conv=fsync 2>/dev/null || {{ echo "dd could not write 16 MiB there" >&2; exit 1; }}
+wc -c <"$file"
+"""
+
+
+def there(watch: Watch, folder: str) -> int:
+    """Likewise on a Linux host over ssh, by its own ``dd``; the shell there removes the file in any case."""
+    script = _SCRIPT.format(
+        folder=shlex.quote(folder),
+        free_kib=_LEAST_FREE_BYTES >> 10,
+        free_mib=_LEAST_FREE_BYTES >> 20,
+        block=_BLOCK_BYTES,
+        count=SIZE_BYTES // _BLOCK_BYTES,
+    )
+    said = ssh.run(Address.of(watch.options), "exec /bin/sh", given=script, timeout_s=_LIMIT_S + 20)
+    return int(said)
+
+
+WRITERS: Mapping[str, Callable[[Watch, str], int]] = {"local": here, "ssh": there, "agent": there}
+"""By kind of collector: who writes on its hosts."""
+
+
+def prove_write(collector: Collector, kind: str, watch: Watch, role: str, folder: str) -> Seen:
+    """Write under ``folder`` and look at the collector's own figures for the role's disk.
+
+    Others may write at the same time: it is tried up to three times, and once is enough.
+    """
+    facts = collector.inventory()[watch.host]
+    device = facts.get("roles", {}).get(role, {}).get("device")
+    if device is None:
+        return Seen("not measured", f"no disk is known for {watch.disks[role]}", "say `device:` in farm.yaml")
+    if kind not in WRITERS:
+        return Seen(
+            "not measured", f"kind {kind} cannot write on its hosts", "compare with the host's own tools"
+        )
+    last = Seen("not measured", "not tried")
+    try:
+        for _ in range(_ATTEMPTS):
+            written, by_device = _written(collector, kind, watch, folder)
+            last = judge(folder, device, written, by_device, facts.get("disks", {}))
+            if last.outcome == "ok":
+                return last
+    except CollectorError as error:
+        remedy = f"allow it (another folder as `write_test:` of {role}), or leave `write_test:` out"
+        return Seen("not measured", str(error), remedy)
+    return last
+
+
+def _written(
+    collector: Collector, kind: str, watch: Watch, folder: str
+) -> tuple[int, dict[str, float | None]]:
+    """Bytes written, and bytes each disk says were written to it meanwhile; None: it did not say."""
+    collector.read()
+    begin_ns = time.time_ns()
+    written = WRITERS[kind](watch, folder)
+    end_ns = time.time_ns() + _SLACK_NS
+    seen: dict[str, float | None] = {}
+    until_s = time.monotonic() + _WRITE_PATIENCE_S
+    latest_ns = 0
+    while latest_ns < end_ns:
+        if time.monotonic() > until_s:
+            raise CollectorError(f"no reading came for {_WRITE_PATIENCE_S:.0f} s after the write")
+        time.sleep(0.2)
+        for sample in collector.read():
+            if (sample.host, sample.metric) != (watch.host, "disk.write_bytes_per_s"):
+                continue
+            latest_ns = max(latest_ns, sample.time_ns)
+            if sample.time_ns < begin_ns:
+                continue
+            before = seen.get(sample.instance, 0.0)
+            lost = sample.value is None or before is None
+            seen[sample.instance] = None if lost else (before or 0) + (sample.value or 0) * sample.interval_s
+    return written, seen
+
+
+def judge(
+    folder: str,
+    device: str,
+    written: int,
+    by_device: Mapping[str, float | None],
+    disks: Mapping[str, Mapping[str, Any]],
+) -> Seen:
+    """What was seen of ``written`` bytes under ``folder``, which ought to be on ``device``.
+
+    Args:
+        folder: where it was written.
+        device: the role's.
+        written: bytes.
+        by_device: bytes each disk counted meanwhile.
+        disks: the inventory's: a disk made of others shows the same bytes as they do.
+    """
+    kin = {device, *disks.get(device, {}).get("members", ())}
+    kin |= {name for name, facts in disks.items() if device in facts.get("members", ())}
+    on_it = by_device.get(device)
+    if on_it is None:
+        why = f"{bytes_(written)} were written in {folder}; {device} did not say what it wrote"
+        return Seen("not measured", why, "look at the host's own counters")
+    others = [
+        name
+        for name, seen in by_device.items()
+        if name not in kin and seen is not None and seen >= written * _SEEN_RATIO
+    ]
+    said = f"{bytes_(written)} written in {folder}, {bytes_(on_it)} seen on {device}"
+    if on_it >= written * _SEEN_RATIO:
+        if not others:
+            return Seen("ok", f"{said}, on no other disk as much")
+        why = f"{said}, and as much on {', '.join(others)}"
+        return Seen("warning", why, "mirrored, or others write there: try again when the host is quiet")
+    if others:
+        remedy = (
+            f"say `device: {others[0]}` or a path that lies on {device}, as `write_test:` and as the role's"
+        )
+        return Seen("failed", f"{said}; it was seen on {', '.join(others)}", remedy)
+    return Seen(
+        "failed", f"{said}, and on no other disk", "the disk's counters are broken, or it is hidden here"
+    )
+
+
+def _no_room(folder: str, free: int) -> str:
+    return f"too little room in {folder}: {bytes_(free)} free, {bytes_(_LEAST_FREE_BYTES)} wanted"

@@ -17,9 +17,7 @@ from support import require, run_cli
 
 from pinchpoint.farm.live import standing_farm
 from pinchpoint.plan import load_farm
-from pinchpoint.run.preflight import Connected
-from pinchpoint.run.preflight_collectors import Proof, Readings, prove
-from pinchpoint.run.preflight_writes import here
+from pinchpoint.run.preflight import Connected, Proof, Readings, here, prove
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux import mountinfo
 from pinchpoint_collectors.linux.disks import Disks

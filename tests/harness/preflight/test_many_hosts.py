@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 
 from pinchpoint.plan import Farm, load_farm
-from pinchpoint.run import preflight_writes
-from pinchpoint.run.preflight import connect
-from pinchpoint.run.preflight_collectors import prove
-from pinchpoint.run.preflight_writes import Seen
+from pinchpoint.run import preflight
+from pinchpoint.run.preflight import Seen, connect, prove
 from pinchpoint_collectors import registry
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Collector, Sample, Watch
@@ -164,7 +162,7 @@ def test_writes_on_one_machine_are_made_one_after_the_other(
         now.remove(each.host)
         return Seen("ok", "seen")
 
-    monkeypatch.setattr(preflight_writes, "prove", write)
+    monkeypatch.setattr(preflight, "prove_write", write)
     watches = [
         (name, Watch(each.host, each.tier, {"data": str(tmp_path)}, options={**each.options, "verify": True}))
         for name, each in (watch(host, living) for host in "abc")

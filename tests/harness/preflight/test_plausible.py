@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from pinchpoint.run.preflight_plausible import absent, implausible, moved, unread
-from pinchpoint.run.preflight_writes import judge
+from pinchpoint.run.preflight import absent, implausible, judge, moved, unread
 from pinchpoint_collectors.record import Sample
 
 MIB = 1 << 20

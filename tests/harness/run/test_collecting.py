@@ -15,9 +15,8 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.farm.live import standing_farm
 from pinchpoint.plan import load_farm
 from pinchpoint.run import collecting
-from pinchpoint.run.collecting import Collectors
+from pinchpoint.run.collecting import Collectors, Watching
 from pinchpoint.run.preflight import Connected
-from pinchpoint.run.watching import Watching
 from pinchpoint.store.write import RunWriter
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Incident, Sample

@@ -11,15 +11,23 @@ import pytest
 
 from pinchpoint.loadgen.times import binned
 from pinchpoint.plan import Objective, StopRule
-from pinchpoint.run.seconds import LATE_S, LiveSeconds, Told
-from pinchpoint.run.settling import settled
-from pinchpoint.run.stepping import Step, missed, saturated
-from pinchpoint.run.stopping import StopRules
+from pinchpoint.run.live_judge import (
+    LATE_S,
+    LiveSeconds,
+    Reported,
+    Step,
+    StopRules,
+    missed,
+    saturated,
+    settled,
+)
 from pinchpoint_collectors.record import Sample
 
 
-def told(ok: int, p95_s: float | None = 0.01, failed: int = 0, dropped: int = 0, seconds: float = 5) -> Told:
-    return Told(seconds, ok, failed, dropped, p95_s)
+def told(
+    ok: int, p95_s: float | None = 0.01, failed: int = 0, dropped: int = 0, seconds: float = 5
+) -> Reported:
+    return Reported(seconds, ok, failed, dropped, p95_s)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +42,9 @@ def told(ok: int, p95_s: float | None = 0.01, failed: int = 0, dropped: int = 0,
         (told(500, 0.1), told(500, math.inf), False),
     ],
 )
-def test_a_load_has_settled_when_two_stretches_are_alike(before: Told, after: Told, same: bool) -> None:
+def test_a_load_has_settled_when_two_stretches_are_alike(
+    before: Reported, after: Reported, same: bool
+) -> None:
     """Rates within a tenth or within chance, times within a quarter."""
     assert settled(before, after) is same
 
@@ -73,7 +83,8 @@ def test_a_few_independent_arrivals_less_are_chance() -> None:
 def test_times_that_explode_are_the_end_of_an_open_load() -> None:
     """All gets through yet, but takes ten times as long, twice; a closed load's users merely share."""
     climb = [
-        Step(n * 10, Told(10, n * 100, 0, 0, 0.1, p50_s=0.01 * (1, 1, 11, 12)[n - 1])) for n in range(1, 5)
+        Step(n * 10, Reported(10, n * 100, 0, 0, 0.1, p50_s=0.01 * (1, 1, 11, 12)[n - 1]))
+        for n in range(1, 5)
     ]
     why = saturated(climb, closed=False)
     assert why is not None
@@ -84,7 +95,7 @@ def test_times_that_explode_are_the_end_of_an_open_load() -> None:
 
 def test_an_objective_is_missed_by_what_is_told_live() -> None:
     """Any percentile, errors (failed or never started), throughput where as much was offered."""
-    step = Step(100, Told(10, 850, 5, 5, p95_s=0.06, p50_s=0.02, p99_s=0.2))
+    step = Step(100, Reported(10, 850, 5, 5, p95_s=0.06, p50_s=0.02, p99_s=0.2))
     for name, value in (("p50", 0.02), ("p95", 0.06), ("p99", 0.2)):
         assert missed(step, [Objective(scenario="s", **{f"{name}_s": value * 0.9})]) == name
         assert missed(step, [Objective(scenario="s", **{f"{name}_s": value * 1.1})]) is None
@@ -97,7 +108,7 @@ def test_an_objective_is_missed_by_what_is_told_live() -> None:
 
 
 def test_a_time_has_as_many_seconds_however_late_each_is_told() -> None:
-    """Told all at once, long after: 14 s hold 14 of them, from wherever they are counted."""
+    """Reported all at once, long after: 14 s hold 14 of them, from wherever they are counted."""
     heard, first_s = LiveSeconds(), int(time.time()) - 30
     for second in range(30):
         heard.second({"orders": {**SECOND, "before_s": first_s + second, "ok": 100}})

@@ -12,8 +12,8 @@ import pytest
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.data.series import Window
 from pinchpoint.plan import load_plan
+from pinchpoint.run.live_judge import LiveSeconds
 from pinchpoint.run.phases import Phases
-from pinchpoint.run.seconds import LiveSeconds
 
 PLAN = """\
 name: p

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 from pinchpoint.base import units
 from pinchpoint.base.errors import FarmUnavailable, PinchpointError
 from pinchpoint.plan import Farm, Plan
+from pinchpoint.run.live_judge import LATE_S
 from pinchpoint.run.progress import Progress
 from pinchpoint.run.prove.knobs import Knob, Refused, knob_for
 from pinchpoint.run.prove.pace import AS_IS, CONTROL, ORDER, ORDER_WITH_CONTROL, SLOWER, Pace, pace
-from pinchpoint.run.seconds import LATE_S
 from pinchpoint.store.coarse import step_s
 from pinchpoint.store.write import RunWriter
 from pinchpoint_collectors.common.times import utc
