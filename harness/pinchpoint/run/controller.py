@@ -53,7 +53,7 @@ class RunOptions:
         crew: who generates the load.
         prove: make what the measurement names slower for a while after it (``prove``).
         resume: go on with work that was killed.
-        take_over: hold what another run holds in a store.
+        take_over: take over what another run holds in a store.
         reset_index: a farm that crawls by itself resets the index of that name before.
     """
 
