@@ -16,7 +16,7 @@ from pinchpoint.base.clock import seconds_of
 from pinchpoint.report import registry
 from pinchpoint.report.report import gather
 from pinchpoint.report.terminal import verdict_text
-from pinchpoint.run.prove.pace import ORDER, ORDER_WITH_CONTROL
+from pinchpoint.run.prove.prover import ORDER, ORDER_WITH_CONTROL
 from pinchpoint.store.read import StoredRun
 
 WARM_UP_S, MEASURE_S, EACH_S, GAP_S = 10, 60, 6, 2

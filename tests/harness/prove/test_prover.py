@@ -21,10 +21,8 @@ from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.plan import Farm, Plan, guard_proof, load_farm
 from pinchpoint.run.progress import Board, Progress
 from pinchpoint.run.prove import Prover, restore_leftover
-from pinchpoint.run.prove.commands import run
-from pinchpoint.run.prove.knobs import Refused, knob_for
-from pinchpoint.run.prove.leftover import note
-from pinchpoint.run.prove.pace import ORDER
+from pinchpoint.run.prove.knobs import NoKnob, knob_for, note_slower, run_command
+from pinchpoint.run.prove.prover import ORDER
 from pinchpoint.store.write import RunWriter
 
 PLAN = Plan.from_json(
@@ -178,7 +176,7 @@ def test_a_note_that_cannot_be_read_is_named_in_full(tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PINCHPOINT_STATE", "state")
     given = farm(tmp_path, **allows(tmp_path / "log"))
-    note(given.identity, "sql.log", given.prove["sql.log"])
+    note_slower(given.identity, "sql.log", given.prove["sql.log"])
     [place] = (tmp_path / "state" / "proofs").glob("*.json")
     place.write_text("no JSON")
     with pytest.raises(FarmUnavailable, match=re.escape(f"{place}: says what a killed run left slower")):
@@ -194,7 +192,7 @@ def test_a_note_that_others_may_have_written_is_not_obeyed(
         pytest.skip("only root gives files away")
     monkeypatch.setenv("PINCHPOINT_STATE", str(tmp_path / "state"))
     given = farm(tmp_path, **allows(log := tmp_path / "commands"))
-    note(given.identity, "sql.log", given.prove["sql.log"])
+    note_slower(given.identity, "sql.log", given.prove["sql.log"])
     [place] = (tmp_path / "state" / "proofs").glob("*.json")
     content = json.loads(place.read_text())
     place.write_text(json.dumps({**content, "by": [2**22 + 1, 0.0]}))  # of a process that is gone
@@ -250,7 +248,7 @@ def test_commands_are_in_no_manifest_and_a_late_one_is_killed(tmp_path: Path) ->
     """A command may hold a secret; one that hangs has a whole group of processes that goes."""
     marker = tmp_path / "alive"
     with pytest.raises(FarmUnavailable) as error:
-        run(
+        run_command(
             "prove.sql.log.slower",
             f"(while :; do date > {marker}; sleep 0.1; done) & sleep 30; echo s3cret",
             1.0,
@@ -269,4 +267,4 @@ def test_cores_of_which_nobody_knows_the_user_have_no_knob(tmp_path: Path) -> No
     """They are the farm's, and which of its tiers would have to be slowed down was not measured."""
     named = {"kind": "cpu", "tier": None, "host": "web1", "role": None}
     found = knob_for(farm(tmp_path), named, {}, {}, all_of_it=True)
-    assert found == Refused("not_supported", "which tier uses the shared cores was not measured")
+    assert found == NoKnob("not_supported", "which tier uses the shared cores was not measured")

@@ -1,13 +1,173 @@
-"""What makes one resource of a farm slower, and puts it back."""
+"""What `run --prove` makes slower, and puts back: an embedded farm itself, any other by what it allows.
+
+What is about to be made slower by a command is written down first, so that a later run puts it back.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import signal
+import stat
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from pinchpoint.plan import Farm
-from pinchpoint.run.prove import allowed, built
+import platformdirs
+import psutil
+
+from pinchpoint.base.errors import FarmUnavailable
+from pinchpoint.base.redact import masked
+from pinchpoint.farm.live import embedded
+from pinchpoint.plan import CPU, ENDPOINT, Allowed, Farm
+
+_TAIL = 300
+
+
+def run_command(field: str, command: str, timeout_s: float) -> None:
+    """Run a command of the user's in a shell.
+
+    Args:
+        field: where it stands, for messages: the command itself may hold a secret.
+        command: for ``/bin/sh -c``.
+        timeout_s: after so long it, and what it has started, is killed.
+
+    Raises:
+        FarmUnavailable: it failed, or took too long.
+    """
+    # A session of its own: a Ctrl-C in the terminal must not end the command that puts things back.
+    with subprocess.Popen(
+        ["/bin/sh", "-c", command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    ) as process:
+        try:
+            said, _ = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise FarmUnavailable(
+                f"{field}: took longer than {timeout_s:g} s (its timeout); what it leaves going on in the "
+                "background must not hold its output open"
+            ) from error
+        finally:
+            _end(process)
+    if process.returncode:
+        words = masked(said.decode(errors="replace").strip())[-_TAIL:] or "without a word"
+        raise FarmUnavailable(f"{field}: ended with status {process.returncode}: {words}")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill what is left of a command: itself and whatever it left in its session's group."""
+    if process.returncode is None:
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+_STATE_VARIABLE = "PINCHPOINT_STATE"
+
+
+def note_slower(identity: Path, name: str, allowed: Allowed) -> None:
+    """Write down that something is about to be made slower. Raises FarmUnavailable where that cannot be."""
+    place = _place(identity)
+    me = psutil.Process()
+    content = {
+        "farm": os.fsdecode(identity),
+        "name": name,
+        "restore": allowed.restore,
+        "timeout_s": allowed.timeout_s,
+        "by": [me.pid, me.create_time()],
+    }
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        partial = place.with_suffix(".partial")
+        partial.touch(mode=0o600)  # a command may hold a secret
+        partial.write_text(json.dumps(content), encoding="utf-8")
+        partial.replace(place)
+    except OSError as error:
+        raise FarmUnavailable(
+            f"{place}: cannot be written ({error.strerror}); nothing is made slower that a later run could "
+            f"not put back. Name a writable folder in {_STATE_VARIABLE}"
+        ) from error
+
+
+def forget(identity: Path) -> None:
+    """It has been put back."""
+    place = _place(identity)
+    place.unlink(missing_ok=True)
+    for folder in (place.parent, place.parent.parent):
+        try:
+            folder.rmdir()
+        except OSError:
+            return  # something else lies there: it stays
+
+
+def restore_leftover(identity: Path) -> str | None:
+    """Put back what a run that was killed left slower; a sentence where there was something.
+
+    Raises:
+        FarmUnavailable: the command failed: the farm is not as it is meant to be.
+    """
+    place = _place(identity)
+    try:
+        content = json.loads(_trusted(place))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise FarmUnavailable(
+            f"{place}: says what a killed run left slower, and cannot be read ({error}); put it back by "
+            "hand, then remove the file"
+        ) from error
+    if _alive(*content["by"]):
+        return None
+    name = content["name"]
+    try:
+        run_command(f"prove.{name}.restore", content["restore"], content["timeout_s"])
+    except FarmUnavailable as error:
+        raise FarmUnavailable(
+            f"a run that was killed left {name} slower, and it could not be put back: {error}; put it back "
+            f"by hand, then remove {place}"
+        ) from error
+    forget(identity)
+    return f"a run that was killed had left {name} slower: put back"
+
+
+def _trusted(place: Path) -> str:
+    """The text of a file that only this user, or root, can have written: its commands are run.
+
+    Raises FarmUnavailable where another user owns it or may write to it; OSError.
+    """
+    descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(descriptor, encoding="utf-8") as file:
+        for each, path in ((os.fstat(descriptor), place), (place.parent.stat(), place.parent)):
+            if each.st_uid not in (os.geteuid(), 0):
+                why = f"belongs to another user (number {each.st_uid})"
+            elif each.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                why = f"can be written by others (mode {stat.S_IMODE(each.st_mode):04o})"
+            else:
+                continue
+            raise FarmUnavailable(
+                f"{path}: {why}, so the command that {place} names was not run. It says what a killed run "
+                f"left slower: read it, put that back by hand, then remove {place}"
+            )
+        return file.read()
+
+
+def _place(identity: Path) -> Path:
+    given = os.environ.get(_STATE_VARIABLE)
+    root = Path(given) if given else platformdirs.user_state_path("pinchpoint")
+    # In full: a message that names it is read in another folder as well.
+    return root.absolute() / "proofs" / f"{hashlib.sha256(os.fsencode(identity)).hexdigest()[:12]}.json"
+
+
+def _alive(pid: int, create_time: float) -> bool:
+    try:
+        return psutil.Process(pid).create_time() == create_time
+    except psutil.NoSuchProcess:
+        return False
+
 
 RATIO = 0.75
 """What is left of its speed: a fall of throughput by a quarter stands out of what windows of some seconds
@@ -52,7 +212,7 @@ class Knob(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class NoKnob:
     """Why there is no knob.
 
     Attributes:
@@ -71,7 +231,7 @@ def knob_for(
     hosts: Mapping[str, Any],
     *,
     all_of_it: bool,
-) -> Knob | Refused:
+) -> Knob | NoKnob:
     """The knob of a resource that a verdict names.
 
     Args:
@@ -83,14 +243,164 @@ def knob_for(
             suspect is to feel it, a resource with room is not.
     """
     if not named.get("tier") and named["kind"] == "cpu":
-        return Refused("not_supported", "which tier uses the shared cores was not measured")
+        return NoKnob("not_supported", "which tier uses the shared cores was not measured")
     if not named.get("tier"):
-        return Refused("not_supported", "what the verdict names lies outside of the farm")
+        return NoKnob("not_supported", "what the verdict names lies outside of the farm")
     if str(named["kind"]).startswith("disk") and not named.get("role"):
-        return Refused("not_supported", "it is a limit of all of a machine's disks together")
+        return NoKnob("not_supported", "it is a limit of all of a machine's disks together")
     if farm.embedded is None:
-        found = allowed.knob(farm, named)
-        return found if not isinstance(found, str) else Refused("not_allowed", found)
+        found = _allowed_knob(farm, named)
+        return found if not isinstance(found, str) else NoKnob("not_allowed", found)
     why = NO_KNOB.get(str(named["kind"]))
-    knob = why or built.knob(farm, named, verdict, hosts, RATIO, all_of_it=all_of_it)
-    return knob if not isinstance(knob, str) else Refused("not_supported", knob)
+    knob = why or _built_knob(farm, named, verdict, hosts, RATIO, all_of_it=all_of_it)
+    return knob if not isinstance(knob, str) else NoKnob("not_supported", knob)
+
+
+_WAYS = {"cpu": CPU, "cpu_thread": CPU, "external": ENDPOINT}
+"""What of its tier a kind is about, where it is no disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedKnob:
+    """See ``Knob``.
+
+    Attributes:
+        farm: the farm.
+        name: as in farm.yaml's ``prove``.
+        allowed: its commands.
+    """
+
+    farm: Farm
+    name: str
+    allowed: Allowed
+
+    @property
+    def what(self) -> str:
+        """The resource in words."""
+        return self.name
+
+    @property
+    def of(self) -> Literal["capacity", "use"]:
+        """See ``Knob``."""
+        return "capacity"
+
+    @property
+    def ratio(self) -> float:
+        """What is left of its speed: as the user says."""
+        return 1.0 - self.allowed.by_ratio
+
+    def slower(self, for_s: float) -> None:
+        """See ``Knob``; nothing ends it by itself, so that it is written down first."""
+        del for_s
+        note_slower(self.farm.identity, self.name, self.allowed)
+        run_command(f"prove.{self.name}.slower", self.allowed.slower, self.allowed.timeout_s)
+
+    def restore(self) -> None:
+        """See ``Knob``."""
+        run_command(f"prove.{self.name}.restore", self.allowed.restore, self.allowed.timeout_s)
+        forget(self.farm.identity)
+
+
+def _allowed_knob(farm: Farm, named: Mapping[str, Any]) -> AllowedKnob | str:
+    """The knob of a resource, or that it is not allowed."""
+    kind, tier = str(named["kind"]), str(named["tier"])
+    part = named.get("role") if kind.startswith("disk") else _WAYS.get(kind)
+    if part is None:
+        return f"a farm that is not ours can be made slower in its disks, CPU and ways; this is {kind}"
+    name = f"{tier}.{part}"
+    if name not in farm.prove:
+        return f"the farm does not allow it: its farm.yaml has no prove.{name} (slower, restore, by)"
+    return AllowedKnob(farm, name, farm.prove[name])
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltKnob:
+    """See ``Knob``.
+
+    Attributes:
+        farm: the farm.
+        what: the resource in words.
+        knob: ``disk``, ``cpu`` or ``delay``.
+        name: ``tier.role`` of a disk, else the tier.
+        ratio: what is left of its speed.
+        cores: of ``cpu``, the cores' worth of CPU that the ratio is of.
+        of: what the ratio is of: ``capacity``, or ``use``.
+    """
+
+    farm: Farm
+    what: str
+    knob: str
+    name: str
+    ratio: float
+    cores: float | None = None
+    of: Literal["capacity", "use"] = "capacity"
+
+    def slower(self, for_s: float) -> None:
+        """See ``Knob``."""
+        farms = embedded()
+        change = farms.Slower(self.knob, self.name, self.ratio, self.cores)
+        farms.slow(self.farm.identity, change, for_s)
+
+    def restore(self) -> None:
+        """See ``Knob``."""
+        embedded().slow(self.farm.identity, None)
+
+
+def _built_knob(
+    farm: Farm,
+    named: Mapping[str, Any],
+    verdict: Mapping[str, Any],
+    hosts: Mapping[str, Any],
+    ratio: float,
+    *,
+    all_of_it: bool,
+) -> BuiltKnob | str:
+    """The knob of a resource, or why there is none; see ``knob_for``."""
+    found = embedded().standing(farm)
+    if found is None:
+        return "the farm is not up any more"
+    kind, tier = str(named["kind"]), str(named["tier"])
+    if kind.startswith("disk"):
+        return _disk(farm, f"{tier}.{named['role']}", found.emulated, ratio)
+    if kind == "external":
+        return _way(farm, tier, ratio)
+    if missing := embedded().cpu_caps_missing():
+        return f"the CPU of {tier} cannot be capped: {missing}"
+    cores = _cores(farm, named, verdict, hosts, all_of_it=all_of_it)
+    if cores is None:
+        return f"how much CPU {tier} used was not measured"
+    return BuiltKnob(
+        farm, f"the CPU of {tier}", "cpu", tier, ratio, cores, of="capacity" if all_of_it else "use"
+    )
+
+
+def _disk(farm: Farm, name: str, emulated: Mapping[str, Any], ratio: float) -> BuiltKnob | str:
+    if name not in emulated:
+        return f"{name} is a plain folder: only an emulated disk can be made slower (root, Linux)"
+    tier, _, role = name.partition(".")
+    return BuiltKnob(farm, f"the {role} disk of {tier}", "disk", name, ratio)
+
+
+def _way(farm: Farm, tier: str, ratio: float) -> BuiltKnob | str:
+    if farm.embedded is None or tier not in farm.embedded.delays:
+        return f"nothing of ours lies on the way to {tier} that could be made slower"
+    return BuiltKnob(farm, f"the way to {tier}", "delay", tier, ratio)
+
+
+def _cores(
+    farm: Farm,
+    named: Mapping[str, Any],
+    verdict: Mapping[str, Any],
+    hosts: Mapping[str, Any],
+    *,
+    all_of_it: bool,
+) -> float | None:
+    """Cores' worth of CPU that a tier may use, or did use; None where that is not known."""
+    tier, about = str(named["tier"]), hosts.get(str(named["host"])) or {}
+    quota = farm.embedded.cpus.get(tier) if farm.embedded else None
+    may = quota or len(about.get("tier_cores") or ()) or None
+    if all_of_it or may is None:
+        return may
+    rows = [row for row in verdict["cpus"] if row["tier"] == tier and row["of"] == "tier"]
+    busy = rows[0]["busy_mean_ratio"] if rows else None
+    return may * min(1.0, busy) if busy else None
