@@ -25,7 +25,7 @@ from pinchpoint.report.terminal import table_text, verdict_text
 from pinchpoint.run.controller import PLAIN, Ended, RunOptions
 from pinchpoint.run.controller import run as run_plan
 from pinchpoint.run.dry_run import dry_run
-from pinchpoint.run.progress import Board, Progress
+from pinchpoint.run.progress import Board, ProgressDisplay
 from pinchpoint.run.run_set import Repeated, new_set
 
 MOST_REPEATS = 1000
@@ -244,7 +244,7 @@ def run_and_report(farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAI
 def conduct(farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN) -> tuple[Ended, Verdict]:
     """The same, for who judges by itself what the verdict means for the exit status."""
     board = Board()
-    with Progress(board) as progress:
+    with ProgressDisplay(board) as progress:
         ended = run_plan(farm, plan, out, progress, board, options)
         for reason in ended.reasons:
             progress.say(reason)

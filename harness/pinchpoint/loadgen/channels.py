@@ -108,7 +108,7 @@ class Child(_Process):
         super().__init__("pinchpoint.loadgen.local", environment=environment)
 
 
-class Bridge:
+class BridgeProcess:
     """The child process that carries messages to and from workers of other machines (``loadgen.master``).
 
     Args:
@@ -196,7 +196,7 @@ class Bridge:
 class _Elsewhere:
     """A generator of another machine."""
 
-    def __init__(self, bridge: Bridge, worker: str) -> None:
+    def __init__(self, bridge: BridgeProcess, worker: str) -> None:
         self._bridge = bridge
         self._worker = worker
 

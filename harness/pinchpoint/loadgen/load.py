@@ -9,8 +9,16 @@ from typing import Any
 from pinchpoint.base.errors import InputError
 from pinchpoint.loadgen.shares import SLOTS, slot
 from pinchpoint.plan import Plan, expand
-from pinchpoint.plan.arrivals import Constant, Ramp, RateProfile, Steps, arrival_times, bursts, scenario_seed
-from pinchpoint.plan.load_model import Steps as PlannedSteps
+from pinchpoint.plan.arrivals import (
+    Constant,
+    RampRate,
+    RateProfile,
+    StepRates,
+    arrival_times,
+    bursts,
+    scenario_seed,
+)
+from pinchpoint.plan.load_model import Steps
 from pinchpoint.plan.locustfile import scenario_class
 from pinchpoint_scenarios.contract import Context, Scenario
 from pinchpoint_scenarios.errors import ScenarioError
@@ -80,7 +88,7 @@ def starts(
     Args:
         load: the load model as it travels.
         seed: of the scenario.
-        held: of a load in steps, when its climb ends (``profiles.Steps``).
+        held: of a load in steps, when its climb ends (``StepRates``).
     """
     profile = _profile(load, held, seed)
     return arrival_times(profile, load.get("arrivals", "poisson"), seed) if profile else None
@@ -96,9 +104,9 @@ def _profile(
         case {"model": "burst"}:
             return bursts(load, seed)
         case {"model": "ramp", "start": {"per_s": start}, "to": {"per_s": to}, "over_s": over}:
-            return Ramp(start, to, over)
+            return RampRate(start, to, over)
         case {"model": "steps", "start": {"per_s": _}, "each_s": each}:
-            return Steps(levels(load), each, held)
+            return StepRates(levels(load), each, held)
         case {"model": "closed" | "ramp" | "steps"}:
             return None
         case _:
@@ -128,7 +136,7 @@ def is_closed(load: Mapping[str, Any]) -> bool:
 
 def levels(load: Mapping[str, Any]) -> tuple[float, ...]:
     """The levels of a load in steps: rates, or numbers of users."""
-    return PlannedSteps.from_json(load).levels
+    return Steps.from_json(load).levels
 
 
 def user_start_s(load: Mapping[str, Any], number: int) -> float:

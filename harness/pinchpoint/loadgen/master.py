@@ -24,12 +24,12 @@ from gevent.fileobject import FileObject
 from gevent.threadpool import ThreadPool
 
 from pinchpoint.loadgen.messages import (
+    BadMessage,
     Hello,
     Pong,
     Receiver,
     Second,
     Sender,
-    Unfit,
     Waiting,
     Work,
     check_second,
@@ -116,11 +116,11 @@ class Bridge:
                 continue
             try:
                 self._take(worker, data)
-            except Unfit as why:
+            except BadMessage as why:
                 self._drop(worker, f"sent what no load worker sends ({why})")
 
     def _take(self, worker: bytes, data: bytes) -> None:
-        """Act on a message. Raises ``Unfit``."""
+        """Act on a message. Raises ``BadMessage``."""
         peer = self._peers.get(worker)
         receiver = peer.receiver if peer else Receiver.of_worker()
         message = receiver.taken(data)
@@ -131,14 +131,14 @@ class Bridge:
         peer.heard_s = time.monotonic()
         peer.messages += 1
         if peer.messages > _MOST_PER_S:
-            raise Unfit(f"more than {_MOST_PER_S} messages in a second")
+            raise BadMessage(f"more than {_MOST_PER_S} messages in a second")
         match message:
             case Hello() | Waiting():
                 return  # heard of it, and that is all there is to it
             case Pong():
                 self._clock(worker, peer, message)
             case _ if peer.work is None:
-                raise Unfit(f"{message.type} before it was given any work")
+                raise BadMessage(f"{message.type} before it was given any work")
             case Second():
                 check_second(message, *peer.work, peer.joined_s, time.time())
                 self._write(worker, message)
@@ -149,7 +149,7 @@ class Bridge:
 
     def _pass_on(self, worker: bytes, scenarios: frozenset[str], message: dict[str, Any]) -> None:
         if message.get("scenario", next(iter(scenarios))) not in scenarios:
-            raise Unfit(f"{message['type']}: of a scenario that is not its own")
+            raise BadMessage(f"{message['type']}: of a scenario that is not its own")
         _say(worker=worker.hex(), **message)
 
     def _greet(self, worker: bytes, hello: Hello, receiver: Receiver) -> None:
@@ -168,7 +168,7 @@ class Bridge:
 
     def _clock(self, worker: bytes, peer: _Peer, pong: Pong) -> None:
         if pong.sent_ns != peer.asked_ns:
-            raise Unfit("an answer that was not asked for")
+            raise BadMessage("an answer that was not asked for")
         peer.asked_ns, now_ns = None, time.time_ns()
         peer.clock.append((now_ns - pong.sent_ns, (pong.sent_ns + now_ns) // 2 - pong.utc_ns))
         if len(peer.clock) < _PINGS:

@@ -1,7 +1,7 @@
 """The messages between a controller and the load workers of other machines, and what is allowed in them.
 
 A message is JSON: ``{"number": N, "message": {...}}``. Numbers only grow, so that none is taken twice. Both
-sides check every message before they use it; what does not fit is ``Unfit`` and ends its sender alone.
+sides check every message before they use it; what does not fit is ``BadMessage`` and ends its sender alone.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a terminal would obey
 _EVENT_BYTES = 64 * 1024
 
 
-class Unfit(Exception):  # noqa: N818 -- what the message is
+class BadMessage(Exception):  # noqa: N818 -- what the message is
     """The message is not what this side takes; its text says why."""
 
 
@@ -329,15 +329,15 @@ class Receiver:
         return cls(_FROM_CONTROLLER)
 
     def taken(self, data: bytes) -> Any:
-        """The message. Raises ``Unfit``."""
+        """The message. Raises ``BadMessage``."""
         if len(data) > LARGEST_BYTES:
-            raise Unfit(f"a message of {len(data):,} bytes; allowed: {LARGEST_BYTES:,}")
+            raise BadMessage(f"a message of {len(data):,} bytes; allowed: {LARGEST_BYTES:,}")
         try:
             found = self._adapter.validate_json(data)
         except ValidationError as error:
-            raise Unfit(_first(error)) from error
+            raise BadMessage(_first(error)) from error
         if found.number <= self._number:
-            raise Unfit("a message that was sent before")
+            raise BadMessage("a message that was sent before")
         self._number = found.number
         return found.message
 
@@ -352,23 +352,23 @@ def _first(error: ValidationError) -> str:
 def check_second(
     second: Second, worker: str, scenarios: Collection[str], joined_s: float, now_s: float
 ) -> None:
-    """Raises ``Unfit`` unless the second is this worker's, of its scenarios and this time, and adds up."""
+    """Raise ``BadMessage`` unless the second is of this worker, its scenarios and this time, and adds up."""
     earliest, latest = joined_s - _SLACK_S, now_s + _SLACK_S
     names = [field.name for field in OPERATIONS_SCHEMA]
     for row in (dict(zip(names, values, strict=True)) for values in second.rows):
         if row["worker"] != worker or row["scenario"] not in scenarios:
-            raise Unfit("rows: operations of another worker, or of a scenario that is not its own")
+            raise BadMessage("rows: operations of another worker, or of a scenario that is not its own")
         if not earliest <= row["time_s"] <= latest:
-            raise Unfit("rows: operations of another time than the run's")
+            raise BadMessage("rows: operations of another time than the run's")
         for name in ("service", "response"):
             _check_histogram(name, row[name], row["count"])
     for time_ns, _, host, metric, instance, _, _ in second.samples:
         if host != worker or not metric.startswith("generator.") or instance not in {"", *scenarios}:
-            raise Unfit("samples: of another host than the worker, or no metric of a load worker")
+            raise BadMessage("samples: of another host than the worker, or no metric of a load worker")
         if not earliest <= time_ns / 1e9 <= latest:
-            raise Unfit("samples: of another time than the run's")
+            raise BadMessage("samples: of another time than the run's")
     if not set(second.progress) <= set(scenarios):
-        raise Unfit("progress: of a scenario that is not its own")
+        raise BadMessage("progress: of a scenario that is not its own")
 
 
 def _check_histogram(name: str, text: str | None, most: int) -> None:
@@ -377,6 +377,6 @@ def _check_histogram(name: str, text: str | None, most: int) -> None:
     try:
         values = histogram.checked_count(text)
     except ValueError as error:
-        raise Unfit(f"rows: {name}: {error}") from error
+        raise BadMessage(f"rows: {name}: {error}") from error
     if values > most:
-        raise Unfit(f"rows: {name}: more times than operations")
+        raise BadMessage(f"rows: {name}: more times than operations")

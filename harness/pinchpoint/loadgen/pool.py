@@ -10,7 +10,7 @@ from typing import Any
 
 from pinchpoint.loadgen import shares
 from pinchpoint.loadgen.assignment import Assignment
-from pinchpoint.loadgen.channels import Bridge, Channel, Child
+from pinchpoint.loadgen.channels import BridgeProcess, Channel, Child
 
 _READY_S = 60.0  # sessions of a slow farm take a while to open
 _STOP_S = 15.0  # operations in flight may take engine._STOP_S, then the last seconds are written
@@ -19,7 +19,7 @@ _AHEAD_NS = 300_000_000  # a load begins when all have heard of it
 
 
 @dataclass(slots=True)
-class Generator:
+class GeneratorState:
     """One load generator and what it has said of itself.
 
     Attributes:
@@ -79,13 +79,13 @@ class GeneratorPool:
         self._on_second = on_second
         self._owners: dict[str, shares.Owners] = {}
         self._begun_ns: dict[str, int] = {}
-        self.generators: list[Generator] = []
+        self.generators: list[GeneratorState] = []
         self._joining: dict[str, dict[str, Any]] = {}
         self._elsewhere = elsewhere
         self._ending = False
-        self._bridge: Bridge | None = None
+        self._bridge: BridgeProcess | None = None
         if listen:
-            self._bridge = Bridge(*listen, journal, token, self._remote, on_event)
+            self._bridge = BridgeProcess(*listen, journal, token, self._remote, on_event)
 
     # ---- before the load -------------------------------------------------------------------------
 
@@ -219,7 +219,7 @@ class GeneratorPool:
 
     # ---- shares ----------------------------------------------------------------------------------
 
-    def _lose(self, lost: Generator) -> None:
+    def _lose(self, lost: GeneratorState) -> None:
         """Its slots go to those who do the same scenarios; where nobody does, the run has failed."""
         lost.channel.close()
         why = lost.gone or ""
@@ -263,7 +263,7 @@ class GeneratorPool:
             if worker in owners
         }
 
-    def _reachable(self) -> list[Generator]:
+    def _reachable(self) -> list[GeneratorState]:
         return [one for one in self.generators if not (one.gone or one.failed or one.lost)]
 
     # ---- what is heard ---------------------------------------------------------------------------
@@ -301,7 +301,7 @@ class GeneratorPool:
         else:
             assert self._bridge is not None  # noqa: S101 -- whoever joined came over it
             channel = self._bridge.channel(peer)
-        generator = Generator(assignment, channel)
+        generator = GeneratorState(assignment, channel)
         self.generators.append(generator)
         channel.listen(
             lambda message: self._hear(generator, message), lambda why: self._end_of(generator, why)
@@ -311,11 +311,11 @@ class GeneratorPool:
     def _remote(self, peer: str, joined: dict[str, Any]) -> None:
         self._joining[peer] = joined
 
-    def _end_of(self, generator: Generator, why: str) -> None:
+    def _end_of(self, generator: GeneratorState, why: str) -> None:
         if not (self._ending or generator.stopped.is_set() or generator.failed):
             generator.gone = generator.gone or why
 
-    def _hear(self, generator: Generator, message: dict[str, Any]) -> None:  # noqa: C901 -- one case a message
+    def _hear(self, generator: GeneratorState, message: dict[str, Any]) -> None:  # noqa: C901 -- one case a message
         if generator.gone:
             return  # its share is someone else's; what it still says would count twice
         generator.heard_s = time.monotonic()

@@ -27,7 +27,7 @@ from gevent.threadpool import ThreadPool
 from pinchpoint.base.errors import ExitStatus
 from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.generator import Generator, say_failed
-from pinchpoint.loadgen.messages import Ping, Receiver, Refused, Sender, Tick, Unfit, Work
+from pinchpoint.loadgen.messages import BadMessage, Ping, Receiver, Refused, Sender, Tick, Work
 from pinchpoint.loadgen.permits import Permits
 from pinchpoint.loadgen.recorder import Seconds
 from pinchpoint.loadgen.wire import Line
@@ -120,7 +120,7 @@ class Connection:
         while True:
             try:
                 self._inbox.put(receiver.taken(self._line.receive()))
-            except Unfit as why:
+            except BadMessage as why:
                 _end(f"{self._where} sent what no controller sends ({why}): the load was ended")
 
     def _next(self, timeout_s: float) -> Any:

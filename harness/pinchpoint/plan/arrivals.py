@@ -143,7 +143,7 @@ def bursts(load: Mapping[str, Any], seed: int) -> Bursts:
 
 
 @dataclass(frozen=True, slots=True)
-class Ramp:
+class RampRate:
     """From one rate evenly to another, which then holds."""
 
     from_per_s: float
@@ -157,7 +157,7 @@ class Ramp:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class StepRates:
     """Levels one after the other, each for the same time; the last one holds.
 
     Attributes:

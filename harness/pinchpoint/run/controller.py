@@ -24,9 +24,9 @@ from pinchpoint.run import preflight
 from pinchpoint.run.collecting import Collectors
 from pinchpoint.run.live_judge import LiveSeconds, StopRules, longest_look_s
 from pinchpoint.run.manifest import first_manifest
-from pinchpoint.run.phases import Phases
+from pinchpoint.run.phases import PhaseRunner
 from pinchpoint.run.preflight import Connected
-from pinchpoint.run.progress import Board, Progress
+from pinchpoint.run.progress import Board, ProgressDisplay
 from pinchpoint.run.prove import Prover, restore_leftover
 from pinchpoint.store.write import RunWriter, free_path
 from pinchpoint_collectors.errors import CollectorError
@@ -96,7 +96,7 @@ class Ended:
 
 
 def run(
-    farm: Farm, plan: Plan, out: Path, progress: Progress, board: Board, options: RunOptions = PLAIN
+    farm: Farm, plan: Plan, out: Path, progress: ProgressDisplay, board: Board, options: RunOptions = PLAIN
 ) -> Ended:
     """Run a plan against a farm; returns when everything it started has ended.
 
@@ -148,7 +148,7 @@ def run(
     return ended
 
 
-def _may_begin(farm: Farm, plan: Plan, out: Path, progress: Progress, options: RunOptions) -> None:
+def _may_begin(farm: Farm, plan: Plan, out: Path, progress: ProgressDisplay, options: RunOptions) -> None:
     """What is asked, and put right, before anything is started. Raises GuardError, FarmUnavailable."""
     guard(farm, plan)
     if options.prove:
@@ -223,7 +223,7 @@ class _Stage:
         plan: Plan,
         live: LiveFarm,
         store: RunWriter,
-        progress: Progress,
+        progress: ProgressDisplay,
         board: Board,
         interrupts: Interrupts,
         ended: Ended,
@@ -297,7 +297,7 @@ class _Stage:
             self._interrupts.graceful = True
             self._progress.watch(self._instances())
             self._live.limit(True)
-            Phases(
+            PhaseRunner(
                 self._plan,
                 pool,
                 self._store,

@@ -11,7 +11,7 @@ from pinchpoint.base import units
 from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.plan import Burst, Closed, Open, Plan, Ramp, Soak, Steps, ending_scenarios
 from pinchpoint.run.live_judge import LATE_S, STRETCH_S, LiveSeconds, StepController, settled
-from pinchpoint.run.progress import Progress
+from pinchpoint.run.progress import ProgressDisplay
 from pinchpoint.run.prove import Prover
 from pinchpoint.store.write import RunWriter
 from pinchpoint_collectors.common.times import utc
@@ -24,7 +24,7 @@ HELD = (Closed, Open, Soak)
 """Loads that stay as they are: what is steady shows on them. Bursts and ramps change on purpose."""
 
 
-class Phases:
+class PhaseRunner:
     """Goes through the phases of one run.
 
     Args:
@@ -43,7 +43,7 @@ class Phases:
         pool: GeneratorPool,
         store: RunWriter,
         live: LiveSeconds,
-        progress: Progress,
+        progress: ProgressDisplay,
         must_end: Callable[[], bool],
         prover: Prover | None = None,
     ) -> None:

@@ -74,7 +74,7 @@ class Board:
             }
 
 
-class Progress:
+class ProgressDisplay:
     """Shows phases, time left and the board's figures until closed.
 
     Args:

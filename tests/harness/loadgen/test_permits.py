@@ -14,7 +14,7 @@ import pinchpoint_scenarios
 from pinchpoint.base.errors import InputError
 from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.crew import Crew, worker_commands
-from pinchpoint.loadgen.messages import EVENTS, Receiver, Sender, Unfit
+from pinchpoint.loadgen.messages import EVENTS, BadMessage, Receiver, Sender
 from pinchpoint.loadgen.permits import Permits
 from pinchpoint_collectors.environment import child_environment
 from pinchpoint_scenarios import registry
@@ -143,7 +143,7 @@ def test_what_the_run_prints_permits_what_it_needs(monkeypatch: pytest.MonkeyPat
 )
 def test_what_a_controller_may_not_send(message: dict[str, Any]) -> None:
     """The worker sees it before it uses any of it."""
-    with pytest.raises(Unfit):
+    with pytest.raises(BadMessage):
         Receiver.of_controller().taken(Sender().encoded(message))
 
 
@@ -152,7 +152,7 @@ def test_a_message_is_taken_once() -> None:
     receiver = Receiver.of_worker()
     data = Sender().encoded({"type": "ready"})
     receiver.taken(data)
-    with pytest.raises(Unfit, match="sent before"):
+    with pytest.raises(BadMessage, match="sent before"):
         receiver.taken(data)
     receiver.taken(Sender().encoded({"type": "ready"}))
 
@@ -165,7 +165,7 @@ def test_text_of_a_worker_does_not_command_a_terminal() -> None:
 
 def test_a_refused_message_is_not_quoted() -> None:
     """What is wrong is said, and not what was there: it may be a secret."""
-    with pytest.raises(Unfit) as unfit:
+    with pytest.raises(BadMessage) as unfit:
         Receiver.of_controller().taken(json.dumps({"number": 1, "message": {"tick": "canary"}}).encode())
     assert "canary" not in str(unfit.value)
 

@@ -11,7 +11,7 @@ import pytest
 from pinchpoint.loadgen.load import is_closed, most, session_numbers, starts, user_start_s
 from pinchpoint.loadgen.shares import SLOTS
 from pinchpoint.plan import Plan
-from pinchpoint.plan.arrivals import Bursts, Constant, Ramp, RateProfile, Steps, arrival_times
+from pinchpoint.plan.arrivals import Bursts, Constant, RampRate, RateProfile, StepRates, arrival_times
 
 EVERYTHING = frozenset(range(SLOTS))
 
@@ -27,7 +27,7 @@ def between(times: list[float], begin: float, end: float) -> int:
 @pytest.mark.parametrize("arrivals", ["constant", "poisson"])
 def test_a_ramp_brings_as_many_as_its_rate_says(arrivals: str) -> None:
     """10/s to 110/s in 100 s: 6,000, of which 1,750 in the first half; 110/s from then on."""
-    times = until(120, Ramp(10, 110, 100), arrivals)
+    times = until(120, RampRate(10, 110, 100), arrivals)
     sure = 1 if arrivals == "constant" else 4 * 6000**0.5
     assert between(times, 0, 100) == pytest.approx(6000, abs=sure)
     assert between(times, 0, 50) == pytest.approx(1750, abs=sure)
@@ -36,14 +36,14 @@ def test_a_ramp_brings_as_many_as_its_rate_says(arrivals: str) -> None:
 
 def test_a_ramp_may_fall_to_nothing() -> None:
     """100/s to 0 in 50 s: 2,500, and none after."""
-    times = list(arrival_times(Ramp(100, 0, 50), "constant", 1))
+    times = list(arrival_times(RampRate(100, 0, 50), "constant", 1))
     assert len(times) == 2500
     assert times[-1] <= 50
 
 
 def test_steps_hold_their_levels() -> None:
     """Each level for its time, the last one for ever."""
-    times = until(35, Steps((10, 20, 30), 10))
+    times = until(35, StepRates((10, 20, 30), 10))
     assert [between(times, begin, begin + 10) for begin in (0, 10, 20)] == pytest.approx(
         [100, 200, 300], abs=1
     )
@@ -125,8 +125,8 @@ def test_a_plan_says_the_same_in_a_file_and_in_json() -> None:
 def test_a_climb_that_is_ended_stays_at_its_level() -> None:
     """Told in its second level, a climb of five goes on with that one; told nothing, it climbs on."""
     ended = iter((float("inf"), 15.0))  # asked at the end of the first level, and of the second
-    held = until(60, Steps((10, 20, 30, 40, 50), 10, lambda: next(ended)))
+    held = until(60, StepRates((10, 20, 30, 40, 50), 10, lambda: next(ended)))
     assert [between(held, begin, begin + 10) for begin in range(0, 60, 10)] == [
         pytest.approx(level, abs=1) for level in (100, 200, 200, 200, 200, 200)
     ]
-    assert between(until(60, Steps((10, 20, 30), 10)), 30, 40) == pytest.approx(300, abs=1)
+    assert between(until(60, StepRates((10, 20, 30), 10)), 30, 40) == pytest.approx(300, abs=1)

@@ -19,7 +19,7 @@ from harness.analysis.build import Build
 from pinchpoint.analysis import analyse
 from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.plan import Farm, Plan, guard_proof, load_farm
-from pinchpoint.run.progress import Board, Progress
+from pinchpoint.run.progress import Board, ProgressDisplay
 from pinchpoint.run.prove import Prover, restore_leftover
 from pinchpoint.run.prove.knobs import NoKnob, knob_for, note_slower, run_command
 from pinchpoint.run.prove.prover import ORDER
@@ -74,7 +74,7 @@ class Proof:
         verdict = analyse(measured).to_json()
         manifest = {key: value for key, value in measured.manifest.items() if key not in {"schema", "state"}}
         with closing(RunWriter(folder / "run", manifest)) as store:
-            prover = Prover(given, PLAN, store, Progress(Board()), self.left_slower.append)
+            prover = Prover(given, PLAN, store, ProgressDisplay(Board()), self.left_slower.append)
             prover._verdict = lambda wait: verdict  # type: ignore[method-assign]
             self.going_on = prover.run(self._wait, lambda _: False)
             self.found: dict[str, Any] = store.manifest["proof"]

@@ -17,7 +17,7 @@ from pinchpoint.base import units
 from pinchpoint.base.errors import FarmUnavailable, PinchpointError
 from pinchpoint.plan import Burst, Farm, Plan
 from pinchpoint.run.live_judge import LATE_S
-from pinchpoint.run.progress import Progress
+from pinchpoint.run.progress import ProgressDisplay
 from pinchpoint.run.prove.knobs import Knob, NoKnob, knob_for
 from pinchpoint.store.coarse import step_s
 from pinchpoint.store.schema import COARSE_S
@@ -127,7 +127,7 @@ class Prover:
         farm: Farm,
         plan: Plan,
         store: RunWriter,
-        progress: Progress,
+        progress: ProgressDisplay,
         left_slower: Callable[[str], None],
     ) -> None:
         self._farm = farm
