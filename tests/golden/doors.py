@@ -70,7 +70,7 @@ from pinchpoint_collectors.windows.stream import Arrived
 from pinchpoint_infra.content.filling import ingest
 from pinchpoint_scenarios.contract import Endpoint, Scenario
 from pinchpoint_scenarios.databases import native
-from pinchpoint_scenarios.fastpath.postgresql import FastConnection
+from pinchpoint_scenarios.databases.libpq import FastConnection
 
 _DOCUMENTS_S = 1_767_225_600
 

@@ -6,17 +6,15 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
 from ..addresses import place
 from ..contract import Endpoint
 from ..errors import EndpointUnreachable, ScenarioError
 from .contract import Link, SqlConnection, TextConnection
-from .odbc.address import POSTGRESQL, SCHEMES, is_odbc
-from .odbc.drivers import no_manager
 from .servers import SERVERS
-from .servers.contract import ServerSql
+from .servers.contract import POSTGRESQL, ServerSql
 
 
 class Access(ABC):
@@ -25,7 +23,7 @@ class Access(ABC):
     Args:
         endpoint: it.
         name: what the server shows for our connections, where it can.
-        known_kind: its kind, one of ``address.KINDS``; None: it has to be asked.
+        known_kind: its kind, one of ``servers.contract.KINDS``; None: it has to be asked.
     """
 
     error: ClassVar[type[Exception]]
@@ -49,7 +47,7 @@ class Access(ABC):
 
     @property
     def kind(self) -> str:
-        """The server's kind, one of ``address.KINDS``."""
+        """The server's kind, one of ``servers.contract.KINDS``."""
         return self.known_kind or POSTGRESQL
 
     @property
@@ -173,66 +171,6 @@ class Access(ABC):
                 if settings.get(name, "") not in durable | {""}
             ],
         }
-
-
-class MissingAccess(Access):
-    """A server that this machine, or a scenario, cannot reach: it says so when it is used.
-
-    Args:
-        why: the sentence for a person.
-    """
-
-    class _NeverError(Exception):
-        """Nothing raises it: ``why`` passes."""
-
-    error = _NeverError
-    installed = False
-
-    def __init__(self, endpoint: Endpoint, name: str, why: ScenarioError) -> None:
-        super().__init__(endpoint, name, SCHEMES.get(endpoint.url.partition("://")[0]))
-        self._why = why
-
-    def open(self, *, pinned: bool = True) -> Link:  # noqa: ARG002 - the contract's
-        """Raises."""
-        raise self._why
-
-    def session(self, timeout_s: float, ready: Callable[[Link], None]) -> SqlConnection:  # noqa: ARG002 - the contract's
-        """Raises."""
-        raise self._why
-
-    def own_session(self, timeout_s: float) -> TextConnection:  # noqa: ARG002 - the contract's
-        """Raises."""
-        raise self._why
-
-    def refused(self, error: Any) -> NoReturn:  # noqa: ARG002 - the contract's
-        """Raises."""
-        raise self._why
-
-    def message(self, error: Any) -> str:
-        """Its words."""
-        return str(error)
-
-    def state(self, error: Any) -> str:  # noqa: ARG002 - the contract's
-        """None."""
-        return ""
-
-
-def access_to(endpoint: Endpoint, name: str, *, own_sql: bool = False) -> Access:
-    """How an endpoint's server is reached; where this machine has no library for it, whoever uses it is told.
-
-    ``own_sql``: whether it is for texts of the user's own, which may be several statements each.
-
-    Raises ``ScenarioError`` where the URL says something that is not allowed.
-    """
-    if not is_odbc(endpoint.url):
-        from .native import NativeAccess  # noqa: PLC0415 - as below: each library only where it is used
-
-        return NativeAccess(endpoint, name)
-    try:
-        from .odbc.access import OdbcAccess  # noqa: PLC0415 - pyodbc needs the system's libodbc, which not all have
-    except ImportError as error:
-        return MissingAccess(endpoint, name, no_manager(endpoint, error))
-    return OdbcAccess(endpoint, name, own_sql=own_sql)
 
 
 def yes(value: Any) -> bool:

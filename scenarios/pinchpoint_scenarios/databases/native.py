@@ -12,12 +12,12 @@ import psycopg
 
 from ..contract import Endpoint
 from ..errors import EndpointUnreachable
-from ..fastpath.postgresql import FastConnection
 from .access import Access
 from .answer import Answer
 from .contract import Link
-from .odbc.address import POSTGRESQL
+from .libpq import FastConnection
 from .postgresql import Connection, connect, first_line, refused
+from .servers.contract import POSTGRESQL
 
 _UNLOCK_S = 5.0
 

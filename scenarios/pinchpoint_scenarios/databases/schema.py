@@ -8,8 +8,9 @@ from typing import Any
 from ..addresses import unreachable
 from ..contract import Endpoint
 from ..errors import ScenarioError
-from .access import access_to, yes
+from .access import yes
 from .contract import Link, SqlConnection
+from .reach import access_to
 from .servers import SERVERS
 from .servers.contract import Asked
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
-from ..databases.odbc.address import MYSQL
+from ..databases.servers.contract import MYSQL
 from ..errors import ScenarioError
 from ..sql_script.leaving import leaves
 from ..sql_script.values import delimiter_of

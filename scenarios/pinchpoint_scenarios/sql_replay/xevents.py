@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain, groupby
 from pathlib import Path
 
-from ..databases.odbc.address import MSSQL
+from ..databases.servers.contract import MSSQL
 from ..sql_script.leaving import leaves
 from .captured import Entry
 from .files import opened

@@ -13,10 +13,9 @@ from ..addresses import place, within
 from ..contract import Context, Filled, Intent, Params, Sent, Target
 from ..databases.contract import DatabaseFailure
 from .chance import Chance
-from .files import read_scripts, read_text
 from .leaving import kinds_of
 from .marked_copy import MarkedCopy
-from .params import SqlScriptParams
+from .params import SqlScriptParams, read_scripts, read_text
 from .scope import Scope, Value
 from .script import Script, Sql
 from .session import ScriptSession

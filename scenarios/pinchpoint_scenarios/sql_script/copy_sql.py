@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ..databases.odbc.address import MSSQL, MYSQL, POSTGRESQL
 from ..databases.servers import SERVERS
+from ..databases.servers.contract import MSSQL, MYSQL, POSTGRESQL
 from ..databases.servers.mariadb import MARK_TABLE
 from .scope import Text, Value, literal
 

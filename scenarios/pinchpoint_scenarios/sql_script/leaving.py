@@ -10,7 +10,8 @@ import re
 from collections.abc import Collection, Mapping
 
 from ..contract import Endpoint
-from ..databases.odbc.address import MSSQL, MYSQL, POSTGRESQL, SCHEMES
+from ..databases.odbc.address import SCHEMES
+from ..databases.servers.contract import MSSQL, MYSQL, POSTGRESQL
 
 
 def _reading(*, comment: str, quoted: str, name: str, letters: str, hint: str) -> re.Pattern[str]:

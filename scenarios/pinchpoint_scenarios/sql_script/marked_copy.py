@@ -8,16 +8,18 @@ from typing import Any
 
 from ..addresses import unreachable
 from ..contract import Endpoint
-from ..databases.access import Access, MissingAccess, access_to, yes
+from ..databases.access import Access, yes
 from ..databases.answer import plain
 from ..databases.contract import Link, TextConnection
-from ..databases.odbc.address import POSTGRESQL, SCHEMES
+from ..databases.odbc.address import SCHEMES
+from ..databases.reach import MissingAccess, access_to
 from ..databases.schema import MARKER as OWNED
+from ..databases.servers.contract import POSTGRESQL
 from ..errors import ScenarioError
 from .copy_sql import DIALECTS, CopySql
 from .lexer import ScriptError
-from .params import ValuesParams
 from .scope import Text, Value, parameter, spelt
+from .values import ValuesParams
 
 MARKER = "pinchpoint.copy/1: a copy for load tests, which may change and lose what it holds"
 """The mark on a database that says it may be written to. What follows the version is for people."""

@@ -1,83 +1,30 @@
-"""The parameters of sql-script in a plan."""
+"""The parameters of sql-script in a plan, and the user's files that they name: whether they can be used."""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
-from ..contract import FileParams, Params
+from pinchpoint_collectors.common.names import unknown
+
+from ..contract import FileParams
 from ..duration import Seconds
-from .functions import ZIPFIAN_EXPONENTS
+from .leaving import leaves
+from .lexer import ScriptError
+from .script import BUILT_IN, Script, Set, Sql, flat, read, uses
+from .values import ValuesParams, read_csv
 
 _WEIGHTED = re.compile(r"(.+)@(\d+(?:\.\d+)?)")
+SUFFIX = ".sql"
+_NAME = re.compile(r"[\w.-]+")
+_LARGEST_BYTES = 2**20
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-class ValuesParams(Params):
-    """Where the values of one variable come from: a range of numbers, a column of the database, a CSV file.
-
-    Attributes:
-        distribution: ``uniform``; ``zipfian``: few values most of the time; ``normal``: around a mean;
-            ``sequence``: one after the other, each once in the whole run.
-        low, high: the range of whole numbers; ``sequence`` begins at ``low``.
-        mean, deviation, decimals: of ``normal``; 0 decimals make whole numbers.
-        exponent: of ``zipfian``: the k-th value comes in proportion to 1/k^exponent.
-        column: ``table.column`` or ``schema.table.column``; nulls are left out.
-        sample: so many of the column's values are used at most, evenly taken from all of them in order.
-        csv: a file with a header; an empty cell is null.
-        field: which of its columns; the first.
-    """
-
-    distribution: Literal["uniform", "zipfian", "normal", "sequence"] = "uniform"
-    low: int | None = None
-    high: int | None = None
-    mean: float | None = None
-    deviation: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    decimals: Annotated[int, Field(ge=0, le=15)] = 0
-    exponent: Annotated[float, Field(ge=ZIPFIAN_EXPONENTS[0], le=ZIPFIAN_EXPONENTS[1])] = 1.1
-    column: str | None = None
-    sample: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
-    csv: str | None = None
-    field: str | None = None
-
-    @model_validator(mode="after")
-    def _one_source(self) -> ValuesParams:
-        listed = [name for name in ("column", "csv") if getattr(self, name) is not None]
-        if len(listed) > 1:
-            raise ValueError("both column and csv are given; allowed is one of them")
-        numbers = [n for n in ("low", "high", "mean", "deviation") if getattr(self, n) is not None]
-        if listed and (numbers or self.distribution == "normal"):
-            given = numbers[0] if numbers else "distribution: normal"
-            raise ValueError(
-                f"{given} is given with {listed[0]}; allowed with it: uniform, zipfian, sequence"
-            )
-        if not listed:
-            self._whole_range(numbers)
-        return self
-
-    @field_validator("column")
-    @classmethod
-    def _names_a_column(cls, column: str | None) -> str | None:
-        if column is not None and (column.count(".") not in (1, 2) or not all(column.split("."))):
-            raise ValueError(f"{column!r} is no column; allowed: table.column or schema.table.column")
-        return column
-
-    def _whole_range(self, given: list[str]) -> None:
-        needed = {"normal": {"mean", "deviation"}, "sequence": {"low"}}.get(
-            self.distribution, {"low", "high"}
-        )
-        if set(given) != needed:
-            found = " and ".join(given) or "no range"
-            raise ValueError(
-                f"{self.distribution} is given {found}; needed: "
-                f"{' and '.join(sorted(needed, reverse=True))}, or a column, or a csv"
-            )
-        if self.low is not None and self.high is not None and self.low > self.high:
-            raise ValueError(f"low is {self.low} and high {self.high}; allowed: low no more than high")
 
 
 class SqlScriptParams(FileParams):
@@ -148,8 +95,6 @@ class SqlScriptParams(FileParams):
 
     def read_files(self) -> None:
         """See ``FileParams``."""
-        from .files import read_scripts  # noqa: PLC0415 - it reads these parameters
-
         read_scripts(self)
 
 
@@ -167,3 +112,133 @@ def _csv_placed(values: Any, directory: Path) -> Any:
     if isinstance(values, Mapping) and isinstance(values.get("csv"), str):
         return {**values, "csv": _absolute(values["csv"], directory)}
     return values
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One script and how often it comes.
+
+    Attributes:
+        script: itself.
+        weight: its share of all operations is its weight over all weights.
+        sha256: of its file.
+    """
+
+    script: Script
+    weight: float
+    sha256: str
+
+
+def read_scripts(params: SqlScriptParams, kinds: Collection[str] = ()) -> list[Chosen]:
+    """Every script of a plan that has a weight. Raises ``ScriptError`` with all that is wrong with them.
+
+    Args:
+        params: which they are.
+        kinds: of servers that the endpoint's may be (``leaving``); none as long as no farm is known.
+    """
+    found, problems = [], []
+    for path, weight in _named(params):
+        try:
+            text = read_text(path, kinds)
+            script = read(path.stem, str(path), text)
+            _check_variables(script, params)
+        except ScriptError as error:
+            problems.append(str(error))
+            continue
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        found.append(Chosen(script, params.weights.get(path.stem, weight), digest))
+    problems += _unfit(found, params)
+    _read_others(params, kinds)
+    if not problems:
+        problems += _unknown_variables([each.script for each in found], params)
+    if problems:
+        raise ScriptError("; ".join(problems))
+    return [each for each in found if each.weight > 0]
+
+
+def read_text(path: Path, kinds: Collection[str]) -> str:
+    """A file's text, which stays in the database that it is run in. Raises ``ScriptError``; see above."""
+    try:
+        size_bytes = path.stat().st_size
+        if size_bytes > _LARGEST_BYTES:
+            raise ScriptError(
+                f"{path}: {size_bytes:,} bytes; allowed: a script of at most {_LARGEST_BYTES:,}"
+            )
+        text = path.read_text(encoding="utf-8-sig")  # as Windows' editors save it
+    except UnicodeDecodeError as error:
+        raise ScriptError(f"{path}: not UTF-8 text; save it as UTF-8") from error
+    except OSError as error:
+        raise ScriptError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+    at = leaves(text, kinds)
+    if at is not None:
+        line = text.count("\n", 0, at) + 1
+        raise ScriptError(
+            f"{path}:{line}: USE, which leaves the database that is marked as a copy; remove it: the url in "
+            "farm.yaml names the database"
+        )
+    return text
+
+
+def _named(params: SqlScriptParams) -> Iterator[tuple[Path, float]]:
+    for path, weight in map(file_and_weight, params.scripts):
+        for each in sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else (path,):
+            yield each, weight
+
+
+def _unfit(found: list[Chosen], params: SqlScriptParams) -> Iterator[str]:
+    """What is wrong with the scripts taken together."""
+    if not params.scripts:
+        yield "no script is named; needed: scripts, a folder of .sql files, or a list of files"
+    for path, _ in map(file_and_weight, params.scripts):
+        if path.is_dir() and not any(path.glob(f"*{SUFFIX}")):
+            yield f"{path}: a folder without a script; needed: files in it whose names end in {SUFFIX}"
+    names = [each.script.name for each in found]
+    for each in found:
+        if names.count(each.script.name) > 1:
+            yield f"{each.script.file}: another script is named {each.script.name}; give it another name"
+        if not _NAME.fullmatch(each.script.name):
+            yield f"{each.script.file}: its name; allowed: letters, digits, '_', '-' and '.'"
+    for name in params.weights:
+        if name not in names:
+            yield f"weights: {unknown('script', name, names)}"
+    if found and not any(each.weight > 0 for each in found):
+        yield "every script has the weight 0; needed: one above 0"
+
+
+def _read_others(params: SqlScriptParams, kinds: Collection[str]) -> None:
+    for path in (params.setup, params.teardown):
+        if path is not None:
+            read_text(Path(path), kinds)
+    for values in params.values.values():
+        if values.csv is not None:
+            read_csv(Path(values.csv), values.field)
+
+
+def _check_variables(script: Script, params: SqlScriptParams) -> None:
+    """Prepared statements take values beside them: never within quotes, and one statement at a time."""
+    if params.protocol == "simple":
+        return
+    named = {*BUILT_IN, *params.define, *params.values}
+    for sql in script.statements():
+        place = f"{script.file}:{sql.line}"
+        if sql.joined > 1:
+            raise ScriptError(f"{place}: statements joined by \\; cannot be prepared; use protocol: simple")
+        for _, name, quoted in uses(sql):
+            if quoted and name in named:
+                raise ScriptError(
+                    f"{place}: :{name} within quotes cannot be a parameter; use protocol: simple, or take it "
+                    "out of the quotes"
+                )
+
+
+def _unknown_variables(scripts: list[Script], params: SqlScriptParams) -> Iterator[str]:
+    """Variables that nothing gives a value; none where a query's columns become variables."""
+    commands = [(script, command) for script in scripts for command in flat(script.commands)]
+    if any(isinstance(command, Sql) and command.prefix is not None for _, command in commands):
+        return
+    known = {*BUILT_IN, *params.define, *params.values}
+    known |= {command.name for _, command in commands if isinstance(command, Set)}
+    for script, command in commands:
+        for line, name, quoted in uses(command):
+            if not quoted and name not in known:
+                yield f"{script.file}:{line}: {unknown('variable', name, known)}"

@@ -11,9 +11,9 @@ from ..contract import OK, Record
 from ..databases.contract import DatabaseFailure, TextConnection, TextResult
 from ..errors import ScenarioError
 from ..sql_mix.session import MISSING_ROW, RETRIED, TRIED_AGAIN
-from .files import Chosen
 from .lexer import Ref
 from .marked_copy import MarkedCopy
+from .params import Chosen
 from .scope import EvaluationError, Scope, as_float, is_true
 from .script import Branch, Command, Script, Set, Sleep, Sql
 from .values import Draw

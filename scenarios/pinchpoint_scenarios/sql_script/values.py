@@ -7,12 +7,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, count
 from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
 
 from pinchpoint_collectors.common.names import unknown
 
-from .functions import normal, zipfian
+from ..contract import Params
+from .functions import ZIPFIAN_EXPONENTS, normal, zipfian
 from .lexer import ScriptError
-from .params import ValuesParams
 from .scope import Scope, Text, Value
 
 Draw = Callable[[Scope], Value]
@@ -22,6 +25,71 @@ _SCATTER = 2_654_435_761
 """A prime above any number of values: multiplying by it, modulo their number, visits each once."""
 _WORKERS = 1_000
 """Above any worker's number: of a sequence, each worker has every so many-th."""
+
+
+class ValuesParams(Params):
+    """Where the values of one variable come from: a range of numbers, a column of the database, a CSV file.
+
+    Attributes:
+        distribution: ``uniform``; ``zipfian``: few values most of the time; ``normal``: around a mean;
+            ``sequence``: one after the other, each once in the whole run.
+        low, high: the range of whole numbers; ``sequence`` begins at ``low``.
+        mean, deviation, decimals: of ``normal``; 0 decimals make whole numbers.
+        exponent: of ``zipfian``: the k-th value comes in proportion to 1/k^exponent.
+        column: ``table.column`` or ``schema.table.column``; nulls are left out.
+        sample: so many of the column's values are used at most, evenly taken from all of them in order.
+        csv: a file with a header; an empty cell is null.
+        field: which of its columns; the first.
+    """
+
+    distribution: Literal["uniform", "zipfian", "normal", "sequence"] = "uniform"
+    low: int | None = None
+    high: int | None = None
+    mean: float | None = None
+    deviation: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    decimals: Annotated[int, Field(ge=0, le=15)] = 0
+    exponent: Annotated[float, Field(ge=ZIPFIAN_EXPONENTS[0], le=ZIPFIAN_EXPONENTS[1])] = 1.1
+    column: str | None = None
+    sample: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
+    csv: str | None = None
+    field: str | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> ValuesParams:
+        listed = [name for name in ("column", "csv") if getattr(self, name) is not None]
+        if len(listed) > 1:
+            raise ValueError("both column and csv are given; allowed is one of them")
+        numbers = [n for n in ("low", "high", "mean", "deviation") if getattr(self, n) is not None]
+        if listed and (numbers or self.distribution == "normal"):
+            given = numbers[0] if numbers else "distribution: normal"
+            raise ValueError(
+                f"{given} is given with {listed[0]}; allowed with it: uniform, zipfian, sequence"
+            )
+        if not listed:
+            self._whole_range(numbers)
+        return self
+
+    @field_validator("column")
+    @classmethod
+    def _names_a_column(cls, column: str | None) -> str | None:
+        if column is not None and (column.count(".") not in (1, 2) or not all(column.split("."))):
+            raise ValueError(f"{column!r} is no column; allowed: table.column or schema.table.column")
+        return column
+
+    def _whole_range(self, given: list[str]) -> None:
+        needed = {"normal": {"mean", "deviation"}, "sequence": {"low"}}.get(
+            self.distribution, {"low", "high"}
+        )
+        if set(given) != needed:
+            found = " and ".join(given) or "no range"
+            raise ValueError(
+                f"{self.distribution} is given {found}; needed: "
+                f"{' and '.join(sorted(needed, reverse=True))}, or a column, or a csv"
+            )
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise ValueError(f"low is {self.low} and high {self.high}; allowed: low no more than high")
+
+
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 
 

@@ -16,8 +16,8 @@ from scenarios.sql_mix.helpers import ask, number, other_url
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.databases.contract import DatabaseFailure, SqlConnection
+from pinchpoint_scenarios.databases.libpq import FastConnection
 from pinchpoint_scenarios.databases.postgresql import Connection
-from pinchpoint_scenarios.fastpath.postgresql import FastConnection
 
 DRIVERS = (FastConnection, ReferenceConnection)
 APPLICATION = "fastpath_test"

@@ -9,9 +9,9 @@ from scenarios.sql_mix.server import Server
 from scenarios.support import made
 
 from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.databases.libpq import FastConnection
 from pinchpoint_scenarios.databases.postgresql import outcome_of
 from pinchpoint_scenarios.errors import EndpointUnreachable
-from pinchpoint_scenarios.fastpath.postgresql import FastConnection
 
 
 def test_check_tells_version_and_settings_and_changes_nothing(sql: Endpoint) -> None:

@@ -19,8 +19,8 @@ from scenarios.support import Recorder, made, quiet
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.databases import native
+from pinchpoint_scenarios.databases.libpq import FastConnection
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.fastpath.postgresql import FastConnection
 from pinchpoint_scenarios.sql_mix.operations import OPERATIONS
 
 

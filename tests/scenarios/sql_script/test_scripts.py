@@ -9,9 +9,8 @@ import pytest
 from scenarios.sql_script.helpers import written
 
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.sql_script.files import read_scripts
 from pinchpoint_scenarios.sql_script.lexer import Ref
-from pinchpoint_scenarios.sql_script.params import SqlScriptParams
+from pinchpoint_scenarios.sql_script.params import SqlScriptParams, read_scripts
 from pinchpoint_scenarios.sql_script.script import Branch, Set, Sleep, Sql, flat, read
 
 

@@ -14,9 +14,10 @@ from scenarios.sql_servers.targets import Maria, Target
 from scenarios.support import Events, Recorder, made, quiet
 
 from pinchpoint_scenarios.contract import Blocking, Endpoint
-from pinchpoint_scenarios.databases.odbc.address import POSTGRESQL, parse
+from pinchpoint_scenarios.databases.odbc.address import parse
 from pinchpoint_scenarios.databases.odbc.drivers import MARIADB, Driver
 from pinchpoint_scenarios.databases.odbc.markers import as_markers
+from pinchpoint_scenarios.databases.servers.contract import POSTGRESQL
 from pinchpoint_scenarios.errors import ScenarioError
 
 try:

@@ -13,7 +13,8 @@ from ...errors import EndpointUnreachable, ScenarioError
 from ..access import Access
 from ..contract import Link
 from ..servers import kind_of
-from .address import KINDS, parse
+from ..servers.contract import KINDS
+from .address import parse
 from .connection import OdbcConnection
 from .failures import refused, state, told
 from .link import OdbcLink, found_driver, open_link

@@ -12,12 +12,7 @@ from pinchpoint_collectors.common.odbc import quoted
 from ...addresses import place
 from ...contract import Endpoint
 from ...errors import ScenarioError
-
-MSSQL = "mssql"
-MYSQL = "mysql"
-POSTGRESQL = "postgresql"
-KINDS = (MSSQL, MYSQL, POSTGRESQL)
-"""Kinds of servers: SQL Server, MariaDB and MySQL, PostgreSQL."""
+from ..servers.contract import KINDS, MSSQL, MYSQL, POSTGRESQL
 
 SCHEMES: Mapping[str, str | None] = {
     "mssql+odbc": MSSQL,

@@ -22,7 +22,7 @@ class OdbcConnection(Reopening):
     It waits inside the driver's C code: under gevent its calls belong into threads (``contract.Blocking``).
 
     Args:
-        kind: the server's, one of ``address.KINDS``: how its failures are named.
+        kind: the server's, one of ``servers.contract.KINDS``: how its failures are named.
         connect: opens a link, ready to be used; raises ``pyodbc.Error``.
     """
 

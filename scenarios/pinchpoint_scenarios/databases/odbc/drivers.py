@@ -11,7 +11,8 @@ from pinchpoint_collectors.common.odbc import wheel_library
 from ...addresses import unreachable
 from ...contract import Endpoint
 from ...errors import EndpointUnreachable
-from .address import MSSQL, MYSQL, POSTGRESQL, OdbcAddress
+from ..servers.contract import MSSQL, MYSQL, POSTGRESQL
+from .address import OdbcAddress
 
 MICROSOFT = "microsoft"
 FREETDS = "freetds"

@@ -19,7 +19,7 @@ from ...errors import EndpointUnreachable
 from ..postgresql import CONNECTION_LOST
 from ..postgresql import OUTCOMES as POSTGRESQL_STATES
 from ..refusals import found_in
-from .address import MSSQL, MYSQL, POSTGRESQL
+from ..servers.contract import MSSQL, MYSQL, POSTGRESQL
 from .refusals import refusals
 
 _NUMBERS = {

@@ -19,8 +19,9 @@ from ...addresses import unreachable
 from ...contract import Endpoint
 from ..answer import Answer
 from ..refusals import CONNECT_TIMEOUT_S
+from ..servers.contract import MSSQL, MYSQL, POSTGRESQL
 from . import drivers
-from .address import MSSQL, MYSQL, POSTGRESQL, OdbcAddress, connection_string
+from .address import OdbcAddress, connection_string
 from .drivers import FREETDS, MARIADB, MICROSOFT, Driver, NoDriver
 from .markers import as_markers
 

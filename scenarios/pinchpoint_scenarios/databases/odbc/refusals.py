@@ -6,7 +6,7 @@ import functools
 
 from ..postgresql import REFUSALS as POSTGRESQL_REFUSALS
 from ..refusals import CONNECT_TIMEOUT_S, Refusal, refusal
-from .address import MSSQL, MYSQL, POSTGRESQL
+from ..servers.contract import MSSQL, MYSQL, POSTGRESQL
 
 _TRUST = {
     MSSQL: "have this machine trust the authority that issued it, or name the host it was issued for "

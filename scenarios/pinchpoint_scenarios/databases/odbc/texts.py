@@ -63,7 +63,7 @@ class OdbcTextConnection(OdbcConnection):
     """A ``TextConnection``.
 
     Args:
-        kind: the server's, one of ``address.KINDS``.
+        kind: the server's, one of ``servers.contract.KINDS``.
         server: what it is asked.
         connect: opens a link, ready to be used; raises ``pyodbc.Error``.
     """

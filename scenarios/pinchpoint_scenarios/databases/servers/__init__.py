@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..odbc.address import MSSQL, MYSQL, POSTGRESQL
 from . import mariadb, postgresql, tsql
-from .contract import ServerSql
+from .contract import MSSQL, MYSQL, POSTGRESQL, ServerSql
 
 SERVERS: Mapping[str, ServerSql] = {MSSQL: tsql.SQL, MYSQL: mariadb.SQL, POSTGRESQL: postgresql.SQL}
 """Kind of server -> its statements."""

@@ -6,6 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+MSSQL = "mssql"
+MYSQL = "mysql"
+POSTGRESQL = "postgresql"
+KINDS = (MSSQL, MYSQL, POSTGRESQL)
+"""Kinds of servers: SQL Server, MariaDB and MySQL, PostgreSQL."""
+
 Asked = tuple[str, tuple[Any, ...]]
 """A statement and its parameters."""
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...contract import Endpoint
-from ...databases.odbc.address import MSSQL, MYSQL, POSTGRESQL, SCHEMES
+from ...databases.odbc.address import SCHEMES
+from ...databases.servers.contract import MSSQL, MYSQL, POSTGRESQL
 from ...errors import ScenarioError
 from . import mariadb, postgresql, tsql
 from .contract import NEXT, OURS, TABLES, CrawlSql, within

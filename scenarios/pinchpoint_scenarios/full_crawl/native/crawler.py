@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pinchpoint_collectors.common.backoff import Backoff
+from pinchpoint_collectors.common.names import unknown
 from pinchpoint_collectors.common.powershell import Line, LinkLost
 
 from ...addresses import place, unreachable
 from ...contract import Endpoint
 from ...errors import ScenarioError
-from .link import CrawlLink, FarmRefused, open_link
+from .link import CrawlLink, FarmRefused
 from .params import NativeParams
 from .progress import CrawlState
 
@@ -34,6 +35,31 @@ _REMEDIES = (
     ("is not recognized", "connect to a server of the farm, and with its Windows PowerShell"),
     ("name one", "say which: params: {native: {application: NAME}}"),
 )
+
+
+def open_link(endpoint: Endpoint, within_s: float) -> CrawlLink:
+    """Open a link and load the script.
+
+    Args:
+        endpoint: the endpoint ``crawler``.
+        within_s: how long that may take.
+
+    Raises:
+        LinkLost: the machine does not answer.
+        ScenarioError: trying again would not help: the login is refused, a program or package is missing.
+    """
+    scheme = endpoint.url.partition("://")[0]
+    if scheme == "ssh":
+        from .ssh import CrawlSshLink  # noqa: PLC0415 - one of the two is needed
+
+        return CrawlSshLink(endpoint, within_s)
+    if scheme in ("winrm", "winrm+http"):
+        from .winrm import CrawlWinRmLink  # noqa: PLC0415 - its library takes a second to load
+
+        return CrawlWinRmLink(endpoint, within_s)
+    raise ScenarioError(
+        f"endpoint {endpoint.name}: {unknown('scheme', scheme, ('ssh', 'winrm', 'winrm+http'))}"
+    )
 
 
 class Crawler:

@@ -13,12 +13,10 @@ from importlib.resources import files
 from typing import Any, Protocol
 from urllib.parse import SplitResult, urlsplit
 
-from pinchpoint_collectors.common.names import unknown
 from pinchpoint_collectors.common.powershell import Line
 
 from ...addresses import without_secrets
 from ...contract import Endpoint
-from ...errors import ScenarioError
 
 SCRIPT = "pinchpoint-crawl.ps1"
 
@@ -42,31 +40,6 @@ class CrawlLink(Protocol):
     def close(self) -> None:
         """End the session as a lost link does, which stops the crawls it looks after. Safe to call twice."""
         ...
-
-
-def open_link(endpoint: Endpoint, within_s: float) -> CrawlLink:
-    """Open a link and load the script.
-
-    Args:
-        endpoint: the endpoint ``crawler``.
-        within_s: how long that may take.
-
-    Raises:
-        LinkLost: the machine does not answer.
-        ScenarioError: trying again would not help: the login is refused, a program or package is missing.
-    """
-    scheme = endpoint.url.partition("://")[0]
-    if scheme == "ssh":
-        from .ssh import CrawlSshLink  # noqa: PLC0415 - one of the two is needed
-
-        return CrawlSshLink(endpoint, within_s)
-    if scheme in ("winrm", "winrm+http"):
-        from .winrm import CrawlWinRmLink  # noqa: PLC0415 - its library takes a second to load
-
-        return CrawlWinRmLink(endpoint, within_s)
-    raise ScenarioError(
-        f"endpoint {endpoint.name}: {unknown('scheme', scheme, ('ssh', 'winrm', 'winrm+http'))}"
-    )
 
 
 @cache

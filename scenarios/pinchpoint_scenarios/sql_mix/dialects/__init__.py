@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...databases.odbc.address import MSSQL, MYSQL
+from ...databases.servers.contract import MSSQL, MYSQL
 from . import mariadb, postgresql, tsql
 from .contract import MixSql
 

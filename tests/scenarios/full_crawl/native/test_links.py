@@ -20,7 +20,8 @@ from winrmserver import PASSWORD as WINRM_PASSWORD
 from pinchpoint_collectors.common.powershell import LinkLost
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
-from pinchpoint_scenarios.full_crawl.native.link import FarmRefused, open_link
+from pinchpoint_scenarios.full_crawl.native.crawler import open_link
+from pinchpoint_scenarios.full_crawl.native.link import FarmRefused
 
 pytestmark = pytest.mark.timeout(60)
 

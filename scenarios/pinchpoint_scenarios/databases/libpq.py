@@ -20,11 +20,11 @@ from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
 from ..contract import Endpoint
-from ..databases.contract import DatabaseFailure, Result, TextResult, Texts
-from ..databases.postgresql import CONNECTION_LOST, Connection, connect, outcome_of
-from ..databases.reopening import Reopening
+from ..fastpath.readiness import readiness
 from ..sql_text import forgets
-from .readiness import readiness
+from .contract import DatabaseFailure, Result, TextResult, Texts
+from .postgresql import CONNECTION_LOST, Connection, connect, outcome_of
+from .reopening import Reopening
 
 # As plain numbers: comparing with an enumeration's members takes longer than asking libpq.
 _BINARY = int(Format.BINARY)

@@ -1,0 +1,73 @@
+"""Which way an endpoint's server is reached, by its URL and what this machine has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from ..contract import Endpoint
+from ..errors import ScenarioError
+from .access import Access
+from .contract import Link, SqlConnection, TextConnection
+from .odbc.address import SCHEMES, is_odbc
+from .odbc.drivers import no_manager
+
+
+class MissingAccess(Access):
+    """A server that this machine, or a scenario, cannot reach: it says so when it is used.
+
+    Args:
+        why: the sentence for a person.
+    """
+
+    class _NeverError(Exception):
+        """Nothing raises it: ``why`` passes."""
+
+    error = _NeverError
+    installed = False
+
+    def __init__(self, endpoint: Endpoint, name: str, why: ScenarioError) -> None:
+        super().__init__(endpoint, name, SCHEMES.get(endpoint.url.partition("://")[0]))
+        self._why = why
+
+    def open(self, *, pinned: bool = True) -> Link:  # noqa: ARG002 - the contract's
+        """Raises."""
+        raise self._why
+
+    def session(self, timeout_s: float, ready: Callable[[Link], None]) -> SqlConnection:  # noqa: ARG002 - the contract's
+        """Raises."""
+        raise self._why
+
+    def own_session(self, timeout_s: float) -> TextConnection:  # noqa: ARG002 - the contract's
+        """Raises."""
+        raise self._why
+
+    def refused(self, error: Any) -> NoReturn:  # noqa: ARG002 - the contract's
+        """Raises."""
+        raise self._why
+
+    def message(self, error: Any) -> str:
+        """Its words."""
+        return str(error)
+
+    def state(self, error: Any) -> str:  # noqa: ARG002 - the contract's
+        """None."""
+        return ""
+
+
+def access_to(endpoint: Endpoint, name: str, *, own_sql: bool = False) -> Access:
+    """How an endpoint's server is reached; where this machine has no library for it, whoever uses it is told.
+
+    ``own_sql``: whether it is for texts of the user's own, which may be several statements each.
+
+    Raises ``ScenarioError`` where the URL says something that is not allowed.
+    """
+    if not is_odbc(endpoint.url):
+        from .native import NativeAccess  # noqa: PLC0415 - as below: each library only where it is used
+
+        return NativeAccess(endpoint, name)
+    try:
+        from .odbc.access import OdbcAccess  # noqa: PLC0415 - pyodbc needs the system's libodbc, which not all have
+    except ImportError as error:
+        return MissingAccess(endpoint, name, no_manager(endpoint, error))
+    return OdbcAccess(endpoint, name, own_sql=own_sql)
