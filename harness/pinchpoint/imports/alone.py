@@ -5,12 +5,14 @@ from __future__ import annotations
 import platform
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pinchpoint.base.errors import InputError
@@ -27,7 +29,6 @@ from pinchpoint.imports.reading import (
     unknown_roles,
 )
 from pinchpoint.imports.source import Source
-from pinchpoint.imports.tables import tables
 from pinchpoint.store.compact import SampleGroups
 from pinchpoint.store.schema import (
     COARSE_S,
@@ -37,10 +38,24 @@ from pinchpoint.store.schema import (
     OPERATIONS_SCHEMA,
     RUN_SCHEMA,
     SAMPLES,
+    SAMPLES_SCHEMA,
 )
 from pinchpoint.store.write import free_path, write_json
 from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.imports.record import Settings
+from pinchpoint_collectors.record import Sample
+
+ROWS = 100_000
+
+
+def tables(samples: Iterable[Sample]) -> Iterator[pa.Table]:
+    """Tables of ``SAMPLES_SCHEMA``, so many rows at a time."""
+    waiting = iter(samples)
+    while rows := list(islice(waiting, ROWS)):
+        columns = zip(*rows, strict=True)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, SAMPLES_SCHEMA, strict=True)]
+        yield pa.Table.from_arrays(arrays, schema=SAMPLES_SCHEMA)
+
 
 LONGEST_S = 366 * 86400.0
 """The longest recording: each of its steps takes memory, also where few series are."""

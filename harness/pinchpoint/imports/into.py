@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.base.errors import InputError
-from pinchpoint.imports.alone import notes, span_words
+from pinchpoint.imports.alone import notes, span_words, tables
 from pinchpoint.imports.places import Places, Role, address_names
 from pinchpoint.imports.reading import (
     Between,
@@ -26,7 +26,6 @@ from pinchpoint.imports.reading import (
     unknown_roles,
 )
 from pinchpoint.imports.source import Source
-from pinchpoint.imports.tables import tables
 from pinchpoint.store import samples as recorded
 from pinchpoint.store.compact import SampleGroups
 from pinchpoint.store.read import StoredRun, open_run

@@ -1,7 +1,6 @@
 """What would another disk, machine or load do: answered from one run, before anything is bought."""
 
-from pinchpoint.what_if.beside import predict_beside
-from pinchpoint.what_if.other import predict_other
+from pinchpoint.what_if.other import predict_beside, predict_other
 from pinchpoint.what_if.predict import predict
 from pinchpoint.what_if.prediction import SCHEMA, Prediction
 from pinchpoint.what_if.settings import Setting, read_settings

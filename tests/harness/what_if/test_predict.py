@@ -11,7 +11,7 @@ from harness.what_if.farms import LENGTH_S, cpu, data, log, overloaded
 
 from pinchpoint.base.errors import InputError, NotEvidenceError
 from pinchpoint.what_if import predict, predict_other
-from pinchpoint.what_if.beside import predict_beside
+from pinchpoint.what_if.other import predict_beside
 from pinchpoint.what_if.text import prediction_text
 
 

@@ -9,9 +9,8 @@ from harness.analysis.disks import Distant, commits
 from harness.what_if.farms import LENGTH_S, log
 
 from pinchpoint.what_if import predict_other
-from pinchpoint.what_if.beside import predict_beside
 from pinchpoint.what_if.measured import Measured
-from pinchpoint.what_if.other import between
+from pinchpoint.what_if.other import between, predict_beside
 from pinchpoint.what_if.parts import Bound, Caps, Cores, Disk, Part
 
 
