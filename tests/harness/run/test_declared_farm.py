@@ -139,6 +139,10 @@ def test_killed_controller_leaves_a_run_that_can_be_analysed(farm: Path, tmp_pat
     last = max(run.operations["time_s"].to_pylist())
     assert killed - last < 2.5, "at most the last second is missing"
     assert killed - max(run.samples.to_table()["time_ns"].to_pylist()) / 1e9 < 2.5
+    refused = run_cli("run", write_plan(tmp_path, 1), "--farm", farm, "--out", out)
+    assert "if it was killed: pinchpoint run --take-over" in refused.stderr
+    again = run_cli("run", write_plan(tmp_path, 1), "--farm", farm, "--out", out, "--take-over")
+    assert again.returncode in (0, 3), again.stderr
 
 
 def test_one_ctrl_c_keeps_and_reports(farm: Path, tmp_path: Path) -> None:
