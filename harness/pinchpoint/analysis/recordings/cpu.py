@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from pinchpoint.analysis.recordings.measures import (
     ROOM,
-    Measure,
     Resource,
     Rows,
     context,
@@ -24,9 +23,9 @@ _OF_PARTS = ("tier:", "thread:", "process:")
 def cpus(inputs: Inputs, host: Host) -> Iterator[Resource]:
     """The host's CPU; its busiest core where that was saturated and the cores together were not."""
     whole = _whole(inputs, host.name)
-    waits = _waits(inputs, host.name)
+    pressure = figure(inputs, host.name, "pressure.cpu_ratio")
     busy = measure(inputs, whole, UTILISATION, "utilisation", "busy")
-    waited = [one for one in waits if one.at_limit]
+    waited = measure(inputs, pressure, PRESSURE, "saturation", "work waited for a CPU")
     yield Resource(
         kind="cpu",
         resource="cpu",
@@ -36,8 +35,8 @@ def cpus(inputs: Inputs, host: Host) -> Iterator[Resource]:
         role=None,
         name=f"CPU of {host.name}",
         metric=_BUSY,
-        measures=tuple(one for one in (busy, *waits) if one),
-        has_room=None if busy is None else busy.highest < ROOM.value and not waited,
+        measures=tuple(one for one in (busy, waited) if one),
+        has_room=None if busy is None else busy.highest < ROOM.value and not (waited and waited.at_limit),
         missing="" if busy else f"the CPU of {host.name} was not measured",
         remedy="" if busy else f"record the CPU of {host.name}",
         context=tuple(
@@ -71,22 +70,15 @@ def _cores(inputs: Inputs, host: str) -> list[str]:
     return [name for name in named if name and not name.startswith(_OF_PARTS)]
 
 
-def _waits(inputs: Inputs, host: str) -> list[Measure]:
-    """Work that waited for a CPU: the share of the time in which some did."""
-    rows = figure(inputs, host, "pressure.cpu_ratio")
-    found = measure(inputs, rows, PRESSURE, "saturation", "work waited for a CPU")
-    return [found] if found else []
-
-
 def _busiest_core(inputs: Inputs, host: Host) -> Iterator[Resource]:
     """The core that was at its limit for longest; other cores cannot help a single thread."""
-    found = []
-    for core in _cores(inputs, host.name):
+    found, cores = [], _cores(inputs, host.name)
+    for core in cores:
         rows = figure(inputs, host.name, _BUSY, core)
         busy = measure(inputs, rows, THREAD_BUSY, "utilisation", f"core {core} was busy")
         if busy and busy.at_limit:
             found.append(busy)
-    if not found or len(_cores(inputs, host.name)) < 2:
+    if not found or len(cores) < 2:
         return
     busiest = max(found, key=lambda one: one.over_s)
     yield Resource(

@@ -269,13 +269,20 @@ def context(inputs: Inputs, host: str, metric: str, instance: str, words: str) -
     return Fact(f"{words}: {mean} on average, at most {most}", metric, rows.mean, host, instance)
 
 
-def overlap_s(these: Sequence[Stretch], those: Sequence[Stretch]) -> float:
-    """How long two resources were saturated at the same time."""
-    return sum(
-        max(0.0, min(one.to_s, other.to_s) - max(one.from_s, other.from_s))
+def common(these: Sequence[Stretch], those: Sequence[Stretch]) -> tuple[Stretch, ...]:
+    """The times that are in both, the longest first."""
+    found = [
+        Stretch(max(one.from_s, other.from_s), min(one.to_s, other.to_s))
         for one in these
         for other in those
-    )
+        if min(one.to_s, other.to_s) > max(one.from_s, other.from_s)
+    ]
+    return tuple(sorted(found, key=lambda each: -each.seconds))
+
+
+def overlap_s(these: Sequence[Stretch], those: Sequence[Stretch]) -> float:
+    """How long two resources were saturated at the same time."""
+    return sum(each.seconds for each in common(these, those))
 
 
 def _judged(rows: Rows, window: Window, limit: float, *, above: bool) -> tuple[Floats, Steps]:
@@ -283,7 +290,7 @@ def _judged(rows: Rows, window: Window, limit: float, *, above: bool) -> tuple[F
     there = rows.covered_s > 0
     steps = int(SUSTAINED.value // window.step_s)
     if rows.reading_s > SUSTAINED.value / 2 or steps < 2:
-        smooth, wide = rows.values, there
+        smooth = rows.values
     else:
         weight = np.where(there, rows.weight, 0.0)
         total = np.where(there, np.nan_to_num(rows.values) * weight, 0.0)
@@ -291,13 +298,12 @@ def _judged(rows: Rows, window: Window, limit: float, *, above: bool) -> tuple[F
         enough = (covered >= _LEAST_COVERED * SUSTAINED.value) & (weights > 0)
         smooth = np.divide(sums, weights, out=np.full(len(sums), np.nan), where=enough)
         if not np.isfinite(smooth).any():
-            return rows.values, there & False
-        wide = there
+            return rows.values, np.zeros(len(there), dtype=bool)
     with np.errstate(invalid="ignore"):
         over = (smooth > limit * (1 + _ROUNDING)) if above else (smooth >= limit * (1 - _ROUNDING))
     if smooth is not rows.values:
         over = _running(over.astype(float), steps) > 0
-    return smooth, over & wide
+    return smooth, over & there
 
 
 def _running(values: Floats, steps: int) -> Floats:

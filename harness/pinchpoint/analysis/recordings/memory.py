@@ -12,7 +12,7 @@ from pinchpoint.analysis.recordings.measures import (
     Measure,
     Resource,
     Rows,
-    Stretch,
+    common,
     figure,
     measure,
 )
@@ -112,7 +112,7 @@ def _used(rows: Rows) -> Rows:
 def _available(free: Measure, left: Rows, paging: Measure | None) -> Measure:
     """Available memory; where paging was recorded, at its limit only while the host paged as well."""
     low = tuple(each for each in free.stretches if each.seconds >= SUSTAINED.value)
-    both = low if paging is None else _common(low, paging.stretches)
+    both = low if paging is None else common(low, paging.stretches)
     lowest = float(np.nanmin(left.values))
     words = f"{units.percent(left.mean)} of memory was available on average, {units.percent(lowest)} at least"
     return replace(
@@ -123,17 +123,6 @@ def _available(free: Measure, left: Rows, paging: Measure | None) -> Measure:
         stretches=both,
         over_s=sum(each.seconds for each in both),
     )
-
-
-def _common(these: tuple[Stretch, ...], those: tuple[Stretch, ...]) -> tuple[Stretch, ...]:
-    """The times that are in both, the longest first."""
-    found = [
-        Stretch(max(one.from_s, other.from_s), min(one.to_s, other.to_s))
-        for one in these
-        for other in those
-        if min(one.to_s, other.to_s) > max(one.from_s, other.from_s)
-    ]
-    return tuple(sorted(found, key=lambda each: -each.seconds))
 
 
 def _least(inputs: Inputs, host: str) -> str:

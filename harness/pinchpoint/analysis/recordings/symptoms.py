@@ -74,9 +74,9 @@ def collapses(inputs: Inputs, host: Host) -> Iterator[Resource]:
     Less load looks the same. That work waited is known where latency rose, or as many sessions as usual were
     at work.
     """
-    for key, rows in _series(inputs, _FINISHED):
+    for key, rows in _series(inputs, _FINISHED, host.name):
         usual = float(np.nanmedian(rows.values))
-        if key.host != host.name or usual <= 0:
+        if usual <= 0:
             continue
         share = 1 - rows.values / usual
         lost = replace(rows, values=share, weight=rows.covered_s, metric="db.lost_ratio")
@@ -115,10 +115,11 @@ def _witnesses(inputs: Inputs, host: Host, stretches: Sequence[Stretch]) -> Iter
             yield f"{metric} stayed"
 
 
-def _series(inputs: Inputs, metrics: Sequence[str]) -> Iterator[tuple[Key, Rows]]:
+def _series(inputs: Inputs, metrics: Sequence[str], host: str | None = None) -> Iterator[tuple[Key, Rows]]:
+    """What was measured of these metrics, of one host or of all."""
     for metric in metrics:
         for key in inputs.samples.keys(metric):
-            rows = Rows.of(inputs.samples.series(*key), key)
+            rows = figure(inputs, *key) if host in {None, key.host} else None
             if rows is not None:
                 yield key, rows
 
