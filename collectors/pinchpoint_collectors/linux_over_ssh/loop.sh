@@ -93,13 +93,15 @@ readings() {
 
 # Ends all when nobody has asked for so long: the link was cut, and nothing else tells this side. All is one
 # process group, and nothing else is in it: also what hangs in a pipe that nobody empties.
+#
+# A signal that comes while `sleep` begins is taken by the shell's copy that becomes it: $! names that one already,
+# and only KILL cannot be lost.
 watchdog() {
-  trap 'kill $nap 2>/dev/null; exit' TERM
-  trap 'kill $nap 2>/dev/null' USR1
+  trap 'kill -9 $! 2>/dev/null; exit' TERM
+  trap 'kill -9 $! 2>/dev/null' USR1
   while :; do
     sleep $silence &
-    nap=$!
-    wait $nap && break
+    wait $! && break
   done
   kill 0
 }

@@ -188,8 +188,9 @@ def test_nothing_is_left_when_we_are_killed(host: SshdHost) -> None:
     process = collector._session._link._process
     process.kill()
     process.wait()
-    assert gone(host)
+    nothing_left = gone(host)
     collector.close()
+    assert nothing_left
 
 
 def test_what_was_ended_on_the_host_is_started_again(host: SshdHost) -> None:
