@@ -1,4 +1,4 @@
-"""What ``iostat -t -x -o JSON`` prints.
+"""What ``iostat -t -x`` prints, as text or as JSON (``-o JSON``).
 
 Its first report covers the time since the machine started (unless -y was given, which it does not say), and
 is left out. Times have no zone unless the environment had ``S_TIME_FORMAT=ISO``.
@@ -10,11 +10,14 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
 from pinchpoint_collectors.imports.sysstat import (
     BEGINS,
     KIB,
+    SECTOR_BYTES,
+    TEXT,
     Fields,
     Told,
     cpu_values,
@@ -25,23 +28,14 @@ from pinchpoint_collectors.imports.sysstat import (
     note_machine,
     number,
     scaled,
+    text_block,
+    total,
 )
+from pinchpoint_collectors.imports.text import ALLOWED_DATES, DATES, LastLine, cells
+from pinchpoint_collectors.imports.text import number as number_of
 from pinchpoint_collectors.imports.times import Dates, zoned_s
 from pinchpoint_collectors.record import Sample
 
-_FORMATS = (
-    "%m/%d/%Y %I:%M:%S %p",
-    "%m/%d/%y %H:%M:%S",
-    "%d/%m/%y %H:%M:%S",
-    "%m/%d/%Y %H:%M:%S",
-    "%d/%m/%Y %H:%M:%S",
-    "%d.%m.%Y %H:%M:%S",
-    "%d-%m-%y %H:%M:%S",
-    "%d-%m-%Y %H:%M:%S",
-    "%Y年%m月%d日 %H時%M分%S秒",
-    "%Y年%m月%d日 %H时%M分%S秒",
-)
-"""As it writes times in the locales of America, Europe and East Asia."""
 _PARTITION = re.compile(r"(.+?\d)p\d+|(\D+)\d+")
 
 
@@ -49,15 +43,19 @@ class Iostat:
     """Format ``iostat``."""
 
     name = "iostat"
-    says = "iostat's JSON (S_TIME_FORMAT=ISO iostat -t -x -o JSON 5 720)"
+    says = "iostat's text or JSON (S_TIME_FORMAT=ISO iostat -t -x 5 720)"
 
     def recognises(self, head: str) -> bool:
         """By the frame, and what only iostat's reports have."""
+        if TEXT.match(head):
+            return any(_is_header(line.split()) for line in head.splitlines())
         return BEGINS.match(head) is not None and '"file-date"' not in head and _reports(head)
 
     def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
         """One sample per value; see ``Format.read``."""
-        for block in host_blocks(lines, found):
+        content = list(lines)
+        is_text = TEXT.match("".join(content[:_BEGIN])) is not None
+        for block in _text_blocks(content, found) if is_text else host_blocks(content, found):
             host = note_machine(block, found)
             reports = listed(block.get("statistics"), "statistics")
             if len(reports) < 2:
@@ -73,6 +71,84 @@ class Iostat:
                     yield Sample(round(time_s * 1e9), interval_s, host, metric, instance, value, weight)
 
 
+_BEGIN = 10
+"""The first line of a text stands within so many."""
+_CPU = "avg-cpu:"
+_TIME = re.compile(r"Time:\s*(?P<clock>.+)|\d+[-/.年]\d+[-/.月]\d+.*")
+
+
+def _is_header(words: Sequence[str]) -> bool:
+    return words[:1] == [_CPU] or (len(words) > 1 and not {"tps", "r/s"}.isdisjoint(words[1:]))
+
+
+def _text_blocks(lines: Sequence[str], found: Found) -> Iterator[Fields]:
+    """The text as the blocks that JSON has."""
+    blocks: list[_TextBlock] = []
+    last = LastLine(found)
+    for line, text in enumerate(lines, 1):
+        if not text.strip():
+            continue
+        last.passed()
+        if begin := TEXT.match(text):
+            blocks.append(_TextBlock(text_block(begin)))
+            continue
+        try:
+            blocks[-1].add(text.strip(), line)
+        except ForeignFileError as error:
+            last.damaged(error)
+    last.tell()
+    for block in blocks:
+        if block.reports:
+            yield {**block.machine, "statistics": block.reports}
+
+
+class _TextBlock:
+    """The reports of a machine, line by line."""
+
+    def __init__(self, machine: Fields) -> None:
+        self.machine = machine
+        self.reports: list[dict[str, Any]] = []
+        self._columns: list[str] = []
+        self._name: list[str] = []
+        """Of a disk, where it is too long for its column: the figures stand in the next line."""
+
+    def add(self, text: str, line: int) -> None:
+        """Read a line. Raises ``ForeignFileError``."""
+        words = text.split()
+        if moment := _TIME.fullmatch(text):
+            stamp = f"{self.machine['date']} {moment['clock']}" if moment["clock"] else text
+            self.reports.append({"timestamp": stamp})
+            self._columns = []
+        elif _is_header(words):
+            self._begin([word.lstrip("%").removesuffix(":") for word in words])
+        elif len(words) == 1 and len(self._columns) > 1 and not self._is_cpu:
+            self._name = words
+        elif self._columns:
+            self._row([*([self._columns[0]] if self._is_cpu else self._name), *words], line)
+
+    @property
+    def _is_cpu(self) -> bool:
+        return self._columns[:1] == [_CPU[:-1]]
+
+    def _begin(self, columns: list[str]) -> None:
+        """Begin a table; without -t nothing else says where a report begins."""
+        self._columns = columns
+        report = self.reports[-1] if self.reports else None
+        if report is None or "disk" in report or (self._is_cpu and "avg-cpu" in report):
+            self.reports.append({})
+        if not self._is_cpu:
+            self.reports[-1]["disk"] = []
+
+    def _row(self, words: Sequence[str], line: int) -> None:
+        self._name = []
+        figures = cells(self._columns, words, line)
+        values = {key: number_of(figures[key], key, line) for key in self._columns[1:]}
+        if self._is_cpu:
+            self.reports[-1]["avg-cpu"] = values
+        else:
+            self.reports[-1]["disk"].append({"disk_device": words[0], **values})
+
+
 def _reports(head: str) -> bool:
     return any(name in head for name in ('"statistics"', '"avg-cpu"', '"disk"'))
 
@@ -82,7 +158,7 @@ def _times(reports: Sequence[Fields], settings: Settings, found: Found) -> list[
     if all("timestamp" in report for report in reports):
         times: list[float] = []
         texts = [str(report["timestamp"]) for report in reports]
-        dates = Dates(texts, _FORMATS, found)
+        dates = Dates(texts, DATES, found)
         for text in texts:
             last_s = times[-1] if times else None
             times.append(_time_s(_moment(text, dates), last_s, settings, found))
@@ -117,10 +193,7 @@ def _moment(text: str, dates: Dates) -> datetime:
     try:
         return dates.read(text)
     except ValueError as error:
-        raise ForeignFileError(
-            f"found the time {text!r}; allowed: ISO 8601 (S_TIME_FORMAT=ISO in iostat's environment), or as "
-            "locales of America, Europe and East Asia write it, all times of a file alike"
-        ) from error
+        raise ForeignFileError(f"found the time {text!r}; {ALLOWED_DATES}") from error
 
 
 def _values(report: Fields, interval_s: float, found: Found) -> Iterator[Told]:
@@ -163,10 +236,16 @@ def _short(disk: Fields, device: str, interval_s: float, found: Found) -> Iterat
         yield "disk.outstanding", device, number(disk, "aqu-sz", "avgqu-sz"), None
         yield "disk.busy_ratio", device, scaled(number(disk, "util"), 0.01), None
     for way, theirs in (("read", "read"), ("write", "wrtn")):
-        size = number(disk, f"kB_{theirs}/s")
-        size = scaled(number(disk, f"MB_{theirs}/s"), KIB) if size is None else size
+        size = _kib(disk, f"kB_{theirs}/s", f"MB_{theirs}/s", f"Blk_{theirs}/s")
         if size is not None:
             yield f"disk.{way}_bytes_per_s", device, size * KIB, None
+
+
+def _kib(disk: Fields, kib: str, mib: str, sectors: str) -> float | None:
+    """KiB a second, in whichever unit they are."""
+    units = {kib: 1.0, mib: KIB, sectors: SECTOR_BYTES / KIB}
+    found = ((number(disk, name), factor) for name, factor in units.items())
+    return next((value * factor for value, factor in found if value is not None), None)
 
 
 _ROUNDED = 0.1
@@ -197,9 +276,12 @@ def _disk(disk: Fields, device: str, interval_s: float, found: Found) -> Iterato
         yield f"disk.{plural}_per_s", device, rate, None
         took = latency(number(disk, f"{way[0]}_await"), rate)
         yield f"disk.{way}_latency_s", device, took, rate * interval_s
+    if number(disk, "r_await") is None and number(disk, "await") is not None:  # an older version
+        both = total(rates["read"], rates["write"])
+        weight = None if both is None else both * interval_s
+        yield "disk.transfer_latency_s", device, latency(number(disk, "await"), both), weight
     for way in ("read", "write"):
-        size = number(disk, f"{way[0]}kB/s")
-        size = scaled(number(disk, f"{way[0]}MB/s"), KIB) if size is None else size
+        size = _kib(disk, f"{way[0]}kB/s", f"{way[0]}MB/s", f"{way[0]}sec/s")
         yield f"disk.{way}_bytes_per_s", device, scaled(_checked(disk, way, size, found), KIB), None
     yield "disk.outstanding", device, number(disk, "aqu-sz", "avgqu-sz"), None
     yield "disk.busy_ratio", device, scaled(number(disk, "util"), 0.01), None

@@ -1,4 +1,4 @@
-"""What sadf and iostat share: the frame of their JSON, and how their figures become ours."""
+"""What sysstat's programs share: the frames of their JSON and text, and how their figures become ours."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ from pinchpoint_collectors.imports.record import ForeignFileError, Found
 KIB = 1024.0
 SECTOR_BYTES = 512.0
 BEGINS = re.compile(r"[\ufeff\s]*\{\s*\"sysstat\"\s*:\s*\{")
+
+TEXT = re.compile(
+    r"[\ufeff\s]*Linux (?P<release>\S+) \((?P<nodename>[^)]*)\)\s+(?P<date>\S+)"
+    r"(?:\s+_(?P<machine>\S+)_)?(?:\s+\((?P<cores>\d+) CPUs?\))?"
+)
+"""The first line of their text."""
 
 Fields = Mapping[str, Any]
 Told = tuple[str, str, float | None, float | None]
@@ -119,6 +125,12 @@ def listed(value: Any, where: str) -> list[Fields]:
 
 def _kind(value: Any) -> str:
     return f"{type(value).__name__} {str(value)[:40]!r}"
+
+
+def text_block(line: re.Match[str]) -> dict[str, Any]:
+    """The block of a machine as in JSON, without its statistics, from a text's first line (``TEXT``)."""
+    cores = line["cores"]
+    return {**line.groupdict(), "sysname": "Linux", "number-of-cpus": int(cores) if cores else None}
 
 
 def note_machine(block: Fields, found: Found) -> str:

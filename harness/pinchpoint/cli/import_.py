@@ -102,9 +102,8 @@ def import_(  # noqa: PLR0913 - one for each option
 ) -> int:
     """Import what other tools recorded in FILE, say what it proves, and report; prints the run directory.
 
-    Without --into, FILE becomes a run of samples alone. Kinds: perfmon (also typeperf), sadf, iostat,
-    node_exporter, crawl-log, csv; published (a report's figures in YAML, without a sample: they are judged as
-    `pinchpoint analyse FILE` does, and become no run).
+    Without --into, FILE becomes a run of samples alone. Kinds are those of --kind; published (a report's
+    figures in YAML, without a sample: they are judged as `pinchpoint analyse FILE` does, and become no run).
     """
     if kind == PUBLISHED:
         return _published(files, into=run)

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from collectors.imports.logs import CRAWL_HISTORY, CRAWL_ITEMS, IOSTAT, SADF, perfmon, row
 from collectors.imports.test_other_formats import CSV, MAPPING, matrix, named
+from collectors.imports.test_text_kinds import KINDS, recorded
 
+from pinchpoint_collectors.imports import registry
 from pinchpoint_collectors.imports.crawl_log import CrawlLog
 from pinchpoint_collectors.imports.iostat import Iostat
 from pinchpoint_collectors.imports.mapped_csv import MappedCsv
@@ -34,6 +36,7 @@ FILES: list[tuple[Format, str]] = [
     (CrawlLog(), CRAWL_HISTORY),
     (CrawlLog(), CRAWL_ITEMS),
     (MappedCsv(), CSV),
+    *((registry.format_named(kind), recorded(name)) for name, (kind, *_) in KINDS.items()),
 ]
 ODD: tuple[Any, ...] = (None, "x", -1, 1e300, [], {}, [None], {"a": None}, True, "")
 

@@ -1,0 +1,130 @@
+"""Tables as text: cells that are numbers, a last line that was cut off, times of a day without the day."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
+
+from pinchpoint_collectors.common import numerals
+from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.times import Dates, zoned_s
+
+DATES = (
+    "%m/%d/%Y %I:%M:%S %p",
+    "%m/%d/%y %I:%M:%S %p",
+    "%m/%d/%y %H:%M:%S",
+    "%d/%m/%y %H:%M:%S",
+    "%m/%d/%Y %H:%M:%S",
+    "%d/%m/%Y %H:%M:%S",
+    "%d.%m.%Y %H:%M:%S",
+    "%d.%m.%y %H:%M:%S",
+    "%d-%m-%y %H:%M:%S",
+    "%d-%m-%Y %H:%M:%S",
+    "%Y年%m月%d日 %H時%M分%S秒",
+    "%Y年%m月%d日 %H时%M分%S秒",
+    "%Y年%m月%d日 %H:%M:%S",
+)
+"""Times as the locales of America, Europe and East Asia write them; ISO 8601 needs no format."""
+ALLOWED_DATES = (
+    "allowed: ISO 8601 (S_TIME_FORMAT=ISO in the recorder's environment), or as locales of America, Europe "
+    "and East Asia write it, all times of a file alike"
+)
+_NOTHING = frozenset({"", "-", "nan", "-nan"})
+"""Cells that hold no value."""
+
+
+def number(text: str, column: str, line: int) -> float | None:
+    """A cell with a point or a comma as its decimal mark; None where it says that there is no value."""
+    plain = text.strip()
+    if plain.lower() in _NOTHING or numerals.is_none(plain):
+        return None
+    try:
+        return numerals.strict(plain.replace(",", ".") if "." not in plain else plain)
+    except ValueError as error:
+        raise ForeignFileError(
+            f"found {text[:40]!r} in column {column}; allowed: a number; take the line out, or record again",
+            line,
+        ) from error
+
+
+def cells(columns: Sequence[str], words: Sequence[str], line: int) -> Mapping[str, str]:
+    """Column -> cell. Raises ``ForeignFileError`` where a row has more or fewer cells than the header."""
+    if len(columns) != len(words):
+        raise ForeignFileError(
+            f"found {len(words)} cells; allowed: {len(columns)}, one for each column of the header "
+            f"({' '.join(columns)[:60]}); take the line out, or record again",
+            line,
+        )
+    return dict(zip(columns, words, strict=True))
+
+
+class LastLine:
+    """Remembers the damage of a line: the last one of a file was cut off, any other is an error.
+
+    Call ``passed`` with each line that is not blank, before it is read.
+    """
+
+    def __init__(self, found: Found) -> None:
+        self._found = found
+        self._damage: ForeignFileError | None = None
+
+    def passed(self) -> None:
+        """Raises the damage of the line before, as another one follows it."""
+        if self._damage is not None:
+            raise self._damage
+
+    def damaged(self, error: ForeignFileError) -> None:
+        """The line that is being read is damaged."""
+        self._damage = error
+
+    def tell(self) -> None:
+        """The file has ended."""
+        if self._damage is not None:
+            self._found.note("its last line is cut off, and was left out")
+
+
+class DayClock:
+    """UTC seconds of times of the day, in their order: an earlier one than the last is of the next day.
+
+    Args:
+        date: of the first time, as the file has it.
+        dates: how the file writes them.
+        settings: the zone, where one was given.
+        found: is told where times were taken for UTC.
+    """
+
+    def __init__(self, date: str, dates: Dates, settings: Settings, found: Found) -> None:
+        self._date = date
+        self._dates = dates
+        self._settings = settings
+        self._found = found
+        self._last: datetime | None = None
+        self._last_s: float | None = None
+
+    def utc_s(self, clock: str, line: int | None) -> float:
+        """Raises ``ForeignFileError`` where that is no time of a day."""
+        text = f"{self._date} {clock}"
+        try:
+            local = self._dates.read(text)
+        except ValueError as error:
+            raise ForeignFileError(f"found the time {text!r}; {ALLOWED_DATES}", line) from error
+        if self._last is not None:
+            if (self._last - local) % timedelta(days=1) == timedelta(0) and self._last_s is not None:
+                return self._last_s
+            while local < self._last - _SET_BACK:
+                local += timedelta(days=1)
+        self._last = local
+        self._last_s = zoned_s(local, zone_of(self._settings, self._found), self._last_s)
+        return self._last_s
+
+
+_SET_BACK = timedelta(hours=2)
+"""A clock is set back by an hour when summer ends, and by its time service by less."""
+
+
+def zone_of(settings: Settings, found: Found) -> tzinfo:
+    """The zone of times that name none; ``found`` is told where it is not known."""
+    if settings.zone is None:
+        found.zone_assumed = True
+        found.note("its times name no zone and were taken for UTC; --zone says which they are")
+    return settings.zone or UTC

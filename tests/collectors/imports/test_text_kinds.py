@@ -1,0 +1,123 @@
+"""What recorders print as text or CSV: each kind by a file of its own, and what is odd in such files."""
+
+# ruff: noqa: E501 -- lines are as long as those of the tools
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from collectors.imports.test_sysstat import utc_ns
+
+from pinchpoint_collectors.imports import registry
+from pinchpoint_collectors.imports.checked import checked
+from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.record import Sample
+
+RECORDED = Path(__file__).parents[2] / "golden_runs" / "imports"
+Key = tuple[str, str]
+
+
+def recorded(name: str) -> str:
+    """A file as its tool wrote it."""
+    return (RECORDED / name).read_text(encoding="utf-8")
+
+
+def read(text: str, settings: Settings | None = None) -> tuple[dict[Key, list[Sample]], Found]:
+    """(metric, instance) -> its samples, and what else the file says; its content tells its kind."""
+    found = Found()
+    format_ = registry.recognised(text[:8192])
+    series: dict[Key, list[Sample]] = {}
+    for sample in checked(format_.read(text.splitlines(keepends=True), settings or Settings(), found), found):
+        series.setdefault((sample.metric, sample.instance), []).append(sample)
+    return series, found
+
+
+def last(text: str) -> dict[Key, float | None]:
+    """The last value of each series."""
+    return {key: samples[-1].value for key, samples in read(text)[0].items()}
+
+
+KINDS: dict[str, tuple[str, str, int, float, dict[Key, float | None]]] = {
+    # file -> kind, host, readings, seconds of each, figures of the last one
+    "iostat-text.txt": (
+        "iostat",
+        "vm",
+        3,
+        2.0,
+        {
+            ("cpu.busy_ratio", ""): 0.9876,
+            ("cpu.steal_ratio", ""): 0.0124,
+            ("disk.reads_per_s", "vda"): 174.5,
+            ("disk.write_latency_s", "vda"): 0.00011,
+            ("disk.write_bytes_per_s", "vda"): 3384 * 1024,
+            ("disk.flushes_per_s", "vda"): 259.5,
+            ("disk.outstanding", "vda"): 0.14,
+            ("disk.busy_ratio", "vda"): 0.03,
+            ("disk.read_latency_s", "loop0"): None,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_recorded_file_in_our_units(name: str) -> None:
+    """Its content tells its kind; the first reading, which covers the time since the start, is left out."""
+    kind, host, readings, interval_s, figures = KINDS[name]
+    text = recorded(name)
+    series, found = read(text)
+    assert registry.recognised(text[:8192]).name == kind
+    assert list(found.hosts) == [host]
+    values = {key: series[key][-1].value for key in figures}
+    assert values == {key: value if value is None else pytest.approx(value) for key, value in figures.items()}
+    assert {len(samples) for samples in series.values()} == {readings}
+    assert {round(sample.interval_s, 1) for samples in series.values() for sample in samples} == {interval_s}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_is_cut_off_at_the_end_is_left_out(name: str) -> None:
+    """The recorder was ended in the middle of a line: all before it is read."""
+    text = recorded(name)
+    whole, _ = read(text)
+    begin, _, end = text.rstrip().rpartition("\n")
+    cut, found = read(f"{begin}\n{end[: len(end) * 2 // 3]}")
+    assert set(cut) <= set(whole)
+    assert sum(map(len, cut.values())) < sum(map(len, whole.values()))
+    assert any("cut off" in note for note in found.notes)
+
+
+EDITS: dict[str, tuple[str, str, str, str]] = {
+    # what is damaged -> file, text, what stands there then, what is said
+    "iostat: a word in the middle": ("iostat-text.txt", "31.92", "x1.92", "found 'x1.92' in column system"),
+    "iostat: a cell is missing": ("iostat-text.txt", " 17200.00 ", " ", "found 22 cells; allowed: 23"),
+    "iostat: an odd time": ("iostat-text.txt", "11/28/26 09:38:36", "11/28/26 09:38:96", "found the time"),
+}
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_what_is_damaged_elsewhere_is_refused(what: str) -> None:
+    """The line, what was found, what is allowed."""
+    name, old, new, words = EDITS[what]
+    text = recorded(name)
+    assert old in text
+    with pytest.raises(ForeignFileError, match=words) as caught:
+        read(text.replace(old, new, 1))
+    assert "allowed" in str(caught.value)
+
+
+def test_iostat_of_any_age_and_place() -> None:
+    """Decimal commas, sectors, one latency for both ways, a name in a line of its own, a time without its day."""
+    head = "Linux 2.6.18-8.el5 (db1) \t30.05.2011\n\n"
+    cpu = "avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n           6,00    0,00    2,00    1,50    0,00   90,50\n"
+    disk = "Device:         rrqm/s   wrqm/s   r/s   w/s   rsec/s   wsec/s avgrq-sz avgqu-sz   await  svctm  %util\n"
+    row = "{}  0,00 5,00 10,00 30,00 80,00 400,00 12,00 1,20 30,00 2,00 8,00\n\n"
+    rows = row.format("sda") + row.format("mapper/vg00-a_long_name\n      ")
+    text = head + "".join(f"Time: 10:0{minute}:00\n{cpu}\n{disk}{rows}" for minute in range(3))
+    series, _ = read(text)
+    values = last(text)
+    assert values["cpu.busy_ratio", ""] == pytest.approx(0.08)
+    for name in ("sda", "mapper/vg00-a_long_name"):
+        assert values["disk.write_bytes_per_s", name] == 400 * 512
+        assert values["disk.transfer_latency_s", name] == pytest.approx(0.030)
+        assert series["disk.transfer_latency_s", name][-1].weight == 40 * 60
+    assert series["cpu.busy_ratio", ""][-1].time_ns == utc_ns(2011, 5, 30, 10, 2)
