@@ -20,6 +20,9 @@ from pydantic import BaseModel, ConfigDict
 OK = "ok"
 """The outcome of an operation that did what it should; any other outcome is the name of its failure."""
 
+PAUSE = "/pause"
+"""The stage in which a session waits by itself between two operations, as a replay does as captured."""
+
 
 class Params(BaseModel):
     """Base of every scenario's parameters: unknown fields are errors, values never change."""

@@ -17,6 +17,7 @@ from pinchpoint.analysis.thresholds import MANY_REFUSED, PRESSED, REGULATOR_FLAT
 from pinchpoint.data.inputs import Inputs, Load
 from pinchpoint.data.operations import Latency, Traffic
 from pinchpoint.data.series import Floats, mean, spread
+from pinchpoint.store.schema import PAUSE
 
 COMMIT_TIER = {"full-crawl": "sql", "sql-mix": "sql", "nosql-burst": "nosql"}
 REFUSED = ("too_many_connections",)
@@ -43,6 +44,7 @@ class Flow:
         in_flight: mean number of operations going on (throughput x service time).
         stations: where its operations spend their time, one per tier or source.
         pressed: whether the farm, not the schedule, set the pace, or was slower than is wanted.
+        think_s: a user's pause after an operation, the plan's and, on average, those its session recorded.
         missed: whether an objective alone says so: the farm kept pace.
         even: whether its schedule is as even as a regulator, and was kept: so is then what it asks of disks.
     """
@@ -61,6 +63,7 @@ class Flow:
     pressed: bool
     even: bool = False
     missed: bool = False
+    think_s: float = 0.0
 
     def going_on(self, tier: str) -> float:
         """Mean number of its operations, or of their steps, that are at a tier or on the way to it.
@@ -73,7 +76,7 @@ class Flow:
 
     def share(self, tier: str) -> float:
         """The share of its time that it spends at a tier: of its users' time, but for what they think."""
-        total = self.in_flight if self.load.think_s else self.load.users or self.in_flight
+        total = self.in_flight if self.think_s else self.load.users or self.in_flight
         return min(1.0, self.going_on(tier) / total) if total else 0.0
 
     def visits(self, tier: str) -> bool:
@@ -106,7 +109,8 @@ def _flow(inputs: Inputs, load: Load, *, missed: bool) -> Flow:
     length = inputs.window.seconds
     refused = sum(traffic.outcomes().get(name, 0) for name in REFUSED)
     turned_away = traffic.count > 0 and refused / traffic.count >= MANY_REFUSED.value
-    waits = turned_away or _waits(load, service, started)
+    think_s = load.think_s + _paused_s(everything) / max(1, traffic.count)
+    waits = turned_away or _waits(load, service, started, think_s)
     return Flow(
         load=load,
         finished=traffic.count,
@@ -122,7 +126,14 @@ def _flow(inputs: Inputs, load: Load, *, missed: bool) -> Flow:
         pressed=waits or missed,
         missed=missed and not waits,
         even=_is_even(inputs, load, traffic),
+        think_s=think_s,
     )
+
+
+def _paused_s(traffic: Traffic) -> float:
+    """How long its sessions waited by themselves, together."""
+    paused = traffic.operations(PAUSE).service()
+    return paused.count * paused.mean_s if paused else 0.0
 
 
 def _is_even(inputs: Inputs, load: Load, traffic: Traffic) -> bool:
@@ -173,7 +184,7 @@ def _started_ratio(inputs: Inputs, load: Load, traffic: Traffic) -> float | None
     return traffic.count / offered if offered else None
 
 
-def _waits(load: Load, service: Latency | None, started: float | None) -> bool:
+def _waits(load: Load, service: Latency | None, started: float | None, think_s: float) -> bool:
     """Closed: users wait for the farm rather than think. Open: it could not follow.
 
     A farm that works by itself does so as fast as it can.
@@ -184,7 +195,7 @@ def _waits(load: Load, service: Latency | None, started: float | None) -> bool:
         return started is not None and started < STARTED.value
     if service is None:
         return False
-    return service.mean_s >= PRESSED.value * (service.mean_s + load.think_s)
+    return service.mean_s >= PRESSED.value * (service.mean_s + think_s)
 
 
 def going_on(inputs: Inputs, flows: tuple[Flow, ...], tier: str) -> Floats:

@@ -17,6 +17,7 @@ from pinchpoint.analysis.thresholds import (
     GENERATOR_CPU,
     GENERATOR_CPU_TIME,
     LITTLE,
+    RECONNECT_S,
     SEND_LAG_S,
     SEND_LAG_SHARE,
     STARTED,
@@ -150,14 +151,14 @@ def _send_lag(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[Gate]:
 
 
 def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
-    """Little's law on closed load: users = throughput x (time + think time).
+    """Little's law on closed load: users = throughput x (time + think time), a replay's own pauses in it.
 
     Operations that straddle the window's ends widen the tolerance, by as much of it as the longest takes (a
     stall of the farm holds all users at once), and so does the client's own work between two operations,
     which shows where operations take a millisecond. Where much is missing, what was under way at the end is
     added: a farm that no longer answers holds its users, too. A crawl's sessions wait for its frontier, a
-    probe's for each other and between repetitions, and those of a failing farm before they connect again,
-    without an operation going on: there only an excess is an error.
+    probe's for each other and between repetitions, without an operation going on: there only an excess is an
+    error. After a failure a session may wait before it connects again: each failure explains one such pause.
     The users of a locustfile wait as long, and do as much at once, as the file says: nothing follows there.
     """
     users = sessions(inputs, flow)
@@ -170,16 +171,17 @@ def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
     ):
         return
     rate = flow.finished / inputs.window.seconds
-    accounted = rate * (flow.service.mean_s + flow.load.think_s)
+    accounted = rate * (flow.service.mean_s + flow.think_s)
     gap = (users - accounted) / users
-    if gap > 0 and (flow.load.use in WAITS_BY_ITSELF or flow.failures):
+    again = flow.failures * RECONNECT_S.value / (users * inputs.window.seconds)
+    if gap > 0 and (flow.load.use in WAITS_BY_ITSELF or again >= gap):
         return
     if gap > LITTLE.value:
         accounted += unanswered(inputs, flow.load.scenario)[1] / inputs.window.seconds
         gap = (users - accounted) / users
     edge = flow.service.longest_s / inputs.window.seconds + _users_left(inputs, flow)
     client = rate * CLIENT_TIME_S.value / users
-    held = -(LITTLE.value + edge) <= gap <= max(LITTLE.value + edge, client)
+    held = -(LITTLE.value + edge) <= gap <= max(LITTLE.value + edge + again, client)
     text = (
         f"{flow.load.scenario}: {units.count(users)} users, their operations account for "
         f"{units.count(accounted)} (Little's law)"

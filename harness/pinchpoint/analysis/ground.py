@@ -92,7 +92,7 @@ class Ground:
         What they think stays.
         """
         flow = next((one for one in self.case.flows if one.load.scenario == scenario), None)
-        takes_s, thinks_s = (flow.service.mean_s, flow.load.think_s) if flow and flow.service else (1.0, 0.0)
+        takes_s, thinks_s = (flow.service.mean_s, flow.think_s) if flow and flow.service else (1.0, 0.0)
         return (takes_s + thinks_s) / (takes_s * left + thinks_s)
 
     def until(self, own: float | None = None, again: str = "", assumes: str = "") -> Gain:

@@ -158,9 +158,9 @@ def _figure(flows: Iterable[Flow], one: Suspicion | None, target: Suspect) -> Fi
 def _working(case: Case, figure: Figure) -> float:
     """The share of its users' time in which an operation is going on: thinking takes as long as before."""
     flow = next(flow for flow in case.flows if flow.load.scenario == figure.scenario)
-    if figure.name != "throughput_per_s" or flow.service is None or not flow.load.think_s:
+    if figure.name != "throughput_per_s" or flow.service is None or not flow.think_s:
         return 1.0
-    return flow.service.mean_s / (flow.service.mean_s + flow.load.think_s)
+    return flow.service.mean_s / (flow.service.mean_s + flow.think_s)
 
 
 def _values(run: StoredRun, figure: Figure, windows: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:

@@ -26,6 +26,10 @@ UNFINISHED, GIVEN_UP = "/unfinished", "given_up"
 """Operation and outcome of the rows of what had not ended some seconds after the load: a stage of none, as
 only its end would have told which it was, that had been going on for the row's service time."""
 
+PAUSE = "/pause"
+"""Operation of the rows of what sessions wait by themselves between two operations: a stage of none
+(``pinchpoint_scenarios.contract.PAUSE``)."""
+
 OPERATIONS_SCHEMA = pa.schema(
     [
         ("time_s", pa.int64()),  # UTC second in which the operation ended; the first of the row's interval

@@ -205,7 +205,7 @@ def _scenario(flow: Flow, per_s: float, offered_per_s: float) -> Seen:
     if load.users:
         # By Little's law: what the generator itself takes between two operations is in it.
         round_s = load.users / per_s
-        return Seen(flow, per_s, ok, max(0.0, round_s - load.think_s), load.users, load.think_s, open=False)
+        return Seen(flow, per_s, ok, max(0.0, round_s - flow.think_s), load.users, flow.think_s, open=False)
     if flow.started_ratio is not None and flow.started_ratio < STARTED.value:
         users = max(1.0, per_s * time_s)
         return Seen(flow, per_s, ok, time_s, users, 0.0, open=False, offered_per_s=offered_per_s)

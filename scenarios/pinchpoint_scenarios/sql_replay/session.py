@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from ..contract import OK, Record
+from ..contract import OK, PAUSE, Record
 from ..databases.contract import DatabaseFailure, TextConnection
 from ..sql_script.marked_copy import MarkedCopy
 from .captured import Captured, CapturedSession
@@ -45,7 +46,8 @@ class ReplaySession:
         if self._playing is None and not self._take():
             if self._tape.ended:
                 return False
-            time.sleep(_NAP_S)  # others are still playing; after them a round may follow, for all users
+            with _pause(record):
+                time.sleep(_NAP_S)  # others are still playing; after them a round may follow, for all users
             return True
         session = self._playing
         assert session is not None  # noqa: S101 - taken above
@@ -53,16 +55,15 @@ class ReplaySession:
             self._leave()
             return True
         statement = session.statements[self._at]
-        early_s = self._early_s(statement)
-        if early_s > _NAP_S:
-            time.sleep(_NAP_S)
-            return True
-        if self._connection is None:
-            self._connection = self._connect()
-            self._connection.try_open()  # no part of its first statement, as the capture has it
-            early_s = self._early_s(statement)
-        if early_s > 0:
-            time.sleep(early_s)
+        with _pause(record):
+            if self._early_s(statement) > _NAP_S:
+                time.sleep(_NAP_S)
+                return True
+            if self._connection is None:
+                self._connection = self._connect()
+                self._connection.try_open()  # no part of its first statement, as the capture has it
+            time.sleep(max(0.0, self._early_s(statement)))
+            self._connection.wait_until_due()
         self._execute(self._connection, statement, record)
         return True
 
@@ -92,7 +93,6 @@ class ReplaySession:
     def _execute(self, connection: TextConnection, statement: Captured, record: Record) -> None:
         text = self._copy.translated(statement.text)
         values = statement.parameters and [self._copy.encoded(value) for value in statement.parameters]
-        connection.wait_until_due()
         late_s = max(0.0, self._tape.at_s - statement.at_s / self._speed)
         start_ns = time.perf_counter_ns()
         outcome = OK
@@ -107,3 +107,11 @@ class ReplaySession:
         self._tape.done(outcome, ok=outcome == OK, late_s=late_s)
         self._ended_s = time.monotonic()
         self._at += 1
+
+
+@contextmanager
+def _pause(record: Record) -> Iterator[None]:
+    """What is done meanwhile is no part of any operation: recorded, so that a user's time adds up."""
+    start_ns = time.perf_counter_ns()
+    yield
+    record(PAUSE, OK, start_ns, time.perf_counter_ns())

@@ -10,6 +10,7 @@ from harness.analysis.build import MACHINE, START_S, Build, crawl_bound_by_searc
 from harness.analysis.verdicts import judged, named
 
 from pinchpoint.analysis import exit_status
+from pinchpoint_scenarios.contract import PAUSE
 
 
 @pytest.mark.parametrize("cpu", [0.93, 0.99])
@@ -136,6 +137,28 @@ def test_sessions_that_wait_to_reconnect_are_no_fault_of_the_generator() -> None
     build.operations("orders", "log_append", 160, 0.05, noise=0.01)
     build.operations("orders", "log_append", 5, 0.001, outcome="connection_lost", noise=0.01)
     assert named(judged(build.generator()))[:2] == ("cpu", "sql")
+
+
+@pytest.mark.parametrize(
+    ("paused", "failures", "valid"), [(4, 0, True), (4, 1, True), (0, 0, False), (0, 1, False)]
+)
+def test_a_replay_s_own_pauses_are_think_time(paused: int, failures: int, valid: bool) -> None:
+    """8 users that pause half of the time are accounted for; without pauses one failure excuses none.
+
+    Nor do they wait for the farm as long as they pause.
+    """
+    build = Build().host("sql1", "sql").cpu("sql1", 0.2, 0.2, pressure=0.0)
+    build.closed("again", "sql-replay", 8).operations("again", "select", 100, 0.036, noise=0.01)
+    if paused:
+        build.operations("again", PAUSE, 20, 0.22, noise=0.01)
+    if failures:
+        build.operations(
+            "again", "select", np.eye(1, build.seconds, 30)[0], 0.001, outcome="error", noise=0.0
+        )
+    verdict = judged(build.generator())
+    assert (verdict.outcome != "invalid") == valid
+    assert ("Little's law" in verdict.summary) != valid
+    assert "waited for the farm" not in verdict.summary
 
 
 def test_seconds_in_which_nothing_was_started_count() -> None:

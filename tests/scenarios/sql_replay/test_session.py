@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from scenarios.support import Recorder
 
+from pinchpoint_scenarios.contract import PAUSE
 from pinchpoint_scenarios.sql_replay.captured import Captured, CapturedSession
 from pinchpoint_scenarios.sql_replay.session import ReplaySession
 from pinchpoint_scenarios.sql_replay.tape import Tape
@@ -62,3 +63,17 @@ def test_after_the_last_round_everybody_ends(monkeypatch: pytest.MonkeyPatch) ->
     assert first.perform(record)
     assert not second.perform(record)
     assert not first.perform(record)
+
+
+def test_pauses_are_recorded_and_no_part_of_a_statement() -> None:
+    """A user's time is its statements' and its pauses': nothing else is left of it."""
+    statements = [Captured(at_s, at_s, 0.0, "SELECT 1", None) for at_s in (0.0, 0.3)]
+    database: Any = Database()
+    user = ReplaySession(Tape([CapturedSession(statements)], 0), database, lambda: database, 1.0)
+    record, begun_s = Recorder(), time.perf_counter()
+    while user.perform(record):
+        pass
+    took_s = time.perf_counter() - begun_s
+    pauses = [row.end_ns - row.start_ns for row in record.rows if row.operation == PAUSE]
+    assert sum(pauses) / 1e9 == pytest.approx(took_s, abs=0.05)
+    assert record.counts() == {("select", "ok"): 2}
