@@ -10,6 +10,7 @@ from pinchpoint_collectors.imports.node_exporter import NodeExporter
 from pinchpoint_collectors.imports.perfmon import Perfmon
 from pinchpoint_collectors.imports.record import ForeignFileError, Format
 from pinchpoint_collectors.imports.sadf import Sadf
+from pinchpoint_collectors.imports.sar import Sar
 
 _FORMATS: dict[str, Format] = {}
 
@@ -51,6 +52,7 @@ def recognised(head: str) -> Format:
 
 register(Perfmon())
 register(Sadf())
+register(Sar())
 register(Iostat())
 register(NodeExporter())
 register(CrawlLog())

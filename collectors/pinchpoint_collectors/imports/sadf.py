@@ -17,6 +17,7 @@ from pinchpoint_collectors.imports.sysstat import (
     SECTOR_BYTES,
     Fields,
     Told,
+    available_of,
     cpu_values,
     host_blocks,
     latency,
@@ -64,7 +65,7 @@ class Sadf:
                     found.note(f"records of {host} that are not later than the one before were left out")
                     continue
                 until_s[host] = last_s
-                for metric, instance, value, weight in _values(statistics, block, interval_s, found):
+                for metric, instance, value, weight in values(statistics, block, interval_s, found):
                     yield Sample(time_ns, interval_s, host, metric, instance, value, weight)
 
 
@@ -89,7 +90,15 @@ def _time_s(stamp: Fields, last_s: float | None, settings: Settings, found: Foun
     return zoned_s(moment, UTC if utc or settings.zone is None else settings.zone, last_s)
 
 
-def _values(statistics: Fields, block: Fields, interval_s: float, found: Found) -> Iterator[Told]:
+def values(statistics: Fields, block: Fields, interval_s: float, found: Found) -> Iterator[Told]:
+    """What a record says.
+
+    Args:
+        statistics: the record.
+        block: of the machine; its type tells how large a page is.
+        interval_s: seconds it covers.
+        found: see ``record.Found``.
+    """
     for each in listed(statistics.get("cpu-load") or statistics.get("cpu-load-all"), "cpu-load"):
         name = str(each.get("cpu"))
         instance = "" if name in {"all", "-1"} else name
@@ -106,7 +115,8 @@ def _values(statistics: Fields, block: Fields, interval_s: float, found: Found) 
 
 def _memory(statistics: Fields, block: Fields, found: Found) -> Iterator[Told]:
     memory = mapping(statistics.get("memory"), "memory")
-    available = scaled(number(memory, "avail"), KIB)
+    free, buffers, cached = (number(memory, name) for name in ("memfree", "buffers", "cached"))
+    available = scaled(available_of(number(memory, "avail"), free, total(buffers, cached), found), KIB)
     used, share = scaled(number(memory, "memused"), KIB), scaled(number(memory, "memused-percent"), 0.01)
     if memory:
         size = used / share if used is not None and share else None
@@ -129,8 +139,8 @@ def _disk(disk: Fields, interval_s: float) -> Iterator[Told]:
     weight = None if rate is None else rate * interval_s
     values: dict[str, float | None] = {
         "transfers_per_s": rate,
-        "read_bytes_per_s": _bytes(disk, "rkB", "rd_sec"),
-        "write_bytes_per_s": _bytes(disk, "wkB", "wr_sec"),
+        "read_bytes_per_s": _bytes(disk, "rkB", "rd_sec", SECTOR_BYTES),
+        "write_bytes_per_s": _bytes(disk, "wkB", "wr_sec", SECTOR_BYTES),
         "outstanding": number(disk, "aqu-sz", "avgqu-sz"),
         "busy_ratio": scaled(number(disk, "util-percent"), 0.01),
     }
@@ -139,17 +149,17 @@ def _disk(disk: Fields, interval_s: float) -> Iterator[Told]:
     yield "disk.transfer_latency_s", device, latency(number(disk, "await"), rate), weight
 
 
-def _bytes(disk: Fields, kib: str, sectors: str) -> float | None:
-    """Older versions count sectors."""
-    value = number(disk, kib)
-    return scaled(number(disk, sectors), SECTOR_BYTES) if value is None else value * KIB
+def _bytes(fields: Fields, kib: str, older: str, older_bytes: float) -> float | None:
+    """Older versions count sectors, or bytes."""
+    value = number(fields, kib)
+    return scaled(number(fields, older), older_bytes) if value is None else value * KIB
 
 
 def _network(network: Fields) -> Iterator[Told]:
     for each in listed(network.get("net-dev"), "net-dev"):
         interface = str(each.get("iface"))
-        yield "net.received_bytes_per_s", interface, scaled(number(each, "rxkB"), KIB), None
-        yield "net.sent_bytes_per_s", interface, scaled(number(each, "txkB"), KIB), None
+        yield "net.received_bytes_per_s", interface, _bytes(each, "rxkB", "rxbyt", 1.0), None
+        yield "net.sent_bytes_per_s", interface, _bytes(each, "txkB", "txbyt", 1.0), None
         used = scaled(number(each, "ifutil-percent", "ifutil"), 0.01)
         if used is not None:
             yield "net.used_ratio", interface, used, None

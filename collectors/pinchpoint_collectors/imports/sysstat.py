@@ -181,3 +181,19 @@ def cpu_values(fields: Fields) -> Iterator[tuple[str, float | None]]:
 def latency(milliseconds: float | None, operations: float | None) -> float | None:
     """Seconds; None where there was no operation, of which sysstat says 0."""
     return None if not operations or milliseconds is None else milliseconds / 1000.0
+
+
+def available_of(
+    available: float | None, free: float | None, cached: float | None, found: Found
+) -> float | None:
+    """What is available of a memory: as the kernel says, else what is free or cached.
+
+    A figure far below what is free contradicts it, and is not taken (0 of a version that did not know it).
+    """
+    reckoned = total(free, cached)
+    if available is not None and (free is None or available >= free / 2):
+        return available
+    if reckoned is not None:
+        why = "is not in the file" if available is None else "contradicts what is free"
+        found.note(f"what is available of the memory {why}: free and cached together were taken for it")
+    return reckoned

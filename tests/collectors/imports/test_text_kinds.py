@@ -57,6 +57,25 @@ KINDS: dict[str, tuple[str, str, int, float, dict[Key, float | None]]] = {
             ("disk.read_latency_s", "loop0"): None,
         },
     ),
+    "sar.txt": (
+        "sar",
+        "vm",
+        3,
+        2.0,
+        {
+            ("cpu.busy_ratio", ""): 0.9875,
+            ("cpu.busy_ratio", "1"): 0.9851,
+            ("cpu.run_queue", ""): 6.0,
+            ("mem.available_bytes", ""): 22923536 * 1024,
+            ("mem.paged_in_bytes_per_s", ""): 0.0,
+            ("disk.transfers_per_s", "vda"): 1020.5,
+            ("disk.transfer_latency_s", "vda"): 0.00013,
+            ("disk.write_bytes_per_s", "vda"): 3482 * 1024,
+            ("net.received_bytes_per_s", "eth0"): 0.0,
+            ("net.errors_per_s", "eth0"): 0.0,
+            ("pressure.cpu_ratio", ""): 0.7544,
+        },
+    ),
 }
 
 
@@ -91,6 +110,8 @@ EDITS: dict[str, tuple[str, str, str, str]] = {
     "iostat: a word in the middle": ("iostat-text.txt", "31.92", "x1.92", "found 'x1.92' in column system"),
     "iostat: a cell is missing": ("iostat-text.txt", " 17200.00 ", " ", "found 22 cells; allowed: 23"),
     "iostat: an odd time": ("iostat-text.txt", "11/28/26 09:38:36", "11/28/26 09:38:96", "found the time"),
+    "sar: a word": ("sar.txt", "22800052", "22800O52", "found '22800O52' in column kbavail"),
+    "sar: a cell is missing": ("sar.txt", "     33.75     30.27", "     33.75", "found 6 cells; allowed: 7"),
 }
 
 
@@ -121,3 +142,55 @@ def test_iostat_of_any_age_and_place() -> None:
         assert values["disk.transfer_latency_s", name] == pytest.approx(0.030)
         assert series["disk.transfer_latency_s", name][-1].weight == 40 * 60
     assert series["cpu.busy_ratio", ""][-1].time_ns == utc_ns(2011, 5, 30, 10, 2)
+
+
+SAR = "Linux 3.10.0 (db1) \t11/20/2026 \t_x86_64_\t(4 CPU)\n\n"
+
+
+def test_sar_in_america_over_midnight_and_a_restart() -> None:
+    """AM and PM; the next day; what lies between the last reading and the restart is not covered."""
+    rows = "11:50:01 PM     CPU     %user     %nice   %system   %iowait    %steal     %idle\n"
+    rows += "".join(
+        f"{clock}     all     10.00      0.00      5.00      1.00      0.00     84.00\n"
+        for clock in ("11:55:01 PM", "12:00:01 AM")
+    )
+    rows += "\n12:10:07 AM       LINUX RESTART\t(4 CPU)\n\n12:15:01 AM     CPU     %user     %nice   %system   %iowait    %steal     %idle\n"
+    rows += "12:20:01 AM     all     10.00      0.00      5.00      1.00      0.00     84.00\nAverage:        all     1.00      0.00      5.00      1.00      0.00     93.00\n"
+    series, _ = read(SAR + rows)
+    samples = series["cpu.busy_ratio", ""]
+    assert [sample.interval_s for sample in samples] == [300.0] * 3
+    assert samples[-1].time_ns == utc_ns(2026, 11, 21, 0, 20, 1)
+
+
+def test_sar_of_an_older_version() -> None:
+    """Bytes and sectors in place of KiB; what is available of the memory is what is free or cached."""
+    tables = (
+        (
+            "kbmemfree kbmemused  %memused kbbuffers  kbcached  kbcommit   %commit",
+            "1000 9000 90.00 100 5000 9000 80.00",
+        ),
+        (
+            "IFACE   rxpck/s   txpck/s   rxbyt/s   txbyt/s   rxcmp/s   txcmp/s  rxmcst/s",
+            "eth0 1.00 1.00 640.00 320.00 0.00 0.00 0.00",
+        ),
+        (
+            "DEV       tps  rd_sec/s  wr_sec/s  avgrq-sz  avgqu-sz     await     svctm     %util",
+            "dev8-0 10.00 8.00 16.00 2.40 0.50 50.00 1.00 1.00",
+        ),
+    )
+    text = SAR + "\n".join(f"10:00:01 {names}\n10:10:01 {row}\n" for names, row in tables)
+    values, (_, found) = last(text), read(text)
+    assert values["mem.available_bytes", ""] == 6100 * 1024
+    assert values["net.received_bytes_per_s", "eth0"] == 640
+    assert values["disk.write_bytes_per_s", "dev8-0"] == 16 * 512
+    assert values["disk.outstanding", "dev8-0"] == 0.5
+    assert any("free and cached together" in note for note in found.notes)
+
+
+def test_nothing_available_beside_much_that_is_free_is_no_shortage() -> None:
+    """A version that does not know what is available writes 0."""
+    text = (
+        SAR
+        + "10:00:01 kbmemfree kbavail kbmemused %memused kbbuffers kbcached\n10:10:01 8000 0 50000 86.20 100 45000\n"
+    )
+    assert last(text)["mem.available_bytes", ""] == 53100 * 1024

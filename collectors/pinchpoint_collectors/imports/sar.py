@@ -1,0 +1,169 @@
+"""What ``sar`` prints as text, live or of a daily file (``sar -A -f FILE``).
+
+Each table begins with its names, behind the time of the reading before; its rows are those of ``sadf -j``.
+Rows have the time of the day alone, the first line the day. What follows ``Average:`` is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pinchpoint_collectors.common import numerals
+from pinchpoint_collectors.imports import sadf
+from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.sysstat import TEXT, Fields, note_machine, text_block
+from pinchpoint_collectors.imports.text import DATES, DayClock, LastLine, cells, number
+from pinchpoint_collectors.imports.times import Dates
+from pinchpoint_collectors.record import Sample
+
+_ROW = re.compile(r"(?P<clock>\d{1,2}:\d\d:\d\d(?: [AP]M)?)\s+(?P<rest>\S.*)")
+_RESTART = "RESTART"
+_TABLES: Mapping[str, tuple[str, ...]] = {
+    "%idle": ("cpu-load",),
+    "runq-sz": ("queue",),
+    "kbmemfree": ("memory",),
+    "pswpin/s": ("swap-pages",),
+    "await": ("disk",),
+    "rxkB/s": ("network", "net-dev"),
+    "rxbyt/s": ("network", "net-dev"),
+    "rxerr/s": ("network", "net-edev"),
+    "%scpu": ("psi", "psi-cpu"),
+    "%sio": ("psi", "psi-io"),
+    "%smem": ("psi", "psi-mem"),
+}
+"""A column that only one table has -> where its rows stand in JSON."""
+_LISTS = frozenset({"cpu-load", "disk", "net-dev", "net-edev"})
+_NAMES = {
+    "CPU": "cpu",
+    "DEV": "disk-device",
+    "IFACE": "iface",
+    "%util": "util-percent",
+    "%memused": "memused-percent",
+    "%ifutil": "ifutil-percent",
+    "%scpu": "some_avg",
+    "%sio": "some_avg",
+    "%smem": "some_avg",
+}
+"""Columns that JSON names otherwise than without % and /s."""
+_TEXTS = frozenset({"cpu", "disk-device", "iface"})
+
+
+class Sar:
+    """Format ``sar``."""
+
+    name = "sar"
+    says = "sar's text (sar -A -f FILE, or sar -A 5 720)"
+
+    def recognises(self, head: str) -> bool:
+        """By sysstat's first line, and a table that only sar has."""
+        if not TEXT.match(head):
+            return False
+        rows = filter(None, map(_ROW.fullmatch, map(str.strip, head.splitlines())))
+        return any(_where(row["rest"].split()) for row in rows)
+
+    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+        """One sample per value; see ``Format.read``."""
+        day: _Day | None = None
+        last = LastLine(found)
+        for line, text in enumerate(lines, 1):
+            if not text.strip():
+                continue
+            last.passed()
+            found.line = line
+            if begin := TEXT.match(text):
+                day = _Day(text_block(begin), settings, found)
+            elif day is not None and (row := _ROW.fullmatch(text.strip())):
+                try:
+                    samples = list(day.samples(row["clock"], row["rest"].split(), line))
+                except ForeignFileError as error:
+                    last.damaged(error)
+                    continue
+                yield from samples
+        last.tell()
+
+
+def _where(names: Sequence[str]) -> tuple[str, ...]:
+    """Where the rows of a table stand in JSON; empty of one that is not used."""
+    return next((where for name, where in _TABLES.items() if name in names), ())
+
+
+def _is_header(words: Sequence[str]) -> bool:
+    return 2 * sum(not _is_number(word) for word in words) > len(words)
+
+
+def _is_number(word: str) -> bool:
+    try:
+        numerals.strict(word.replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+class _Day:
+    """What follows one first line: a machine and a day, table by table.
+
+    Args:
+        machine: the block of JSON that the first line tells.
+        settings: see ``record.Settings``.
+        found: see ``record.Found``.
+    """
+
+    def __init__(self, machine: Mapping[str, Any], settings: Settings, found: Found) -> None:
+        self._machine = machine
+        self._host = note_machine(machine, found)
+        self._settings = settings
+        self._found = found
+        self._dates: Dates | None = None
+        self._columns: tuple[str, ...] = ()
+        self._clocks: dict[tuple[str, ...], DayClock] = {}
+        self._readings: dict[tuple[str, ...], tuple[float, float]] = {}
+        """Table -> UTC seconds of its reading before the last one, and of the last one."""
+
+    def samples(self, clock: str, words: Sequence[str], line: int) -> Iterator[Sample]:
+        """Those of one line. Raises ``ForeignFileError``."""
+        if _RESTART in words:
+            self._columns = ()
+            self._readings.clear()
+        elif _is_header(words):
+            self._columns = tuple(words) if _where(words) else ()
+            if self._columns:
+                time_s = self._utc_s(clock, line)
+                self._readings[self._columns] = (time_s, time_s)
+        elif self._columns:
+            row = cells(self._columns, words, line)
+            before_s, last_s = self._readings[self._columns]
+            time_s = self._utc_s(clock, line)
+            if time_s != last_s:
+                before_s = last_s
+                self._readings[self._columns] = before_s, time_s
+            if time_s > before_s:
+                yield from self._values(_fields(row, line), before_s, time_s)
+
+    def _values(self, fields: Fields, before_s: float, time_s: float) -> Iterator[Sample]:
+        interval_s = time_s - before_s
+        content: Any = fields
+        for name in reversed(_where(self._columns)):
+            content = {name: [content] if name in _LISTS else content}
+        for metric, instance, value, weight in sadf.values(content, self._machine, interval_s, self._found):
+            yield Sample(round(time_s * 1e9), interval_s, self._host, metric, instance, value, weight)
+
+    def _utc_s(self, clock: str, line: int) -> float:
+        date = self._machine["date"]
+        self._dates = self._dates or Dates([f"{date} {clock}"], DATES, self._found)
+        known = self._clocks.setdefault(
+            self._columns, DayClock(date, self._dates, self._settings, self._found)
+        )
+        return known.utc_s(clock, line)
+
+
+def _fields(row: Mapping[str, str], line: int) -> Fields:
+    """A row as JSON has it."""
+    named = {
+        _NAMES.get(column) or column.lstrip("%").removeprefix("kb").removesuffix("/s"): (column, cell)
+        for column, cell in row.items()
+    }
+    return {
+        name: cell if name in _TEXTS else number(cell, column, line) for name, (column, cell) in named.items()
+    }
