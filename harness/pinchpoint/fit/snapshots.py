@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pinchpoint.base.errors import InputError
+from pinchpoint.fit.counters import Step
 
 CAPTURED = "captured_at"
 """The column that says when a snapshot was taken."""
@@ -124,6 +125,8 @@ KINDS = (STATEMENTS, DATABASE, IO, WAL, FILES, WAITS, QUERY_STORE)
 
 
 Row = Mapping[str, str]
+Key = tuple[str, ...]
+"""What names a row."""
 _HEAD_BYTES = 65_536
 _LONGEST_FIELD = 2**28
 """Letters of a cell: a statement may be long."""
@@ -290,8 +293,8 @@ def _added(snapshots: Sequence[Snapshot], names: str) -> Change:
     kind, first, last = snapshots[0].kind, snapshots[0], snapshots[-1]
     if last.at_s <= first.at_s:
         raise InputError(f"{names}: all are of the same time; needed: one before and one after a busy time")
-    totals: dict[tuple[str, ...], dict[str, float]] = {}
-    latest: dict[tuple[str, ...], Row] = {}
+    totals: dict[Key, dict[str, float]] = {}
+    latest: dict[Key, Row] = {}
     reset = set()
     for before, after in itertools.pairwise(snapshots):
         known, now = _by_key(before), _by_key(after)
@@ -301,14 +304,15 @@ def _added(snapshots: Sequence[Snapshot], names: str) -> Change:
                 "servers, or all was forgotten between; take two of one server, around a busy time"
             )
         for key, row in now.items():
-            grown = _grown(known.get(key, {}), row, kind)
+            step = Step(known.get(key, Counters({}, before.at_s)), row)
+            grown = step.all_grown(kind.counters)
             if grown is None:
-                grown = {name: number(row, name) for name in kind.counters}  # what is there was added since
+                grown = {name: row.number(name) for name in kind.counters}  # what is there was added since
                 reset.add(key)
             total = totals.setdefault(key, dict.fromkeys(kind.counters, 0.0))
             for name, value in grown.items():
                 total[name] += value
-            latest[key] = row
+            latest[key] = row.row
     rows = [
         {**latest[key], **{name: repr(value) for name, value in total.items()}}
         for key, total in totals.items()
@@ -375,14 +379,14 @@ def _span(row: Row, source: str) -> tuple[float, float]:
     return seconds(row["start_time"], source), seconds(row["end_time"], source)
 
 
-def _by_key(snapshot: Snapshot) -> dict[tuple[str, ...], Row]:
+def _by_key(snapshot: Snapshot) -> dict[Key, Counters]:
     """Its rows by what names them; those that nothing tells apart, as where texts are hidden, as one."""
-    found: dict[tuple[str, ...], Row] = {}
+    found: dict[Key, Row] = {}
     for row in snapshot.rows:
         key = tuple(row.get(name, "") for name in snapshot.kind.key)
         alike = found.get(key)
         found[key] = row if alike is None else _together(alike, row, snapshot.kind)
-    return found
+    return {key: Counters(row, snapshot.at_s) for key, row in found.items()}
 
 
 def _together(one: Row, other: Row, kind: TableKind) -> Row:
@@ -391,20 +395,25 @@ def _together(one: Row, other: Row, kind: TableKind) -> Row:
     return {name: text for name, text in other.items() if name not in _SINCE} | counters
 
 
-def _grown(earlier: Row, later: Row, kind: TableKind) -> dict[str, float] | None:
-    """What was added to a row's counters; None where they were reset meanwhile."""
-    if _was_reset(earlier, later):
-        return None
-    grown = {name: number(later, name) - number(earlier, name) for name in kind.counters}
-    return None if any(value < 0 for value in grown.values()) else grown
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """A row's counters when the snapshot was taken; see ``Reading``."""
 
+    row: Row
+    at_s: float
 
-def _was_reset(earlier: Row, later: Row) -> bool:
-    """Whether the server says so: counters that began anew may have grown beyond what they were."""
-    times = (
-        [_time(row.get(name, ""), name) for row in (earlier, later)] for name in _SINCE if name in earlier
-    )
-    return any(after is not None and after != before for before, after in times)
+    def number(self, name: str) -> float:
+        """A counter; see ``number``."""
+        return number(self.row, name)
+
+    def goes_on_from(self, earlier: Counters) -> bool:
+        """What the server says: counters that began anew may have grown beyond what they were."""
+        times = (
+            [_time(each.row.get(name, ""), name) for each in (earlier, self)]
+            for name in _SINCE
+            if name in earlier.row
+        )
+        return all(after is None or after == before for before, after in times)
 
 
 def _time(text: str, name: str) -> float | None:

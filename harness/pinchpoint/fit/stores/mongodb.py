@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from pinchpoint.base.errors import InputError
+from pinchpoint.fit import counters
+from pinchpoint.fit.counters import Step
 from pinchpoint.fit.figures import Figure, plain
 from pinchpoint.fit.stores.record import NAME, Store, Stretch
 from pinchpoint_collectors.databases.mongodb import figure, is_same_server
@@ -33,7 +35,32 @@ _DOCUMENTS = 1 + 4
 """Of a section of documents, beside its name: its kind and its length."""
 
 Status = Mapping[str, Any]
-Pair = tuple[Status, Status]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer to ``serverStatus``; see ``Reading``."""
+
+    status: Status
+
+    @property
+    def at_s(self) -> float:
+        """When it was given, UTC seconds."""
+        at: datetime = self.status["localTime"]
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+    def number(self, place: str) -> float | None:
+        """The counter at that place."""
+        return figure(self.status, place)
+
+    def goes_on_from(self, earlier: Answer) -> bool:
+        """Whether one server lived through the time between.
+
+        In a container each life has the same process id: uptime must have grown as time did.
+        """
+        passed_s = self.at_s - earlier.at_s
+        lived_s = (self.status["uptimeMillis"] - earlier.status["uptimeMillis"]) / 1000
+        return is_same_server(earlier.status, self.status) and abs(lived_s - passed_s) <= _CLOCKS_S
 
 
 def store(answers: Sequence[Status], names: str) -> Store:
@@ -46,70 +73,49 @@ def store(answers: Sequence[Status], names: str) -> Store:
     Raises:
         InputError: there is one only, or none follows another of the same server.
     """
-    ordered = sorted(answers, key=_at_s)
-    if len(ordered) < 2:
+    if len(answers) < 2:
         raise InputError(f"{names}: 1 answer of serverStatus; needed: two")
-    pairs = [pair for pair in itertools.pairwise(ordered) if _follow(*pair)]
-    if not pairs:
+    ordered = sorted(map(Answer, answers), key=lambda answer: answer.at_s)
+    steps = counters.steps(ordered)
+    if not steps:
         raise InputError(
             f"{names}: no two of its answers are of one life of one server; watch it without a restart"
         )
-    stretches = [_stretch(pair) for pair in pairs]
+    stretches = [_stretch(step) for step in steps]
     if not any(stretch.operations for stretch in stretches):
         raise InputError(f"{names}: no document was read or written meanwhile; watch it at a busy time")
-    version = ordered[-1].get("version")
+    version = ordered[-1].status.get("version")
     return Store(
         family="mongodb",
         product=f"MongoDB {version}" if version else "MongoDB",
         source=names,
         stretches=stretches,
-        sizes=list(_sizes(pairs, names)),
+        sizes=list(_sizes(steps, names)),
         notes=(f"{names}: {_ALWAYS}",),
-        lacking=list(_lacking(pairs)),
+        lacking=list(_lacking(steps)),
     )
 
 
-def _at_s(answer: Status) -> float:
-    at: datetime = answer["localTime"]
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-
-
-def _follow(before: Status, after: Status) -> bool:
-    """Whether one server lived through the time between: in a container each life has the same process id."""
-    passed_s = _at_s(after) - _at_s(before)
-    lived_s = (after["uptimeMillis"] - before["uptimeMillis"]) / 1000
-    return is_same_server(before, after) and passed_s > 0 and abs(lived_s - passed_s) <= _CLOCKS_S
-
-
-def _grown(pair: Pair, place: str) -> float | None:
-    before, after = (figure(status, place) for status in pair)
-    return None if before is None or after is None or after < before else after - before
-
-
-def _all(pairs: Sequence[Pair], place: str) -> float:
-    return sum(_grown(pair, place) or 0.0 for pair in pairs)
-
-
-def _stretch(pair: Pair) -> Stretch:
-    reads, inserts, updates = (_grown(pair, place) or 0.0 for place in (_READS, _INSERTS, _UPDATES))
+def _stretch(step: Step[Answer]) -> Stretch:
+    reads, inserts, updates = (step.grown(place) or 0.0 for place in (_READS, _INSERTS, _UPDATES))
     return Stretch(
-        began_s=_at_s(pair[0]),
-        ended_s=_at_s(pair[1]),
+        began_s=step.before.at_s,
+        ended_s=step.after.at_s,
         operations=reads + inserts + updates,
         reads=reads,
         writes=inserts + updates,
         inserts=inserts,
-        log_bytes=_grown(pair, _JOURNAL),
-        received_bytes=_grown(pair, _RECEIVED),
+        log_bytes=step.grown(_JOURNAL),
+        received_bytes=step.grown(_RECEIVED),
     )
 
 
-def _sizes(pairs: Sequence[Pair], names: str) -> Iterator[Figure]:
+def _sizes(steps: Sequence[Step[Answer]], names: str) -> Iterator[Figure]:
     """The bytes of a document by what was received for a write, and sent for a read."""
-    reads, returned = _all(pairs, _READS), _all(pairs, _RETURNED)
-    writes = _all(pairs, _INSERTS) + _all(pairs, _UPDATES)
+    reads, returned = counters.total(steps, _READS), counters.total(steps, _RETURNED)
+    writes = counters.total(steps, _INSERTS) + counters.total(steps, _UPDATES)
     asked, written, answered = _overheads()
-    received, sent = _all(pairs, _RECEIVED), _all(pairs, _SENT)
+    received, sent = counters.total(steps, _RECEIVED), counters.total(steps, _SENT)
     if writes and received:
         each = (received - reads * asked) / writes
         yield Figure(each - written, f"{names}: about {plain(each)} bytes were received for a write")
@@ -134,12 +140,12 @@ def _overheads() -> tuple[int, int, int]:
     return _FRAME + len(bson.encode(find)), _FRAME + written, _FRAME + len(bson.encode(answer))
 
 
-def _lacking(pairs: Sequence[Pair]) -> Iterator[str]:
+def _lacking(steps: Sequence[Step[Answer]]) -> Iterator[str]:
     """What nosql-burst cannot do alike."""
-    reads, returned = _all(pairs, _READS), _all(pairs, _RETURNED)
-    deletes, expired = _all(pairs, _DELETES), _all(pairs, _EXPIRED)
-    total = reads + deletes + _all(pairs, _INSERTS) + _all(pairs, _UPDATES)
-    length_s = sum(_at_s(after) - _at_s(before) for before, after in pairs)
+    reads, returned = counters.total(steps, _READS), counters.total(steps, _RETURNED)
+    deletes, expired = counters.total(steps, _DELETES), counters.total(steps, _EXPIRED)
+    total = reads + deletes + counters.total(steps, _INSERTS) + counters.total(steps, _UPDATES)
+    length_s = sum(step.length_s for step in steps)
     if reads and returned > 1.5 * reads:
         yield f"a query returns {returned / reads:.1f} documents in production, one here"
     if deletes > _MUCH * total:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pinchpoint.base.errors import InputError
+from pinchpoint.fit import counters
+from pinchpoint.fit.counters import Step
 from pinchpoint.fit.figures import Figure, plain
 from pinchpoint.fit.snapshots import CAPTURED, seconds
 from pinchpoint.fit.stores import record
@@ -104,6 +105,13 @@ class Info:
     def parts(self, name: str) -> dict[str, float]:
         """A field such as ``keys=5,expires=2``. Raises ``InputError``."""
         return _parts(self.fields[name], f"{self.place}: {name}")
+
+    def goes_on_from(self, earlier: Info) -> bool:
+        """Whether both are of one life of one server, and no counter of commands was reset."""
+        return self.fields["run_id"] == earlier.fields["run_id"] and all(
+            name in self.commands and self.commands[name].calls >= calls.calls
+            for name, calls in earlier.commands.items()
+        )
 
     @property
     def databases(self) -> list[str]:
@@ -241,32 +249,32 @@ def store(infos: Sequence[Info]) -> Store:
     ordered = sorted(infos, key=lambda info: info.at_s)
     names = ", ".join(dict.fromkeys(info.source for info in ordered))
     _check(ordered, names)
-    pairs = [pair for pair in itertools.pairwise(ordered) if _follow(*pair)]
-    if not pairs:
+    steps = counters.steps(ordered)
+    if not steps:
         raise InputError(
             f"{names}: the server was restarted, or its counters were reset, between each two of them; take "
             f"two without either: {EXPORT}"
         )
-    stretches = [_stretch(*pair) for pair in pairs]
+    stretches = [_stretch(step) for step in steps]
     if not any(stretch.operations for stretch in stretches):
         raise InputError(f"{names}: no record was read or written between them; take them around a busy time")
-    calls = _added_calls(pairs)
+    calls = _added_calls(steps)
     last = ordered[-1]
     keys, expiring, average_s = _keyspace(last)
-    share = _expiring(pairs, calls_of(calls, WRITES))
+    share = _expiring(steps, calls_of(calls, WRITES))
     told_keys = None if keys is None else Figure(keys, f"{last.source}: keys of its section Keyspace")
     return Store(
         family="valkey",
         product=_product(last),
         source=names,
         stretches=stretches,
-        sizes=list(_sizes(pairs, stretches, calls, keys or 0.0, share.value if share else 0.0)),
+        sizes=list(_sizes(steps, stretches, calls, keys or 0.0, share.value if share else 0.0)),
         keys=told_keys,
         expiring=share,
-        lifetimes=_lifetimes(pairs, expiring, average_s),
+        lifetimes=_lifetimes(steps, expiring, average_s),
         durable=_durable(last),
-        notes=[*_left_out(ordered, pairs, names), *_notes(last, calls)],
-        lacking=list(_lacking(pairs, calls)),
+        notes=[*_left_out(ordered, steps, names), *_notes(last, calls)],
+        lacking=list(_lacking(steps, calls)),
     )
 
 
@@ -289,23 +297,8 @@ def _check(infos: Sequence[Info], names: str) -> None:
         )
 
 
-def _follow(before: Info, after: Info) -> bool:
-    """Whether counters went on between the two: one life of one server, none reset."""
-    if before.fields["run_id"] != after.fields["run_id"] or after.at_s <= before.at_s:
-        return False
-    return all(
-        name in after.commands and after.commands[name].calls >= calls.calls
-        for name, calls in before.commands.items()
-    )
-
-
-def _grown(pair: tuple[Info, Info], name: str) -> float | None:
-    before, after = (info.number(name) for info in pair)
-    return None if before is None or after is None or after < before else after - before
-
-
-def _calls_between(pair: tuple[Info, Info]) -> dict[str, Calls]:
-    before, after = pair
+def _calls_between(step: Step[Info]) -> dict[str, Calls]:
+    before, after = step.before, step.after
     none = Calls(0.0, 0.0)
     return {
         name: Calls(
@@ -316,49 +309,48 @@ def _calls_between(pair: tuple[Info, Info]) -> dict[str, Calls]:
     }
 
 
-def _added_calls(pairs: Sequence[tuple[Info, Info]]) -> Counter[str]:
+def _added_calls(steps: Sequence[Step[Info]]) -> Counter[str]:
     total: Counter[str] = Counter()
-    for pair in pairs:
+    for step in steps:
         total.update(
-            {name: round(calls.calls) for name, calls in _calls_between(pair).items() if calls.calls}
+            {name: round(calls.calls) for name, calls in _calls_between(step).items() if calls.calls}
         )
     return total
 
 
-def _stretch(before: Info, after: Info) -> Stretch:
-    pair = (before, after)
-    between = _calls_between(pair)
+def _stretch(step: Step[Info]) -> Stretch:
+    between = _calls_between(step)
     calls = {name: each.calls for name, each in between.items()}
     reads, writes = calls_of(calls, READS), calls_of(calls, WRITES)
     serving = (each.spent_s for name, each in between.items() if not is_watching(name))
     return Stretch(
-        began_s=before.at_s,
-        ended_s=after.at_s,
+        began_s=step.before.at_s,
+        ended_s=step.after.at_s,
         operations=reads + writes,
         reads=reads,
         writes=writes,
-        inserts=_inserts(pair, writes, calls_of(calls, REMOVALS)),
-        log_bytes=_log_bytes(pair),
-        received_bytes=_grown(pair, "total_net_input_bytes"),
+        inserts=_inserts(step, writes, calls_of(calls, REMOVALS)),
+        log_bytes=_log_bytes(step),
+        received_bytes=step.grown("total_net_input_bytes"),
         server_s=sum(serving),
     )
 
 
-def _inserts(pair: tuple[Info, Info], writes: float, removals: float) -> float | None:
+def _inserts(step: Step[Info], writes: float, removals: float) -> float | None:
     """New records: as many as there are more, and as went meanwhile."""
-    before, after = (_keyspace(info)[0] for info in pair)
-    gone = [_grown(pair, name) for name in ("expired_keys", "evicted_keys")]
+    before, after = (_keyspace(info)[0] for info in (step.before, step.after))
+    gone = [step.grown(name) for name in ("expired_keys", "evicted_keys")]
     if before is None or after is None or None in gone:
         return None
     return min(writes, max(0.0, after - before + sum(each or 0.0 for each in gone) + removals))
 
 
-def _log_bytes(pair: tuple[Info, Info]) -> float | None:
+def _log_bytes(step: Step[Info]) -> float | None:
     """What the append-only file grew; None where there is none, or where it was rewritten meanwhile."""
-    before, after = pair
+    before, after = step.before, step.after
     if before.fields.get("aof_base_size") != after.fields.get("aof_base_size"):
         return None
-    return _grown(pair, "aof_current_size") if after.number("aof_enabled") else None
+    return step.grown("aof_current_size") if after.number("aof_enabled") else None
 
 
 def _keyspace(info: Info) -> tuple[float | None, float | None, float]:
@@ -372,14 +364,14 @@ def _keyspace(info: Info) -> tuple[float | None, float | None, float]:
 
 
 def _sizes(
-    pairs: Sequence[tuple[Info, Info]],
+    steps: Sequence[Step[Info]],
     stretches: Sequence[Stretch],
     calls: Counter[str],
     keys: float,
     expiring: float,
 ) -> Iterator[Figure]:
     """The bytes of a record by what was written to the file, received, sent, and kept in memory."""
-    source = ", ".join(dict.fromkeys(info.source for pair in pairs for info in pair))
+    source = ", ".join(dict.fromkeys(info.source for step in steps for info in (step.before, step.after)))
     reads, writes, removals = (calls_of(calls, names) for names in (READS, WRITES, REMOVALS))
     inserts = sum(stretch.inserts or 0.0 for stretch in stretches)
     key = record.key(keys, inserts / writes if writes else 0.0)
@@ -398,37 +390,35 @@ def _sizes(
         each = (received - asked - others) / writes
         value = record.payload_of_request(each, key, expiring, kept=False)
         yield Figure(value, f"{source}: {plain(each)} bytes were received for a write")
-    if found := _sent_for_a_read(pairs, writes):
+    if found := _sent_for_a_read(steps, writes):
         yield Figure(record.payload_of_bulk(found), f"{source}: {plain(found)} bytes were sent for a read")
-    last = pairs[-1][1]
+    last = steps[-1].after
     kept = last.number("used_memory_dataset")
     if kept and keys:
         value = kept / keys - _RECORD_BYTES
         yield Figure(value, f"{last.source}: {plain(kept / keys)} bytes of memory for a record")
 
 
-def _sent_for_a_read(pairs: Sequence[tuple[Info, Info]], writes: float) -> float | None:
+def _sent_for_a_read(steps: Sequence[Step[Info]], writes: float) -> float | None:
     """What was sent for a read that found something, beside the answers to writes and to ``INFO`` itself."""
-    sent = sum(_grown(pair, "total_net_output_bytes") or 0.0 for pair in pairs)
-    hits, misses = (
-        sum(_grown(pair, name) or 0.0 for pair in pairs) for name in ("keyspace_hits", "keyspace_misses")
-    )
-    told = sum(before.answer_bytes for before, _ in pairs)
+    sent = counters.total(steps, "total_net_output_bytes")
+    hits, misses = (counters.total(steps, name) for name in ("keyspace_hits", "keyspace_misses"))
+    told = sum(step.before.answer_bytes for step in steps)
     values = sent - told - writes * record.ANSWER_OK - misses * record.ANSWER_NONE
     return values / hits if hits and values > 0 else None
 
 
-def _expiring(pairs: Sequence[tuple[Info, Info]], writes: float) -> Figure | None:
+def _expiring(steps: Sequence[Step[Info]], writes: float) -> Figure | None:
     """Which share of the records written will expire.
 
     As many as expired, and are there more that will; of those that are written again before, and so live on,
     only their share of all records tells: the larger of the two.
     """
-    first, last = _keyspace(pairs[0][0]), _keyspace(pairs[-1][1])
+    first, last = _keyspace(steps[0].before), _keyspace(steps[-1].after)
     if first[1] is None or last[1] is None or not writes:
         return None
-    gone = sum(_grown(pair, "expired_keys") or 0.0 for pair in pairs)
-    source = pairs[-1][1].source
+    gone = counters.total(steps, "expired_keys")
+    source = steps[-1].after.source
     by_flow = Figure(
         min(1.0, max(0.0, gone + last[1] - first[1]) / writes),
         f"{source}: records that expired, and are more that will, ÷ writes",
@@ -439,11 +429,11 @@ def _expiring(pairs: Sequence[tuple[Info, Info]], writes: float) -> Figure | Non
     return max(by_flow, by_count, key=lambda figure: figure.value)
 
 
-def _lifetimes(pairs: Sequence[tuple[Info, Info]], expiring: float | None, average_s: float) -> list[Figure]:
+def _lifetimes(steps: Sequence[Step[Info]], expiring: float | None, average_s: float) -> list[Figure]:
     """After how long records expire; the shorter first, as records that are written again live longer."""
-    gone = sum(_grown(pair, "expired_keys") or 0.0 for pair in pairs)
-    length_s = sum(after.at_s - before.at_s for before, after in pairs)
-    source = pairs[-1][1].source
+    gone = counters.total(steps, "expired_keys")
+    length_s = sum(step.length_s for step in steps)
+    source = steps[-1].after.source
     found = []
     if expiring and gone >= _FEW_EXPIRED:
         per_s = gone / length_s
@@ -470,8 +460,8 @@ def _product(info: Info) -> str:
     return f"{name} {version}" if version else name
 
 
-def _left_out(infos: Sequence[Info], pairs: Sequence[tuple[Info, Info]], names: str) -> Iterator[str]:
-    left = len(infos) - 1 - len(pairs)
+def _left_out(infos: Sequence[Info], steps: Sequence[Step[Info]], names: str) -> Iterator[str]:
+    left = len(infos) - 1 - len(steps)
     if left:
         yield (
             f"{names}: {left} of {len(infos) - 1} stretches were left out: the server was restarted in them, "
@@ -490,10 +480,10 @@ def _notes(last: Info, calls: Counter[str]) -> Iterator[str]:
             return
 
 
-def _lacking(pairs: Sequence[tuple[Info, Info]], calls: Counter[str]) -> Iterator[str]:
+def _lacking(steps: Sequence[Step[Info]], calls: Counter[str]) -> Iterator[str]:
     """What nosql-burst cannot do alike."""
     writes, removals, reads = (calls_of(calls, names) for names in (WRITES, REMOVALS, READS))
-    length_s = sum(after.at_s - before.at_s for before, after in pairs)
+    length_s = sum(step.length_s for step in steps)
     others = {
         name: count for name, count in calls.items() if name not in ON_RECORDS and not is_watching(name)
     }
@@ -514,7 +504,7 @@ def _lacking(pairs: Sequence[tuple[Info, Info]], calls: Counter[str]) -> Iterato
     if (beside := sum(others.values())) > _MUCH * total:
         named = ", ".join(sorted(others, key=lambda name: -others[name])[:5])
         yield f"{beside / total:.0%} of the commands are none on records: {named}"
-    misses = sum(_grown(pair, "keyspace_misses") or 0.0 for pair in pairs)
+    misses = counters.total(steps, "keyspace_misses")
     if misses > _MUCH * reads:
         share = min(1.0, misses / reads) if reads else 1.0
         yield f"{share:.0%} of the reads find nothing; here all find a record"

@@ -1,0 +1,59 @@
+"""What a server's counters grew between two readings, unless they were reset meanwhile."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Generic, Protocol, Self, TypeVar
+
+
+class Reading(Protocol):
+    """Counters of a server, or of one row of its statistics, at one time."""
+
+    @property
+    def at_s(self) -> float:
+        """When it was taken, UTC seconds."""
+
+    def number(self, name: str) -> float | None:
+        """A counter; None where the server does not report it."""
+
+    def goes_on_from(self, earlier: Self) -> bool:
+        """Whether the server reports no restart and no reset between the two."""
+
+
+R = TypeVar("R", bound=Reading)
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[R]):
+    """Two readings, one after the other."""
+
+    before: R
+    after: R
+
+    @property
+    def length_s(self) -> float:
+        """The time between them."""
+        return self.after.at_s - self.before.at_s
+
+    def grown(self, name: str) -> float | None:
+        """What was added to a counter; None where it is not reported, or went back: it was reset."""
+        before, after = self.before.number(name), self.after.number(name)
+        return None if before is None or after is None or after < before else after - before
+
+    def all_grown(self, names: Collection[str]) -> dict[str, float] | None:
+        """What was added to each of several counters; None where one was reset, by report or by value."""
+        grown = {name: value for name in names if (value := self.grown(name)) is not None}
+        return grown if len(grown) == len(names) and self.after.goes_on_from(self.before) else None
+
+
+def steps(readings: Iterable[R]) -> list[Step[R]]:
+    """Each reading, in the order of time, and the next one; not those between which counters began anew."""
+    found = (Step(before, after) for before, after in itertools.pairwise(readings))
+    return [step for step in found if step.length_s > 0 and step.after.goes_on_from(step.before)]
+
+
+def total(steps: Iterable[Step[R]], name: str) -> float:
+    """What was added to a counter in all steps together."""
+    return sum(step.grown(name) or 0.0 for step in steps)
