@@ -9,7 +9,7 @@ from pinchpoint.analysis.contention import find_contention
 from pinchpoint.analysis.credits import credit_words
 from pinchpoint.analysis.disk_types import limits_words
 from pinchpoint.analysis.durability import losses
-from pinchpoint.analysis.failing import failures
+from pinchpoint.analysis.failing import failures, said_of
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.machine_disks import unknown_machines
 from pinchpoint.analysis.measures import measure_disk
@@ -57,7 +57,8 @@ def caveats(case: Case) -> Iterator[str]:
 def _lost(inputs: Inputs, flow: Flow) -> Iterator[str]:
     """What a scenario asked for and did not get."""
     if flow.all_failed:
-        yield f"all operations failed ({wording.listed(list(failures(inputs, flow)))})"
+        kinds = [*failures(inputs, flow), *said_of(inputs, flow)]
+        yield f"all operations failed ({wording.listed(kinds)})"
     elif flow.failures:
         yield f"{units.percent(flow.failures / flow.finished)} of the operations failed"
     if given_up := given_up_words(inputs, flow):

@@ -11,7 +11,7 @@ from pinchpoint.analysis.capacity import demands_of
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.confidence import Trust, trust
 from pinchpoint.analysis.facts import facts
-from pinchpoint.analysis.failing import failures
+from pinchpoint.analysis.failing import failures, said_of
 from pinchpoint.analysis.flows import pressed_words
 from pinchpoint.analysis.gates import RECORDED, Gate
 from pinchpoint.analysis.resources import Resource, ResourceType
@@ -139,8 +139,9 @@ def _nothing_to_judge(case: Case) -> tuple[str, str] | None:
         )
     if not any(flow.ok for flow in case.flows):
         kinds = sorted({kind for flow in case.flows for kind in failures(inputs, flow)})
+        said = [words for flow in case.flows for words in said_of(inputs, flow)]
         return (
-            f"all operations failed ({', '.join(kinds)})",
+            f"all operations failed ({', '.join([*kinds, *said])})",
             "Remove the cause of the failures, then run again.",
         )
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePath
 
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.objectives import objective_table
@@ -14,11 +15,24 @@ from pinchpoint.data.operations import NO_ERRORS
 OF_CONTENT = ("not_found", "permission", "authentication", "token_expired", "robots", "not_supported")
 """Outcomes that tell what was asked for, and not how much: a crawl of real content has some in any case."""
 
+NAMED = 3
+"""So many kinds of failures, and messages of the server, are said of a scenario."""
+
 
 def failures(inputs: Inputs, flow: Flow) -> Iterator[str]:
     """How the operations of a scenario ended, without those that never started."""
     outcomes = inputs.traffic.of(flow.load.scenario).whole().outcomes()
     yield from (kind for kind in outcomes if kind != "dropped")
+
+
+def said_of(inputs: Inputs, flow: Flow) -> list[str]:
+    """What the server said of a scenario's statements that failed, with each one's file and line."""
+    said = [
+        f"{event.get('said')}, {PurePath(str(event.get('script'))).name}:{event.get('line')}"
+        for event in inputs.events
+        if event.get("event") == "statement_failed" and event.get("scenario") == flow.load.scenario
+    ]
+    return said[:NAMED]
 
 
 def failing_words(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[str]:
@@ -35,5 +49,6 @@ def _failing(inputs: Inputs, flow: Flow) -> Iterator[str]:
     failed = {kind: n for kind, n in outcomes.items() if kind not in (*NO_ERRORS, *OF_CONTENT)}
     share = sum(failed.values()) / flow.finished if flow.finished else 0.0
     if share >= FAILING.value:
-        kinds = ", ".join(sorted(failed, key=lambda kind: -failed[kind])[:3])
+        named = sorted(failed, key=lambda kind: -failed[kind])[:NAMED]
+        kinds = ", ".join([*named, *said_of(inputs, flow)])
         yield f"{units.percent(share)} of the operations of {flow.load.scenario} failed ({kinds})"

@@ -291,8 +291,12 @@ class Verdict:
 def exit_status(verdict: Verdict) -> int:
     """DESIGN.md's exit status of a verdict: 3 not valid evidence, 1 an objective not met, 0 fine.
 
-    A run that measured nothing is no evidence, and an objective that was not measured was not met.
+    A run that measured nothing is no evidence, and an objective that was not measured was not met; nor was
+    any, said or not, where every operation failed.
     """
     if verdict.outcome == "invalid" or not verdict.measured:
         return 3
+    rows = verdict.scenarios.values()
+    if any(row["error_ratio"] for row in rows) and not any(row["count"] for row in rows):
+        return 1
     return 0 if all(objective["met"] for objective in verdict.objectives) else 1

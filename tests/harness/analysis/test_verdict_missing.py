@@ -75,12 +75,19 @@ def test_an_empty_run_is_inconclusive() -> None:
 
 
 def test_a_run_in_which_everything_failed_tells_no_capacity() -> None:
-    """All failures are the finding, not a capacity; the run is not invalid."""
+    """All failures are the finding, not a capacity: the run is not invalid, and does not end with 0.
+
+    What the server said of a statement is in the first sentence, with the statement's place.
+    """
     build = Build().host("sql1", "sql").cpu("sql1", 0.97, pressure=0.9).closed("orders", "sql-mix", 8)
-    build.operations("orders", "log_append", 160, 0.05, outcome="connection_lost")
+    build.operations("orders", "bad", 160, 0.05, outcome="sqlstate_42601")
+    failed = {"event": "statement_failed", "scenario": "orders", "script": "/plans/sql/bad.sql", "line": 1}
+    build.events.append({**failed, "said": 'syntax error at or near "SELEC"'})
     verdict = judged(build.generator())
     assert verdict.outcome == "inconclusive"
-    assert "all operations failed (connection_lost)" in verdict.summary
+    said = 'all operations failed (sqlstate_42601, syntax error at or near "SELEC", bad.sql:1).'
+    assert said in verdict.summary.splitlines()[0]
+    assert exit_status(verdict) == 1
     assert verdict.scenarios["orders"]["error_ratio"] == 1.0
 
 
