@@ -255,7 +255,7 @@ def _imported(
     )
     found = Found()
     samples = registry.format_named(format).read(text.splitlines(keepends=True), settings, found)
-    return [list(checked(samples, found, is_mapped=mapping is not None)), found.hosts, found.notes]
+    return [list(checked(samples, found, settings.mapping)), found.hosts, found.notes]
 
 
 def _exported(exporter: str, host: str, series: Sequence[Any], usual_s: float | None) -> Any:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from pinchpoint_collectors import bounds
-from pinchpoint_collectors.imports.record import ForeignFileError, Found
+from pinchpoint_collectors.imports.record import CsvMapping, ForeignFileError, Found
 from pinchpoint_collectors.record import Sample
 
 _PERCENT = 105.0
@@ -74,21 +74,25 @@ class _Column:
         return f"{odd} of {counted} {limit}, median {bounds.number(middle)}: {guess}; {remedy}"
 
 
-def checked(samples: Iterable[Sample], found: Found, *, is_mapped: bool = False) -> Iterator[Sample]:
+def checked(samples: Iterable[Sample], found: Found, mapping: CsvMapping | None = None) -> Iterator[Sample]:
     """The samples; those that cannot be as not measured, which ``found`` is told.
+
+    A column of the file has one unit: where it holds several hosts, all of them are counted together.
 
     Args:
         samples: of one file.
         found: of the file, with the line that is being read where it has lines.
-        is_mapped: whether a person said which unit each column is in.
+        mapping: of a CSV, in which a person said which unit each column is in.
 
     Raises:
         ForeignFileError: a column is mostly what cannot be.
     """
+    is_mapped = mapping is not None
+    of_all_hosts = mapping is not None and mapping.host_column is not None
     columns: dict[tuple[str, str, str], _Column] = {}
     impossible = bounds.Tally()
     for sample in samples:
-        key = sample.host, sample.metric, sample.instance
+        key = "" if of_all_hosts else sample.host, sample.metric, sample.instance
         column = columns.get(key)
         if column is None:
             column = columns[key] = _Column()

@@ -147,7 +147,7 @@ def read_all(
         try:
             samples = source.format.read(source.lines(), settings, read.found)
             placed = _placed(samples, source)
-            for sample in checked(placed, read.found, is_mapped=settings.mapping is not None):
+            for sample in checked(placed, read.found, settings.mapping):
                 for ours in _ours(sample, read, places, hosts):
                     read.span_s = _wider(read.span_s, ours)
                     if not between.has(ours):

@@ -37,7 +37,7 @@ def read(
     series: dict[tuple[str, str], list[Sample]] = {}
     given = settings or Settings()
     samples = format_.read(text.splitlines(keepends=True), given, found)
-    for sample in checked(samples, found, is_mapped=given.mapping is not None):
+    for sample in checked(samples, found, given.mapping):
         series.setdefault((sample.metric, sample.instance), []).append(sample)
     return series, found
 

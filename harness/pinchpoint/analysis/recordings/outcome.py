@@ -70,14 +70,18 @@ def conclude(inputs: Inputs, found: Sequence[Resource], recorded_s: float) -> Co
         symptoms = tuple(each.words for each in symptoms_during(inputs, named.stretches))
         confidence, limits = _confidence(named, others, found, symptoms)
         return Conclusion("bottleneck", named, tuple(others), confidence, limits, symptoms, missing)
-    candidates = tuple(plain) if len(plain) > 1 else tuple(saturated)
+    suspects = plain if len(plain) > 1 else saturated
+    known = [one for one in suspects if one.resource != "dependency"]
+    guessed = [one for one in suspects if one not in known]
+    near = [one for one in found if not one.saturated and _is_near(one)] if suspects else []
+    candidates = (*known, *sorted(near, key=_highest, reverse=True), *guessed)
     if candidates:
         return Conclusion("inconclusive", others=candidates[:_MOST_CANDIDATES], missing=missing)
     if _all_had_room(inputs, found):
         return Conclusion("not_reached", missing=missing)
-    near = [one for one in found if one.measures and one.has_room is not True and not one.missing]
-    near.sort(key=lambda one: -one.measures[0].highest)
-    unknown = near or [one for one in missing if one.resource in _NEEDED]
+    open_ = [one for one in found if one.measures and one.has_room is not True and not one.missing]
+    open_.sort(key=_highest, reverse=True)
+    unknown = open_ or [one for one in missing if one.resource in _NEEDED]
     return Conclusion("inconclusive", others=tuple(unknown[:_MOST_CANDIDATES]), missing=missing)
 
 
@@ -121,6 +125,10 @@ def _confidence(
 def _is_near(one: Resource) -> bool:
     used = [each for each in one.measures if each.what == "utilisation"]
     return any(each.limit.value <= 1 and each.highest >= ROOM.value for each in used) and not one.has_room
+
+
+def _highest(one: Resource) -> float:
+    return one.measures[0].highest
 
 
 def _all_had_room(inputs: Inputs, found: Sequence[Resource]) -> bool:

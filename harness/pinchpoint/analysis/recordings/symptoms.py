@@ -41,6 +41,8 @@ COLLAPSED = Threshold(0.5, "design", "finished work fell to half of its usual ra
 LOST = Threshold(1 - COLLAPSED.value, COLLAPSED.source, COLLAPSED.says)
 SLOWER = Threshold(1.5, "design", "latency rose to one and a half times its usual value, or more")
 FEWER = Threshold(0.8, "design", "finished work fell to four fifths of its usual rate, or less")
+_DEVIATIONS = 3.0
+"""Fewer than one in 700 counts of independent events lie this many standard deviations below their mean."""
 _LEAST_USUAL = 0.5
 """What is usual is the median of the rest, which must be half of the recording at least."""
 
@@ -83,6 +85,8 @@ def collapses(inputs: Inputs, host: Host) -> Iterator[Resource]:
         one = measure(inputs, lost, LOST, "attribution", f"{_name(key)}, of their usual rate lost:")
         if one is None or not one.at_limit or one.over_s > (1 - _LEAST_USUAL) * one.measured_s:
             continue
+        if not _beyond_chance(rows, usual, _inside(inputs.window, one.stretches)):
+            continue
         witness = next(_witnesses(inputs, host, one.stretches), None)
         yield Resource(
             kind="external",
@@ -101,6 +105,13 @@ def collapses(inputs: Inputs, host: Host) -> Iterator[Resource]:
             remedy="record latency, or the sessions that are at work, beside the rate of finished work",
         )
         return
+
+
+def _beyond_chance(rows: Rows, usual: float, inside: Steps) -> bool:
+    """Whether independent requests would hardly ever be so few by chance (Poisson: three deviations)."""
+    expected = usual * float(rows.covered_s[inside].sum())
+    finished = float(np.nansum(rows.values[inside] * rows.covered_s[inside]))
+    return bool(expected - finished > _DEVIATIONS * np.sqrt(expected))
 
 
 def _witnesses(inputs: Inputs, host: Host, stretches: Sequence[Stretch]) -> Iterator[str]:
