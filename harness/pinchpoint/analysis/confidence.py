@@ -14,7 +14,6 @@ from pinchpoint.analysis.doubts import doubts, unseen_behind
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.knee import Knee
 from pinchpoint.analysis.measures import CpuMeasures, ShareMeasures, not_measured, readings, told
-from pinchpoint.analysis.resample import block_rows
 from pinchpoint.analysis.resources import GENERATOR, Resource
 from pinchpoint.analysis.seen import stolen, unseen
 from pinchpoint.analysis.signature import LEAST, Suspicion
@@ -32,6 +31,7 @@ from pinchpoint.analysis.verdict import Confidence
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
 from pinchpoint.data.inputs import Inputs
+from pinchpoint.data.resample import block_rows
 
 RESAMPLES = 200
 MOST_TIMES = 10

@@ -10,14 +10,14 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from pinchpoint.analysis.changes import BATCH, find_shift
 from pinchpoint.analysis.credits import with_credits
 from pinchpoint.analysis.managed import columns_of, files_of, told_by
 from pinchpoint.analysis.pace import find_pace
 from pinchpoint.analysis.resources import COMMIT_ROLES, ROLE_ORDER, DiskShift, Resource
 from pinchpoint.analysis.sessions import waiting_sessions
 from pinchpoint.analysis.stores import store_view
-from pinchpoint.analysis.thresholds import SAME_MIX
+from pinchpoint.analysis.thresholds import LEVEL_SHIFT, MIN_SAMPLES, SAME_MIX
+from pinchpoint.data.changes import BATCH, find_shift
 from pinchpoint.data.inputs import DiskRole, Inputs
 from pinchpoint.data.series import Floats, Samples, spread
 
@@ -78,7 +78,7 @@ def _disk_shift(columns: Mapping[str, Floats]) -> DiskShift | None:
     )
     alike = _usual_mix(kept["reads"], kept["writes"])
     for (of, rate), (_, other) in zip(rates, reversed(rates), strict=True):
-        shift = find_shift(rate)
+        shift = find_shift(rate, least=MIN_SAMPLES.value, smallest=LEVEL_SHIFT.value)
         if shift is not None:
             at = shift.at
             return DiskShift(

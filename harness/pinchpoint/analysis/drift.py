@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy  # which loads its parts when they are used: most verdicts need none
 
 from pinchpoint.analysis.thresholds import DRIFTS, LEVEL_SHIFT
+from pinchpoint.data.changes import kendall
 from pinchpoint.data.inputs import Inputs
 from pinchpoint.data.series import Floats, Window
 
@@ -97,9 +97,7 @@ def _trend(values: Floats, first: float | None, last: float | None) -> str | Non
     if known.sum() < PARTS or first is None or last is None:
         return None
     size = max(abs(first), abs(last))
-    if np.ptp(values) == 0 or abs(last - first) < LEVEL_SHIFT.value * size:
-        return "steady"
-    tau, p = scipy.stats.kendalltau(np.arange(PARTS), values)
-    if p >= DRIFTS.value:
+    tau, p = kendall(values)
+    if p >= DRIFTS.value or abs(last - first) < LEVEL_SHIFT.value * size:
         return "steady"
     return "rises" if tau > 0 else "falls"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pinchpoint.analysis.changes import find_shift, mser5
-from pinchpoint.analysis.thresholds import MIN_SAMPLES, MIN_SECONDS
+from pinchpoint.analysis.thresholds import LEVEL_SHIFT, MIN_SAMPLES, MIN_SECONDS
+from pinchpoint.data.changes import find_shift, mser5
 from pinchpoint.data.inputs import Inputs
 from pinchpoint.data.series import Floats, added
 
@@ -85,7 +85,11 @@ def _transient(inputs: Inputs) -> tuple[int, bool | None, tuple[str, ...]]:
         for load in inputs.loads
         if load.model != "burst" and not load.several
     }
-    cuts = [mser5(flow) for flow in flows.values() if find_shift(flow)]
+    cuts = [mser5(flow) for flow in flows.values() if _shifts(flow)]
     cut = max(cuts, default=0)
-    unsteady = tuple(name for name, flow in flows.items() if find_shift(flow[cut:]))
+    unsteady = tuple(name for name, flow in flows.items() if _shifts(flow[cut:]))
     return cut, not unsteady, unsteady
+
+
+def _shifts(flow: Floats) -> bool:
+    return find_shift(flow, least=MIN_SAMPLES.value, smallest=LEVEL_SHIFT.value) is not None

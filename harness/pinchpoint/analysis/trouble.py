@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import scipy  # which loads its parts when they are used: most verdicts need none
 
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.confidence import Untold, seldom
@@ -26,6 +25,7 @@ from pinchpoint.analysis.thresholds import (
 )
 from pinchpoint.analysis.unanswered import unanswered_words
 from pinchpoint.base import units, wording
+from pinchpoint.data.changes import kendall
 from pinchpoint.data.inputs import Inputs
 
 CONSTANT = ("open", "soak")
@@ -146,7 +146,7 @@ def _rising(inputs: Inputs, flow: Flow) -> Iterator[str]:
     first_s, last_s = float(np.median(times[:third])), float(np.median(times[-third:]))
     if last_s <= max(GROWN.value * first_s, first_s + GROWN_S.value):
         return
-    tau, p = scipy.stats.kendalltau(np.arange(len(times)), times)
+    tau, p = kendall(times)
     if tau > 0 and p < DRIFTS.value:
         yield (
             f"operations of {flow.load.scenario} took {units.seconds(first_s)} in the first third and "

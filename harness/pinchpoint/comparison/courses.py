@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinchpoint.analysis.resample import block_length
 from pinchpoint.data.inputs import Inputs
+from pinchpoint.data.resample import block_length
 from pinchpoint.data.series import Floats, Series, Window
 from pinchpoint.store import histogram
 from pinchpoint.store.read import StoredRun

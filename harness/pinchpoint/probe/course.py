@@ -16,12 +16,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import scipy  # which loads its parts when they are used: most reports need none
 
-from pinchpoint.analysis.changes import find_shift
 from pinchpoint.analysis.drift import PARTS
 from pinchpoint.analysis.movement import COUNTED
-from pinchpoint.analysis.thresholds import DISK_SHIFT, DRIFTS, FLAT, MIN_SAMPLES
+from pinchpoint.analysis.thresholds import DISK_SHIFT, DRIFTS, FLAT, LEVEL_SHIFT, MIN_SAMPLES
+from pinchpoint.data import changes
 from pinchpoint.data.inputs import Limits
 from pinchpoint.data.series import Floats
 from pinchpoint.probe.record import Probe, Trial
@@ -68,14 +67,13 @@ def held_from(trial: Trial) -> int | None:
     values = _rates(trial)
     if len(values) < LEAST_STEPS or trial.series is None:
         return None
-    for first in range(1, len(values) - 1):
-        level = float(np.median(values[first:]))
-        if not level or values[0] < level * (1 + DISK_SHIFT.value):
-            return None
-        apart = np.abs(values[first:] / level - 1) > _allowed(level * trial.series.step_s)
-        if not apart.any():
-            return first if values[:first].min() > level else None
-    return None
+    step_s = trial.series.step_s
+    # How far a step may be from its level: as a regulator's, or as counting whole I/Os makes it.
+    return changes.held_from(
+        values,
+        smallest=DISK_SHIFT.value,
+        within=lambda level: max(FLAT.value, COUNTED / (level * step_s)),
+    )
 
 
 def level_of(trial: Trial, first: int) -> float:
@@ -162,11 +160,6 @@ def _did_more(
 
 def _rates(trial: Trial) -> Floats:
     return np.array(trial.series.iops if trial.series else (), dtype=float)
-
-
-def _allowed(count: float) -> float:
-    """How far a step may be from its level: as a regulator's, or as counting whole I/Os makes it."""
-    return max(FLAT.value, COUNTED / count)
 
 
 def _times(value: float | None, factor: float) -> float | None:
@@ -269,7 +262,7 @@ def of_probe(probe: Probe, cells: Sequence[Cell]) -> Change | None:
             rows += [(one.number, value / mean) for value in steps]
     rows.sort(key=lambda row: row[0])
     values = np.array([value for _, value in rows])
-    shift = find_shift(values) if len(rows) >= MIN_SAMPLES.value else None
+    shift = _shift(values)
     if shift is None or not shift.before or abs(shift.after / shift.before - 1) < DISK_SHIFT.value:
         return _of_trials(np.array([float(np.mean(by_trial[number])) for number in sorted(by_trial)]))
     number = rows[shift.at][0]
@@ -316,9 +309,13 @@ def _anew(done: Sequence[Trial]) -> Change | None:
     return Change("fell", before, level, at_s, None, how)
 
 
+def _shift(values: Floats) -> changes.Shift | None:
+    return changes.find_shift(values, least=MIN_SAMPLES.value, smallest=LEVEL_SHIFT.value)
+
+
 def _of_steps(values: Floats, step_s: float) -> Change:
     """A change of level, else a trend over ten parts."""
-    shift = find_shift(values)
+    shift = _shift(values)
     if shift and shift.before and abs(shift.after / shift.before - 1) >= DISK_SHIFT.value:
         how = f"a change of level over {len(values)} steps of {step_s:g} s (CUSUM, block bootstrap, p < .05)"
         move = _move(values[shift.at :], shift.before, shift.after)
@@ -345,7 +342,7 @@ def _of_trials(values: Floats) -> Change | None:
 
 def _trend(values: Floats, over: str) -> Change:
     """Whether values stand in order beyond chance, and the last third differs by a fifth from the first."""
-    tau, p = scipy.stats.kendalltau(np.arange(len(values)), values) if np.ptp(values) else (0.0, 1.0)
+    tau, p = changes.kendall(values)
     third = max(1, len(values) // 3)
     begin, end = float(values[:third].mean()), float(values[-third:].mean())
     how = f"a trend over {over} (Kendall's tau {tau:.2f}, p {p:.3f})"

@@ -1,15 +1,13 @@
 """Changes of level in the history of a figure: where, by how much with its interval, better or worse.
 
-The test is the one that finds changes of level within a run (``analysis.changes``): a CUSUM whose null
-distribution is drawn from the series itself. Here the run is the unit, and runs do not resemble their
-neighbours as seconds do, so they are drawn one by one. Each change is looked for between those already found.
+The test is the one that finds changes of level within a run (``data.changes``). Here the run is the unit.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any, Literal
@@ -17,8 +15,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pinchpoint.analysis.changes import find_shift
 from pinchpoint.comparison.statistics import welch
+from pinchpoint.data.changes import find_levels
 from pinchpoint.data.series import Floats
 from pinchpoint.trend.history import Entry, Histories, Key
 
@@ -136,7 +134,7 @@ def find_trend(histories: Histories) -> Trend:
 def _line(key: Key, entries: tuple[Entry, ...], zero_since: Entry | None) -> Line:
     values = np.array([entry.value for entry in entries])
     lone, levels = _lone(values)
-    cuts = _levels_apart(levels, sorted(_cuts(levels)))
+    cuts = find_levels(levels, least=LEAST_RUNS, smallest=MATTERS, edge=LEAST_SIDE)
     ends = [0, *cuts, len(values)]
     changes = tuple(
         _change(key, entries, levels, begin, cut, end)
@@ -170,46 +168,6 @@ def _lone(values: Floats) -> tuple[npt.NDArray[np.bool_], Floats]:
     same_way = away[0] * away[1] > 0
     lone = same_way & (np.minimum(*map(np.abs, away)) > max(FAR * usual, math.log1p(2 * MATTERS)))
     return lone, np.where(lone, np.exp((before + after) / 2), values)
-
-
-def _cuts(values: Floats, first: int = 0) -> Iterator[int]:
-    """Where levels begin: the change of the whole, then those on both sides of it."""
-    shift = find_shift(values, least=LEAST_RUNS, edge=LEAST_SIDE, smallest=MATTERS, alone=True)
-    if shift is None:
-        return
-    at = _at_an_end(values) if shift.at in (LEAST_SIDE, len(values) - LEAST_SIDE) else shift.at
-    yield first + at
-    yield from _cuts(values[:at], first)
-    yield from _cuts(values[at:], first + at)
-
-
-def _levels_apart(values: Floats, cuts: Sequence[int]) -> list[int]:
-    """The cuts without those between levels that hardly differ.
-
-    The first cut of two like steps may fall between them; the steps found, it is none.
-    """
-    logs, kept = np.log(values), list(cuts)
-    while kept:
-        means = [float(each.mean()) for each in np.split(logs, kept)]
-        steps = np.abs(np.diff(means))
-        least = int(np.argmin(steps))
-        if steps[least] >= -math.log1p(-MATTERS):
-            break
-        del kept[least]
-    return kept
-
-
-def _at_an_end(values: Floats) -> int:
-    """Where two levels part best: by least squares of the logarithms.
-
-    The test looks no nearer to an end than ``LEAST_SIDE``, and so puts there what changed last night.
-    """
-    logs = np.log(values)
-
-    def left(cut: int) -> float:
-        return float(logs[:cut].var() * cut + logs[cut:].var() * (len(logs) - cut))
-
-    return min(range(1, len(logs)), key=left)
 
 
 def _change(key: Key, entries: Sequence[Entry], values: Floats, begin: int, cut: int, end: int) -> Change:

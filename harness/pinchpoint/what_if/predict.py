@@ -12,11 +12,11 @@ from pinchpoint.analysis.analyse import judged_case
 from pinchpoint.analysis.capacity import SAME
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.conclusion import conclude
-from pinchpoint.analysis.resample import block_rows
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import STRANGERS, UTILISATION
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError, NotEvidenceError
+from pinchpoint.data.resample import block_rows
 from pinchpoint.queueing import OPEN_USERS, Solution, Users, is_open, solve
 from pinchpoint.store.read import StoredRun
 from pinchpoint.what_if.applied import Applied, apply, known_in

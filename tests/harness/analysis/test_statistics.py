@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +13,14 @@ from harness.analysis.build import Build
 from hdrh.histogram import HdrHistogram
 
 from pinchpoint.analysis import analyse
-from pinchpoint.analysis.changes import find_shift, mser5
-from pinchpoint.analysis.resample import block_rows
+from pinchpoint.analysis.thresholds import LEVEL_SHIFT, MIN_SAMPLES
+from pinchpoint.data import changes
 from pinchpoint.data.operations import summarised
+from pinchpoint.data.resample import block_rows
 from pinchpoint.data.series import Window, add_up, spread
 from pinchpoint.store.schema import SAMPLES_SCHEMA
+
+find_shift = partial(changes.find_shift, least=MIN_SAMPLES.value, smallest=LEVEL_SHIFT.value)
 
 
 def noise(count: int, seed: int, phi: float = 0.8, size: float = 0.05) -> npt.NDArray[np.float64]:
@@ -33,7 +37,7 @@ def test_mser5_finds_a_transient_of_known_length() -> None:
     for seed in range(10):
         series = 100 * noise(120, seed)
         series[:20] *= 0.5
-        cuts.append(mser5(series))
+        cuts.append(changes.mser5(series))
     assert all(20 <= cut <= 60 for cut in cuts), cuts
     assert np.median(cuts) <= 25
 

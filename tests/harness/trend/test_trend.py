@@ -10,10 +10,11 @@ import pytest
 from harness.trend.histories import nightly, nights, one_run
 
 from pinchpoint.base.errors import InputError
+from pinchpoint.data.changes import find_levels
 from pinchpoint.trend import Line, find_trend, read_histories
 from pinchpoint.trend.page import page
 from pinchpoint.trend.text import sparkline, trend_text
-from pinchpoint.trend.trend import _cuts
+from pinchpoint.trend.trend import LEAST_RUNS, LEAST_SIDE, MATTERS
 
 
 def lines(folder: Path, throughputs: list[float]) -> dict[str, Line]:
@@ -58,7 +59,7 @@ def test_steady_runs_have_no_change() -> None:
     alarms = 0
     for seed in range(100):
         values = np.array(nights((200, 30), spread=0.05, seed=seed))
-        alarms += bool(list(_cuts(values)))
+        alarms += bool(find_levels(values, least=LEAST_RUNS, smallest=MATTERS, edge=LEAST_SIDE))
     assert alarms <= 8
 
 
