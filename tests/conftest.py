@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 import time
 import uuid
@@ -31,6 +32,9 @@ _TEMP.chmod(0o755)  # as root, servers run as an unprivileged user that must rea
 _PLACES = (str(_TEMP), *(() if "PYTEST_XDIST_WORKER" in os.environ else ("/var/tmp/pinchpoint-",)))
 
 os.environ[_MARK] = _SESSION
+# Each process that tests start would compile all modules it imports: three seconds of a `pinchpoint analyse`.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 os.environ["TMPDIR"] = str(_TEMP)
 # Farms of the tests lie apart from the user's own.
 os.environ["PINCHPOINT_STATE"] = str(_TEMP / "state")

@@ -22,7 +22,7 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import binom
+import scipy  # which loads its parts when they are used: most predictions need none
 
 Floats = npt.NDArray[np.float64]
 
@@ -146,7 +146,9 @@ def _chain(users: int, away: float) -> tuple[float, float]:
     """(what a commit takes, the share of the time with a flush) of users away so long, times in flushes."""
     sizes = np.arange(1, users + 1)
     # Row: how many share this flush; column: how many of the others are back when it ends.
-    chances = binom.pmf(np.arange(users + 1)[None, :], (users - sizes)[:, None], -math.expm1(-1 / away))
+    chances = scipy.stats.binom.pmf(
+        np.arange(users + 1)[None, :], (users - sizes)[:, None], -math.expm1(-1 / away)
+    )
     nobody = chances[:, 0]
     step = chances[:, 1:].copy()
     step[:, 0] += nobody  # the next flush is the first one's alone who comes
