@@ -24,10 +24,10 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pinchpoint.base.errors import InputError, PinchpointError
+from pinchpoint.forecast import Prediction, predict, predict_other
+from pinchpoint.forecast.predict import read_base
 from pinchpoint.plan import Plan, load
 from pinchpoint.store.read import open_run
-from pinchpoint.what_if import Prediction, predict, predict_other
-from pinchpoint.what_if.predict import read_base
 
 PAIRS = Path(__file__).with_name("pairs")
 SIDES = ("base", "other")

@@ -9,10 +9,10 @@ from ground_truth import pairs, rows
 from ground_truth.pairs import PAIRS, Pair, PairRow, names, read_pair, shared_out
 
 from pinchpoint.base.errors import InputError
+from pinchpoint.forecast import Prediction
+from pinchpoint.forecast.prediction import Binding, Throughput
+from pinchpoint.forecast.settings import Known, read_settings
 from pinchpoint.plan import load
-from pinchpoint.what_if import Prediction
-from pinchpoint.what_if.prediction import Binding, Throughput
-from pinchpoint.what_if.settings import Known, read_settings
 
 
 @pytest.mark.parametrize("name", names())

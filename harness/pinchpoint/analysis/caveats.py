@@ -17,8 +17,8 @@ from pinchpoint.analysis.seen import stolen, unseen
 from pinchpoint.analysis.thresholds import LARGE_IO_BYTES, MEMORY_CRITICAL, NO_LATENCY_S, STRANGERS, exceeds
 from pinchpoint.analysis.unanswered import given_up_words
 from pinchpoint.base import units, wording
+from pinchpoint.data.curve import expected_s
 from pinchpoint.data.inputs import Inputs
-from pinchpoint.queueing.curve import expected_s
 
 SLOWER = 2.0
 """A disk is slower than it was probed from twice the latency on (our value)."""

@@ -26,7 +26,7 @@ from pinchpoint.analysis.thresholds import HARDLY, MOSTLY_READS, STARTED, at_lea
 from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.base import units
 from pinchpoint.base.wording import capitalised, listed
-from pinchpoint.queueing.curve import most_per_s
+from pinchpoint.data.curve import most_per_s
 
 FARM = "farm.yaml"
 

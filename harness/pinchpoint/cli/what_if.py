@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from pinchpoint.cli.arguments import RUN
+from pinchpoint.forecast import predict
+from pinchpoint.forecast.text import prediction_text
 from pinchpoint.store.read import open_run
-from pinchpoint.what_if import predict
-from pinchpoint.what_if.text import prediction_text
 
 
 @click.command(name="what-if")

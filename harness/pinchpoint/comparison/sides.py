@@ -17,9 +17,9 @@ from pinchpoint.comparison.efforts import Effort, courses, efforts_of
 from pinchpoint.comparison.timelines import Timeline, timeline_of
 from pinchpoint.data.inputs import Inputs, read_inputs
 from pinchpoint.data.series import Window
+from pinchpoint.forecast import predict_beside
 from pinchpoint.store.read import open_run, read_manifest
 from pinchpoint.store.schema import MANIFEST
-from pinchpoint.what_if import predict_beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +283,6 @@ def _settled(inputs: Inputs, verdict: Mapping[str, Any]) -> Iterator[tuple[str, 
 
 
 def predicted(sides: Sides) -> dict[str, Any]:
-    """A comparison's ``what_if``, from the first run of each side (``what_if.predict_beside``)."""
+    """A comparison's ``what_if``, from the first run of each side (``forecast.predict_beside``)."""
     base, other = (open_run(Path(side.runs[0].directory)) for side in sides)
     return predict_beside(base, other)

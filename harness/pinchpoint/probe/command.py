@@ -13,6 +13,7 @@ import click
 
 from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.base.interrupts import Interrupts
+from pinchpoint.forecast.predict import read_base
 from pinchpoint.plan import load_farm
 from pinchpoint.plan.problems import Unfit
 from pinchpoint.plan.units import duration, size
@@ -26,7 +27,6 @@ from pinchpoint.probe.target import Target
 from pinchpoint.probe.text import probe_text
 from pinchpoint.probe.verdict import Verdict
 from pinchpoint.store.read import open_run
-from pinchpoint.what_if.predict import read_base
 from pinchpoint_scenarios.storage_probe import SUITES
 
 Number = TypeVar("Number", int, float)

@@ -16,6 +16,9 @@ from harness.probe.build import Disk, probe_of
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.cli.probe import probe as command
+from pinchpoint.forecast.commit import Sessions
+from pinchpoint.forecast.network import Commit, Model, Users, solve
+from pinchpoint.forecast.predict import read_base
 from pinchpoint.probe import conduct
 from pinchpoint.probe.bridge.disk import ProbedDisk, probed_disk
 from pinchpoint.probe.bridge.forecast import Forecast, forecast
@@ -23,10 +26,8 @@ from pinchpoint.probe.bridge.mix import mix_of
 from pinchpoint.probe.bridge.told import forecast_text
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe, save
-from pinchpoint.queueing import Commit, Model, Sessions, Users, solve
 from pinchpoint.store import times
 from pinchpoint.store.read import StoredRun
-from pinchpoint.what_if.predict import read_base
 from pinchpoint_scenarios.storage_probe import Cell
 
 USERS = 8

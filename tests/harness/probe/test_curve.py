@@ -9,9 +9,9 @@ from harness.analysis.build import Build
 
 from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.base.errors import InputError
+from pinchpoint.data.curve import expected_s, most_per_s
 from pinchpoint.data.inputs import read_inputs
 from pinchpoint.plan import Farm, load_farm
-from pinchpoint.queueing.curve import expected_s, most_per_s
 
 FARM = """name: dev
 environment: test

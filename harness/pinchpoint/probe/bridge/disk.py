@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pinchpoint.base.errors import InputError
+from pinchpoint.data.curve import Curve
 from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.caps import Caps
 from pinchpoint.probe.figures import Figures, figures
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe
-from pinchpoint.queueing import Curve
 from pinchpoint_scenarios.storage_probe import Cell
 
 LEAST_SPREAD = 0.02

@@ -8,14 +8,14 @@ from typing import Any
 
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError
+from pinchpoint.forecast.applied import Applied, Changed
+from pinchpoint.forecast.measured import Measured
+from pinchpoint.forecast.parts import Disk, Part
+from pinchpoint.forecast.predict import Base, predict_change
+from pinchpoint.forecast.prediction import Prediction
 from pinchpoint.probe.bridge.disk import ProbedDisk
 from pinchpoint.probe.bridge.mix import DiskMix, mix_of
 from pinchpoint.probe.bridge.swap import Swap, swapped
-from pinchpoint.what_if.applied import Applied, Changed
-from pinchpoint.what_if.measured import Measured
-from pinchpoint.what_if.parts import Disk, Part
-from pinchpoint.what_if.predict import Base, predict_change
-from pinchpoint.what_if.prediction import Prediction
 
 SCHEMA = "pinchpoint.prediction/2"
 FROM_PROBE = "a disk does for the load's I/O what it did for the probe's; the mix of I/Os stays the run's"

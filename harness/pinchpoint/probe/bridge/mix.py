@@ -10,7 +10,7 @@ from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.slowness import write_and_flush_s
 from pinchpoint.base.errors import InputError
 from pinchpoint.data.series import mean
-from pinchpoint.what_if.predict import Base
+from pinchpoint.forecast.predict import Base
 
 STEADY = ("closed", "open", "soak")
 """Models of a load that stays what it is."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pinchpoint.analysis.disk_types import limits_words
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError
+from pinchpoint.data.curve import most_per_s
+from pinchpoint.forecast.parts import UNQUEUED_S, Caps, Disk
 from pinchpoint.probe.bridge.disk import Answered, ProbedDisk, Written
 from pinchpoint.probe.bridge.mix import DiskMix
-from pinchpoint.queueing.curve import most_per_s
-from pinchpoint.what_if.parts import UNQUEUED_S, Caps, Disk
 
 HIDDEN = (
     "a cap held all of the probe's cells that tell how long {what} of {disk} takes: one that none waits "

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from pinchpoint.base import units
 from pinchpoint.base.text import wrapped
+from pinchpoint.forecast.text import prediction_text
 from pinchpoint.probe.bridge.forecast import Forecast
 from pinchpoint.probe.bridge.mix import DiskMix
 from pinchpoint.probe.text import drawn
 from pinchpoint.report.tables import Column, Table, duration, number
-from pinchpoint.what_if.text import prediction_text
 
 
 def forecast_text(forecast: Forecast) -> str:

@@ -6,12 +6,12 @@ import math
 
 import pytest
 from harness.analysis.disks import Distant, commits
-from harness.what_if.farms import LENGTH_S, log
+from harness.forecast.farms import LENGTH_S, log
 
-from pinchpoint.what_if import predict_other
-from pinchpoint.what_if.measured import Measured
-from pinchpoint.what_if.other import between, predict_beside
-from pinchpoint.what_if.parts import Bound, Caps, Cores, Disk, Part
+from pinchpoint.forecast import predict_other
+from pinchpoint.forecast.measured import Measured
+from pinchpoint.forecast.other import between, predict_beside
+from pinchpoint.forecast.parts import Bound, Caps, Cores, Disk, Part
 
 
 def disk(host: str, each_s: float, iops: float | None = None, *, idle: bool = False) -> Disk:

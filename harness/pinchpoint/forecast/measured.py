@@ -21,9 +21,9 @@ from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.stages import Rows, offered_per_s
 from pinchpoint.analysis.thresholds import STARTED
 from pinchpoint.data.series import mean
-from pinchpoint.queueing import OPEN_USERS, Model, Users, fitted
-from pinchpoint.what_if.disks import Beside, Flushes, measured_disk
-from pinchpoint.what_if.parts import Bound, Caps, Cores, Disk, Part
+from pinchpoint.forecast.disks import Beside, Flushes, measured_disk
+from pinchpoint.forecast.network import OPEN_USERS, Model, Users, fitted
+from pinchpoint.forecast.parts import Bound, Caps, Cores, Disk, Part
 
 KNOWN = 0.02
 """A throughput is known within that much (our value; the standard error of the pairs' runs is less)."""

@@ -7,12 +7,12 @@ import json
 import pytest
 from harness.analysis.build import Build
 from harness.analysis.disks import Capped, Distant, commits, reads
-from harness.what_if.farms import LENGTH_S, cpu, data, log, overloaded
+from harness.forecast.farms import LENGTH_S, cpu, data, log, overloaded
 
 from pinchpoint.base.errors import InputError, NotEvidenceError
-from pinchpoint.what_if import predict, predict_other
-from pinchpoint.what_if.other import predict_beside
-from pinchpoint.what_if.text import prediction_text
+from pinchpoint.forecast import predict, predict_other
+from pinchpoint.forecast.other import predict_beside
+from pinchpoint.forecast.text import prediction_text
 
 
 def test_twice_the_cores_for_who_needs_cores() -> None:

@@ -1,6 +1,6 @@
 """The farm's parts that a load goes through, as a person changes them: disks, cores, machines.
 
-Each becomes a station of the model (``pinchpoint.queueing``); what a setting changes is a field here.
+Each becomes a station of the model (``network.py``); what a setting changes is a field here.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pinchpoint.queueing import Commit, Curve, Queue, Station
+from pinchpoint.data.curve import Curve
+from pinchpoint.forecast.network import Commit, Queue, Station
 
 UNQUEUED_S = 0.001
 """What an I/O takes when none waits before it, of a disk that was only ever seen at its limit: the round trip

@@ -17,13 +17,13 @@ from pinchpoint.analysis.thresholds import STRANGERS, UTILISATION
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError, NotEvidenceError
 from pinchpoint.data.resample import block_rows
-from pinchpoint.queueing import OPEN_USERS, Solution, Users, is_open, solve
+from pinchpoint.forecast.applied import Applied, apply, known_in
+from pinchpoint.forecast.measured import Measured, model_of, take
+from pinchpoint.forecast.network import OPEN_USERS, Solution, Users, is_open, solve
+from pinchpoint.forecast.parts import Bound, Cores, Disk, Part
+from pinchpoint.forecast.prediction import Binding, Prediction, Throughput, Use
+from pinchpoint.forecast.settings import Setting, read_settings
 from pinchpoint.store.read import StoredRun
-from pinchpoint.what_if.applied import Applied, apply, known_in
-from pinchpoint.what_if.measured import Measured, model_of, take
-from pinchpoint.what_if.parts import Bound, Cores, Disk, Part
-from pinchpoint.what_if.prediction import Binding, Prediction, Throughput, Use
-from pinchpoint.what_if.settings import Setting, read_settings
 
 RESAMPLES = 40
 SEED = 1

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pinchpoint.analysis.disk_types import caps_words, limits_words
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError
-from pinchpoint.queueing import OPEN_USERS, Users, is_open
-from pinchpoint.what_if.measured import Measured
-from pinchpoint.what_if.parts import UNQUEUED_S, Bound, Caps, Cores, Disk, Part
-from pinchpoint.what_if.settings import Known, Setting, What
+from pinchpoint.forecast.measured import Measured
+from pinchpoint.forecast.network import OPEN_USERS, Users, is_open
+from pinchpoint.forecast.parts import UNQUEUED_S, Bound, Caps, Cores, Disk, Part
+from pinchpoint.forecast.settings import Known, Setting, What
 from pinchpoint_infra.catalogue import profile
 
 ASSUMED_LATENCY = (

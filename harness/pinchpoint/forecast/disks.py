@@ -23,10 +23,10 @@ from pinchpoint.analysis.thresholds import (
 )
 from pinchpoint.analysis.verdict import Kind
 from pinchpoint.analysis.waits import waited
+from pinchpoint.data.curve import expected_s
 from pinchpoint.data.series import mean
-from pinchpoint.queueing import Sessions, flush_of
-from pinchpoint.queueing.curve import expected_s
-from pinchpoint.what_if.parts import UNQUEUED_S, Caps, Disk
+from pinchpoint.forecast.commit import Sessions, flush_of
+from pinchpoint.forecast.parts import UNQUEUED_S, Caps, Disk
 
 NOTICED = 0.002
 """Whoever waits for a disk less than that share of the time is not held up by it."""

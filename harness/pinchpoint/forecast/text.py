@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pinchpoint.base import units
 from pinchpoint.base.text import wrapped
-from pinchpoint.what_if.prediction import Binding, Prediction, Throughput, Use
+from pinchpoint.forecast.prediction import Binding, Prediction, Throughput, Use
 
 _NO_MORE = 0.0005
 """Changes of less throughput than that are the model's arithmetic."""

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from pinchpoint.what_if.applied import Changed
+from pinchpoint.forecast.applied import Changed
 
 SCHEMA = "pinchpoint.what-if/1"
 

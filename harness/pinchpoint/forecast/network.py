@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from pinchpoint.queueing.commit import Sessions
-from pinchpoint.queueing.curve import Curve
+from pinchpoint.data.curve import Curve
+from pinchpoint.forecast.commit import Sessions
 
 Floats = npt.NDArray[np.float64]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinchpoint.queueing import Curve
+from pinchpoint.data.curve import Curve
 
 POINTS = ((1.0, 0.010), (4.0, 0.020))
 

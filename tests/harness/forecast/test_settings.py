@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.what_if.settings import Known, read_settings
+from pinchpoint.forecast.settings import Known, read_settings
 
 KNOWN = Known(("sql.log", "sql.data"), ("sql", "search"), ("sql",), {"orders": False, "burst": True})
 

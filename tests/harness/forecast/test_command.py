@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from harness.analysis.disks import Capped, commits
 from harness.comparison.example import saved
-from harness.what_if.farms import LENGTH_S, log
+from harness.forecast.farms import LENGTH_S, log
 from support import run_cli
 
 

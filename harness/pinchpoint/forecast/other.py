@@ -12,14 +12,14 @@ from typing import Any, TypeAlias, TypeVar
 
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError, NotEvidenceError
+from pinchpoint.forecast.applied import known_in
+from pinchpoint.forecast.measured import Measured
+from pinchpoint.forecast.parts import Bound, Cores, Disk
+from pinchpoint.forecast.predict import Base, predict_settings, read_base
+from pinchpoint.forecast.prediction import Prediction
+from pinchpoint.forecast.settings import Setting, What
+from pinchpoint.forecast.text import binds_words
 from pinchpoint.store.read import StoredRun
-from pinchpoint.what_if.applied import known_in
-from pinchpoint.what_if.measured import Measured
-from pinchpoint.what_if.parts import Bound, Cores, Disk
-from pinchpoint.what_if.predict import Base, predict_settings, read_base
-from pinchpoint.what_if.prediction import Prediction
-from pinchpoint.what_if.settings import Setting, What
-from pinchpoint.what_if.text import binds_words
 
 DIFFERS = 0.02
 """Figures that are nearer to each other are the same."""
