@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pinchpoint_collectors.common.names import allowed
 from pinchpoint_collectors.imports.crawl_log import CrawlLog
+from pinchpoint_collectors.imports.dstat import Dstat
 from pinchpoint_collectors.imports.iostat import Iostat
 from pinchpoint_collectors.imports.mapped_csv import MappedCsv
 from pinchpoint_collectors.imports.node_exporter import NodeExporter
@@ -11,6 +12,7 @@ from pinchpoint_collectors.imports.perfmon import Perfmon
 from pinchpoint_collectors.imports.record import ForeignFileError, Format
 from pinchpoint_collectors.imports.sadf import Sadf
 from pinchpoint_collectors.imports.sar import Sar
+from pinchpoint_collectors.imports.vmstat import Vmstat
 
 _FORMATS: dict[str, Format] = {}
 
@@ -54,6 +56,8 @@ register(Perfmon())
 register(Sadf())
 register(Sar())
 register(Iostat())
+register(Vmstat())
+register(Dstat())
 register(NodeExporter())
 register(CrawlLog())
 register(MappedCsv())

@@ -172,7 +172,7 @@ def cpu_values(fields: Fields) -> Iterator[tuple[str, float | None]]:
     if not any(value for name, value in fields.items() if name != "cpu"):
         fields = {}
     idle, wait, steal = (scaled(number(fields, name), 0.01) for name in ("idle", "iowait", "steal"))
-    rest = total(idle, wait, steal)
+    rest = total(idle, wait, steal if "steal" in fields else 0.0)  # older kernels do not know it
     yield "cpu.busy_ratio", None if rest is None else bounds.share(1.0 - rest)
     yield "cpu.wait_ratio", wait
     yield "cpu.steal_ratio", steal

@@ -1,0 +1,261 @@
+"""What dstat, dool and pcp-dstat write with ``--output``: CSV.
+
+Two lines name the columns: a group each (``dsk/sda``), and within it a name each (``read``). The first row
+covers the time since the machine started and is left out. Times have no year, which the header's date tells;
+without a column for them that date and the command line's interval are taken. A file that is written to again
+has another header.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+
+from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.sysstat import Told, available_of, cpu_values, scaled, total
+from pinchpoint_collectors.imports.text import LastLine, cells, number, zone_of
+from pinchpoint_collectors.imports.times import Pace, zoned_s
+from pinchpoint_collectors.record import Sample
+
+_BEGINS = re.compile(r"[\ufeff\s]*\"?(?:pcp-dstat|Dstat|Dool) \S+ CSV output", re.IGNORECASE)
+_DATE = re.compile(r"(?P<date>\d{1,2} \w+ \d{4} \d\d:\d\d:\d\d)\s*(?P<zone>\S*)")
+_EVERY = re.compile(r"\s(?P<first>[1-9]\d*)(?:\s+\d+)?\s*$")
+"""The interval in a command line, and how many times."""
+_CPU = re.compile(r"(?:total|cpu(?P<core>\d+))(?: cpu)? usage")
+_TIMES = ("%d-%m %H:%M:%S", "%b-%d %H:%M:%S")
+"""As dstat and dool write them."""
+_ALL = "total"
+Column = tuple[str, str]
+"""Its group and its name."""
+Row = Mapping[Column, float | None]
+
+
+class Dstat:
+    """Format ``dstat``."""
+
+    name = "dstat"
+    says = "CSV of dstat, dool or pcp-dstat (dstat -tcmsgprdn -D sda -N eth0 --output FILE 5)"
+
+    def recognises(self, head: str) -> bool:
+        """By its first line."""
+        return _BEGINS.match(head) is not None
+
+    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+        """One sample per value; see ``Format.read``."""
+        part: _Part | None = None
+        last = LastLine(found)
+        for line, text in enumerate(lines, 1):
+            if not text.strip():
+                continue
+            last.passed()
+            found.line = line
+            if _BEGINS.match(text):
+                part = _Part(settings, found)
+            elif part is not None:
+                try:
+                    samples = list(part.samples(text, line))
+                except ForeignFileError as error:
+                    last.damaged(error)
+                    continue
+                yield from samples
+        last.tell()
+        found.note("its first row was left out: it covers the time since the machine started")
+
+
+class _Part:
+    """What follows one header.
+
+    Args:
+        settings: see ``record.Settings``.
+        found: see ``record.Found``.
+    """
+
+    def __init__(self, settings: Settings, found: Found) -> None:
+        self._settings = settings
+        self._found = found
+        self._host = ""
+        self._begin: datetime | None = None
+        self._zone_name = ""
+        self._every_s = 1.0
+        self._groups: Sequence[str] = ()
+        self._columns: list[Column] = []
+        self._pace = Pace()
+        self._last_s: float | None = None
+
+    def samples(self, text: str, line: int) -> Iterator[Sample]:
+        """Those of one line. Raises ``ForeignFileError``."""
+        delimiter = ";" if text.count(";") > text.count(",") else ","
+        row = next(csv.reader([text.strip().replace("\0", "")], delimiter=delimiter))
+        if row[0] in {"Author:", "Host:", "Cmdline:"}:
+            self._header(row)
+        elif not self._groups:
+            self._groups = _filled(row)
+        elif not self._columns:
+            names = [name.rpartition(":")[2] for name in row]
+            if len(names) != len(self._groups):
+                raise ForeignFileError(
+                    f"found {len(names)} names; allowed: {len(self._groups)}, as the line above has groups",
+                    line,
+                )
+            self._columns = list(zip(self._groups, names, strict=True))
+        else:
+            yield from self._row(row, line)
+
+    def _header(self, row: Sequence[str]) -> None:
+        said = dict(pairwise(row))
+        if host := said.get("Host:"):
+            self._host = host
+            self._found.facts(host).update(os="Linux")
+        if every := _EVERY.search(said.get("Cmdline:", "")):
+            self._every_s = float(every["first"])
+        if date := _DATE.match(said.get("Date:", "")):
+            self._zone_name = date["zone"]
+            try:
+                self._begin = datetime.strptime(date["date"], "%d %b %Y %H:%M:%S")  # noqa: DTZ007 -- `_local_s` gives it its zone
+            except ValueError:
+                self._found.note(f"the date in its header cannot be read: {date['date']}")
+
+    def _row(self, row: Sequence[str], line: int) -> Iterator[Sample]:
+        names = [f"{group} {name}" for group, name in self._columns]
+        cells(names, row, line)
+        found = dict(zip(self._columns, zip(names, row, strict=True), strict=True))
+        time_s = self._time_s(found, line)
+        if self._last_s is not None and time_s <= self._last_s:
+            raise ForeignFileError(
+                "the time is not later than that of the row before; split the file where its clock changed",
+                line,
+            )
+        before_s, self._last_s = self._last_s, time_s
+        if before_s is None:
+            return
+        values = {
+            column: number(cell, name, line) for column, (name, cell) in found.items() if column[1] in _USED
+        }
+        interval_s = self._pace.covered_s(before_s, time_s)
+        for metric, instance, value, weight in _values(values, interval_s, self._found):
+            yield Sample(round(time_s * 1e9), interval_s, self._host, metric, instance, value, weight)
+
+    def _time_s(self, row: Mapping[Column, tuple[str, str]], line: int) -> float:
+        epoch, time = (
+            next((cell for (_, known), (_, cell) in row.items() if known == name), None)
+            for name in ("epoch", "time")
+        )
+        if epoch is not None and (seconds := number(epoch, "epoch", line)) is not None:
+            return seconds
+        if time is not None:
+            return self._local_s(self._moment(time, line))
+        if self._last_s is not None:
+            return self._last_s + (self._settings.every_s or self._every_s)
+        if self._settings.start_s is not None:
+            return self._settings.start_s
+        if self._begin is None:
+            raise ForeignFileError(
+                "its rows have no time: record with -t or --epoch, or say when the first was made and how "
+                "far apart they are: --start 2026-11-20T09:00:00+01:00 --every 5s",
+                line,
+            )
+        self._found.note(
+            f"its rows have no time: they were taken for one each {self._every_s:g} s (its command line) "
+            "from the date in its header on; record with -t or --epoch"
+        )
+        return self._local_s(self._begin)
+
+    def _moment(self, text: str, line: int) -> datetime:
+        """A time with the header's year, or the next one where that is long past."""
+        begin = self._begin
+        if begin is None:
+            raise ForeignFileError(
+                f"found the time {text!r} and no date in the header, which has the year; record with --epoch",
+                line,
+            )
+        for format_ in _TIMES:
+            for year in (begin.year, begin.year + 1):
+                try:
+                    moment = datetime.strptime(f"{year} {text.strip()}", f"%Y {format_}")  # noqa: DTZ007 -- its zone is below
+                except ValueError:
+                    continue
+                if (begin - moment).days < _LONG_PAST:
+                    return moment
+        raise ForeignFileError(
+            f"found the time {text!r}; allowed: DD-MM HH:MM:SS, as dstat -t writes it", line
+        )
+
+    def _local_s(self, moment: datetime) -> float:
+        is_utc = self._zone_name in {"UTC", "GMT"} and self._settings.zone is None
+        zone = UTC if is_utc else zone_of(self._settings, self._found)
+        return zoned_s(moment, zone, self._last_s)
+
+
+def _filled(row: Sequence[str]) -> Sequence[str]:
+    """The group of each column: its name stands above the first one alone."""
+    groups: list[str] = []
+    for name in row:
+        groups.append(name or (groups[-1] if groups else ""))
+    return groups
+
+
+_LONG_PAST = 180
+"""Days before the header's date: such a time is of the next year."""
+_CPU_NAMES = {"idl": "idle", "wai": "iowait", "stl": "steal"}
+_DISK: Mapping[Column, tuple[str, float]] = {
+    ("dsk", "read"): ("read_bytes_per_s", 1.0),
+    ("dsk", "writ"): ("write_bytes_per_s", 1.0),
+    ("io", "read"): ("reads_per_s", 1.0),
+    ("io", "writ"): ("writes_per_s", 1.0),
+    ("dsk", "#read"): ("reads_per_s", 1.0),
+    ("dsk", "#writ"): ("writes_per_s", 1.0),
+    ("", "avgqu"): ("outstanding", 1.0),
+    ("", "util"): ("busy_ratio", 0.01),
+    ("", "rawait"): ("read_latency_s", 0.001),
+    ("", "wawait"): ("write_latency_s", 0.001),
+}
+"""Kind of a disk's group, and name -> what it is, and our unit. Groups of some plugins are the disk alone."""
+_PLAIN: Mapping[Column, str] = {
+    ("procs", "run"): "cpu.run_queue",
+    ("paging", "in"): "mem.paged_in_bytes_per_s",
+    ("paging", "out"): "mem.paged_out_bytes_per_s",
+}
+_NET = {"recv": "net.received_bytes_per_s", "send": "net.sent_bytes_per_s"}
+_MEMORY = ("used", "free", "buff", "cach")
+_USED = frozenset({"usr", "sys", *_CPU_NAMES, *_NET, *_MEMORY, *(name for _, name in (*_DISK, *_PLAIN))})
+
+
+def _values(row: Row, interval_s: float, found: Found) -> Iterator[Told]:
+    groups = dict.fromkeys(group for group, _ in row)
+    is_all = sum(group.startswith("net/") for group in groups) == 1
+    for group in groups:
+        its = {name: value for (of, name), value in row.items() if of == group}
+        if cpu := _CPU.fullmatch(group):
+            fields = {_CPU_NAMES.get(name, name): value for name, value in its.items()}
+            yield from ((metric, cpu["core"] or "", value, None) for metric, value in cpu_values(fields))
+        elif group == "memory usage":
+            free, cached = its.get("free"), total(its.get("buff"), its.get("cach"))
+            available, size = available_of(None, free, cached, found), total(free, cached, its.get("used"))
+            yield "mem.available_bytes", "", available, None
+            share = available / size if available is not None and size else None
+            yield "mem.available_ratio", "", share, None
+        elif group.startswith("net/") and (group != f"net/{_ALL}" or is_all):
+            yield from ((metric, group[len("net/") :], its.get(name), None) for name, metric in _NET.items())
+    yield from ((metric, "", row[key], None) for key, metric in _PLAIN.items() if key in row)
+    for disk, figures in _disks(row).items():
+        for metric, value in figures.items():
+            if metric.endswith("_latency_s"):
+                rate = figures.get(f"{metric.partition('_')[0]}s_per_s")
+                weight = None if rate is None else rate * interval_s
+                yield f"disk.{metric}", disk, value if value and rate != 0 else None, weight
+            else:
+                yield f"disk.{metric}", disk, value, None
+
+
+def _disks(row: Row) -> Mapping[str, Mapping[str, float | None]]:
+    """Disk -> metric -> value; their total only where it stands alone."""
+    found: dict[str, dict[str, float | None]] = {}
+    for (group, name), value in row.items():
+        kind, slash, disk = group.rpartition("/")
+        if known := _DISK.get((kind if slash else "", name)):
+            metric, scale = known
+            found.setdefault(disk, {}).setdefault(metric, scaled(value, scale))
+    return {disk: its for disk, its in found.items() if disk != _ALL or len(found) == 1}

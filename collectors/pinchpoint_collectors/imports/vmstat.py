@@ -1,0 +1,115 @@
+"""What ``vmstat -t`` prints.
+
+Its first row covers the time since the machine started and is left out. Of disks it has KiB a second alone,
+all of them together. What is available of the memory it does not say: free and cached are taken for it, in
+KiB, which ``-S`` changes without a word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.sysstat import KIB, Fields, Told, available_of, cpu_values, scaled, total
+from pinchpoint_collectors.imports.sysstat import number as figure
+from pinchpoint_collectors.imports.text import LastLine, cells, number, zone_of
+from pinchpoint_collectors.imports.times import Pace, zoned_s
+from pinchpoint_collectors.record import Sample
+
+_FIRST = re.compile(r"[\ufeff\s]*-*procs-*\s.*memory")
+_TIME = re.compile(r"\s*(?P<figures>.*?)\s+(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")
+_NAMES = {"id": "idle", "wa": "iowait", "st": "steal"}
+LEAST_KIB = 256 * KIB
+"""With less, free and cached together, it is no KiB: no server runs Linux in that."""
+ALL = "all"
+"""The disks together."""
+
+
+class Vmstat:
+    """Format ``vmstat``."""
+
+    name = "vmstat"
+    says = "vmstat's text (vmstat -t 5 720)"
+
+    def recognises(self, head: str) -> bool:
+        """By the line above its names."""
+        return _FIRST.match(head) is not None
+
+    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+        """One sample per value; see ``Format.read``."""
+        rows = _rows(lines, found)
+        found.facts("").update(os="Linux")
+        cached = [total(*(figure(row, name) for name in ("free", "buff", "cache"))) for _, _, row in rows]
+        is_kib = max((one or 0.0 for one in cached), default=0.0) >= LEAST_KIB
+        if rows and not is_kib:
+            found.note("its memory is not in KiB (-S), and it does not say in what: memory was left out")
+        pace, last_s = Pace(), None
+        for at, (line, time, row) in enumerate(rows):
+            found.line = line
+            time_s = _time_s(time, at, last_s, line, settings, found)
+            if last_s is not None:
+                interval_s = pace.covered_s(last_s, time_s)
+                for metric, instance, value, weight in _values(row, is_kib=is_kib, found=found):
+                    yield Sample(round(time_s * 1e9), interval_s, "", metric, instance, value, weight)
+            last_s = time_s
+        pace.tell(found)
+        found.note("its first row was left out: it covers the time since the machine started")
+
+
+def _rows(lines: Iterable[str], found: Found) -> list[tuple[int, str, Fields]]:
+    """(line, time or "", values) of each row; headers come again each screen."""
+    columns: list[str] = []
+    rows: list[tuple[int, str, Fields]] = []
+    last = LastLine(found)
+    for line, text in enumerate(lines, 1):
+        words = text.split()
+        if not words or _FIRST.match(text):
+            continue
+        last.passed()
+        if words[0] == "r":
+            # The last name is that of the zone, where times are.
+            columns = [_NAMES.get(word, word) for word in words if word.islower()]
+            continue
+        match = _TIME.fullmatch(text)
+        figures, time = (match["figures"], match["time"]) if match else (text, "")
+        try:
+            row = cells(columns, figures.split(), line)
+            rows.append((line, time, {name: number(cell, name, line) for name, cell in row.items()}))
+        except ForeignFileError as error:
+            last.damaged(error)
+    last.tell()
+    return rows
+
+
+def _time_s(time: str, at: int, last_s: float | None, line: int, settings: Settings, found: Found) -> float:
+    if time:
+        time_s = zoned_s(datetime.fromisoformat(time), zone_of(settings, found), last_s)
+    elif settings.start_s is not None and settings.every_s is not None:
+        time_s = settings.start_s + at * settings.every_s
+    else:
+        raise ForeignFileError(
+            "its rows have no time: record with -t (vmstat -t 5), or say when the first was made and how far "
+            "apart they are: --start 2026-11-20T09:00:00+01:00 --every 5s",
+            line,
+        )
+    if last_s is not None and time_s <= last_s:
+        raise ForeignFileError(
+            "the time is not later than that of the row before; split the file where its clock was changed",
+            line,
+        )
+    return time_s
+
+
+def _values(row: Fields, *, is_kib: bool, found: Found) -> Iterator[Told]:
+    yield from ((metric, "", value, None) for metric, value in cpu_values(row))
+    yield "cpu.run_queue", "", figure(row, "r"), None
+    if is_kib:
+        cached = total(figure(row, "buff"), figure(row, "cache"))
+        available = available_of(None, figure(row, "free"), cached, found)
+        yield "mem.available_bytes", "", scaled(available, KIB), None
+        yield "mem.paged_in_bytes_per_s", "", scaled(figure(row, "si"), KIB), None
+        yield "mem.paged_out_bytes_per_s", "", scaled(figure(row, "so"), KIB), None
+    yield "disk.read_bytes_per_s", ALL, scaled(figure(row, "bi"), KIB), None
+    yield "disk.write_bytes_per_s", ALL, scaled(figure(row, "bo"), KIB), None
