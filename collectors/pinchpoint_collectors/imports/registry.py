@@ -7,6 +7,7 @@ from pinchpoint_collectors.imports.crawl_log import CrawlLog
 from pinchpoint_collectors.imports.dstat import Dstat
 from pinchpoint_collectors.imports.iostat import Iostat
 from pinchpoint_collectors.imports.mapped_csv import MappedCsv
+from pinchpoint_collectors.imports.nmon import Nmon
 from pinchpoint_collectors.imports.node_exporter import NodeExporter
 from pinchpoint_collectors.imports.perfmon import Perfmon
 from pinchpoint_collectors.imports.record import ForeignFileError, Format
@@ -58,6 +59,7 @@ register(Sar())
 register(Iostat())
 register(Vmstat())
 register(Dstat())
+register(Nmon())
 register(NodeExporter())
 register(CrawlLog())
 register(MappedCsv())

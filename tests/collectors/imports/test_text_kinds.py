@@ -108,6 +108,24 @@ KINDS: dict[str, tuple[str, str, int, float, dict[Key, float | None]]] = {
             ("net.received_bytes_per_s", "eth0"): 0.0,
         },
     ),
+    "nmon.nmon": (
+        "nmon",
+        "vm",
+        2,
+        2.0,
+        {
+            ("cpu.busy_ratio", ""): 0.988,
+            ("cpu.busy_ratio", "1"): 0.985,
+            ("cpu.steal_ratio", ""): 0.012,
+            ("cpu.run_queue", ""): 5.0,
+            ("mem.available_bytes", ""): (20037.9 + 2017.7 + 294.2) * 1024**2,
+            ("mem.paged_in_bytes_per_s", ""): 0.0,
+            ("disk.transfers_per_s", "vda"): 1070.8,
+            ("disk.busy_ratio", "vda"): 0.035,
+            ("disk.write_bytes_per_s", "vda"): 3614.6 * 1024,
+            ("net.sent_bytes_per_s", "eth0"): 0.0,
+        },
+    ),
 }
 
 
@@ -150,6 +168,13 @@ EDITS: dict[str, tuple[str, str, str, str]] = {
         "28-11 09:54:55",
         "28-11 09:54:52",
         "not later than that of the row before",
+    ),
+    "nmon: a word": ("nmon.nmon", "T0002,68.3,", "T0002,6B.3,", "found '6B.3' in column CPU001 User%"),
+    "nmon: an odd time": (
+        "nmon.nmon",
+        "09:38:36,28-NOV",
+        "09:38:36,28-NOX",
+        "found the time '09:38:36 28-NOX-2026'",
     ),
     "sar: a cell is missing": ("sar.txt", "     33.75     30.27", "     33.75", "found 6 cells; allowed: 7"),
 }
@@ -287,3 +312,24 @@ def test_dstat_over_the_end_of_a_year_in_a_zone() -> None:
     assert [sample.value for sample in series["cpu.run_queue", ""]] == [1, 2, 3]
     assert series["cpu.run_queue", ""][1].time_ns == utc_ns(2027, 1, 1)
     assert found.zone_assumed
+
+
+def test_nmon_that_was_sorted_says_the_same() -> None:
+    """Its analysers want it so."""
+    text = recorded("nmon.nmon")
+    assert last("\n".join(sorted(text.splitlines()))) == last(text)
+
+
+def test_nmon_of_aix() -> None:
+    """Its file cache can be given up; pages of the paging space are counted per second."""
+    head = "AAA,progname,topas_nmon\nAAA,AIX,7.2.0.1\nAAA,host,lpar1\nAAA,interval,60\n"
+    head += "CPU_ALL,CPU Total lpar1,User%,Sys%,Wait%,Idle%,Busy,PhysicalCPUs\nMEMNEW,Memory New lpar1,Process%,FScache%,System%,Free%,Pinned%,User%\n"
+    head += "PAGE,Paging lpar1,faults,pgin,pgout,pgsin,pgsout,reclaims,scans,cycles\nDISKBUSY1,Disk %Busy lpar1,hdisk0\n"
+    rows = "ZZZZ,T000{0},10:0{0}:00,20-NOV-2026\nCPU_ALL,T000{0},70.0,20.0,4.0,6.0,,4\nMEMNEW,T000{0},50.0,20.0,25.0,5.0,10.0,70.0\nPAGE,T000{0},9.0,8.0,7.0,3.0,2.0,0,0,0\nDISKBUSY1,T000{0},88.0\n"
+    text = head + rows.format(1) + rows.format(2)
+    values = last(text)
+    assert values["cpu.busy_ratio", ""] == pytest.approx(0.90)
+    assert values["mem.available_ratio", ""] == pytest.approx(0.25)
+    assert values["mem.paged_in_bytes_per_s", ""] == 3 * 4096
+    assert values["disk.busy_ratio", "hdisk0"] == pytest.approx(0.88)
+    assert read(text)[1].hosts["lpar1"]["os"] == "AIX"
