@@ -82,6 +82,14 @@ class Access(ABC):
     def own_session(self, timeout_s: float) -> TextConnection:
         """A session's connection for texts of the user's own: as it comes, but for its time limit."""
 
+    def parse(self, link: Link, text: str) -> bool:
+        """Have the server parse one statement and execute nothing; False: its library has no way to ask that.
+
+        Raises ``error``.
+        """
+        del link, text
+        return False
+
     @abstractmethod
     def refused(self, error: Any) -> EndpointUnreachable:
         """The sentence for a person whose server, or whose driver, does not let us in."""

@@ -38,6 +38,12 @@ class NativeLink:
         """See ``Link``."""
         self._cursor.execute(text.encode())
 
+    def parse(self, text: str) -> None:
+        """Have the server parse one statement of any kind; nothing is executed."""
+        answer = self._connection.pgconn.prepare(b"", text.encode())
+        if answer.status == psycopg.pq.ExecStatus.FATAL_ERROR:
+            raise psycopg.errors.error_from_result(answer)
+
     def transaction(self) -> AbstractContextManager[Any]:
         """See ``Link``."""
         return self._connection.transaction()
@@ -113,6 +119,12 @@ class NativeAccess(Access):
             greet=lambda _: None,
             pinned=False,
         )
+
+    def parse(self, link: Link, text: str) -> bool:
+        """See ``Access``."""
+        assert isinstance(link, NativeLink)  # noqa: S101 - for the type: it was opened here
+        link.parse(text)
+        return True
 
     def refused(self, error: psycopg.Error) -> EndpointUnreachable:
         """See ``Access``."""

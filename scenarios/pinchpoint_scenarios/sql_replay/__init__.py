@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -13,6 +14,7 @@ from ..contract import Context, Intent, Params, Sent, Target
 from ..databases.contract import TextConnection
 from ..errors import ScenarioError
 from ..sql_script.marked_copy import MarkedCopy
+from ..sql_text import bare
 from .captured import CapturedSession, Entry, at_once, sessions_of
 from .params import SqlReplayParams
 from .reading import read_capture
@@ -23,6 +25,10 @@ from .verbs import verb
 __all__ = ["SqlReplay", "SqlReplayParams"]
 
 _VERIFY_S = 5.0
+_TRIED = 200
+"""So many different statements of a capture are prepared by a check."""
+_SHOWN = 60
+"""So many letters are shown of one that cannot be."""
 
 
 class SqlReplay:
@@ -68,6 +74,7 @@ class SqlReplay:
             "version": f"at most {users} at once, in {length_s / self._params.speed:.0f} s",
         }
         warnings = list(server["warnings"])
+        warnings += self._unprepared(sessions)
         if left_out:
             listed = ", ".join(f"{cause} {count}" for cause, count in sorted(left_out.items()))
             warnings.append(f"of the capture is left out: {listed}")
@@ -77,6 +84,17 @@ class SqlReplay:
                 "committed; capture begin_tran_completed, commit_tran_completed, rollback_tran_completed, too"
             )
         return {"sql": {**server, "warnings": warnings}, "capture": capture}
+
+    def _unprepared(self, sessions: Iterable[CapturedSession]) -> list[str]:
+        """What the copy cannot prepare of the first distinct statements: how many, and the first of them."""
+        texts = dict.fromkeys(one.text for session in sessions for one in session.statements)
+        tried = list(islice((text for text in texts if ";" not in bare(text).rstrip("; \n")), _TRIED))
+        asked = ((" ".join(text.split())[:_SHOWN], [self._copy.translated(text)]) for text in tried)
+        refused = [said for said, _ in self._copy.refusals(asked)]
+        if not refused:
+            return []
+        counts = f"{len(refused)} of {len(tried)} different statements"
+        return [f"{counts} of the capture cannot be prepared here, the first: {refused[0]}"]
 
     def intent(self) -> Intent:
         """See ``Scenario``: the capture's statements by their first words; reads the capture, asks nobody."""

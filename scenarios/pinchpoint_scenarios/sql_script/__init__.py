@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, cast
@@ -12,10 +12,12 @@ from typing import Any, ClassVar, cast
 from ..addresses import place, within
 from ..contract import Context, Filled, Intent, Params, Sent, Target
 from ..databases.contract import DatabaseFailure
+from ..errors import ScenarioError
 from .chance import Chance
 from .leaving import kinds_of
+from .lexer import Pieces
 from .marked_copy import MarkedCopy
-from .params import SqlScriptParams, read_scripts, read_text
+from .params import Chosen, SqlScriptParams, read_scripts, read_text
 from .scope import Scope, Value
 from .script import Script, Sql
 from .session import ScriptSession
@@ -59,7 +61,19 @@ class SqlScript:
             each.script.name: {"file": each.script.file, "weight": each.weight, "sha256": each.sha256}
             for each in self._chosen
         }
-        return {"sql": {**self._copy.check(), "scripts": scripts}}
+        server = self._copy.check()
+        warnings = [*server["warnings"], *self._not_there()]
+        return {"sql": {**server, "warnings": warnings, "scripts": scripts}}
+
+    def _not_there(self) -> list[str]:
+        """What the server cannot prepare for want of a table or the like, unless a setup is to make it.
+
+        Raises ``ScenarioError`` for statements it cannot read.
+        """
+        refused = list(self._copy.refusals(_placed(self._chosen)))
+        if wrong := [said for said, is_wrong in refused if is_wrong]:
+            raise ScenarioError("; ".join(wrong))
+        return [] if self._params.setup else [said for said, _ in refused]
 
     def intent(self) -> Intent:
         """See ``Scenario``: the user's own SQL, its statements by their first words; asks nobody."""
@@ -155,3 +169,16 @@ class SqlScript:
             self._context.event(
                 "statement_failed", script=script.file, line=sql.line, outcome=failure.outcome, said=said
             )
+
+
+def _placed(chosen: Sequence[Chosen]) -> Iterator[tuple[str, Sequence[str]]]:
+    """Each statement's place and texts: with a text, then a number, for each variable; no joined ones."""
+    for each in chosen:
+        for sql in each.script.statements():
+            if sql.joined == 1:
+                texts = [_filled(sql.pieces, value) for value in ("'1'", "1")]
+                yield f"{each.script.file}:{sql.line}", list(dict.fromkeys(texts))
+
+
+def _filled(pieces: Pieces, value: str) -> str:
+    return "".join(piece if isinstance(piece, str) else "1" if piece.quoted else value for piece in pieces)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from ..databases.servers import SERVERS
 from ..databases.servers.contract import MSSQL, MYSQL, POSTGRESQL
 from ..databases.servers.mariadb import MARK_TABLE
+from ..sql_text import first_word
 from .scope import Text, Value, literal
 
 
@@ -36,6 +37,8 @@ class CopySql:
             values say it.
         literal: a value as it is put into a statement's text.
         batches: a file of SQL as the texts it is sent in.
+        prepare: what has the server prepare a statement, and execute nothing; None: it cannot be asked
+            about this one.
         of_the_server: the server's own databases, which are nobody's copy.
         begins: how another server's driver began a transaction -> how it is begun here.
     """
@@ -48,6 +51,7 @@ class CopySql:
     numeric: str = ""
     literal: Callable[[Value], str] = literal
     batches: Callable[[str], list[str]] = lambda text: [text]
+    prepare: Callable[[str], str | None] = lambda _: None
     of_the_server: frozenset[str] = frozenset()
     begins: Mapping[str, str] = field(default_factory=dict)
 
@@ -75,11 +79,21 @@ _MARIADB = CopySql(
         FROM {table} WHERE {column} IS NOT NULL) ranked
         WHERE total <= $1 OR n * $1 DIV total > (n - 1) * $1 DIV total ORDER BY n""",
     literal=_mariadb_literal,
+    prepare=lambda text: f"PREPARE pinchpoint_check FROM {_mariadb_literal(Text(text))}",
     begins={"BEGIN TRANSACTION": "START TRANSACTION"},
 )
 
 
 # ---- PostgreSQL -------------------------------------------------------------------------------------------
+
+_PREPARED = {"select", "insert", "update", "delete", "merge", "values", "with", "table"}
+"""The first words of what PREPARE takes; the protocol takes any statement, and ODBC has no way to it."""
+
+
+def _postgresql_prepare(text: str) -> str | None:
+    known = first_word(text) in _PREPARED
+    return f"PREPARE pinchpoint_check AS {text}\n; DEALLOCATE pinchpoint_check" if known else None
+
 
 _POSTGRESQL = CopySql(
     find="""SELECT shobj_description(oid, 'pg_database'), current_database()
@@ -91,6 +105,7 @@ _POSTGRESQL = CopySql(
         ORDER BY 1 LIMIT 4""",
     mark="COMMENT ON DATABASE {database} IS '{marker}'",
     lock=SERVERS[POSTGRESQL].lock,
+    prepare=_postgresql_prepare,
     numeric="""SELECT typcategory = 'N' FROM pg_catalog.pg_type WHERE oid OPERATOR(pg_catalog.=)
         (SELECT pg_catalog.pg_typeof({column})::oid FROM {table} WHERE {column} IS NOT NULL LIMIT 1)""",
     sample="""SELECT value::text FROM (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from decimal import Decimal
 from typing import Any
@@ -21,6 +22,8 @@ from .lexer import ScriptError
 from .scope import Text, Value, parameter, spelt
 from .values import ValuesParams
 
+SYNTAX = ("42601", "42000")
+"""The SQLSTATEs of PostgreSQL, and of MariaDB and MySQL, for a text that they cannot read."""
 MARKER = "pinchpoint.copy/1: a copy for load tests, which may change and lose what it holds"
 """The mark on a database that says it may be written to. What follows the version is for people."""
 _VERSION = MARKER.partition(":")[0]
@@ -59,6 +62,34 @@ class MarkedCopy:
                 return self._access.facts(link)
             except self._access.error as error:
                 raise self._access.refused(error) from error
+
+    def refusals(self, statements: Iterable[tuple[str, Sequence[str]]]) -> Iterator[tuple[str, bool]]:
+        """What the server says of statements that it cannot prepare; nothing is executed.
+
+        Args:
+            statements: the place of each, for the message, and the texts it may be sent as: what is wrong
+                with all of them is wrong with it.
+
+        Yields:
+            the sentence, and whether the text itself is wrong: a table may be there later.
+        """
+        with closing(self._access.open(pinned=False)) as link:
+            for place, texts in statements:
+                said = [self._refusal(link, text) for text in texts]
+                if (
+                    found := min(filter(None, said), key=lambda one: one[1], default=None)
+                    if all(said)
+                    else None
+                ):
+                    yield f"{place}: {found[0]}", found[1]
+
+    def _refusal(self, link: Link, text: str) -> tuple[str, bool] | None:
+        try:
+            if not self._access.parse(link, text) and (asked := self._sql.prepare(text)):
+                link.send(asked)
+        except self._access.error as error:
+            return self._access.message(error), self._access.state(error) in SYNTAX
+        return None
 
     def hold(self) -> Link:
         """Keep other runs of this name out until ``release``; checks the mark again."""

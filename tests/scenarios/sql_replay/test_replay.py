@@ -290,3 +290,19 @@ def test_only_users_may_be_said_of_a_replay(tmp_path: Path) -> None:
             InputError, match=r"scenarios\.monday\.load: a load with a rate, .*needed: load: {model"
         ):
             load_plan(tmp_path / "plan.yaml")
+
+
+def test_a_check_says_what_the_copy_cannot_prepare(logged: Logged, tmp_path: Path) -> None:
+    """A table that the copy lacks: how many statements want it, and the first of them."""
+    _, csv, _ = captured(logged, tmp_path)
+    driver = made("sql-replay", {"sql": logged.endpoint}, {"capture": str(csv), "database": "loadtest"})
+
+    def unprepared() -> list[str]:
+        return [said for said in driver.check()["sql"]["warnings"] if "cannot be prepared" in said]
+
+    before = unprepared()
+    ask(logged.endpoint, "ALTER TABLE seen RENAME TO unseen")
+    after = unprepared()
+    ask(logged.endpoint, "ALTER TABLE unseen RENAME TO seen")
+    assert before == []
+    assert 'relation "seen" does not exist' in after[0]

@@ -248,3 +248,21 @@ def test_a_setup_that_fails_is_said(bank: Endpoint, tmp_path: Path) -> None:
     with psycopg.connect(bank.url, autocommit=True) as connection:
         held = connection.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone()
     assert held == (0,)
+
+
+def test_a_check_prepares_each_statement(bank: Endpoint, tmp_path: Path) -> None:
+    """What the server cannot read is refused with file and line; what is not there yet is only said."""
+    good = "BEGIN;\nSELECT balance FROM account WHERE id = :id AND name = :name LIMIT :n;\nEND;"
+    good += "\nSELECT DATE :day, interval ':n days' \\; SELECT 2;\nCREATE TABLE t_:n (i int);"
+    bad, fine, later = written(tmp_path, bad="SELECT 1;\nSELEC 2;", fine=good, later="SELECT 1 FROM made;")
+    values = {name: {"low": 1, "high": 2} for name in ("id", "name", "n", "day")}
+    with pytest.raises(ScenarioError, match=f'^{bad}:2: syntax error at or near "SELEC"$'):
+        made("sql-script", {"sql": bank}, {"scripts": [bad, fine, later], "values": values}).check()
+    (said,) = made("sql-script", {"sql": bank}, {"scripts": [fine, later], "values": values}).check()["sql"][
+        "warnings"
+    ]
+    assert said == f'{later}:1: relation "made" does not exist'
+    (setup,) = written(tmp_path, setup="CREATE TABLE made (i int)")
+    facts = made("sql-script", {"sql": bank}, {"scripts": [later], "setup": setup}).check()
+    assert facts["sql"]["warnings"] == []
+    assert ask(bank, "SELECT to_regclass('t_1')") == [(None,)], "nothing is executed"

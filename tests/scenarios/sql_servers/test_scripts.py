@@ -237,6 +237,15 @@ def test_a_setup_that_fails_is_said(copy: Copied, tmp_path: Path) -> None:
         pass
 
 
+def test_a_check_prepares_each_statement(copy: Copied, tmp_path: Path) -> None:
+    """What the server cannot read is refused with file and line; SQL Server is not asked."""
+    text = "SELECT balance FROM account WHERE id = :account AND name = 'it''s' LIMIT 1;\nSELECT FROM WHERE;"
+    (script,) = written(tmp_path, bad=text)
+    driver = made("sql-script", {"sql": copy.endpoint}, {"scripts": [script], "values": VALUES})
+    with pytest.raises(ScenarioError, match=r"bad\.sql:2: .*syntax"):
+        driver.check()
+
+
 def test_a_column_gives_its_values(copy: Copied, tmp_path: Path) -> None:
     """Evenly from all of them; a wrong name is said, and that it holds bytes or nothing."""
     (script,) = written(tmp_path, one="INSERT INTO moved (turn) VALUES (:x);")
