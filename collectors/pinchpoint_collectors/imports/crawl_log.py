@@ -16,6 +16,7 @@ from datetime import UTC
 
 from pinchpoint_collectors.common import numerals
 from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.text import ALLOWED_POWERSHELL_DATES, POWERSHELL_DATES
 from pinchpoint_collectors.imports.times import Dates
 from pinchpoint_collectors.record import Sample
 
@@ -23,17 +24,6 @@ MINUTE_S = 60
 LONGEST_MIN = 31 * 1440
 HISTORY = ("CrawlStartTime", "CrawlEndTime")
 ITEMS = ("TimeStampUtc", "FullUrl")
-_FORMATS = (
-    "%m/%d/%Y %I:%M:%S %p",
-    "%d/%m/%Y %I:%M:%S %p",
-    "%m/%d/%Y %H:%M:%S",
-    "%d/%m/%Y %H:%M:%S",
-    "%d.%m.%Y %H:%M:%S",
-    "%d-%m-%Y %H:%M:%S",
-    "%Y/%m/%d %H:%M:%S",
-)
-"""As PowerShell writes times in the cultures of America, Europe and East Asia."""
-
 _SUCCESS = ("Successes", "SuccessCount", "Success")
 _ERRORS = ("Errors", "ErrorCount", "Error")
 _NAMES = ("ContentSourceName", "ContentSource", "ContentSourceID", "ContentSourceId")
@@ -222,7 +212,7 @@ class _Clock:
     """
 
     def __init__(self, texts: Sequence[str], settings: Settings, found: Found) -> None:
-        self._dates = Dates(texts, _FORMATS, found)
+        self._dates = Dates(texts, POWERSHELL_DATES, found)
         self._zone = settings.zone or UTC
 
     def utc_s(self, text: str, line: int) -> float | None:
@@ -234,8 +224,6 @@ class _Clock:
             moment = self._dates.read(plain)
         except ValueError as error:
             raise ForeignFileError(
-                f"found the time {plain[:40]!r}; allowed: ISO 8601, or as PowerShell writes it in America "
-                "(en-US), Europe (de-DE, fr-FR) or East Asia (ja-JP), all times of a file alike",
-                line,
+                f"found the time {plain[:40]!r}; {ALLOWED_POWERSHELL_DATES}", line
             ) from error
         return (moment if moment.tzinfo else moment.replace(tzinfo=self._zone)).timestamp()

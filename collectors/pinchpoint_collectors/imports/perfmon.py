@@ -107,21 +107,46 @@ class Perfmon:
             )
         pace = Pace()
         clock = _clock(header[0], number, settings, pace, found)
-        columns = _columns(header[1:], settings.names, found)
-        last_s: float | None = None
-        for line, row in _whole(rows, len(header), found):
-            found.line = line
-            time_s = clock.utc_s(_local(row[0], line), line)
-            if time_s is None:
-                continue
-            if last_s is not None:
-                covered_s = pace.covered_s(last_s, time_s)
-                yield from _samples(columns, row, time_s, (time_s - last_s, covered_s), line)
-            last_s = time_s
-        if last_s is None:
-            raise ForeignFileError("it holds a header and not a single row; record for longer")
-        pace.tell(found)
-        _note(columns, found)
+        readings = ((line, _local(row[0], line), row) for line, row in _whole(rows, len(header), found))
+        yield from samples(header[1:], readings, clock, pace, settings.names, found)
+
+
+def samples(
+    paths: Sequence[str],
+    readings: Iterable[tuple[int, datetime, Sequence[str]]],
+    clock: LocalClock,
+    pace: Pace,
+    names: Mapping[str, frozenset[int]],
+    found: Found,
+) -> Iterator[Sample]:
+    """Those of a table of counters.
+
+    Args:
+        paths: of its counters.
+        readings: the line, the local time, and the cells, those of the counters from the second on.
+        clock: for the local times.
+        pace: for the readings.
+        names: see ``record.Settings``.
+        found: see ``record.Found``.
+
+    Raises:
+        ForeignFileError: no counter is known, a cell is no number, or there is not a single reading.
+    """
+    columns = _columns(paths, names, found)
+    last_s: float | None = None
+    for line, local, row in readings:
+        found.line = line
+        time_s = clock.utc_s(local, line)
+        if time_s is None:
+            continue
+        if last_s is not None:
+            covered_s = pace.covered_s(last_s, time_s)
+            yield from _samples(columns, row, time_s, (time_s - last_s, covered_s), line)
+        last_s = time_s
+    if last_s is None:
+        raise ForeignFileError("it holds a header and not a single row; record for longer")
+    pace.tell(found)
+    _note(columns, found)
 
 
 def _rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:

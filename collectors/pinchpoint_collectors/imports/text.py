@@ -29,6 +29,20 @@ ALLOWED_DATES = (
     "allowed: ISO 8601 (S_TIME_FORMAT=ISO in the recorder's environment), or as locales of America, Europe "
     "and East Asia write it, all times of a file alike"
 )
+POWERSHELL_DATES = (
+    "%m/%d/%Y %I:%M:%S %p",
+    "%d/%m/%Y %I:%M:%S %p",
+    "%m/%d/%Y %H:%M:%S",
+    "%d/%m/%Y %H:%M:%S",
+    "%d.%m.%Y %H:%M:%S",
+    "%d-%m-%Y %H:%M:%S",
+    "%Y/%m/%d %H:%M:%S",
+)
+"""As PowerShell writes times in the cultures of America, Europe and East Asia."""
+ALLOWED_POWERSHELL_DATES = (
+    "allowed: ISO 8601, or as PowerShell writes it in America (en-US), Europe (de-DE, fr-FR) or East Asia "
+    "(ja-JP), all times of a file alike"
+)
 _NOTHING = frozenset({"", "-", "nan", "-nan"})
 """Cells that hold no value."""
 

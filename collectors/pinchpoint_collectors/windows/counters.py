@@ -85,6 +85,7 @@ INDICES: Mapping[str, int] = {
 
 _DISKS = ("LogicalDisk", "PhysicalDisk")
 _CPUS = ("Processor", "Processor Information")
+_LOGICAL = re.compile("hv lp ", re.IGNORECASE)
 _GROUPED = re.compile(r"(\d+),(\d+)")
 
 
@@ -98,7 +99,7 @@ def instance_of(name: str, instance: str) -> str | None:
     if name in _DISKS:
         return None if total else text
     if name == HYPERVISOR:
-        return "" if total else text.removeprefix("Hv LP ")
+        return "" if total else _LOGICAL.sub("", text)
     if name not in _CPUS:
         return "" if total else text
     if text.casefold().endswith(f",{TOTAL}"):

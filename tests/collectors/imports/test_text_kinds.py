@@ -20,7 +20,7 @@ Key = tuple[str, str]
 
 def recorded(name: str) -> str:
     """A file as its tool wrote it."""
-    return (RECORDED / name).read_text(encoding="utf-8")
+    return (RECORDED / name).read_bytes().decode()
 
 
 def read(text: str, settings: Settings | None = None) -> tuple[dict[Key, list[Sample]], Found]:
@@ -126,6 +126,46 @@ KINDS: dict[str, tuple[str, str, int, float, dict[Key, float | None]]] = {
             ("net.sent_bytes_per_s", "eth0"): 0.0,
         },
     ),
+    "get-counter.csv": (
+        "get-counter",
+        "sql1",
+        3,
+        15.0,
+        {
+            ("cpu.busy_ratio", ""): 0.6282194,
+            ("cpu.busy_ratio", "1"): 0.6088458,
+            ("cpu.waiting_threads", ""): 6.0,
+            ("mem.available_bytes", ""): 8704 * 1024**2,
+            ("mem.paged_bytes_per_s", ""): 12.5 * 4096,
+            ("disk.write_latency_s", "L:"): 0.01534568,
+            ("disk.writes_per_s", "L:"): 223.25,
+            ("disk.outstanding", "L:"): 3.0,
+            ("disk.busy_ratio", "L:"): 0.615,
+            ("net.total_bytes_per_s", "vmxnet3 ethernet adapter"): 1234570.8,
+            ("net.speed_bytes_per_s", "vmxnet3 ethernet adapter"): 1.25e9,
+            ("db.memory_grants_pending", ""): 3.0,
+        },
+    ),
+    "get-counter-samples.csv": (
+        "get-counter",
+        "sql1",
+        3,
+        15.0,
+        {
+            ("cpu.busy_ratio", ""): 0.6282194,
+            ("cpu.busy_ratio", "1"): 0.6088458,
+            ("cpu.waiting_threads", ""): 6.0,
+            ("mem.available_bytes", ""): 8704 * 1024**2,
+            ("mem.paged_bytes_per_s", ""): 12.5 * 4096,
+            ("disk.write_latency_s", "L:"): 0.01534568,
+            ("disk.writes_per_s", "L:"): 223.25,
+            ("disk.outstanding", "L:"): 3.0,
+            ("disk.busy_ratio", "L:"): 0.615,
+            ("net.total_bytes_per_s", "vmxnet3 ethernet adapter"): 1234570.8,
+            ("net.speed_bytes_per_s", "vmxnet3 ethernet adapter"): 1.25e9,
+            ("db.memory_grants_pending", ""): 3.0,
+        },
+    ),
 }
 
 
@@ -151,8 +191,9 @@ def test_what_is_cut_off_at_the_end_is_left_out(name: str) -> None:
     begin, _, end = text.rstrip().rpartition("\n")
     cut, found = read(f"{begin}\n{end[: len(end) * 2 // 3]}")
     assert set(cut) <= set(whole)
-    assert sum(map(len, cut.values())) < sum(map(len, whole.values()))
-    assert any("cut off" in note for note in found.notes)
+    is_less = sum(map(len, cut.values())) < sum(map(len, whole.values()))
+    assert is_less is any("cut off" in note for note in found.notes)
+    assert is_less or name == "get-counter.csv"  # where the cell at the end is of no use
 
 
 EDITS: dict[str, tuple[str, str, str, str]] = {
@@ -175,6 +216,24 @@ EDITS: dict[str, tuple[str, str, str, str]] = {
         "09:38:36,28-NOV",
         "09:38:36,28-NOX",
         "found the time '09:38:36 28-NOX-2026'",
+    ),
+    "get-counter: a value is missing": (
+        "get-counter.csv",
+        "processor queue length :\n4",
+        "processor queue length :",
+        "found 27 lines in Readings",
+    ),
+    "get-counter: a word": (
+        "get-counter-samples.csv",
+        '"223,25"',
+        '"223,2S"',
+        "found '223,2S' where a number should be",
+    ),
+    "get-counter: an odd time": (
+        "get-counter-samples.csv",
+        "20.11.2026 14:00:15",
+        "yesterday",
+        "found the time 'yesterday'",
     ),
     "sar: a cell is missing": ("sar.txt", "     33.75     30.27", "     33.75", "found 6 cells; allowed: 7"),
 }

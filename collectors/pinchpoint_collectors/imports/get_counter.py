@@ -1,0 +1,130 @@
+r"""What PowerShell's ``Get-Counter`` measured, written by ``Export-Csv``, in both of its shapes.
+
+``Get-Counter ... | Export-Csv`` has a row for each reading, with all counters in one cell (``Readings``), a
+path and a value in turn. ``(Get-Counter ...).CounterSamples | Export-Csv`` has a row for each counter and
+reading (``Path``, ``CookedValue``). Paths are in small letters, and times local ones, as the culture writes
+them. As with the Performance Monitor's logs the first reading begins the recording.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+
+from pinchpoint_collectors.imports import perfmon
+from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.text import ALLOWED_POWERSHELL_DATES, POWERSHELL_DATES, zone_of
+from pinchpoint_collectors.imports.times import Dates, LocalClock, Pace
+from pinchpoint_collectors.record import Sample
+
+_SETS = frozenset({"Timestamp", "Readings"})
+_SINGLE = frozenset({"Timestamp", "Path", "CookedValue"})
+_DRIVE = re.compile(r"(?<![^\W\d_])[a-z]:(?=[^(]*\))")
+Cell = tuple[str, str]
+"""A counter's path and its value."""
+
+
+class GetCounter:
+    """Format ``get-counter``."""
+
+    name = "get-counter"
+    says = "PowerShell's counters (Get-Counter ... | Export-Csv, or of its CounterSamples)"
+
+    def recognises(self, head: str) -> bool:
+        """By the columns of either shape."""
+        first = next((line for line in head.splitlines() if _is_content(line)), "")
+        header = set(re.split(r'[",;\t]+', first))
+        return header >= _SETS or header >= _SINGLE
+
+    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+        """One sample per counter that is understood and reading; see ``Format.read``."""
+        rows = list(_rows(lines, found))
+        dates = Dates([row["Timestamp"] for _, row in rows], POWERSHELL_DATES, found)
+        readings: list[tuple[int, datetime, dict[str, str]]] = []
+        for line, row in rows:
+            local = _local(row["Timestamp"], dates, line)
+            if not readings or readings[-1][1] != local:
+                readings.append((line, local, {}))
+            readings[-1][2].update(_told(row, line))
+        paths = list(dict.fromkeys(path for _, _, cells in readings for path in cells))
+        pace = Pace()
+        clock = LocalClock(zone_of(settings, found), 0.0, pace, found)
+        table = (
+            (line, local, ["", *(cells.get(path, "") for path in paths)]) for line, local, cells in readings
+        )
+        yield from perfmon.samples(paths, table, clock, pace, settings.names, found)
+
+
+def _is_content(line: str) -> bool:
+    """Whether a line is not blank, and not the type that Windows PowerShell puts above the header."""
+    return bool(line.strip("\ufeff \r\n")) and not line.lstrip("\ufeff").startswith("#TYPE")
+
+
+def _rows(lines: Iterable[str], found: Found) -> Iterator[tuple[int, Mapping[str, str]]]:
+    """(line, column -> cell) of each row; what was cut off at the end is left out."""
+    numbered = [(line, text) for line, text in enumerate(lines, 1) if text.strip()]
+    begin = next((at for at, (_, text) in enumerate(numbered) if _is_content(text)), None)
+    if begin is None:
+        raise ForeignFileError("it holds no header line; export the counters again")
+    header_text = numbered[begin][1]
+    reader = csv.reader(
+        (text.replace("\0", "") for _, text in numbered[begin:]),
+        delimiter=max(",;\t", key=header_text.count),
+    )
+    damage: ForeignFileError | None = None
+    header: Sequence[str] = ()
+    try:
+        for row in reader:
+            line = numbered[begin + reader.line_num - 1][0]
+            if damage is not None:
+                raise damage
+            if not header:
+                header = [cell.strip("\ufeff ") for cell in row]
+            elif len(row) != len(header):
+                damage = ForeignFileError(
+                    f"found {len(row)} cells; allowed: {len(header)}, one for each name of the header "
+                    f"({', '.join(header)[:60]}); take the row out, or export the counters again",
+                    line,
+                )
+            else:
+                yield line, dict(zip(header, row, strict=True))
+    except csv.Error as error:
+        raise ForeignFileError(
+            f"no line of a CSV: {error}; export the counters again", reader.line_num
+        ) from error
+    if not (set(header) >= _SETS or set(header) >= _SINGLE):
+        raise ForeignFileError(
+            f"found the columns {', '.join(header)[:80]}; allowed: Timestamp and Readings (Get-Counter | "
+            "Export-Csv), or Timestamp, Path and CookedValue (of its CounterSamples)"
+        )
+    if damage is not None:
+        found.note("its last row is cut off, and was left out")
+
+
+def _told(row: Mapping[str, str], line: int) -> Iterator[Cell]:
+    """What a row says; a status other than 0 says that a value could not be read."""
+    if "Path" in row:
+        cells = [(row["Path"], row["CookedValue"] if row.get("Status", "0") in {"0", ""} else "")]
+    else:
+        texts = [text.strip() for text in row["Readings"].splitlines() if text.strip()]
+        if len(texts) % 2:
+            raise ForeignFileError(
+                f"found {len(texts)} lines in Readings; allowed: a counter's path and its value in turn; "
+                "take the row out, or export the counters again",
+                line,
+            )
+        cells = [
+            (path.removesuffix(":").rstrip(), value)
+            for path, value in zip(texts[::2], texts[1::2], strict=True)
+        ]
+    yield from ((_DRIVE.sub(lambda drive: drive[0].upper(), path), value) for path, value in cells)
+
+
+def _local(text: str, dates: Dates, line: int) -> datetime:
+    try:
+        moment = dates.read(text)
+    except ValueError as error:
+        raise ForeignFileError(f"found the time {text[:40]!r}; {ALLOWED_POWERSHELL_DATES}", line) from error
+    return moment.replace(tzinfo=None)
