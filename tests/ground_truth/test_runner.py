@@ -206,7 +206,6 @@ def test_one_farm_serves_its_cases_and_a_miss_is_kept(
 
 
 @pytest.mark.farm
-@pytest.mark.alone
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_nothing_is_left_when_it_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals

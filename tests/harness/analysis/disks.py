@@ -147,11 +147,15 @@ class Seconds:
             self.busy[int(begin)] += until - begin
             begin = until
 
-    def operation(self, start: float, end: float) -> None:
-        """One operation of a user."""
-        if int(end) < self.length:
-            self.operations[int(end)] += 1
-            self.operation_s[int(end)] += end - start
+    def operations_of(self, starts: Sequence[float], end: float) -> None:
+        """Operations of users that end together."""
+        second = int(end)
+        if second < self.length:
+            self.operations[second] += len(starts)
+            total_s = float(self.operation_s[second])
+            for start in starts:
+                total_s += end - start
+            self.operation_s[second] = total_s
 
     @property
     def latency_s(self) -> Floats:
@@ -202,10 +206,10 @@ def commits(
                 found.io(now, disk.done(now, LARGE, random), LARGE, write=True)
         end = disk.done(now, size, random)
         found.io(now, end, size, write=True)
-        for start in waiting:
-            found.operation(start, end)
-            if users:
-                heapq.heappush(coming, (end + random.exponential(work_s), end))
+        found.operations_of(waiting, end)
+        if users:
+            for works_s in random.exponential(work_s, len(waiting)).tolist():
+                heapq.heappush(coming, (end + works_s, end))
         waiting, now = [], end + random.exponential(0.00005)
     return found
 
@@ -215,9 +219,9 @@ def _first(
 ) -> list[tuple[float, float]]:
     """(when its commit is ready, when it began) of each first operation, or of all of an open load."""
     if users:
-        return [(ready, 0.0) for ready in random.exponential(work_s, users)]
+        return [(ready, 0.0) for ready in random.exponential(work_s, users).tolist()]
     begins = np.cumsum(random.exponential(1 / rate_per_s, int(rate_per_s * seconds * 1.1)))
-    return [(begin + random.exponential(work_s), begin) for begin in begins]
+    return [(begin + random.exponential(work_s), begin) for begin in begins.tolist()]
 
 
 def reads(
@@ -225,7 +229,7 @@ def reads(
 ) -> Seconds:
     """Users who each read one page at a time; every so often (``every_s``) 20 pages are written."""
     random, found = np.random.default_rng(seed), Seconds(seconds)
-    coming = [(ready, 0.0) for ready in random.exponential(work_s, users)]
+    coming = [(ready, 0.0) for ready in random.exponential(work_s, users).tolist()]
     heapq.heapify(coming)
     written_at = every_s
     while coming and coming[0][0] < seconds:
@@ -236,7 +240,7 @@ def reads(
                 found.io(ready, disk.done(ready, PAGE, random), PAGE, write=True)
         end = disk.done(ready, PAGE, random)
         found.io(ready, end, PAGE, write=False)
-        found.operation(start, end)
+        found.operations_of([start], end)
         heapq.heappush(coming, (end + random.exponential(work_s), end))
     return found
 
@@ -248,7 +252,7 @@ def reads_on_time(disk: Disk, seconds: int, rate_per_s: float, seed: int = 1) ->
         begin = number / rate_per_s
         end = disk.done(begin, PAGE, random)
         found.io(begin, end, PAGE, write=False)
-        found.operation(begin, end)
+        found.operations_of([begin], end)
     return found
 
 
@@ -267,7 +271,7 @@ def read_then_commit(
             heapq.heappush(coming, (end, start, False))
             continue
         log.io(now, end, PAGE, write=True)
-        log.operation(start, end)
+        log.operations_of([start], end)
         ready = end + random.exponential(work_s)
         heapq.heappush(coming, (ready, ready, bool(random.random() < reading)))
     return log, data

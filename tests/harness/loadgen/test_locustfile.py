@@ -275,7 +275,6 @@ def test_users_that_cannot_start_are_told_not_shown(tmp_path: Path, server: Serv
 
 
 @pytest.mark.farm
-@pytest.mark.alone
 def test_check_reaches_the_host(tmp_path: Path, server: Server) -> None:
     """Where nobody listens the environment failed; where somebody does, the users are named."""
     (tmp_path / "shop.py").write_text(FILE)

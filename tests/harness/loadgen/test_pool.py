@@ -18,8 +18,6 @@ from servers import valkey
 
 from pinchpoint_infra.ports import free_port
 
-pytestmark = pytest.mark.alone
-
 CLOSED = {"model": "closed", "users": 6, "think_s": 0.1}
 
 
@@ -29,6 +27,7 @@ def url() -> Iterator[str]:
         yield nosql
 
 
+@pytest.mark.alone
 def test_two_workers_do_what_one_does(url: str, tmp_path: Path) -> None:
     """Half each, in sum the rate; none fails, none is dropped."""
     with crew(tmp_path, url, OPEN, 2) as both:
@@ -42,6 +41,7 @@ def test_two_workers_do_what_one_does(url: str, tmp_path: Path) -> None:
     assert found["workers"]["g0"] == pytest.approx(found["workers"]["g1"], abs=2)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_worker_that_dies_or_freezes_is_replaced(url: str, tmp_path: Path, how: signal.Signals) -> None:
     """Within 5 s the other does its share; what nobody started meanwhile is counted as dropped."""
@@ -75,6 +75,7 @@ def test_the_last_one_that_dies_fails_the_run(url: str, tmp_path: Path) -> None:
     assert "no other worker could take over" in why
 
 
+@pytest.mark.alone
 @pytest.mark.slow  # nine seconds; the test before has workers that die
 def test_the_users_of_a_closed_load_go_on_elsewhere(url: str, tmp_path: Path) -> None:
     """Six users on two workers are six users on the one that is left."""
@@ -90,6 +91,7 @@ def test_the_users_of_a_closed_load_go_on_elsewhere(url: str, tmp_path: Path) ->
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_workers_of_other_machines_take_part_from_the_begin_alone(url: str, tmp_path: Path) -> None:
     """Two join before, one of them dies, one comes late: the work is that of one worker all the time."""
     port = free_port()

@@ -21,7 +21,7 @@ from support import end, frozen, run_cli, start_cli, wait_for_line
 
 from pinchpoint.store.read import open_run
 
-pytestmark = [pytest.mark.farm, pytest.mark.alone]
+pytestmark = pytest.mark.farm
 
 MEASURE_S = 12
 
@@ -93,6 +93,7 @@ def left_over() -> list[str]:
     return found
 
 
+@pytest.mark.alone
 def test_a_run_counts_what_was_committed(farm: Path, urls: tuple[str, str], tmp_path: Path) -> None:
     """The whole loop: every committed operation is a row there; the run directory holds all it should."""
     out = tmp_path / "runs"
@@ -118,6 +119,7 @@ def test_a_run_counts_what_was_committed(farm: Path, urls: tuple[str, str], tmp_
     assert {"db1", "kv1", "generator1"} <= hosts
 
 
+@pytest.mark.alone
 def test_killed_controller_leaves_a_run_that_can_be_analysed(farm: Path, tmp_path: Path) -> None:
     """SIGKILL in mid-run: generators end by themselves; analyse gives what was measured, incomplete."""
     out = tmp_path / "runs"

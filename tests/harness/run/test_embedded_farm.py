@@ -21,7 +21,7 @@ from pinchpoint.store.read import open_run
 from pinchpoint_infra.embedded import status
 from pinchpoint_infra.embedded.place import farm_directory
 
-pytestmark = [pytest.mark.farm, pytest.mark.alone]
+pytestmark = pytest.mark.farm
 
 DOCUMENTS = Path("/usr/share/doc")
 PLAN = {

@@ -13,7 +13,7 @@ from support import start_cli, wait_for_line
 
 from pinchpoint.store.read import open_run
 
-pytestmark = [pytest.mark.farm, pytest.mark.alone]
+pytestmark = pytest.mark.farm
 
 
 def _written(folder: Path, url: str) -> tuple[Path, Path]:

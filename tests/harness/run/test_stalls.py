@@ -20,7 +20,7 @@ from servers import postgres, valkey
 from stalling import StallingProxy, stalling_proxy
 from support import end, start_cli, wait_for_line
 
-pytestmark = [pytest.mark.farm, pytest.mark.alone, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.farm, pytest.mark.timeout(300)]
 
 SQL = {"use": "sql-mix", "load": {"model": "closed", "users": 2}, "params": {"operations": {"log_append": 1}}}
 NOSQL = {"use": "nosql-burst", "load": {"model": "closed", "users": 2}}
@@ -139,6 +139,7 @@ def test_garbage_is_the_servers_fault(stalling: tuple[StallingProxy, list[str | 
     assert "Traceback" not in err
 
 
+@pytest.mark.alone
 def test_a_second_ctrl_c_ends_it(stalling: tuple[StallingProxy, list[str | Path]]) -> None:
     """Within 5 s, and says what may be left on which server."""
     proxy, command = stalling

@@ -13,7 +13,7 @@ from support import run_cli
 
 from pinchpoint.store.read import open_run
 
-pytestmark = [pytest.mark.farm, pytest.mark.alone]
+pytestmark = pytest.mark.farm
 
 START, STEP, EACH_S = 20, 30, 15
 
@@ -39,6 +39,7 @@ def run(folder: Path, url: str, **plan: Any) -> tuple[int, Path, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_levels_are_held_noted_and_judged(url: str, tmp_path: Path) -> None:
     """20/s and 50/s for 15 s each, then it ends, long before the time that was allowed."""
     levels = {
@@ -72,6 +73,7 @@ def test_levels_are_held_noted_and_judged(url: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_users_of_levels_to_come_are_none_yet(url: str, tmp_path: Path) -> None:
     """Two users, an objective no server meets: one level, and valid though ten sessions are open."""
     load = {

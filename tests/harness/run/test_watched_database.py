@@ -17,7 +17,7 @@ from pinchpoint.plan import load_farm
 from pinchpoint.store.read import open_run
 from pinchpoint_infra.embedded.tiers.sql import Sql
 
-pytestmark = [pytest.mark.farm, pytest.mark.alone]
+pytestmark = pytest.mark.farm
 
 
 def farm_file(folder: Path, url: str, **collect: str) -> Path:

@@ -9,8 +9,6 @@ from scenarios.support import Recorder
 
 from pinchpoint_scenarios.contract import Endpoint
 
-pytestmark = pytest.mark.alone
-
 HOT_ONLY = {"operations": {"lock_contend": 1}}
 
 

@@ -14,7 +14,7 @@ from support import run_cli
 from pinchpoint.store.read import open_run
 from pinchpoint_scenarios.contract import Endpoint
 
-pytestmark = [pytest.mark.farm, pytest.mark.alone]
+pytestmark = pytest.mark.farm
 
 ORDER = """BEGIN;
 INSERT INTO moved (client, at, note) VALUES (:client_id, :account, :word);

@@ -216,7 +216,6 @@ def test_what_mariadb_wrote_down_itself_is_replayed(logging_maria: Maria, tmp_pa
 
 
 @pytest.mark.farm
-@pytest.mark.alone
 def test_a_run_of_scripts_and_of_an_export_by_odbc(maria: Maria, tmp_path: Path) -> None:
     """Users of load generators, each in a thread: each ok is there, and the capture's account is whole."""
     with copied(maria) as copy:
