@@ -40,8 +40,8 @@ ANSWERS = {
     HEALTHY: (),
     WORSE: (),
 }
-"""Answer -> the resources of a verdict that are right. ``worse``: something limited, and the data show no
-resource of it; any but an all-clear is right or declined, and nobody may be named."""
+"""Answer -> the resources of a verdict that are right. ``worse``: something went wrong, and its resource
+is not labelled; an all-clear is wrong."""
 NEEDED = ("case", "set", "file", "answer")
 
 

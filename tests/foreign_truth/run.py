@@ -80,15 +80,15 @@ def report(found: Sequence[Judged]) -> str:
         row[one.score] += 1
         row["candidate"] += one.candidate
     lines = [
-        "| set | answer | variant | right | wrong | declined | of these with the right candidate | failed |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| set | answer | variant | right | wrong | named | declined | with the right candidate | failed |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for (set_, answer, variant), row in sorted(counts.items()):
         cells = [
             set_,
             answer,
             variant,
-            *(row[name] for name in ("right", "wrong", "declined", "candidate", "failed")),
+            *(row[name] for name in ("right", "wrong", "named", "declined", "candidate", "failed")),
         ]
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
@@ -134,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for ones in _all_judged(labels, given.jobs, variants=not given.as_is):
         found += ones
         for one in ones:
-            if one.score in ("wrong", "failed"):
+            if one.score in ("wrong", "named", "failed"):
                 print(
                     f"{one.score}: {one.label.case} ({one.label.answer}), {one.variant}: {one.said}",
                     flush=True,

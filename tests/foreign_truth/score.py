@@ -3,7 +3,7 @@
 | answer | right | wrong | declined |
 | --- | --- | --- | --- |
 | a resource | `bottleneck` that names it, there and then | another one named; `not_reached` | all else |
-| `worse` | | anything named; `not_reached` | all else |
+| `worse` | | `not_reached` | all else; what is named is counted apart, to be looked at |
 | `healthy` | `not_reached` | `bottleneck` | all else |
 """
 
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from foreign_truth.labels import ANSWERS, HEALTHY, Label
+from foreign_truth.labels import ANSWERS, HEALTHY, WORSE, Label
 from pinchpoint.analysis import Verdict
 from pinchpoint.analysis.verdict import Suspect
 
-Score = Literal["right", "wrong", "declined", "failed"]
+Score = Literal["right", "wrong", "declined", "named", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,7 @@ def score(label: Label, variant: str, verdict: Verdict) -> Judged:
     found: Score = "declined"
     if verdict.outcome == "bottleneck":
         found = "right" if any(is_right(label, one) for one in named) else "wrong"
+        found = "named" if label.answer == WORSE else found
     elif verdict.outcome == "not_reached":
         found = "right" if label.answer == HEALTHY else "wrong"
     return Judged(label, variant, found, candidate and found == "declined", said(verdict))

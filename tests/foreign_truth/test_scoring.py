@@ -64,7 +64,8 @@ def test_a_saturated_cpu_is_right_where_it_is_labelled_there_and_then(tmp_path: 
     )
     right = {name for name, score in _scores(folder).items() if score == "right"}
     assert right == {"anywhere", "then"}
-    assert set(_scores(folder).values()) == {"right", "wrong"}
+    assert _scores(folder)["worse"] == "named"
+    assert set(_scores(folder).values()) == {"right", "wrong", "named"}
 
 
 def test_an_all_clear_is_right_of_the_healthy_alone(tmp_path: Path) -> None:
@@ -81,7 +82,7 @@ def test_variants_are_means_and_what_is_left_out(tmp_path: Path, capsys: pytest.
     assert found["without cpu"] == "declined"
     assert main([str(folder), "--jobs", "1"]) == 0
     said = capsys.readouterr().out
-    assert "| own | cpu | 10 s | 1 | 0 | 0 | 0 | 0 |" in said
+    assert "| own | cpu | 10 s | 1 | 0 | 0 | 0 | 0 | 0 |" in said
     assert "0 of 3 means" in said
     write_labels(folder, [_row("hog", "disk")])
     assert main([str(folder), "--jobs", "1", "--as-is"]) == 1
