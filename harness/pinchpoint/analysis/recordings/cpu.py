@@ -8,7 +8,7 @@ from pinchpoint.analysis.recordings.measures import (
     ROOM,
     Resource,
     Rows,
-    context,
+    contexts,
     figure,
     measure,
 )
@@ -17,6 +17,12 @@ from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Key
 
 _BUSY = "cpu.busy_ratio"
+CONTEXT = (
+    ("cpu.waiting_threads", "threads that waited for a CPU"),
+    ("cpu.run_queue", "threads that ran or waited for a CPU"),
+    ("cpu.steal_ratio", "stolen by the hypervisor"),
+    ("cpu.wait_ratio", "idle while I/O was outstanding"),
+)
 _OF_PARTS = ("tier:", "thread:", "process:")
 
 
@@ -39,15 +45,7 @@ def cpus(inputs: Inputs, host: Host) -> Iterator[Resource]:
         has_room=None if busy is None else busy.highest < ROOM.value and not (waited and waited.at_limit),
         missing="" if busy else f"the CPU of {host.name} was not measured",
         remedy="" if busy else f"record the CPU of {host.name}",
-        context=tuple(
-            fact
-            for fact in (
-                context(inputs, host.name, "cpu.waiting_threads", "", "threads that waited for a CPU"),
-                context(inputs, host.name, "cpu.run_queue", "", "threads that ran or waited for a CPU"),
-                context(inputs, host.name, "cpu.steal_ratio", "", "stolen by the hypervisor"),
-            )
-            if fact
-        ),
+        context=contexts(inputs, host.name, CONTEXT),
     )
     if busy is None or not busy.at_limit:
         yield from _busiest_core(inputs, host)

@@ -17,7 +17,7 @@ from pinchpoint.analysis.recordings.measures import (
     Resource,
     Rows,
     Steps,
-    context,
+    contexts,
     figure,
     measure,
     overlap_s,
@@ -37,7 +37,15 @@ CONTEXT = (
     ("disk.writes_per_s", "writes"),
     ("disk.reads_per_s", "reads"),
     ("disk.transfers_per_s", "I/Os"),
+    ("disk.flushes_per_s", "flushes"),
+    ("disk.flush_latency_s", "a flush took"),
 )
+LOG_CONTEXT = (
+    ("db.log_flushes_per_s", "log flushes of the database server"),
+    ("db.log_flush_waits_per_s", "commits that waited for a log flush"),
+    ("db.log_bytes_per_s", "what the database server wrote to its log"),
+)
+"""Of disks that commits wait for."""
 
 
 def disks(inputs: Inputs, host: Host) -> Iterator[Resource]:
@@ -98,7 +106,7 @@ def _disk(inputs: Inputs, disk: DiskRole, waited: Measure | None) -> Resource:
         missing = f"the {name} was not measured{f': {disk.why}' if disk.why else ''}"
     elif not seen.latencies and capped is None:
         missing = f"the latency of the {name} was not recorded"
-    facts = (context(inputs, disk.host, metric, device, words) for metric, words in CONTEXT)
+    of_log = contexts(inputs, disk.host, LOG_CONTEXT) if disk.role in COMMIT_ROLES else ()
     return Resource(
         kind="disk_cap" if capped in slow else "disk",
         resource="disk",
@@ -113,7 +121,7 @@ def _disk(inputs: Inputs, disk: DiskRole, waited: Measure | None) -> Resource:
         missing=missing,
         doubt=doubt,
         remedy=f"record latency and IOPS of the {name}" if missing else remedy,
-        context=tuple(fact for fact in facts if fact),
+        context=(*contexts(inputs, disk.host, CONTEXT, device), *of_log),
     )
 
 

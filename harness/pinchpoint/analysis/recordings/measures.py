@@ -6,7 +6,7 @@ answer; where readings are longer than half of that, each reading is judged alon
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -267,6 +267,14 @@ def context(inputs: Inputs, host: str, metric: str, instance: str, words: str) -
         return None
     mean, most = units.of_metric(metric, rows.mean), units.of_metric(metric, rows.most)
     return Fact(f"{words}: {mean} on average, at most {most}", metric, rows.mean, host, instance)
+
+
+def contexts(
+    inputs: Inputs, host: str, figures: Iterable[tuple[str, str]], instance: str = ""
+) -> tuple[Fact, ...]:
+    """Likewise several: metric and words of each."""
+    found = (context(inputs, host, metric, instance, words) for metric, words in figures)
+    return tuple(fact for fact in found if fact)
 
 
 def common(these: Sequence[Stretch], those: Sequence[Stretch]) -> tuple[Stretch, ...]:

@@ -13,6 +13,7 @@ from pinchpoint.analysis.recordings.measures import (
     Resource,
     Rows,
     common,
+    contexts,
     figure,
     measure,
 )
@@ -23,6 +24,12 @@ from pinchpoint.data.inputs import Host, Inputs
 LEFT, LEFT_BYTES = "mem.available_ratio", "mem.available_bytes"
 PAGED, BOTH_WAYS = "mem.paged_in_bytes_per_s", "mem.paged_bytes_per_s"
 GRANTS = "db.memory_grants_pending"
+CONTEXT = (
+    ("mem.paged_out_bytes_per_s", "paged out"),
+    ("db.page_life_s", "a page stays in the database server's buffer for"),
+    ("db.buffer_hit_ratio", "pages that were in the database server's buffer"),
+    ("db.lazy_writes_per_s", "pages the database server wrote for want of room"),
+)
 
 SMALL = Threshold(2.0 * 1024**3, "design", "less than 2 GiB: below a tenth of what most servers have")
 GRANTS_PENDING = Threshold(1.0, "MS", "Memory Grants Pending: 0 is healthy; queries wait from 1 on")
@@ -98,6 +105,7 @@ def _of_host(inputs: Inputs, host: Host) -> Resource:
         missing=missing,
         doubt=doubt,
         remedy=remedy or (f"record available memory and paging of {host.name}" if missing else ""),
+        context=contexts(inputs, host.name, CONTEXT),
     )
 
 

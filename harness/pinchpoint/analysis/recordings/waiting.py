@@ -7,13 +7,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from pinchpoint.analysis.recordings.measures import ROOM, Measure, Resource, Rows, What, figure, measure
+from pinchpoint.analysis.recordings.measures import (
+    ROOM,
+    Measure,
+    Resource,
+    Rows,
+    What,
+    contexts,
+    figure,
+    measure,
+)
 from pinchpoint.analysis.thresholds import UTILISATION, Threshold
 from pinchpoint.analysis.verdict import Kind
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Key
 
 BLOCKED = Threshold(1.0, "design", "sessions wait for locks without a break: one or more, for 30 seconds")
+QUEUED = Threshold(BLOCKED.value, "design", "work waits for a thread or a ticket without a break")
 REFUSED = Threshold(0.1, "design", "connections are refused: one in ten seconds, or more")
 ON_NETWORK = Threshold(0.75, "PAL", "crawler: critical when more than 75 % of its threads access the network")
 
@@ -21,11 +31,27 @@ _LOCKS = (
     ("db.lock_waiters", "sessions that waited for a lock:"),
     ("db.sessions_blocked", "sessions that were blocked:"),
 )
-_POOLS: tuple[tuple[str, Threshold, What, str], ...] = (
-    ("db.connections_ratio", UTILISATION, "utilisation", "connections in use, of those allowed:"),
-    ("db.pool.busy_ratio", UTILISATION, "utilisation", "threads in use, of those there are:"),
-    ("db.connections_rejected_per_s", REFUSED, "saturation", "connections that were refused:"),
+_POOLS: tuple[tuple[str, Threshold, What, str, str], ...] = (
+    (
+        "db.connections_ratio",
+        UTILISATION,
+        "utilisation",
+        "connections in use, of those allowed:",
+        "connections",
+    ),
+    ("db.pool.busy_ratio", UTILISATION, "utilisation", "threads in use, of those there are:", "threads"),
+    ("db.workers_ratio", UTILISATION, "utilisation", "workers in use, of those allowed:", "workers"),
+    ("db.tickets_ratio", UTILISATION, "utilisation", "tickets in use, of those there are:", "tickets"),
+    ("db.connections_rejected_per_s", REFUSED, "saturation", "connections that were refused:", "connections"),
+    ("db.connections_failed_per_s", REFUSED, "saturation", "connections that failed:", "connections"),
+    ("db.pool.blocked", QUEUED, "saturation", "tasks that found no room in the queue:", "threads"),
+    ("db.clients_queued", QUEUED, "saturation", "operations that waited for a ticket:", "operations"),
+    ("db.pool.pending", QUEUED, "saturation", "tasks that waited for a thread:", "threads"),
+    ("db.tasks_queued", QUEUED, "saturation", "tasks that waited for a worker:", "workers"),
+    ("db.tickets_queued", QUEUED, "saturation", "operations that waited for a ticket:", "tickets"),
 )
+DEADLOCKS = (("db.deadlocks_per_s", "deadlocks"),)
+CRAWL = (("search.waiting", "documents that waited to be crawled"),)
 
 
 def locks(inputs: Inputs, host: Host) -> Iterator[Resource]:
@@ -37,7 +63,8 @@ def locks(inputs: Inputs, host: Host) -> Iterator[Resource]:
         found.append(waits)  # requests that wait for a moment are no limit by themselves
     if found:
         name = f"locks of the database on {host.name}"
-        yield _waited_for(host, "lock", "", name, tuple(found))
+        facts = contexts(inputs, host.name, DEADLOCKS)
+        yield replace(_waited_for(host, "lock", "", name, tuple(found)), context=facts)
 
 
 def _saturation(inputs: Inputs, host: Host, metric: str, noun: str) -> Measure | None:
@@ -46,14 +73,13 @@ def _saturation(inputs: Inputs, host: Host, metric: str, noun: str) -> Measure |
 
 def pools(inputs: Inputs, host: Host) -> Iterator[Resource]:
     """Connections and threads of the host's servers."""
-    for metric, limit, what, noun in _POOLS:
+    for metric, limit, what, noun, held in _POOLS:
         for key in inputs.samples.keys(metric):
             rows = figure(inputs, host.name, metric, key.instance) if key.host == host.name else None
             one = measure(inputs, rows, limit, what, noun)
             if one is not None:
-                pool = f"{key.instance} threads" if key.instance else "connections"
-                name = f"{pool} of the server on {host.name}"
-                yield _waited_for(host, "pool", key.instance or "connections", name, (one,))
+                name = f"{key.instance} {held}".lstrip() + f" of the server on {host.name}"
+                yield _waited_for(host, "pool", key.instance or held, name, (one,))
 
 
 def dependencies(inputs: Inputs, host: Host) -> Iterator[Resource]:
@@ -68,7 +94,8 @@ def dependencies(inputs: Inputs, host: Host) -> Iterator[Resource]:
         if one is not None:
             name = f"what the crawler of {host.name} fetches from"
             told = replace(one, metric=key.metric)
-            yield _waited_for(host, "external", "what it crawls", name, (told,), "dependency")
+            waited = _waited_for(host, "external", "what it crawls", name, (told,), "dependency")
+            yield replace(waited, context=contexts(inputs, host.name, CRAWL))
 
 
 def _waited_for(
