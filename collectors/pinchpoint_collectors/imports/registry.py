@@ -11,6 +11,7 @@ from pinchpoint_collectors.imports.mapped_csv import MappedCsv
 from pinchpoint_collectors.imports.nmon import Nmon
 from pinchpoint_collectors.imports.node_exporter import NodeExporter
 from pinchpoint_collectors.imports.perfmon import Perfmon
+from pinchpoint_collectors.imports.pidstat import Pidstat
 from pinchpoint_collectors.imports.record import ForeignFileError, Format
 from pinchpoint_collectors.imports.sadf import Sadf
 from pinchpoint_collectors.imports.sar import Sar
@@ -59,6 +60,7 @@ register(GetCounter())
 register(Sadf())
 register(Sar())
 register(Iostat())
+register(Pidstat())
 register(Vmstat())
 register(Dstat())
 register(Nmon())

@@ -77,4 +77,4 @@ def test_a_damaged_file_is_read_or_refused(format_: Format, text: str) -> None:
                 assert sample.metric
         except ForeignFileError:
             refused += 1
-    assert refused > len(damaged) / 10
+    assert refused > len(damaged) / 20  # what is in columns that are not used is no damage

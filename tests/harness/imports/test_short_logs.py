@@ -197,3 +197,29 @@ def test_bytes_that_contradict_requests_and_their_size_are_not_taken(tmp_path: P
     assert any("contradict" in each for each in verdict["warnings"])
     fine = judged(tmp_path, reports(iostat(**{"wareq-sz": 8.0})), places(), "fine.json")
     assert not any("contradict" in each for each in fine["warnings"])
+
+
+PIDSTAT = "Linux 6.1.0 (db1) \t11/20/2026 \t_x86_64_\t(4 CPU)\n\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "busy", "outcome", "resource"),
+    [
+        ("|__walwriter", 99.4, "inconclusive", "thread"),
+        ("postgres", 388.0, "bottleneck", "cpu"),
+        ("postgres", 40.0, "inconclusive", "memory"),
+    ],
+)
+def test_processes_and_threads_without_the_cpu_as_a_whole(
+    command: str, busy: float, outcome: str, resource: str, tmp_path: Path
+) -> None:
+    """Processes show how busy the CPU was at least: at its limit, or not known."""
+    text = PIDSTAT + "".join(
+        f"09:0{minute}:00  UID  TGID  TID  %usr %system %guest %wait %CPU CPU Command\n"
+        f"09:0{minute + 1}:00 0 7 - {busy} 0.00 0.00 0.00 {busy} 1 {command}\n\n"
+        for minute in range(6)
+    )
+    verdict = judged(tmp_path, text, places(), "pidstat.txt")
+    assert verdict["outcome"] == outcome
+    first = verdict["bottleneck"] or verdict["candidates"][0]
+    assert first["resource"] == resource

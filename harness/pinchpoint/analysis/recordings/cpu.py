@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from pinchpoint.analysis.recordings.measures import (
     ROOM,
+    Measure,
     Resource,
     Rows,
     contexts,
@@ -23,14 +26,19 @@ CONTEXT = (
     ("cpu.steal_ratio", "stolen by the hypervisor"),
     ("cpu.wait_ratio", "idle while I/O was outstanding"),
 )
-_OF_PARTS = ("tier:", "thread:", "process:")
+_THREAD = "thread:"
+_OF_PARTS = ("tier:", _THREAD, "process:")
 
 
 def cpus(inputs: Inputs, host: Host) -> Iterator[Resource]:
     """The host's CPU; its busiest core where that was saturated and the cores together were not."""
     whole = _whole(inputs, host.name)
     pressure = figure(inputs, host.name, "pressure.cpu_ratio")
-    busy = measure(inputs, whole, UTILISATION, "utilisation", "busy")
+    parts = _processes(inputs, host.name) if whole is None else None
+    busy = measure(inputs, whole or parts, UTILISATION, "utilisation", "busy")
+    # Of processes short ones are not seen: the CPU is as busy as they were, or busier.
+    is_least = parts is not None and not (busy and busy.at_limit)
+    is_missing = busy is None or is_least
     waited = measure(inputs, pressure, PRESSURE, "saturation", "work waited for a CPU")
     yield Resource(
         kind="cpu",
@@ -42,13 +50,15 @@ def cpus(inputs: Inputs, host: Host) -> Iterator[Resource]:
         name=f"CPU of {host.name}",
         metric=_BUSY,
         measures=tuple(one for one in (busy, waited) if one),
-        has_room=None if busy is None else busy.highest < ROOM.value and not (waited and waited.at_limit),
-        missing="" if busy else f"the CPU of {host.name} was not measured",
-        remedy="" if busy else f"record the CPU of {host.name}",
+        has_room=None
+        if busy is None or is_least
+        else busy.highest < ROOM.value and not (waited and waited.at_limit),
+        missing=f"the CPU of {host.name} was not measured" if is_missing else "",
+        remedy=f"record the CPU of {host.name}" if is_missing else "",
         context=contexts(inputs, host.name, CONTEXT),
     )
     if busy is None or not busy.at_limit:
-        yield from _busiest_core(inputs, host)
+        yield from _busiest(inputs, host)
 
 
 def _whole(inputs: Inputs, host: str) -> Rows | None:
@@ -63,33 +73,65 @@ def _whole(inputs: Inputs, host: str) -> Rows | None:
     return Rows.of(inputs.samples.series(host, _BUSY, cores[0]), Key(host, _BUSY, ",".join(cores)), together)
 
 
-def _cores(inputs: Inputs, host: str) -> list[str]:
+def _processes(inputs: Inputs, host: str) -> Rows | None:
+    """The processes that were recorded, all together."""
+    names = _parts(inputs, host, "process:")
+    if not names:
+        return None
+    total = np.nansum([inputs.samples.steps(host, _BUSY, name) for name in names], axis=0)
+    return Rows.of(inputs.samples.series(host, _BUSY, names[0]), Key(host, _BUSY, "processes"), total)
+
+
+def _parts(inputs: Inputs, host: str, kind: str) -> list[str]:
     named = (key.instance for key in inputs.samples.keys(_BUSY) if key.host == host)
+    return [name for name in named if name.startswith(kind)]
+
+
+def _cores(inputs: Inputs, host: str) -> list[str]:
+    named = _parts(inputs, host, "")
     return [name for name in named if name and not name.startswith(_OF_PARTS)]
 
 
-def _busiest_core(inputs: Inputs, host: Host) -> Iterator[Resource]:
-    """The core that was at its limit for longest; other cores cannot help a single thread."""
-    found, cores = [], _cores(inputs, host.name)
-    for core in cores:
-        rows = figure(inputs, host.name, _BUSY, core)
-        busy = measure(inputs, rows, THREAD_BUSY, "utilisation", f"core {core} was busy")
-        if busy and busy.at_limit:
-            found.append(busy)
-    if not found or len(cores) < 2:
+def _busiest(inputs: Inputs, host: Host) -> Iterator[Resource]:
+    """The thread, else the core, that was at its limit for longest; other cores cannot help it."""
+    threads, cores = _parts(inputs, host.name, _THREAD), _cores(inputs, host.name)
+    thread = _longest(inputs, host, threads)
+    core = _longest(inputs, host, cores) if len(cores) > 1 else None
+    busiest = thread or core
+    if busiest is None:
         return
-    busiest = max(found, key=lambda one: one.over_s)
+    name = busiest.instance.removeprefix(_THREAD)
+    unknown = (
+        "whether work waited for that thread"
+        if thread
+        else "which thread filled it, and whether work waited for that thread,"
+    )
     yield Resource(
         kind="cpu_thread",
         resource="thread",
         tier=host.tier,
         host=host.name,
-        instance=busiest.instance,
+        instance=name,
         role=None,
-        name=f"core {busiest.instance} of {host.name}",
+        name=f"{'thread' if thread else 'core'} {name} of {host.name}",
         metric=_BUSY,
         measures=(busiest,),
         has_room=False,
-        doubt="which thread filled it, and whether work waited for that thread, is not known",
-        remedy=f"record the threads of {host.name} (pidstat -t, or `% Processor Time` of Thread)",
+        doubt=f"{unknown} is not known",
+        remedy=f"record finished work, or latency, beside the threads of {host.name}"
+        if thread
+        else f"record the threads of {host.name} (pidstat -t, or `% Processor Time` of Thread)",
     )
+
+
+def _longest(inputs: Inputs, host: Host, instances: Sequence[str]) -> Measure | None:
+    """Of these threads or cores the one that was at its limit for longest."""
+    found = []
+    for instance in instances:
+        rows = figure(inputs, host.name, _BUSY, instance)
+        kind = "thread" if instance.startswith(_THREAD) else "core"
+        noun = f"{kind} {instance.removeprefix(_THREAD)} was busy"
+        busy = measure(inputs, rows, THREAD_BUSY, "utilisation", noun)
+        if busy and busy.at_limit:
+            found.append(busy)
+    return max(found, key=lambda one: one.over_s, default=None)

@@ -1,0 +1,144 @@
+"""What ``pidstat`` prints as text: the CPU time of processes, and with ``-t`` of threads.
+
+Only tasks that did something are there: those it saw before and does not print were idle. Processes of one
+name are one figure, a share of the machine's cores; of threads of one name the busiest counts, as a share of
+one core. ``%wait`` is the time a task waited for a CPU: all together are the threads that waited on average.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.sysstat import TEXT, note_machine, text_block
+from pinchpoint_collectors.imports.text import DATES, DayClock, LastLine, cells, number
+from pinchpoint_collectors.imports.times import Dates
+from pinchpoint_collectors.record import Sample
+
+_ROW = re.compile(r"(?P<time>#\s+Time|\d{1,2}:\d\d:\d\d(?: [AP]M)?|\d{9,})\s+(?P<rest>\S.*)")
+_BUSY, _WAIT, _NAME = "%CPU", "%wait", "Command"
+_THREAD = "|__"
+
+
+class Pidstat:
+    """Format ``pidstat``."""
+
+    name = "pidstat"
+    says = "pidstat's text (pidstat -u 5 720, with -t of threads)"
+
+    def recognises(self, head: str) -> bool:
+        """By sysstat's first line, and the column of commands."""
+        if not TEXT.match(head):
+            return False
+        rows = filter(None, map(_ROW.fullmatch, map(str.strip, head.splitlines())))
+        return any(row["rest"].split()[-1] == _NAME for row in rows)
+
+    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+        """One sample per name and reading; see ``Format.read``."""
+        tasks: _Tasks | None = None
+        last = LastLine(found)
+        for line, text in enumerate(lines, 1):
+            if not text.strip():
+                continue
+            last.passed()
+            found.line = line
+            if begin := TEXT.match(text):
+                if tasks is not None:
+                    yield from tasks.end()
+                tasks = _Tasks(text_block(begin), settings, found)
+            elif tasks is not None and (row := _ROW.fullmatch(text.strip())):
+                try:
+                    samples = list(tasks.samples(row["time"], row["rest"], line))
+                except ForeignFileError as error:
+                    last.damaged(error)
+                    continue
+                yield from samples
+        if tasks is not None:
+            yield from tasks.end()
+        last.tell()
+        found.note("of processes the CPU time and the waiting for a CPU were taken; the rest was left out")
+
+
+class _Tasks:
+    """What follows one first line, reading by reading.
+
+    Args:
+        machine: the block of JSON that the first line tells.
+        settings: see ``record.Settings``.
+        found: see ``record.Found``.
+    """
+
+    def __init__(self, machine: Mapping[str, Any], settings: Settings, found: Found) -> None:
+        self._machine = machine
+        self._host = note_machine(machine, found)
+        self._settings = settings
+        self._found = found
+        self._clock: DayClock | None = None
+        self._columns: Sequence[str] = ()
+        self._before_s: float | None = None
+        self._time_s: float | None = None
+        self._values: dict[str, float] = {}
+        self._known: dict[str, None] = {}
+        self._waiting: float | None = None
+
+    def samples(self, time: str, rest: str, line: int) -> Iterator[Sample]:
+        """Those of the reading that a line ends, if it ends one. Raises ``ForeignFileError``."""
+        words = rest.split()
+        if words[-1] == _NAME and words[0] in {"UID", "USER"}:
+            yield from self._begin(time, words, line)
+        elif _BUSY in self._columns:
+            row = cells(self._columns, rest.split(None, len(self._columns) - 1), line)
+            time_s = self._utc_s(time, line)
+            if time_s != self._time_s:
+                yield from self.end()
+                self._time_s = time_s
+            self._add(row, line)
+
+    def _begin(self, time: str, columns: Sequence[str], line: int) -> Iterator[Sample]:
+        """A table begins, behind the time of the reading before (but of ``-h``)."""
+        self._columns = columns
+        if _BUSY in columns:
+            yield from self.end()
+            if not time.startswith("#"):
+                self._before_s = self._utc_s(time, line)
+
+    def _add(self, row: Mapping[str, str], line: int) -> None:
+        busy = number(row[_BUSY], _BUSY, line)
+        is_thread = row[_NAME].startswith(_THREAD)
+        name = f"{'thread' if is_thread else 'process'}:{row[_NAME].removeprefix(_THREAD)}"
+        self._known[name] = None
+        if busy is not None:
+            before = self._values.get(name, 0.0)
+            self._values[name] = max(before, busy / 100) if is_thread else before + busy / 100
+        wait = number(row[_WAIT], _WAIT, line) if _WAIT in row and not is_thread else None
+        if wait is not None:
+            self._waiting = (self._waiting or 0.0) + wait / 100
+
+    def end(self) -> Iterator[Sample]:
+        """The reading that was begun, where it is known what it covers."""
+        before_s, time_s = self._before_s, self._time_s
+        if time_s is not None and before_s is not None and time_s > before_s:
+            at_ns, interval_s = round(time_s * 1e9), time_s - before_s
+            cores = self._machine["number-of-cpus"]
+            for name in self._known:
+                of = 1 if name.startswith("thread:") else cores
+                if of:
+                    value = self._values.get(name, 0.0) / of
+                    yield Sample(at_ns, interval_s, self._host, "cpu.busy_ratio", name, value, None)
+            if self._waiting is not None:
+                yield Sample(at_ns, interval_s, self._host, "cpu.waiting_threads", "", self._waiting, None)
+        if time_s is not None:
+            self._before_s = time_s
+        self._time_s, self._waiting = None, None
+        self._values.clear()
+
+    def _utc_s(self, time: str, line: int) -> float:
+        if time.isdigit():
+            return float(time)
+        if self._clock is None:
+            date = self._machine["date"]
+            dates = Dates([f"{date} {time}"], DATES, self._found)
+            self._clock = DayClock(date, dates, self._settings, self._found)
+        return self._clock.utc_s(time, line)
