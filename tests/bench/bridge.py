@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -152,25 +152,28 @@ def pairs(
                     for disk in wanted:
                         if disk not in probes:
                             probes[disk] = _probe(place, farm, disk)
-                    asked = [probes[disk] for disk in wanted]
+                    asked = {disk: probes[disk] for disk in wanted}
                     yield _pair(f"{name}, {disks}", asked, bases[name], _run(place, farm, name))
     finally:
         shutil.rmtree(place)
 
 
-def _pair(name: str, probes: Sequence[Path], base: Path, run: Path) -> Pair:
-    also = [part for probe in probes[1:] for part in ("--also", probe)]
-    done = run_cli("probe", probes[0], "--predict", base, *also, "--json", timeout_s=_LIMIT_S)
+def _pair(name: str, probes: Mapping[str, Path], base: Path, run: Path) -> Pair:
+    given = [part for disk, probe in probes.items() for part in ("--set", f"{disk}={probe}")]
+    done = run_cli("what-if", base, *given, "--json", timeout_s=_LIMIT_S)
     if done.returncode:
         raise BenchError(f"{name}: no prediction: {done.stderr[-500:]}")
-    found = json.loads(done.stdout)
+    scenarios = json.loads(done.stdout)["scenarios"]
+    predicted, low, high, measured = (
+        sum(one[key] for one in scenarios) for key in ("then_per_s", "low_per_s", "high_per_s", "now_per_s")
+    )
     return Pair(
         name=name,
-        predicted_per_s=found["throughput_per_s"],
-        low_per_s=found["low_per_s"],
-        high_per_s=found["high_per_s"],
+        predicted_per_s=predicted,
+        low_per_s=low,
+        high_per_s=high,
         measured_per_s=_throughput(run),
-        base_per_s=found["measured_per_s"],
+        base_per_s=measured,
     )
 
 

@@ -170,7 +170,7 @@ def _predicted_by_probe(name: str) -> str:
     """What the application of two runs does on a disk that was probed."""
     runs = ("log-cap-240", "cpu-sql-30")
     with workplace(RUNS / "probes" / name, *(RUNS / "real" / run for run in runs)):
-        return "\n".join(answer("probe", name, "--predict", run, "--disk", "sql.log") for run in runs)
+        return "\n".join(answer("what-if", run, "--set", f"sql.log={name}") for run in runs)
 
 
 def _imported(name: str) -> str:

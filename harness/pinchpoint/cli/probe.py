@@ -28,16 +28,14 @@ _SUITES = "".join(f"\n\n{each.name}: {each.about}." for each in SUITES.values())
     help="Measure one disk with a suite of I/O, and say what kind of limit it shows.\n\n"
     "DIR is a folder on that disk; a folder of Pinchpoint's own is made in it and removed at the end. "
     "The last line is the directory with probe.json and report.html.\n\n"
-    "With --predict, DIR is such a directory: nothing is measured, and the answer is what the application of "
-    f"a run would get done on that disk.\n\nSuites:{_SUITES}"
+    "`pinchpoint what-if RUN --set sql.log=THAT` says what the load of a run would get done on the disk."
+    f"\n\nSuites:{_SUITES}"
 )
 @click.argument("folder", metavar="[DIR]", type=str, callback=_given, required=False)
 @click.option(
     "--farm", "farm_file", type=_PATH, help="Instead of DIR: a farm.yaml, one of whose disks is measured."
 )
-@click.option(
-    "--disk", metavar="TIER.ROLE", help="Which of the farm's disks, or of the run's, such as sql.log."
-)
+@click.option("--disk", metavar="TIER.ROLE", help="Which of the farm's disks, such as sql.log.")
 @click.option("--suite", metavar="NAME", help=f"One of {', '.join(SUITES)}.")
 @click.option("--profile", metavar="NAME", help="What the disk of DIR is sold as, such as azure/p10.")
 @click.option("--repeat", type=click.IntRange(1, 1000), help="Repetitions; else as the suite has it.")
@@ -49,19 +47,6 @@ _SUITES = "".join(f"\n\n{each.name}: {each.about}." for each in SUITES.values())
     help="Up to how many outstanding I/Os does this mean latency hold? Else 20ms.",
 )
 @click.option("--resume", type=_PATH, help="Go on with a probe that was interrupted: its directory.")
-@click.option(
-    "--predict",
-    metavar="RUN",
-    type=_PATH,
-    help="What would the load of this run get done on the disk that was probed?",
-)
-@click.option(
-    "--also",
-    metavar="PROBE",
-    type=_PATH,
-    multiple=True,
-    help="With --predict: the probe of another disk of that farm, which takes the place of its own one.",
-)
 @click.option(
     "--calibrate",
     is_flag=True,

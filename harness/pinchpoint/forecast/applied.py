@@ -14,6 +14,7 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.forecast.measured import Measured
 from pinchpoint.forecast.network import OPEN_USERS, Users, is_open
 from pinchpoint.forecast.parts import UNQUEUED_S, Bound, Caps, Cores, Disk, Part
+from pinchpoint.forecast.probed import DiskMix, Exchanged, Swap, swapped
 from pinchpoint.forecast.settings import Known, Setting, What
 from pinchpoint_infra.catalogue import profile
 
@@ -33,6 +34,7 @@ INDEX_COMMITS = (
     "an index is committed for all at once: how much of the time waits for {target} is taken from how busy "
     "it is, and may be far off"
 )
+FROM_PROBE = "a disk does for the load's I/O what it did for the probe's; the mix of I/Os stays the run's"
 LOG_STRIPES = (
     "writes of {target} follow each other within one disk of the stripe: its I/Os per second are taken to "
     "stay those of one, its bytes per second to grow"
@@ -160,6 +162,7 @@ class Applied:
         changed: what differs from the run.
         assumes: what had to be assumed, in sentences.
         uncertain: the same parts with what was assumed at its least and at its most.
+        exchanged: probed disks in place of the run's.
     """
 
     parts: tuple[Part, ...]
@@ -167,6 +170,7 @@ class Applied:
     changed: tuple[Changed, ...]
     assumes: tuple[str, ...]
     uncertain: tuple[tuple[Part, ...], ...]
+    exchanged: tuple[Exchanged, ...] = ()
 
 
 def known_in(measured: Measured) -> Known:
@@ -186,8 +190,13 @@ def known_in(measured: Measured) -> Known:
     )
 
 
-def apply(measured: Measured, settings: Sequence[Setting]) -> Applied:
+def apply(measured: Measured, settings: Sequence[Setting], mix: Mapping[str, DiskMix]) -> Applied:
     """The farm and its loads with everything set.
+
+    Args:
+        measured: the run.
+        settings: what is to differ.
+        mix: what an operation asks of each disk that a probed one takes the place of.
 
     Raises:
         InputError: something set was not measured in this run; a sentence for each.
@@ -195,25 +204,29 @@ def apply(measured: Measured, settings: Sequence[Setting]) -> Applied:
     parts, loads = list(measured.parts), list(measured.loads)
     changed: dict[str, Changed] = {}
     problems: list[str] = []
+    swaps: dict[int, Swap] = {}
     for one in sorted(settings, key=lambda one: one.what == "stripes"):  # of what else is set, so many
         try:
-            changed[one.name] = _set(one, parts, loads, measured)
-        except _Untold as error:
+            if one.what in _LOADS:
+                place = next(place for place, load in enumerate(loads) if load.scenario == one.target)
+                loads[place], changed[one.name] = _of_load(loads[place], one)
+            else:
+                changed[one.name] = _change(parts, one, measured, mix, swaps)
+        except InputError as error:
             problems.append(f"--set {one.name}={one.text}: {error}")
     if problems:
         raise InputError(*dict.fromkeys(problems))
-    doubts = Doubts.of(measured.parts, parts, settings)
+    doubts = Doubts.of(measured.parts, parts, [one for one in settings if one.what != "probe"])
+    others = ((*parts[:at], other, *parts[at + 1 :]) for at, swap in swaps.items() for other in swap.others)
+    assumes = [text for swap in swaps.values() for text in swap.assumes]
     return Applied(
         parts=tuple(parts),
         loads=tuple(loads),
         changed=tuple(changed[one.name] for one in settings),
-        assumes=tuple(doubts.words()),
-        uncertain=tuple(doubts.least_and_most(parts)),
+        assumes=(*doubts.words(), *assumes, *([FROM_PROBE] if swaps else [])),
+        uncertain=(*doubts.least_and_most(parts), *others),
+        exchanged=tuple(swap.exchanged for swap in swaps.values()),
     )
-
-
-class _Untold(Exception):  # noqa: N818 -- ends as a sentence of an InputError
-    """What a setting asks cannot be told from this run."""
 
 
 _LOADS = ("users", "rate_per_s", "think_s")
@@ -221,17 +234,6 @@ _LOADS = ("users", "rate_per_s", "think_s")
 
 def _key(one: Setting) -> str:
     return f"{one.target}.cpu" if one.what == "cores" else one.target
-
-
-def _set(one: Setting, parts: list[Part], loads: list[Users], measured: Measured) -> Changed:
-    """Change what a setting is about; how it was and is. Raises _Untold."""
-    if _key(one) in measured.unmeasured:
-        raise _Untold(f"{_key(one)} is not in the model: {measured.unmeasured[_key(one)]}")
-    if one.what not in _LOADS:
-        return _change(parts, one, measured.parts)
-    place = next(place for place, load in enumerate(loads) if load.scenario == one.target)
-    loads[place], said = _of_load(loads[place], one)
-    return said
 
 
 def _of_load(load: Users, one: Setting) -> tuple[Users, Changed]:
@@ -249,10 +251,24 @@ def _of_load(load: Users, one: Setting) -> tuple[Users, Changed]:
     return replace(load, think_s=think_s), Changed(one.name, units.per_second(before), one.text)
 
 
-def _change(parts: list[Part], one: Setting, before: Sequence[Part]) -> Changed:
-    """Change every part that a setting is about; how the first was in the run, and is. Raises _Untold."""
+def _change(
+    parts: list[Part],
+    one: Setting,
+    measured: Measured,
+    mix: Mapping[str, DiskMix],
+    swaps: dict[int, Swap],
+) -> Changed:
+    """Change every part that a setting is about; how the first was in the run, and is. Raises InputError."""
+    if _key(one) in measured.unmeasured:
+        raise InputError(f"{_key(one)} is not in the model: {measured.unmeasured[_key(one)]}")
     said: list[Changed] = []
     for place, part in _meant(parts, one):
+        if isinstance(part, Disk) and not isinstance(one.value, str | float | int):
+            swaps[place] = swapped(part, one.value, mix[one.target])
+            parts[place] = swaps[place].part
+            seen = f"{units.seconds(part.seen_s)} an I/O" if part.seen_s is not None else None
+            said.append(Changed(one.name, seen, swaps[place].after))
+            continue
         if isinstance(part, Disk):
             parts[place] = DISK_CHANGES[one.what](part, one)
         elif isinstance(part, Cores):
@@ -260,9 +276,9 @@ def _change(parts: list[Part], one: Setting, before: Sequence[Part]) -> Changed:
         else:
             parts[place] = _machine(part, one)
         # Of several settings of one disk, the run's own figures stand beside each.
-        said.append(Changed(one.name, _was(before[place], one), _is(parts[place], one)))
+        said.append(Changed(one.name, _was(measured.parts[place], one), _is(parts[place], one)))
     if not said:
-        raise _Untold(f"{_key(one)} is not in the model: nothing of it was measured")
+        raise InputError(f"{_key(one)} is not in the model: nothing of it was measured")
     return said[0]
 
 
@@ -290,7 +306,7 @@ def _profile(disk: Disk, one: Setting) -> Disk:
 
 def _striped(disk: Disk, one: Setting) -> Disk:
     if not disk.caps.known:
-        raise _Untold(
+        raise InputError(
             f"what {disk.target} can do is not known, so neither is what {one.text} of it can; declare it in "
             f"farm.yaml, or set {disk.target}.iops or {disk.target}.bytes"
         )

@@ -100,7 +100,7 @@ def _all_alike(told: Sequence[Sequence[Setting]]) -> bool:
 def _alike(one: Setting, other: Setting) -> bool:
     if isinstance(one.value, str) or isinstance(other.value, str):
         return one.value == other.value
-    return one.name == other.name and math.isclose(one.value, other.value, rel_tol=DIFFERS)
+    return one.name == other.name and math.isclose(one.number, other.number, rel_tol=DIFFERS)
 
 
 def _unlike(name: str, here: Mapping[str, object], there: Mapping[str, object]) -> str:

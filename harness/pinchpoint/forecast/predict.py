@@ -22,7 +22,8 @@ from pinchpoint.forecast.measured import Measured, model_of, take
 from pinchpoint.forecast.network import OPEN_USERS, Solution, Users, is_open, solve
 from pinchpoint.forecast.parts import Bound, Cores, Disk, Part
 from pinchpoint.forecast.prediction import Binding, Prediction, Throughput, Use
-from pinchpoint.forecast.settings import Setting, read_settings
+from pinchpoint.forecast.probed import DiskMix, mix_of
+from pinchpoint.forecast.settings import Probes, Setting, read_settings
 from pinchpoint.store.read import StoredRun
 
 RESAMPLES = 40
@@ -34,6 +35,8 @@ proportion (in logarithms). What pairs of emulated farms showed (tests/ground_tr
 MISFIT = 0.10
 """The model reproduces the run itself within so much, or says so."""
 STAYS = f"{SAME}; what no part that was measured explains takes as long as it does now"
+STEADY = {"closed", "open", "soak"}
+"""Models of a load that stays what it is."""
 SHOWS = 0.005
 AMORTISED = 0.75
 """CPU time grows at least with that power of throughput: small operations share what waking up and switching
@@ -41,7 +44,7 @@ cost. Embedded databases showed 0.5 to 0.76; predicted is 1, as of tiers that co
 WORK_ROUNDS = 4
 
 Change = Callable[[Measured], Applied]
-"""From a run's parts and loads to what they would be. Raises InputError where that cannot be told."""
+"""From a run's parts and loads, or those of a resample of it, to what they would be. Raises InputError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +64,20 @@ class Base:
     measured: Measured
 
 
-def predict(run: StoredRun, given: Sequence[str]) -> Prediction:
+def predict(run: StoredRun, given: Sequence[str], probe_at: Probes | None = None) -> Prediction:
     """What would be with other disks, cores, machines or loads.
 
     Args:
         run: a finished run.
         given: ``NAME=VALUE`` (``settings.py``); none: the run as the model sees it.
+        probe_at: reads a kept probe; None: no disk of a probe can be set.
 
     Raises:
         InputError: a setting cannot be, or was not measured in this run; a sentence for each.
         NotEvidenceError: the run says nothing about its farm.
     """
     base = read_base(run)
-    return predict_settings(base, read_settings(given, known_in(base.measured)))
+    return predict_settings(base, read_settings(given, known_in(base.measured), probe_at))
 
 
 def read_base(run: StoredRun) -> Base:
@@ -97,19 +101,18 @@ def read_base(run: StoredRun) -> Base:
 
 
 def predict_settings(base: Base, settings: Sequence[Setting], notes: Sequence[str] = ()) -> Prediction:
-    """The same with settings that were read already."""
-    return predict_change(base, lambda measured: apply(measured, settings), notes)
-
-
-def predict_change(base: Base, change: Change, notes: Sequence[str] = ()) -> Prediction:
-    """What would be if the run's farm were changed like that. Raises InputError as the change does.
+    """What would be if the run's farm were set like that. Raises InputError where that cannot be told.
 
     Args:
         base: a run.
-        change: from its parts and loads to others; asked for resamples of the run as well.
-        notes: what must hold beside what the change assumes.
+        settings: what is to differ.
+        notes: what must hold beside what the settings assume.
     """
-    measured = base.measured
+    measured, mix = base.measured, _mix(base, [one for one in settings if one.what == "probe"])
+
+    def change(measured: Measured) -> Applied:
+        return apply(measured, settings, mix)
+
     applied = change(measured)
     now, then = solve(measured.model), _solved(applied)
     return Prediction(
@@ -121,7 +124,24 @@ def predict_change(base: Base, change: Change, notes: Sequence[str] = ()) -> Pre
         parts=tuple(_uses(measured.parts, applied.parts, now, then)),
         assumes=tuple(dict.fromkeys([STAYS, *applied.assumes, *notes])),
         warnings=tuple(_warnings(measured, now)),
+        exchanged=applied.exchanged,
     )
+
+
+def _mix(base: Base, probes: Sequence[Setting]) -> Mapping[str, DiskMix]:
+    """What an operation asks of each disk, where a probed one is to be set; of a steady load alone."""
+    if not probes:
+        return {}
+    models = {flow.load.model for flow in base.case.flows if flow.finished}
+    if base.case.climb or not models <= STEADY:
+        why = (
+            f"the load of {base.run.directory} is {', '.join(sorted(models))}; allowed for the disk of a "
+            "probe: fixed users, or a rate that stays (closed, open, soak)"
+        )
+        raise InputError(*(f"--set {one.name}={one.text}: {why}" for one in probes))
+    per_s = sum(one.per_s for one in base.measured.seen)
+    disks = [one for one in base.case.resources if one.type == "disk" and one.whole is None and one.roles]
+    return {one.disk: one for one in (mix_of(disk, base.rows, per_s) for disk in disks)}
 
 
 def _solved(applied: Applied, parts: Sequence[Part] | None = None) -> Solution:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from pinchpoint.forecast.applied import Changed
+from pinchpoint.forecast.probed import Exchanged
 
 SCHEMA = "pinchpoint.what-if/1"
 
@@ -92,6 +93,7 @@ class Prediction:
         parts: of the farm, as far as they were measured.
         assumes: what must stay as it is, and what had to be assumed, in sentences.
         warnings: what a reader must know.
+        exchanged: probed disks in place of the run's.
     """
 
     run: str
@@ -102,12 +104,16 @@ class Prediction:
     parts: tuple[Use, ...]
     assumes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+    exchanged: tuple[Exchanged, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """JSON types only, null for "not known".
+        """JSON types only, null for "not known"; ``exchanged`` is there where a probed disk was set.
 
         Raises:
             ValueError: a number is not finite; such a value has no place in a prediction.
         """
-        result: dict[str, Any] = json.loads(json.dumps({"schema": SCHEMA, **asdict(self)}, allow_nan=False))
+        content = {"schema": SCHEMA, **asdict(self)}
+        if not self.exchanged:
+            del content["exchanged"]
+        result: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
         return result

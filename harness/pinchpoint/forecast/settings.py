@@ -2,7 +2,7 @@
 
 | name | value |
 | --- | --- |
-| `TIER.ROLE` | a disk of the catalogue |
+| `TIER.ROLE` | a disk of the catalogue, or a kept probe of a disk: its directory |
 | `TIER.ROLE.iops`, `.bytes` | what it lets through: `5000`, `200MB/s` |
 | `TIER.ROLE.latency` | how long an I/O takes when none waits before it: `2ms` |
 | `TIER.ROLE.stripes` | how many of it are striped |
@@ -16,15 +16,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from pinchpoint.base.errors import InputError
+from pinchpoint.forecast.probed import ProbedDisk
 from pinchpoint.plan.problems import Unfit, listed, nearest, quoted
 from pinchpoint.plan.units import byte_rate, duration, rate
 from pinchpoint_infra.catalogue import catalogue
 
 What = Literal[
     "profile",
+    "probe",
     "iops",
     "bytes_per_s",
     "latency_s",
@@ -47,20 +50,20 @@ class Setting:
         name: as it was given, without its value: ``sql.log.latency``.
         target: ``sql.log``, ``search``, or a scenario.
         what: which of its figures.
-        value: base units; a name of the catalogue for ``profile`` and ``machine``.
+        value: base units; a name of the catalogue for ``profile`` and ``machine``; for ``probe`` its disk.
         text: the value as it was given.
     """
 
     name: str
     target: str
     what: What
-    value: float | str
+    value: float | str | ProbedDisk
     text: str
 
     @property
     def number(self) -> float:
         """The value of a setting that is a figure."""
-        assert not isinstance(self.value, str)  # noqa: S101 -- only profile and machine are names
+        assert isinstance(self.value, float | int)  # noqa: S101 -- all but profile, machine and probe are
         return self.value
 
 
@@ -81,15 +84,21 @@ class Known:
     scenarios: Mapping[str, bool]
 
 
-def read_settings(given: Sequence[str], known: Known) -> tuple[Setting, ...]:
-    """The settings of a command. Raises InputError with a sentence for every one that is wrong."""
+def read_settings(given: Sequence[str], known: Known, probe_at: Probes | None = None) -> tuple[Setting, ...]:
+    """The settings of a command. Raises InputError with a sentence for every one that is wrong.
+
+    Args:
+        given: as they were typed.
+        known: what can be set.
+        probe_at: reads a kept probe; None: no disk of a probe can be set.
+    """
     names = _names(known)
     problems: list[str] = []
     found: list[Setting] = []
     for text in given:
         try:
-            found.append(_setting(text, names))
-        except Unfit as error:
+            found.append(_setting(text, names, probe_at))
+        except (Unfit, InputError) as error:
             problems.append(f"--set {text}: {error}")
     problems += _together(found)
     if problems:
@@ -98,6 +107,13 @@ def read_settings(given: Sequence[str], known: Known) -> tuple[Setting, ...]:
 
 
 Place = tuple[str, What]
+Probes = Callable[[Path], ProbedDisk]
+"""Reads a kept probe. Raises InputError."""
+_SAYS: Mapping[What, Sequence[What]] = {
+    "profile": ("iops", "bytes_per_s"),
+    "probe": ("iops", "bytes_per_s", "latency_s", "stripes"),
+}
+"""What a disk is set to -> what that says of it already."""
 
 
 def _names(known: Known) -> dict[str, Place]:
@@ -120,13 +136,15 @@ def _names(known: Known) -> dict[str, Place]:
     return names
 
 
-def _setting(text: str, names: Mapping[str, Place]) -> Setting:
+def _setting(text: str, names: Mapping[str, Place], probe_at: Probes | None) -> Setting:
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not name or not value:
         raise Unfit("is no setting", "allowed: NAME=VALUE, such as sql.log=azure/p30 or sql.log.latency=2ms")
     if name not in names:
         raise Unfit(f"this run has no {quoted(name)}", f"allowed: {listed(names)}", nearest(name, names))
     target, what = names[name]
+    if what == "profile" and probe_at and value not in catalogue() and Path(value).exists():
+        return Setting(name, target, "probe", probe_at(Path(value)), value)
     return Setting(name, target, what, VALUES[what](value), value)
 
 
@@ -138,11 +156,12 @@ def _together(found: Sequence[Setting]) -> Iterator[str]:
             both = f"{by_name[one.name]} and {one.text}"
             yield f"--set {one.name}: given twice, as {both}; allowed: one of them"
         by_name.setdefault(one.name, one.text)
-    profiles = {one.target for one in found if one.what == "profile"}
+    said = {one.target: one.what for one in found if one.what in _SAYS}
     for one in found:
-        if one.what in {"iops", "bytes_per_s"} and one.target in profiles:
+        if one.what in _SAYS.get(said.get(one.target, one.what), ()):
             yield (
-                f"--set {one.name}: {one.target} has a profile as well, which says that; allowed: one of them"
+                f"--set {one.name}: {one.target} has a {said[one.target]} as well, which says that; allowed: "
+                "one of them"
             )
 
 
@@ -151,8 +170,10 @@ def _of_catalogue(kind: str) -> Callable[[str], str]:
         names = [name for name, entry in catalogue().items() if entry.kind == kind]
         if text not in names:
             raise Unfit(
-                f"the catalogue has no {kind} {quoted(text)}",
-                f"allowed: {listed(names)}",
+                f"the catalogue has no {kind} {quoted(text)}"
+                + (", and no probe lies there" if kind == "disk" else ""),
+                f"allowed: {listed(names)}"
+                + ("; or the directory of a kept probe" if kind == "disk" else ""),
                 nearest(text, names),
             )
         return text

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pinchpoint.base import units
 from pinchpoint.base.text import wrapped
 from pinchpoint.forecast.prediction import Binding, Prediction, Throughput, Use
+from pinchpoint.forecast.probed import DiskMix
 
 _NO_MORE = 0.0005
 """Changes of less throughput than that are the model's arithmetic."""
@@ -15,7 +16,13 @@ _NO_MORE = 0.0005
 def prediction_text(found: Prediction) -> str:
     """What is changed, what throughput that brings, what limits then, what is assumed."""
     as_is = not found.changed
-    blocks = [_changed(found), "\n".join(_throughput(one, as_is=as_is) for one in found.scenarios)]
+    blocks = [_changed(found)]
+    if found.exchanged:
+        lines = [line for one in found.exchanged for line in (one.arithmetic, _asked(one.mix))]
+        blocks.append(
+            "\n".join(["What the probed disk changes:", *(wrapped(line, "  - ") for line in lines)])
+        )
+    blocks.append("\n".join(_throughput(one, as_is=as_is) for one in found.scenarios))
     binds = [("Now", found.binds_now), *([] if as_is else [("Then", found.binds_then)])]
     blocks.append("\n".join(wrapped(binds_words(*one)) for one in binds))
     blocks.append("\n".join(_table(found.parts, as_is=as_is)))
@@ -33,6 +40,22 @@ def _changed(found: Prediction) -> str:
         now = f" (now: {one.before})" if one.before else " (now: not known)"
         lines.append(wrapped(f"{one.name} = {one.after}{now}", "  - "))
     return "\n".join(lines)
+
+
+def _asked(mix: DiskMix) -> str:
+    size = "" if mix.bytes is None else f", {units.bytes_(mix.bytes)}"
+    took = [
+        f"{what} {units.seconds(value)}"
+        for what, value in (
+            ("a read takes", mix.read_s),
+            ("a write takes", mix.write_s),
+            ("an operation waits", mix.waits_s),
+        )
+        if value is not None
+    ]
+    return f"{mix.disk} in the run: {mix.reads:.3g} reads and {mix.writes:.3g} writes an operation{size}" + (
+        f"; {', '.join(took)}" if took else ""
+    )
 
 
 def _throughput(one: Throughput, *, as_is: bool) -> str:

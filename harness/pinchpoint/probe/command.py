@@ -13,20 +13,15 @@ import click
 
 from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.base.interrupts import Interrupts
-from pinchpoint.forecast.predict import read_base
 from pinchpoint.plan import load_farm
 from pinchpoint.plan.problems import Unfit
 from pinchpoint.plan.units import duration, size
 from pinchpoint.probe import conduct, target
-from pinchpoint.probe.bridge.disk import probed_disk
-from pinchpoint.probe.bridge.forecast import forecast
-from pinchpoint.probe.bridge.told import forecast_text
 from pinchpoint.probe.calibrate import calibration
 from pinchpoint.probe.record import LINE_S, Probe, load
 from pinchpoint.probe.target import Target
 from pinchpoint.probe.text import probe_text
 from pinchpoint.probe.verdict import Verdict
-from pinchpoint.store.read import open_run
 from pinchpoint_scenarios.storage_probe import SUITES
 
 Number = TypeVar("Number", int, float)
@@ -46,23 +41,14 @@ class Asked:
     size: str | None
     line: str | None
     resume: Path | None
-    predict: Path | None
-    also: tuple[Path, ...]
     calibrate: bool
     as_json: bool
     out: Path
 
 
 def execute(asked: Asked) -> ExitStatus:
-    """Do it. Raises InputError, GuardError, FarmUnavailable, Interrupted."""
-    if asked.predict is not None:
-        return _predict(asked, asked.predict)
+    """Measure one disk. Raises InputError, GuardError, FarmUnavailable, Interrupted."""
     _check(asked)
-    return _measure(asked)
-
-
-def _measure(asked: Asked) -> ExitStatus:
-    """One disk, measured."""
     seconds = _read("--time-per-cell", asked.time_per_cell, duration) if asked.time_per_cell else None
     size_bytes = _read("--size", asked.size, size) if asked.size else None
     line_s = _read("--line", asked.line, duration) if asked.line else LINE_S
@@ -77,40 +63,6 @@ def _measure(asked: Asked) -> ExitStatus:
         # Before the farm is stopped: what was measured is told whatever comes of that.
         _print(made, verdict, directory, asked)
     return conduct.status(made)
-
-
-def _predict(asked: Asked, run: Path) -> ExitStatus:
-    """A run carried over to the disks of probes that were made before."""
-    given = {
-        "--farm": asked.farm_file,
-        "--suite": asked.suite,
-        "--resume": asked.resume,
-        "--calibrate": asked.calibrate,
-        **_how(asked),
-    }
-    unfit = [name for name, value in given.items() if value]
-    if unfit or asked.folder is None:
-        said = ", ".join(unfit) or "no probe"
-        raise InputError(
-            f"--predict: found {said}; needed: `pinchpoint probe PROBE --predict RUN --disk TIER.ROLE`, "
-            "PROBE being the directory of a probe that was made"
-        )
-    probed = [(asked.disk, probed_disk(load(asked.folder)))]
-    probed += [(None, probed_disk(load(other))) for other in asked.also]
-    found = forecast(read_base(open_run(run)), probed)
-    click.echo(json.dumps(found.to_json(), indent=1) if asked.as_json else forecast_text(found))
-    return ExitStatus.FINE
-
-
-def _how(asked: Asked) -> dict[str, object]:
-    """What says how to measure, and what to look for."""
-    return {
-        "--profile": asked.profile,
-        "--repeat": asked.repeat,
-        "--time-per-cell": asked.time_per_cell,
-        "--size": asked.size,
-        "--line": asked.line,
-    }
 
 
 def _read(option: str, text: str, read: Callable[[object], Number]) -> Number:
@@ -128,17 +80,22 @@ def _check(asked: Asked) -> None:
     """What belongs together, said before anything is looked at."""
     if asked.resume is None and (asked.folder is None) == (asked.farm_file is None):
         raise InputError("probe: give either DIR, a folder on the disk, or --farm with a farm.yaml")
-    if asked.also:
-        raise InputError("--also: names further probes for a prediction; give it with --predict")
     if asked.folder is not None and asked.disk is not None:
-        raise InputError("--disk: names a disk of a farm; give it with --farm, or with --predict")
+        raise InputError("--disk: names a disk of a farm; give it with --farm")
     if asked.farm_file is not None and asked.profile is not None:
         raise InputError("--profile: of a farm's disk the farm.yaml says it, under tiers")
     if (asked.suite is None) == (asked.resume is None):
         raise InputError(f"--suite: needed, one of {', '.join(SUITES)}; or --resume with a probe's directory")
     if asked.suite is not None:
         conduct.named(asked.suite)
-    settled = [name for name, value in _how(asked).items() if value is not None]
+    how = {
+        "--profile": asked.profile,
+        "--repeat": asked.repeat,
+        "--time-per-cell": asked.time_per_cell,
+        "--size": asked.size,
+        "--line": asked.line,
+    }
+    settled = [name for name, value in how.items() if value is not None]
     if asked.resume is not None and settled:
         raise InputError(
             f"--resume: goes on as it was begun, so {', '.join(settled)} cannot be given with it; leave that "

@@ -201,7 +201,6 @@ def wait_for_fio(parent: int) -> psutil.Process:
         (("--resume", "{disk}", "--line", "5ms"), 2, "so --line cannot be given"),
         (("{disk}", "--suite", "sequential", "--time-per-cell", "5s"), 2, "makes it shorter is --size"),
         (("{disk}", "--suite", "bonnie", "--calibrate"), 2, "give it with --farm"),
-        (("{disk}", "--predict", "{disk}", "--size", "1GiB"), 2, "found --size"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_written(

@@ -8,7 +8,7 @@ import pytest
 from harness.probe.build import Disk, cells_of, probe_of
 
 from pinchpoint.data.inputs import Limits
-from pinchpoint.probe.bridge.disk import probed_disk
+from pinchpoint.probe.disk import measured_disk
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Declared
 from pinchpoint.probe.text import probe_text
@@ -169,7 +169,7 @@ def test_writes_held_below_what_is_declared_are_judged_by_what_was_found() -> No
 
 def test_an_application_meets_the_cap_of_its_own_mix() -> None:
     """All writes: 290 a second; half reads: 580 I/Os; reads alone: nothing holds them."""
-    disk = probed_disk(probe_of(Disk(0.0005, write_iops=290), suite="database", repeat=3))
+    disk = measured_disk(probe_of(Disk(0.0005, write_iops=290), suite="database", repeat=3))
     for reads_ratio, held in ((0.0, 290), (0.5, 580)):
         limits = disk.limits_of(reads_ratio)
         assert limits is not None

@@ -246,7 +246,7 @@ def commands(folder: Path, file: Path) -> list[tuple[str | Path, ...]]:
             ("report", here, "--format", "html,md,json", "--out", out),
             ("compare", here, "--with", other, "--out", out),
             ("compare", other, "--with", here, "--out", out),
-            ("probe", here, "--predict", folder / "runs/shared", "--disk", "sql.log"),
+            ("what-if", folder / "runs/shared", "--set", f"sql.log={here}"),
         ]
     if place.startswith("found"):
         return [("report", here, "--format", "html,md,json", "--out", out)]
@@ -269,7 +269,7 @@ def commands(folder: Path, file: Path) -> list[tuple[str | Path, ...]]:
         ("compare", other, "--with", here, "--out", out),
         ("runs", folder / "runs"),
         ("runs", folder / "runs", "--trend", "synthetic"),
-        ("probe", folder / "probes/one", "--predict", here, "--disk", "sql.log"),
+        ("what-if", here, "--set", f"sql.log={folder / 'probes/one'}"),
         ("init", out / "new", "--from", here),
     ]
 

@@ -8,24 +8,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from harness.analysis.build import Build
+from harness.comparison.example import saved
 from harness.probe.build import Disk, probe_of
+from support import run_cli
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.cli.probe import probe as command
 from pinchpoint.forecast.commit import Sessions
 from pinchpoint.forecast.network import Commit, Model, Users, solve
-from pinchpoint.forecast.predict import read_base
+from pinchpoint.forecast.predict import predict_settings, read_base
+from pinchpoint.forecast.prediction import Prediction, Throughput
+from pinchpoint.forecast.settings import Setting
 from pinchpoint.probe import conduct
-from pinchpoint.probe.bridge.disk import ProbedDisk, probed_disk
-from pinchpoint.probe.bridge.forecast import Forecast, forecast
-from pinchpoint.probe.bridge.mix import mix_of
-from pinchpoint.probe.bridge.told import forecast_text
+from pinchpoint.probe.disk import MeasuredDisk, measured_disk
 from pinchpoint.probe.judge import judge
-from pinchpoint.probe.record import Probe, save
+from pinchpoint.probe.record import save
 from pinchpoint.store import times
 from pinchpoint.store.read import StoredRun
 from pinchpoint_scenarios.storage_probe import Cell
@@ -69,14 +67,23 @@ def reads(latency_s: float, users: int = 4, rest_s: float = 0.001, written_per_s
     return build.operations("orders", "point_read", per_s, users / per_s, noise=0.01).run()
 
 
-def probed(disk: Callable[[Cell, int], float]) -> ProbedDisk:
+def probed(disk: Callable[[Cell, int], float]) -> MeasuredDisk:
     """What a probe of a disk of that formula tells."""
-    return probed_disk(probe_of(disk, suite="database", repeat=3))
+    return measured_disk(probe_of(disk, suite="database", repeat=3))
 
 
-def on(disk: Disk, run: StoredRun, name: str) -> Forecast:
+def setting(name: str, disk: MeasuredDisk) -> Setting:
+    return Setting(name, name, "probe", disk, "PROBE")
+
+
+def on(disk: Disk, run: StoredRun, name: str) -> Prediction:
     """The prediction for a disk of that formula."""
-    return forecast(read_base(run), [(name, probed(disk))])
+    return predict_settings(read_base(run), [setting(name, probed(disk))])
+
+
+def one_of(found: Prediction) -> Throughput:
+    [one] = found.scenarios
+    return one
 
 
 @pytest.mark.parametrize("counted", [True, False], ids=["counted", "not counted"])
@@ -89,8 +96,8 @@ def test_commits_on_another_log(there_s: float, here_s: float, counted: bool) ->
     A log that is never idle tells little of what users do in between: the range then is wide, and holds.
     """
     expected, _ = committed(here_s)
-    found = on(Disk(here_s), commits(there_s, counted=counted), "sql.log")
-    assert found.per_s == pytest.approx(expected, rel=0.08 if there_s < 0.01 else 0.35)
+    found = one_of(on(Disk(here_s), commits(there_s, counted=counted), "sql.log"))
+    assert found.then_per_s == pytest.approx(expected, rel=0.08 if there_s < 0.01 else 0.35)
     assert found.low_per_s <= expected <= found.high_per_s
 
 
@@ -98,11 +105,11 @@ def test_a_capped_log_is_shared_by_more_commits() -> None:
     """200 flushes a second carry far more than 200 commits: who comes meanwhile shares the one after."""
     found = on(Disk(0.0005, iops=200), commits(0.001), "sql.log")
     expected, _ = committed(0.0005, pace_s=1 / 200)
-    assert found.per_s == pytest.approx(expected, rel=0.05)
-    assert found.per_s > 400
-    assert found.low_per_s <= expected <= found.high_per_s
-    assert found.found.binds_then.how == "used_up"
-    assert any("a cap held all of the probe's cells" in one for one in found.found.assumes)
+    assert one_of(found).then_per_s == pytest.approx(expected, rel=0.05)
+    assert one_of(found).then_per_s > 400
+    assert one_of(found).low_per_s <= expected <= one_of(found).high_per_s
+    assert found.binds_then.how == "used_up"
+    assert any("a cap held all of the probe's cells" in one for one in found.assumes)
 
 
 def test_a_cap_that_lets_through_in_bursts() -> None:
@@ -112,38 +119,37 @@ def test_a_cap_that_lets_through_in_bursts() -> None:
     for cell, trials in probe.cells.items():
         if cell.role == "log":
             trials[:] = [replace(trial, latency=bursts) for trial in trials]
-    found = forecast(read_base(commits(0.002)), [("sql.log", probed_disk(probe))])
+    found = predict_settings(read_base(commits(0.002)), [setting("sql.log", measured_disk(probe))])
     free, flushes = committed(0.001)
-    assert found.per_s == pytest.approx(free * 200 / flushes, rel=0.08)
+    assert one_of(found).then_per_s == pytest.approx(free * 200 / flushes, rel=0.08)
 
 
 @pytest.mark.parametrize(("disk", "expected"), [(Disk(0.009), 4 / 0.010), (Disk(0.001), 4 / 0.002)])
 def test_reads_on_another_disk(disk: Disk, expected: float) -> None:
     """The interactive law: the rest stays, the read takes what it takes there."""
     found = on(disk, reads(0.004), "sql.data")
-    assert found.per_s == pytest.approx(expected, rel=0.06)
-    assert found.found.binds_then.name == "the data disk of sql"
-    assert found.found.binds_then.how == "waited_for"
+    assert one_of(found).then_per_s == pytest.approx(expected, rel=0.06)
+    assert found.binds_then.name == "the data disk of sql"
+    assert found.binds_then.how == "waited_for"
 
 
 def test_reads_at_a_cap() -> None:
     """150 a second are all there is, one per operation."""
     found = on(Disk(0.0005, iops=150), reads(0.004), "sql.data")
-    assert found.per_s == pytest.approx(150, rel=0.05)
-    assert found.found.binds_then.how == "used_up"
+    assert one_of(found).then_per_s == pytest.approx(150, rel=0.05)
+    assert found.binds_then.how == "used_up"
 
 
 def test_what_is_written_by_itself_takes_its_part_of_a_cap() -> None:
     """Users read and change nothing; 40 writes a second of older changes leave 110 of 150 for them."""
     run = reads(0.004, written_per_s=40)
-    assert on(Disk(0.0005, iops=150), run, "sql.data").per_s == pytest.approx(110, rel=0.05)
+    assert one_of(on(Disk(0.0005, iops=150), run, "sql.data")).then_per_s == pytest.approx(110, rel=0.05)
 
 
 def test_the_same_disk_predicts_what_was_measured() -> None:
-    run = reads(0.004)
-    found = on(Disk(0.004), run, "sql.data")
-    assert found.per_s == pytest.approx(found.measured_per_s, rel=0.03)
-    assert found.low_per_s <= found.measured_per_s <= found.high_per_s
+    found = one_of(on(Disk(0.004), reads(0.004), "sql.data"))
+    assert found.then_per_s == pytest.approx(found.now_per_s, rel=0.03)
+    assert found.low_per_s <= found.now_per_s <= found.high_per_s
 
 
 def test_the_mix_of_every_disk_role() -> None:
@@ -152,8 +158,9 @@ def test_the_mix_of_every_disk_role() -> None:
     build.cpu("sql1", busy=0.1, tier_share=0.1)
     build.disk("sql1", "sdb", 100, 0.002, noise=0.01).disk("sql1", "sdc", 50, 0.004, reads=150, noise=0.01)
     build.closed("orders", "sql-mix", 4).generator()
-    run = build.operations("orders", "data_update", 100, 0.04, noise=0.01).run()
-    by_role = mix_of(read_base(run))
+    base = read_base(build.operations("orders", "data_update", 100, 0.04, noise=0.01).run())
+    settings = [setting(name, probed(Disk(0.002))) for name in ("sql.log", "sql.data")]
+    by_role = {one.mix.disk: one.mix for one in predict_settings(base, settings).exchanged}
     assert by_role["sql.log"].writes == pytest.approx(1, rel=0.03)
     assert by_role["sql.data"].reads == pytest.approx(1.5, rel=0.03)
     assert by_role["sql.data"].writes == pytest.approx(0.5, rel=0.03)
@@ -170,13 +177,11 @@ def test_two_disks_of_the_farm_were_probed() -> None:
     build.operations("orders", "log_append", 100, 1 / 300, noise=0.01)
     run = build.operations("orders", "point_read", 200, 1 / 300, noise=0.01).run()
     log, data = Disk(0.006), Disk(0.008)
-    base = read_base(run)
-    both = forecast(base, [("sql.log", probed(log)), ("sql.data", probed(data))])
-    one, other = on(log, run, "sql.log"), on(data, run, "sql.data")
-    assert both.per_s < min(one.per_s, other.per_s)
-    assert both.per_s == pytest.approx(1 / (1 / 300 + 0.004 / 3 + 2 * 0.006 / 3), rel=0.08)
-    with pytest.raises(InputError, match=r"two probes are given for sql\.log"):
-        forecast(base, [("sql.log", probed(log)), ("sql.log", probed(data))])
+    settings = [setting("sql.log", probed(log)), setting("sql.data", probed(data))]
+    both = one_of(predict_settings(read_base(run), settings)).then_per_s
+    one, other = (one_of(on(*each)).then_per_s for each in ((log, run, "sql.log"), (data, run, "sql.data")))
+    assert both < min(one, other)
+    assert both == pytest.approx(1 / (1 / 300 + 0.004 / 3 + 2 * 0.006 / 3), rel=0.08)
 
 
 def test_an_open_load_is_carried_or_not() -> None:
@@ -187,10 +192,10 @@ def test_an_open_load_is_carried_or_not() -> None:
     build.open("orders", "sql-mix", 50).generator(orders=(50, 50))
     run = build.operations("orders", "point_read", 50, 0.006, noise=0.01).run()
     fine = on(Disk(0.010), run, "sql.data")
-    assert fine.per_s == pytest.approx(50, rel=0.03)
-    assert fine.found.binds_then.how == "nothing"
-    assert fine.found.scenarios[0].then_s == pytest.approx(0.012, rel=0.05)
-    assert on(Disk(0.001, iops=30), run, "sql.data").per_s == pytest.approx(30, rel=0.05)
+    assert one_of(fine).then_per_s == pytest.approx(50, rel=0.03)
+    assert fine.binds_then.how == "nothing"
+    assert one_of(fine).then_s == pytest.approx(0.012, rel=0.05)
+    assert one_of(on(Disk(0.001, iops=30), run, "sql.data")).then_per_s == pytest.approx(30, rel=0.05)
 
 
 def test_a_disk_that_answers_later_when_little_is_asked_is_believed() -> None:
@@ -213,67 +218,80 @@ def refusing(build: Build) -> StoredRun:
 
 
 @pytest.mark.parametrize(
-    ("made", "disk", "says"),
+    ("made", "says"),
     [
-        (lambda: refusing(Build().burst("orders", 10, 100, 20, 5)), "sql.log", "a steady load"),
-        (lambda: commits(0.002), "sql.data", r"no disk 'sql.data'; measured there: sql.log"),
-        (lambda: refusing(Build(measure_s=0).closed("orders", "sql-mix", 4)), "sql.log", "no measured load"),
+        (
+            lambda: refusing(Build().burst("orders", 10, 100, 20, 5)),
+            "--set sql.log=PROBE: the load of .* is burst",
+        ),
+        (lambda: refusing(Build(measure_s=0).closed("orders", "sql-mix", 4)), "no measured load"),
     ],
-    ids=["bursts", "another disk", "nothing measured"],
+    ids=["bursts", "nothing measured"],
 )
-def test_runs_that_cannot_be_carried_over(made: Callable[[], StoredRun], disk: str, says: str) -> None:
-    """Each is a sentence that says what was found and what is needed."""
+def test_runs_that_cannot_be_carried_over(made: Callable[[], StoredRun], says: str) -> None:
+    """Each is a sentence that says what was found and what is allowed."""
     with pytest.raises(InputError, match=says):
-        on(Disk(0.002), made(), disk)
+        on(Disk(0.002), made(), "sql.log")
 
 
 def test_a_probe_that_does_not_tell() -> None:
     """bonnie++ and dd tell no latency: the suite that does is named."""
-    probe = probe_of(Disk(0.002), [], "bonnie")
     with pytest.raises(InputError, match="--suite database"):
-        probed_disk(probe)
+        measured_disk(probe_of(Disk(0.002), [], "bonnie"))
     deep = [cell for cell in probe_of(Disk(0.002), suite="iometer").cells if cell.outstanding == 32]
-    with pytest.raises(InputError, match="writes one at a time"):
-        forecast(read_base(commits(0.002)), [("sql.log", probed_disk(probe_of(Disk(0.002), deep)))])
+    disk = measured_disk(probe_of(Disk(0.002), deep))
+    with pytest.raises(InputError, match=r"--set sql.log=PROBE: the probe of .* writes one at a time"):
+        predict_settings(read_base(commits(0.002)), [setting("sql.log", disk)])
 
 
-def saved(folder: Path, run: StoredRun, probe: Probe) -> tuple[Path, Path]:
-    """(probe's directory, run's directory) as the commands write them."""
-    there, here = folder / "run", folder / "probe"
-    there.mkdir()
-    here.mkdir()
-    (there / "manifest.json").write_text(json.dumps(run.manifest))
-    pq.write_table(run.samples, there / "samples.parquet")
-    pq.write_table(run.operations, there / "operations.parquet")
-    save(here, conduct.content(probe, judge(probe)))
-    return here, there
-
-
-def test_the_command_prints_one_page_or_one_document(tmp_path: Path) -> None:
-    """Text with the arithmetic, or JSON; an option that makes a probe is refused beside it."""
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run and a probe, as the commands write them."""
+    folder = tmp_path_factory.mktemp("farm")
+    saved(commits(0.002), folder / "run")
+    (folder / "probe").mkdir()
     probe = probe_of(Disk(0.005), suite="database", repeat=3)
-    here, there = saved(tmp_path, commits(0.002), probe)
-    asked = [str(here), "--predict", str(there), "--disk", "sql.log"]
-    text = CliRunner().invoke(command, asked)
-    assert text.exit_code == 0, text.output
-    for words in ("would get", "The arithmetic:", "a flush is 1.0", "Assumed:", "sql.log"):
-        assert words in text.output
-    assert len(text.output.splitlines()) < 60
-    content = json.loads(CliRunner().invoke(command, [*asked, "--json"]).output)
-    assert content["schema"] == "pinchpoint.prediction/2"
-    assert content["low_per_s"] <= content["throughput_per_s"] <= content["high_per_s"]
-    assert [one["disk"] for one in content["mix"]] == ["sql.log"]
-    assert content["prediction"]["schema"] == "pinchpoint.what-if/1"
-    with pytest.raises(InputError, match="--predict: found --suite"):
-        command.main([*asked, "--suite", "database"], standalone_mode=False)
-    with pytest.raises(InputError, match="--also: names further probes"):
-        command.main([str(tmp_path), "--suite", "database", "--also", str(here)], standalone_mode=False)
+    save(folder / "probe", conduct.content(probe, judge(probe)))
+    return folder
 
 
-def test_what_is_told_has_no_holes() -> None:
-    """Reads alone, commits alone: no None, no nan, every part of the time."""
-    for found in (on(Disk(0.003), commits(0.001), "sql.log"), on(Disk(0.003), reads(0.001), "sql.data")):
-        text = forecast_text(found)
-        assert "None" not in text
-        assert "nan" not in text
-        assert np.isfinite(found.per_s)
+def test_the_command_prints_one_page_or_one_document(farm: Path) -> None:
+    """A probe's directory or its file; text with the arithmetic, or JSON with what an operation asks."""
+    done = run_cli("what-if", farm / "run", "--set", f"sql.log={farm / 'probe'}")
+    assert done.returncode == 0, done.stderr
+    for words in (
+        "sql.log = as",
+        "What the probed disk changes:",
+        "a flush is 1.0",
+        "writes an operation",
+        "Assumed:",
+    ):
+        assert words in done.stdout
+    assert "None" not in done.stdout
+    assert "nan" not in done.stdout
+    assert len(done.stdout.splitlines()) < 60
+    file = farm / "probe" / "probe.json"
+    done = run_cli("what-if", farm / "run", "--set", f"sql.log={file}", "--set", "orders.users=16", "--json")
+    content = json.loads(done.stdout)
+    assert content["schema"] == "pinchpoint.what-if/1"
+    assert [one["mix"]["disk"] for one in content["exchanged"]] == ["sql.log"]
+    assert [one["name"] for one in content["changed"]] == ["sql.log", "orders.users"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (["sql.log={probe}", "sql.log.latency=1ms"], "--set sql.log.latency: sql.log has a probe as well"),
+        (["sql.log={run}"], "holds no probe.json, so it is no probe; `pinchpoint probe` makes one"),
+        (["sql.log={run}/manifest.json"], "is no probe's directory, and no probe.json"),
+        (["sql.log={probe}/none"], 'has no disk "'),
+        (["sql.data={probe}"], 'this run has no "sql.data"; allowed: sql.log'),
+    ],
+)
+def test_what_is_no_probe_is_said(farm: Path, settings: list[str], words: str) -> None:
+    """Exit status 2; the sentence begins with the setting."""
+    given = [one.format(probe=farm / "probe", run=farm / "run") for one in settings]
+    done = run_cli("what-if", farm / "run", *(part for one in given for part in ("--set", one)))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("--set sql.")
+    assert words in done.stderr

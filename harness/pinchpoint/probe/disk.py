@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.data.curve import Curve
 from pinchpoint.data.inputs import Limits
+from pinchpoint.forecast.probed import Answered, Written
 from pinchpoint.probe.caps import Caps
 from pinchpoint.probe.figures import Figures, figures
 from pinchpoint.probe.judge import judge
-from pinchpoint.probe.record import Probe
+from pinchpoint.probe.record import PROBE, Probe, load
 from pinchpoint_scenarios.storage_probe import Cell
 
 LEAST_SPREAD = 0.02
@@ -26,51 +28,11 @@ _KINDS_APART = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What one write of a log takes, on the disk before it ends.
-
-    Attributes:
-        each_s: seconds; None where a cap hides it: it lets through one after the other, and how long each
-            takes by itself is anything up to the time from one to the next.
-        spacing_s: that time, where a cap held the probe's single writes; else None.
-        bursts: whether that cap lets writes through as fast as they come for a while, and then none.
-        spread_ratio: half of what lies between the repetitions, as a share of the mean.
-        cells: the cells it rests on.
-        flushed: whether they were flushed one by one, as a log's are.
-    """
-
-    each_s: float | None
-    spacing_s: float | None
-    bursts: bool
-    spread_ratio: float
-    cells: tuple[str, ...]
-    flushed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """What an I/O of one workload takes, over what is outstanding.
-
-    Attributes:
-        workload: its name.
-        curve: of the cells that no cap held; None where caps held them all.
-        deepest: the most that was outstanding.
-        spread_ratio: as of ``Written``.
-    """
-
-    workload: str
-    curve: Curve | None
-    deepest: int
-    spread_ratio: float
-
-
-@dataclass(frozen=True, slots=True)
-class ProbedDisk:
-    """A probe, as far as an application meets it.
+class MeasuredDisk:
+    """A probe, as far as an application meets it: a ``ProbedDisk`` of ``forecast``.
 
     Attributes:
         label: which disk, in words.
-        disk: ``tier.role``, where the probe was of a farm's disk.
         suite: of the probe.
         limits: its caps as found, or as declared where the probe does not contradict; None: none are known.
         limits_are: which of both.
@@ -78,7 +40,6 @@ class ProbedDisk:
     """
 
     label: str
-    disk: str | None
     suite: str
     limits: Limits | None
     limits_are: str | None
@@ -96,7 +57,7 @@ class ProbedDisk:
         found = sorted(logs or ones, key=lambda cell: (cell.block_bytes or 0, cell.random_ratio or 0))
         if not found:
             raise InputError(
-                f"--predict: the probe of {self.label} (suite {self.suite}) has no cell of writes one at a "
+                f"the probe of {self.label} (suite {self.suite}) has no cell of writes one at a "
                 "time; probe it with --suite database"
             )
         small, large = found[0], found[-1]
@@ -114,7 +75,7 @@ class ProbedDisk:
                 by_workload.setdefault(cell.workload, []).append(cell)
         if not by_workload:
             raise InputError(
-                f"--predict: the probe of {self.label} (suite {self.suite}) tells no latency of reads; "
+                f"the probe of {self.label} (suite {self.suite}) tells no latency of reads; "
                 "probe it with --suite database, iometer or crystaldiskmark"
             )
         chosen = min(
@@ -179,17 +140,23 @@ def _apart(cell: Cell, size_bytes: float | None, reads_ratio: float, depths: int
     return size + kind, 1 - (cell.random_ratio or 0.0), -depths
 
 
-def probed_disk(probe: Probe) -> ProbedDisk:
+def probed_disk(kept: Path) -> MeasuredDisk:
+    """The disk of a kept probe: its directory, or the file there. Raises InputError."""
+    if kept.is_file() and kept.name != PROBE:
+        raise InputError(f"{kept}: is no probe's directory, and no {PROBE}; `pinchpoint probe` makes one")
+    return measured_disk(load(kept.parent if kept.is_file() else kept))
+
+
+def measured_disk(probe: Probe) -> MeasuredDisk:
     """A probe's disk. Raises InputError where nothing was measured."""
     verdict, found = judge(probe), figures(probe)
     if not any(one.iops for one in found.values()):
         raise InputError(
-            f"--predict: the probe of {probe.where.label} measured no I/Os per second; make it again, or "
+            f"the probe of {probe.where.label} measured no I/Os per second; make it again, or "
             "with --suite database"
         )
-    return ProbedDisk(
+    return MeasuredDisk(
         label=probe.where.label,
-        disk=probe.where.disk,
         suite=probe.suite,
         limits=verdict.limits,
         limits_are=verdict.limits_are,

@@ -1,0 +1,266 @@
+"""A run's disk with a probed one in its place: the same I/O asked for, what the probe found taken for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from pinchpoint.analysis.disk_types import limits_words
+from pinchpoint.analysis.measures import measure_disk
+from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.slowness import write_and_flush_s
+from pinchpoint.analysis.stages import Rows
+from pinchpoint.base import units
+from pinchpoint.base.errors import InputError
+from pinchpoint.data.curve import Curve, most_per_s
+from pinchpoint.data.inputs import Limits
+from pinchpoint.data.series import mean
+from pinchpoint.forecast.parts import UNQUEUED_S, Caps, Disk
+
+HIDDEN = (
+    "a cap held all of the probe's cells that tell how long {what} of {disk} takes: one that none waits "
+    "before is taken to be done in {seconds}"
+)
+NOT_FLUSHED = "the probe of {disk} flushed no write by itself: one that is flushed is taken to last as long"
+BACKGROUND = "what is written to {disk} without anybody's waiting holds the load at a cap only"
+DEEPER = "the probe of {disk} had up to {deepest} outstanding: more of them are taken to get no more done"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What one write of a log takes, on the disk before it ends.
+
+    Attributes:
+        each_s: seconds; None where a cap hides it: it lets through one after the other, and how long each
+            takes by itself is anything up to the time from one to the next.
+        spacing_s: that time, where a cap held the probe's single writes; else None.
+        bursts: whether that cap lets writes through as fast as they come for a while, and then none.
+        spread_ratio: half of what lies between the repetitions, as a share of the mean.
+        cells: the cells it rests on.
+        flushed: whether they were flushed one by one, as a log's are.
+    """
+
+    each_s: float | None
+    spacing_s: float | None
+    bursts: bool
+    spread_ratio: float
+    cells: tuple[str, ...]
+    flushed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What an I/O of one workload takes, over what is outstanding.
+
+    Attributes:
+        workload: its name.
+        curve: of the cells that no cap held; None where caps held them all.
+        deepest: the most that was outstanding.
+        spread_ratio: as of ``Written``.
+    """
+
+    workload: str
+    curve: Curve | None
+    deepest: int
+    spread_ratio: float
+
+
+class ProbedDisk(Protocol):
+    """A probe, as far as an application meets it. Its methods raise InputError where no cell tells."""
+
+    @property
+    def label(self) -> str:
+        """Which disk, in words."""
+
+    @property
+    def suite(self) -> str:
+        """Of the probe."""
+
+    @property
+    def limits_are(self) -> str | None:
+        """Whether its caps are ``found`` or ``declared``; None: none are known."""
+
+    def written(self, size_bytes: float | None) -> Written:
+        """A write of so many bytes to a log."""
+
+    def answered(self, size_bytes: float | None, reads_ratio: float) -> Answered:
+        """I/O of that size, of which so much is reads."""
+
+    def limits_of(self, reads_ratio: float | None) -> Limits | None:
+        """What holds I/O of which so much is reads; None: nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskMix:
+    """What one operation of a run asks of one disk, and what that took there. None: not measured.
+
+    Attributes:
+        disk: ``sql.log``.
+        reads: reads per operation.
+        writes: writes per operation, as the kernel counts them, or data writes where that is verified.
+        bytes: bytes per operation, both ways.
+        read_s: mean latency of a read.
+        write_s: of a write, with its flush where there is one.
+        waits_s: how long an operation waits for it, as the database says of its own sessions.
+    """
+
+    disk: str
+    reads: float
+    writes: float
+    bytes: float | None
+    read_s: float | None
+    write_s: float | None
+    waits_s: float | None
+
+    @property
+    def size_bytes(self) -> float | None:
+        """Mean size of an I/O."""
+        ios = self.reads + self.writes
+        return self.bytes / ios if self.bytes is not None and ios else None
+
+    @property
+    def reads_ratio(self) -> float:
+        """Reads ÷ all I/O."""
+        ios = self.reads + self.writes
+        return self.reads / ios if ios else 0.0
+
+
+def mix_of(resource: Resource, rows: Rows, per_s: float) -> DiskMix:
+    """What an operation asks of a disk.
+
+    Args:
+        resource: the disk.
+        rows: of the stage that is judged.
+        per_s: operations per second of all scenarios.
+    """
+    found = measure_disk(resource, rows)
+    reads, writes = (mean(resource.columns[name][rows]) or 0.0 for name in ("reads", "writes"))
+    return DiskMix(
+        disk=f"{resource.roles[0].tier}.{resource.roles[0].role}",
+        reads=reads / per_s,
+        writes=writes / per_s,
+        bytes=found.bytes / per_s if found.bytes is not None else None,
+        read_s=found.read_s,
+        write_s=write_and_flush_s(resource, found),
+        waits_s=found.sessions / per_s if found.sessions is not None else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanged:
+    """A probed disk in place of a run's.
+
+    Attributes:
+        probed: the probed disk, in words.
+        suite: of the probe.
+        limits_are: as of ``ProbedDisk``.
+        mix: what an operation asks of the run's disk.
+        arithmetic: what was put in place of what, in a sentence.
+    """
+
+    probed: str
+    suite: str
+    limits_are: str | None
+    mix: DiskMix
+    arithmetic: str
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """One disk, exchanged.
+
+    Attributes:
+        part: as it would be.
+        others: what else it may be, by what the probe does not tell exactly.
+        after: what it is to be, in words.
+        exchanged: what a reader wants to know of it.
+        assumes: what had to be assumed, in sentences.
+    """
+
+    part: Disk
+    others: tuple[Disk, ...]
+    after: str
+    exchanged: Exchanged
+    assumes: tuple[str, ...]
+
+
+def swapped(part: Disk, disk: ProbedDisk, mix: DiskMix) -> Swap:
+    """Put a probed disk in the place of a run's. Raises InputError where the probe does not tell enough."""
+    limits = disk.limits_of(mix.reads_ratio)
+    caps = Caps(limits.iops, limits.bytes_per_s, limits.io_unit_bytes) if limits else Caps()
+    bare = replace(
+        part, profile=None, stripes=1, caps=caps, at_limit=False, assumed=False, seen=False, queued=False
+    )
+    if part.commits:
+        found, others, arithmetic, assumes = _log(bare, disk.written(part.write_bytes or None), mix)
+    elif part.waits:
+        answered = disk.answered(mix.size_bytes, mix.reads_ratio)
+        found, others, arithmetic, assumes = _answering(bare, answered, mix)
+    elif caps.known:
+        found, others, assumes = bare, (), (BACKGROUND.format(disk=part.target),)
+        arithmetic = f"{part.target}: no operation waits for it; only its caps count"
+    else:
+        raise InputError(
+            f"no operation waits for {part.target}, and the probe of {disk.label} shows no cap: nothing "
+            "there would hold this load"
+        )
+    after = (
+        f"as {disk.label} was probed ({disk.suite}: {limits_words(caps.iops, caps.bytes_per_s) or 'no cap'})"
+    )
+    exchanged = Exchanged(disk.label, disk.suite, disk.limits_are, mix, arithmetic)
+    return Swap(found, others, after, exchanged, assumes)
+
+
+_Put = tuple[Disk, tuple[Disk, ...], str, tuple[str, ...]]
+"""The disk, what else it may be, the arithmetic, what is assumed."""
+
+
+def _log(bare: Disk, written: Written, mix: DiskMix) -> _Put:
+    hidden = written.each_s is None
+    each_s = min(UNQUEUED_S, written.spacing_s or UNQUEUED_S) if written.each_s is None else written.each_s
+    part = replace(bare, each_s=each_s, bursts=written.bursts, assumed=hidden)
+    spread = written.spread_ratio
+    ends = (0.0, written.spacing_s or each_s) if hidden else (each_s * (1 - spread), each_s * (1 + spread))
+    beside = f", and {units.seconds(bare.flush_more_s)} beside" if bare.flush_more_s else ""
+    arithmetic = (
+        f"{bare.target}: a flush is {bare.writes_per_flush:.2f} writes{beside}; each {_took(mix.write_s)} in "
+        f"the run, {units.seconds(each_s)} on the probed disk ({', '.join(written.cells)})"
+    )
+    assumes = []
+    if hidden:
+        assumes.append(HIDDEN.format(what="a write", disk=bare.target, seconds=units.seconds(each_s)))
+    if not written.flushed:
+        assumes.append(NOT_FLUSHED.format(disk=bare.target))
+    return part, tuple(replace(part, each_s=end) for end in ends), arithmetic, tuple(assumes)
+
+
+def _answering(bare: Disk, answered: Answered, mix: DiskMix) -> _Put:
+    curve = answered.curve
+    each_s = curve.latency_s(1.0) if curve else UNQUEUED_S
+    part = replace(bare, each_s=each_s, curve=curve, assumed=curve is None)
+    seen_s = mix.read_s if mix.reads_ratio >= 0.5 else mix.write_s
+    waited = sum(part.waits.values()) / len(part.waits)
+    arithmetic = (
+        f"{bare.target}: {waited:.3g} I/Os an operation are waited for; each {_took(seen_s)} in the run, on "
+        f"the probed disk as {answered.workload}: {units.seconds(each_s)} one at a time"
+    )
+    if curve is None:
+        hidden = HIDDEN.format(what="an I/O", disk=bare.target, seconds=units.seconds(each_s))
+        others = tuple(replace(part, each_s=each_s * factor) for factor in (0.0, 2.0))
+        return part, others, arithmetic, (hidden,)
+    assumes: tuple[str, ...] = ()
+    if curve.ends:
+        arithmetic += f", {units.per_second(most_per_s(curve.points) or 0.0)} at most"
+        assumes = (DEEPER.format(disk=bare.target, deepest=answered.deepest),)
+    return part, tuple(replace(part, curve=one) for one in _ends(curve, answered)), arithmetic, assumes
+
+
+def _ends(curve: Curve, answered: Answered) -> Iterator[Curve]:
+    yield curve.times(1 - answered.spread_ratio)
+    yield curve.times(1 + answered.spread_ratio)
+    yield from (replace(curve, shape=shape) for shape in (0.0, 1.0))
+
+
+def _took(seconds: float | None) -> str:
+    return "not measured" if seconds is None else units.seconds(seconds)
