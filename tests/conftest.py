@@ -19,6 +19,8 @@ import psutil
 import pytest
 from javaservers import cassandra, mongo
 from serverprocess import ServerProcess
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from pinchpoint_collectors.linux import mountinfo
 from pinchpoint_collectors.linux.disks import Disks
@@ -113,6 +115,31 @@ def pytest_sessionfinish() -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """Three processes on two cores: tests wait for servers more than for a core; eight at most."""
     return min(8, (os.cpu_count() or 1) * 3 // 2 or 1)
+
+
+class _ByFile(LoadFileScheduling):  # type: ignore[misc]  # xdist ships no types
+    """A file's tests to one worker, and a folder's where they share a server that takes long to start."""
+
+    _TOGETHER = ("tests/scenarios/nosql_burst", "tests/scenarios/sql_servers")
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((folder for folder in self._TOGETHER if nodeid.startswith(f"{folder}/")), None) or str(
+            super()._split_scope(nodeid)
+        )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _ByFile:
+    """In the order of collection."""
+    config.option.loadscopereorder = False
+    return _ByFile(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with farms and of scenarios first: no worker should begin a long one when others are done."""
+    long = {item.path for item in items if item.get_closest_marker("farm") or "scenarios" in item.path.parts}
+    items.sort(key=lambda item: item.path not in long)
 
 
 @pytest.fixture

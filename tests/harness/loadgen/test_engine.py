@@ -13,8 +13,6 @@ from hdrh.histogram import HdrHistogram
 
 from pinchpoint.store.schema import GIVEN_UP, OPERATIONS_SCHEMA, SEND, UNFINISHED
 
-pytestmark = pytest.mark.alone
-
 SCRIPT = Path(__file__).with_name("engine_script.py")
 
 
@@ -40,6 +38,7 @@ def merged(rows: list[dict[str, Any]], column: str) -> HdrHistogram:
     return whole
 
 
+@pytest.mark.alone
 def test_a_stall_of_the_server_shows_in_the_response_times() -> None:
     """2 s of stall in 10 s at 100/s: p95 near 1.5 s, as an open model must see it; no operation is lost."""
     found = drive({"model": "open", "rate_per_s": 100, "arrivals": "constant"}, 10, 0.002, stall=[4, 6])
@@ -53,6 +52,7 @@ def test_a_stall_of_the_server_shows_in_the_response_times() -> None:
     assert sum(row["count"] for row in found["send"]) == len(found["lags"]) < count
 
 
+@pytest.mark.alone
 def test_closed_users_follow_littles_law() -> None:
     """N = X (R + Z): 8 users, 20 ms service, 30 ms think time, 160/s."""
     found = drive({"model": "closed", "users": 8, "think_s": 0.03}, 3, 0.02)
@@ -62,6 +62,7 @@ def test_closed_users_follow_littles_law() -> None:
     assert found["scheduled"] == 0
 
 
+@pytest.mark.alone
 def test_what_cannot_start_in_time_is_dropped_and_counted() -> None:
     """Ten sessions of 30 s each cannot serve 100/s: what was due and never started is dropped."""
     found = drive({"model": "open", "rate_per_s": 100, "arrivals": "constant"}, 3, 30.0)
@@ -70,6 +71,7 @@ def test_what_cannot_start_in_time_is_dropped_and_counted() -> None:
     assert dropped == pytest.approx(3 * 100 - found["users"], abs=15)
 
 
+@pytest.mark.alone
 def test_who_comes_late_drops_what_is_too_late_and_goes_on() -> None:
     """The load began 12 s ago: what was due in the first two is dropped, all the rest is done."""
     load = {"model": "open", "rate_per_s": 100, "arrivals": "constant"}
@@ -94,6 +96,7 @@ def test_a_fault_of_ours_is_told_not_swallowed() -> None:
     assert "a fault of ours" in found["failures"][0]
 
 
+@pytest.mark.alone
 def test_what_does_not_end_is_recorded_for_as_long_as_it_went_on() -> None:
     """Three users whose operation takes half a minute, of which load and patience leave six seconds."""
     found = drive({"model": "closed", "users": 3}, 1, 30.0)

@@ -20,7 +20,7 @@ from pinchpoint_infra.embedded import FarmSpec, FarmStatus, down, limit, status,
 from pinchpoint_infra.embedded.place import STATE_VARIABLE, farm_directory, farm_id
 from pinchpoint_infra.embedded.processes import behind_disks, of_farm
 
-pytestmark = [pytest.mark.farm, pytest.mark.alone]
+pytestmark = pytest.mark.farm
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices and mounts")
 
 DISKS = {"sql.log": DiskSpec(iops=230), "sql.data": DiskSpec(iops=3000, latency_s=0.002)}
@@ -55,6 +55,7 @@ def writes_per_s(device: str, seconds: float) -> float:
     return (diskstats.parse(Path("/proc/diskstats").read_text())[device].writes - before) / seconds
 
 
+@pytest.mark.alone
 @AS_ROOT
 def test_the_database_lies_on_its_disks_and_obeys_them(wanted: FarmSpec) -> None:
     """PostgreSQL's commits are held to the log's cap, by the kernel's own count, while the limits hold."""
