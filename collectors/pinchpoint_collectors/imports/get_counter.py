@@ -54,7 +54,8 @@ class GetCounter:
         table = (
             (line, local, ["", *(cells.get(path, "") for path in paths)]) for line, local, cells in readings
         )
-        yield from perfmon.samples(paths, table, clock, pace, settings.names, found)
+        columns = perfmon.columns_of(paths, settings.names, found)
+        yield from perfmon.samples(columns, table, clock, pace, found)
 
 
 def _is_content(line: str) -> bool:

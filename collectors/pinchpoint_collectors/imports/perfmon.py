@@ -36,7 +36,8 @@ _HEADER = re.compile(
 )
 """A zone's name with letters that the recorder's code page lacks ends where the first of them stands."""
 _BEGINS = re.compile(r"[\ufeff\s]*\"?\(PDH-[CT]SV 4\.0\)")
-_TIME = "%m/%d/%Y %H:%M:%S.%f"
+_TIMES = ("%m/%d/%Y %H:%M:%S.%f", "%m/%d/%Y %H:%M:%S")
+"""As Windows writes them, and as ESX does."""
 _DELIMITER = re.compile(r"\"([,;\t])\"|(?<!\")([,;\t])\\")
 """Between two cells of the header; a spreadsheet that saved the log left the quotes out."""
 
@@ -54,7 +55,7 @@ SHOWN = 3
 
 
 @dataclass(slots=True)
-class _Column:
+class Column:
     r"""A column of a counter that is understood, such as ``\\SQL1\LogicalDisk(L:)\Avg. Disk sec/Write``.
 
     Attributes:
@@ -99,40 +100,38 @@ class Perfmon:
 
     def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
         """One sample per counter that is understood and row; see ``Format.read``."""
-        rows = _rows(lines)
+        rows = rows_of(lines)
         number, header = next(rows, (1, []))
         if not header:
             raise ForeignFileError(
                 "it holds no header line; allowed: the file as perfmon or typeperf wrote it"
             )
         pace = Pace()
-        clock = _clock(header[0], number, settings, pace, found)
-        readings = ((line, _local(row[0], line), row) for line, row in _whole(rows, len(header), found))
-        yield from samples(header[1:], readings, clock, pace, settings.names, found)
+        clock = clock_of(header[0], number, settings, pace, found)
+        readings = ((line, local_of(row[0], line), row) for line, row in whole_rows(rows, len(header), found))
+        columns = columns_of(header[1:], settings.names, found)
+        yield from samples(columns, readings, clock, pace, found)
 
 
 def samples(
-    paths: Sequence[str],
+    columns: Sequence[Column],
     readings: Iterable[tuple[int, datetime, Sequence[str]]],
     clock: LocalClock,
     pace: Pace,
-    names: Mapping[str, frozenset[int]],
     found: Found,
 ) -> Iterator[Sample]:
     """Those of a table of counters.
 
     Args:
-        paths: of its counters.
+        columns: of the counters that are understood.
         readings: the line, the local time, and the cells, those of the counters from the second on.
         clock: for the local times.
         pace: for the readings.
-        names: see ``record.Settings``.
         found: see ``record.Found``.
 
     Raises:
-        ForeignFileError: no counter is known, a cell is no number, or there is not a single reading.
+        ForeignFileError: a cell is no number, or there is not a single reading.
     """
-    columns = _columns(paths, names, found)
     last_s: float | None = None
     for line, local, row in readings:
         found.line = line
@@ -149,7 +148,7 @@ def samples(
     _note(columns, found)
 
 
-def _rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+def rows_of(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
     """(line, cells) of all lines that are not empty; which delimiter it is, the header tells."""
     delimiter = None
     for number, line in enumerate(lines, 1):
@@ -167,7 +166,7 @@ def _rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
         yield number, row[:-1] if text.startswith('"') and not text.endswith('"') else row
 
 
-def _whole(
+def whole_rows(
     rows: Iterator[tuple[int, list[str]]], width: int, found: Found
 ) -> Iterator[tuple[int, list[str]]]:
     """The rows with all their cells. Words after the last one are typeperf's; a last row may be cut off."""
@@ -215,10 +214,13 @@ def _is_words(row: Sequence[str], width: int) -> bool:
 
 
 def _parsed(text: str) -> datetime:
-    return datetime.strptime(text.strip(), _TIME)  # noqa: DTZ007 -- local time; the header says of where
+    plain = text.strip()
+    format_ = _TIMES["." not in plain]
+    return datetime.strptime(plain, format_)  # noqa: DTZ007 -- local time; the header says of where
 
 
-def _local(text: str, line: int) -> datetime:
+def local_of(text: str, line: int) -> datetime:
+    """A row's time. Raises ``ForeignFileError``."""
     try:
         return _parsed(text)
     except ValueError as error:
@@ -229,7 +231,7 @@ def _local(text: str, line: int) -> datetime:
         ) from error
 
 
-def _clock(cell: str, line: int, settings: Settings, pace: Pace, found: Found) -> LocalClock:
+def clock_of(cell: str, line: int, settings: Settings, pace: Pace, found: Found) -> LocalClock:
     """The file's clock: by ``--zone``, else by what its header says, else UTC, which is said."""
     match = _HEADER.fullmatch(cell.strip())
     if match is None:
@@ -247,7 +249,7 @@ def _clock(cell: str, line: int, settings: Settings, pace: Pace, found: Found) -
 
 
 def _samples(
-    columns: Sequence[_Column], row: Sequence[str], time_s: float, covered_s: tuple[float, float], line: int
+    columns: Sequence[Column], row: Sequence[str], time_s: float, covered_s: tuple[float, float], line: int
 ) -> Iterator[Sample]:
     """The samples of a row.
 
@@ -294,7 +296,7 @@ def _number(text: str, line: int) -> float | None:
         ) from error
 
 
-def _note(columns: Sequence[_Column], found: Found) -> None:
+def _note(columns: Sequence[Column], found: Found) -> None:
     never = [one.path for one in columns if not one.begun]
     if never:
         found.note(f"{len(never)} counters have no value in the whole file, such as {never[0]}")
@@ -314,15 +316,15 @@ def _sql_instance(name: str) -> str | None:
     return "" if name.casefold().startswith("sqlserver:") else None
 
 
-_PATH = re.compile(
+PATH = re.compile(
     r"(?:\\\\(?P<host>[^\\]+))?\\(?P<object>[^\\(]+)(?:\((?P<instance>.*)\))?\\(?P<counter>[^\\]+)", re.DOTALL
 )
 """An instance may hold a path itself (a mount point)."""
 
 
-def _known(paths: Iterable[str], names: Mapping[str, frozenset[int]]) -> Iterator[_Column]:
+def _known(paths: Iterable[str], names: Mapping[str, frozenset[int]]) -> Iterator[Column]:
     for at, path in enumerate(paths, 1):
-        match = _PATH.fullmatch(path.strip())
+        match = PATH.fullmatch(path.strip())
         if match is None:
             continue
         parts = match.groupdict(default="")
@@ -332,7 +334,7 @@ def _known(paths: Iterable[str], names: Mapping[str, frozenset[int]]) -> Iterato
             continue
         name, counter = ours
         instance = instance_of(name, logged)  # sums are left out elsewhere, and told
-        yield _Column(
+        yield Column(
             at=at,
             path=path,
             host=parts["host"],
@@ -345,7 +347,7 @@ def _known(paths: Iterable[str], names: Mapping[str, frozenset[int]]) -> Iterato
         )
 
 
-def _name_servers(known: Sequence[_Column]) -> None:
+def _name_servers(known: Sequence[Column]) -> None:
     """Where a machine has several SQL Servers, all but the default one put their name before the instance."""
     servers: dict[str, set[str | None]] = {}
     for one in known:
@@ -355,7 +357,7 @@ def _name_servers(known: Sequence[_Column]) -> None:
             one.instance = f"{one.server}/{one.instance}"
 
 
-def _columns(paths: Sequence[str], names: Mapping[str, frozenset[int]], found: Found) -> list[_Column]:
+def columns_of(paths: Sequence[str], names: Mapping[str, frozenset[int]], found: Found) -> list[Column]:
     """The columns that are understood; ``found`` is told of cores and of what was left out.
 
     Args:
@@ -396,9 +398,9 @@ def _columns(paths: Sequence[str], names: Mapping[str, frozenset[int]], found: F
     return used
 
 
-def _first_of_each(known: Iterable[_Column]) -> list[_Column]:
+def _first_of_each(known: Iterable[Column]) -> list[Column]:
     """Of several counters for one series, such as Available Bytes and MBytes, the one of lowest rank."""
-    best: dict[tuple[str, str, str], _Column] = {}
+    best: dict[tuple[str, str, str], Column] = {}
     for one in known:
         key = one.host, one.means.metric, one.instance
         if key not in best or one.means.rank < best[key].means.rank:
@@ -406,7 +408,7 @@ def _first_of_each(known: Iterable[_Column]) -> list[_Column]:
     return list(best.values())
 
 
-def _without_same_disks(known: Sequence[_Column], found: Found) -> list[_Column]:
+def _without_same_disks(known: Sequence[Column], found: Found) -> list[Column]:
     """Without the sum of all disks, which hides each, and with what drives and the disks below tell once."""
     disks = [one for one in known if one.object in _DISKS]
     each = [one for one in disks if one.logged.casefold() != TOTAL]
@@ -419,10 +421,10 @@ def _without_same_disks(known: Sequence[_Column], found: Found) -> list[_Column]
     return [kept.get(one.at, one) for one in known if one.object not in _DISKS or one.at in kept]
 
 
-def _told_once(disks: Sequence[_Column], found: Found) -> Iterator[_Column]:
+def _told_once(disks: Sequence[Column], found: Found) -> Iterator[Column]:
     """The columns of disks without those of physical ones ("1 L: M:") whose drives show the same I/O."""
-    drives: dict[tuple[str, str], dict[str, _Column]] = {}
-    physical: dict[tuple[str, str], list[_Column]] = {}
+    drives: dict[tuple[str, str], dict[str, Column]] = {}
+    physical: dict[tuple[str, str], list[Column]] = {}
     for one in disks:
         host, name = one.host, one.logged
         if one.object == "LogicalDisk":
@@ -436,8 +438,8 @@ def _told_once(disks: Sequence[_Column], found: Found) -> Iterator[_Column]:
 
 
 def _beside(
-    columns: Sequence[_Column], above: Sequence[Mapping[str, _Column]], whose: str, found: Found
-) -> Iterator[_Column]:
+    columns: Sequence[Column], above: Sequence[Mapping[str, Column]], whose: str, found: Found
+) -> Iterator[Column]:
     """What of a physical disk its drives do not tell; that of a single drive is put under its name."""
     if not above or not all(above):
         yield from columns
@@ -461,7 +463,7 @@ def _beside(
         yield from columns
 
 
-def _cores(columns: Iterable[_Column], found: Found) -> None:
+def _cores(columns: Iterable[Column], found: Found) -> None:
     """How many cores each machine has, where they were logged one by one."""
     cores: dict[str, list[str]] = {}
     for column in columns:
@@ -474,7 +476,7 @@ def _cores(columns: Iterable[_Column], found: Found) -> None:
             facts["usable_cores"] = sorted(map(int, names))
 
 
-def _left_out(paths: Sequence[str], known: Sequence[_Column], found: Found) -> None:
+def _left_out(paths: Sequence[str], known: Sequence[Column], found: Found) -> None:
     used = {one.at for one in known}
     rest = [path for at, path in enumerate(paths, 1) if at not in used]
     if rest:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pinchpoint_collectors.common.names import allowed
 from pinchpoint_collectors.imports.crawl_log import CrawlLog
 from pinchpoint_collectors.imports.dstat import Dstat
+from pinchpoint_collectors.imports.esxtop import Esxtop
 from pinchpoint_collectors.imports.get_counter import GetCounter
 from pinchpoint_collectors.imports.iostat import Iostat
 from pinchpoint_collectors.imports.mapped_csv import MappedCsv
@@ -55,6 +56,7 @@ def recognised(head: str) -> Format:
     raise ForeignFileError(f"of no kind that is known: {seen}; the kinds there are:\n{listed()}")
 
 
+register(Esxtop())
 register(Perfmon())
 register(GetCounter())
 register(Sadf())

@@ -138,6 +138,26 @@ KINDS: dict[str, tuple[str, str, int, float, dict[Key, float | None]]] = {
             ("cpu.waiting_threads", ""): 1.841,
         },
     ),
+    "esxtop.csv": (
+        "esxtop",
+        "esx1",
+        3,
+        15.0,
+        {
+            ("cpu.busy_ratio", ""): 0.725,
+            ("cpu.busy_ratio", "0"): 0.93,
+            ("cpu.waiting_threads", ""): 1.545,
+            ("mem.available_bytes", ""): 7997 * 1024**2,
+            ("mem.available_ratio", ""): 7997 / 262133,
+            ("mem.paged_in_bytes_per_s", ""): 0.0,
+            ("disk.writes_per_s", "naa.600508b1001c"): 63.0,
+            ("disk.write_latency_s", "naa.600508b1001c"): 0.0093,
+            ("disk.read_latency_s", "naa.600508b1001c"): 0.0033,
+            ("disk.read_bytes_per_s", "naa.600508b1001c"): 4.5 * 1024**2,
+            ("disk.outstanding", "naa.600508b1001c"): 3.0,
+            ("net.received_bytes_per_s", "vmnic0"): 403e6 / 8,
+        },
+    ),
     "get-counter.csv": (
         "get-counter",
         "sql1",
@@ -248,10 +268,12 @@ EDITS: dict[str, tuple[str, str, str, str]] = {
     ),
     "pidstat: a cell is missing": (
         "pidstat.txt",
-        "         -     5941   53.40",
-        "     5941   53.40",
+        "20.87     0  pytest",
+        "20.87  pytest",
         "found 9 cells; allowed: 10",
     ),
+    "esxtop: a word": ("esxtop.csv", '"62.00"', '"6Z.00"', "found '6Z.00' where a number should be"),
+    "esxtop: a cell is missing": ("esxtop.csv", '"62.00",', "", "found 30 cells, the header has 31"),
     "sar: a cell is missing": ("sar.txt", "     33.75     30.27", "     33.75", "found 6 cells; allowed: 7"),
 }
 
@@ -264,7 +286,7 @@ def test_what_is_damaged_elsewhere_is_refused(what: str) -> None:
     assert old in text
     with pytest.raises(ForeignFileError, match=words) as caught:
         read(text.replace(old, new, 1))
-    assert any(word in str(caught.value) for word in ("allowed", "split the file"))
+    assert any(word in str(caught.value) for word in ("allowed", "split the file", "take it"))
 
 
 def test_iostat_of_any_age_and_place() -> None:
@@ -430,3 +452,10 @@ def test_pidstat_in_columns_of_one_line() -> None:
     assert [one.value for one in series["cpu.busy_ratio", "process:postgres: walwriter"]] == [0.5, 0.0]
     assert [one.value for one in series["cpu.waiting_threads", ""]] == [1.0, 0.5]
     assert series["cpu.waiting_threads", ""][0].interval_s == 5.0
+
+
+def test_esxtop_of_adapters_alone() -> None:
+    """Where no device was logged, the adapters are the disks; the world of a machine is none of them."""
+    text = recorded("esxtop.csv").replace("Physical Disk SCSI Device(", "Physical Disk Per-Device-Per-World(")
+    series, _ = read(text)
+    assert {key for key in series if key[0].startswith("disk.")} == {("disk.transfers_per_s", "vmhba0")}
