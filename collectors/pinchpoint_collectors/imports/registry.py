@@ -8,6 +8,7 @@ from pinchpoint_collectors.imports.dstat import Dstat
 from pinchpoint_collectors.imports.esxtop import Esxtop
 from pinchpoint_collectors.imports.get_counter import GetCounter
 from pinchpoint_collectors.imports.iostat import Iostat
+from pinchpoint_collectors.imports.jmeter import JMeter
 from pinchpoint_collectors.imports.mapped_csv import MappedCsv
 from pinchpoint_collectors.imports.nmon import Nmon
 from pinchpoint_collectors.imports.node_exporter import NodeExporter
@@ -66,6 +67,7 @@ register(Pidstat())
 register(Vmstat())
 register(Dstat())
 register(Nmon())
+register(JMeter())
 register(NodeExporter())
 register(CrawlLog())
 register(MappedCsv())

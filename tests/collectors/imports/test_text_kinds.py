@@ -158,6 +158,24 @@ KINDS: dict[str, tuple[str, str, int, float, dict[Key, float | None]]] = {
             ("net.received_bytes_per_s", "vmnic0"): 403e6 / 8,
         },
     ),
+    "jmeter.jtl": (
+        "jmeter",
+        "db1",
+        3,
+        1.0,
+        {
+            ("cpu.busy_ratio", ""): 0.70,
+            ("cpu.wait_ratio", ""): 0.07,
+            ("cpu.busy_ratio", "0"): 0.97,
+            ("mem.available_ratio", ""): 0.365,
+            ("mem.available_bytes", ""): 3970 * 1024**2,
+            ("mem.paged_in_bytes_per_s", ""): 10 * 4096,
+            ("disk.outstanding", "/data"): 3.25,
+            ("disk.reads_per_s", "/data"): 250.0,
+            ("disk.write_bytes_per_s", "/data"): 1200 * 1024,
+            ("net.received_bytes_per_s", "eth0"): 125000.0,
+        },
+    ),
     "get-counter.csv": (
         "get-counter",
         "sql1",
@@ -274,6 +292,13 @@ EDITS: dict[str, tuple[str, str, str, str]] = {
     ),
     "esxtop: a word": ("esxtop.csv", '"62.00"', '"6Z.00"', "found '6Z.00' where a number should be"),
     "esxtop: a cell is missing": ("esxtop.csv", '"62.00",', "", "found 30 cells, the header has 31"),
+    "jmeter: a word": ("jmeter.jtl", ",72250,", ",7225O,", "found '7225O' in column elapsed"),
+    "jmeter: an odd time": (
+        "jmeter.jtl",
+        "1795165201000,72250",
+        "2026/11/20 09:00:01,72250",
+        "found the time '2026/11/20 09:00:01'",
+    ),
     "sar: a cell is missing": ("sar.txt", "     33.75     30.27", "     33.75", "found 6 cells; allowed: 7"),
 }
 
@@ -459,3 +484,24 @@ def test_esxtop_of_adapters_alone() -> None:
     text = recorded("esxtop.csv").replace("Physical Disk SCSI Device(", "Physical Disk Per-Device-Per-World(")
     series, _ = read(text)
     assert {key for key in series if key[0].startswith("disk.")} == {("disk.transfers_per_s", "vmhba0")}
+
+
+def test_jmeter_as_xml_beside_the_loads_own_samples() -> None:
+    """A failed sample was not measured; what is counted covers the time since the reading before."""
+    rows = [
+        (0, "40000", "true", "db1 Disks I/O writes"),
+        (0, "90000", "true", "db1 CPU idle"),
+        (5000, "60000", "true", "db1 Disks I/O writes"),
+        (5000, "0", "false", "db1 CPU idle"),
+        (5001, "17", "true", "Log in"),
+    ]
+    text = '<?xml version="1.0" encoding="UTF-8"?>\n<testResults version="1.2">\n'
+    text += "".join(
+        f'<sample t="{value}" lt="0" ts="{1795165200000 + at}" s="{well}" lb="{label}" rc="" rm=""/>\n'
+        for at, value, well, label in rows
+    )
+    series, found = read(text + "</testResults>\n")
+    assert series["disk.writes_per_s", "all"][0].value == pytest.approx(12.0)
+    assert series["disk.writes_per_s", "all"][0].interval_s == 5.0
+    assert series["cpu.busy_ratio", ""][0].value is None
+    assert any("Log in" in note for note in found.notes)

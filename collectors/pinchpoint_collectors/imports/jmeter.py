@@ -1,0 +1,206 @@
+"""What JMeter's PerfMon Metrics Collector recorded of servers: a results file (.jtl) as CSV or as XML.
+
+Each line is one value: the label has the host, the metric and its parameters (``db1 Disks I/O fs=/:reads``),
+and the elapsed time is the value times 1000. What the agent counts it counts since its reading before. CPU
+``combined`` has waiting for I/O in it, which is taken out where ``iowait`` was recorded as well.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.text import LastLine, cells, number
+from pinchpoint_collectors.imports.times import Pace
+from pinchpoint_collectors.record import Sample
+
+_LABEL = re.compile(r"(?P<host>\S+) (?P<metric>CPU|Memory|Swap|Disks I/O|Network I/O)(?: (?P<params>.*))?")
+_XML = re.compile(r"<(?:sample|httpSample)\s[^>]*>?")
+_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+_NAMES = ("timeStamp", "elapsed", "label", "success")
+_DEFAULTS = {
+    "CPU": "combined",
+    "Memory": "usedperc",
+    "Disks I/O": "queue",
+    "Network I/O": "bytesrecv",
+    "Swap": "used",
+}
+"""What is measured where the parameters do not say."""
+_OF_PROCESSES = frozenset({"pid", "name", "ptql"})
+_UNITS = {"kb": 1024.0, "mb": 1024.0 * 1024.0}
+_PAGE = 4096.0
+_ALL = "all"
+
+
+class _Means(NamedTuple):
+    """What a type of a metric becomes: ours = theirs x scale + offset, of a second where it is counted."""
+
+    metric: str
+    scale: float = 1.0
+    offset: float = 0.0
+    is_count: bool = False
+    has_unit: bool = False
+
+
+_MEANS: Mapping[tuple[str, str], _Means] = {
+    ("CPU", "combined"): _Means("cpu.busy_ratio", 0.01),
+    ("CPU", "idle"): _Means("cpu.busy_ratio", -0.01, 1.0),
+    ("CPU", "iowait"): _Means("cpu.wait_ratio", 0.01),
+    ("CPU", "stolen"): _Means("cpu.steal_ratio", 0.01),
+    ("Memory", "usedperc"): _Means("mem.available_ratio", -0.01, 1.0),
+    ("Memory", "freeperc"): _Means("mem.available_ratio", 0.01),
+    ("Memory", "actualfree"): _Means("mem.available_bytes", has_unit=True),
+    ("Swap", "pagein"): _Means("mem.paged_in_bytes_per_s", _PAGE, is_count=True),
+    ("Swap", "pageout"): _Means("mem.paged_out_bytes_per_s", _PAGE, is_count=True),
+    ("Disks I/O", "queue"): _Means("disk.outstanding"),
+    ("Disks I/O", "reads"): _Means("disk.reads_per_s", is_count=True),
+    ("Disks I/O", "writes"): _Means("disk.writes_per_s", is_count=True),
+    ("Disks I/O", "readbytes"): _Means("disk.read_bytes_per_s", is_count=True, has_unit=True),
+    ("Disks I/O", "writebytes"): _Means("disk.write_bytes_per_s", is_count=True, has_unit=True),
+    ("Network I/O", "bytesrecv"): _Means("net.received_bytes_per_s", is_count=True, has_unit=True),
+    ("Network I/O", "bytessent"): _Means("net.sent_bytes_per_s", is_count=True, has_unit=True),
+    ("Network I/O", "speed"): _Means("net.speed_bytes_per_s", 1 / 8),
+}
+
+
+@dataclass(slots=True)
+class _Series:
+    """One label: what it means, and its readings.
+
+    Attributes:
+        host: as the label names it.
+        instance: disk, core or interface.
+        means: what its values become.
+        readings: UTC seconds and values, and the line of each.
+    """
+
+    host: str
+    instance: str
+    means: _Means
+    readings: list[tuple[float, float | None, int]] = field(default_factory=list)
+
+
+class JMeter:
+    """Format ``jmeter``."""
+
+    name = "jmeter"
+    says = "what JMeter's PerfMon Metrics Collector wrote (.jtl), CSV or XML"
+
+    def recognises(self, head: str) -> bool:
+        """By a results file's names or frame, and a label of PerfMon."""
+        lines = head.splitlines()
+        is_csv = bool(lines) and all(name in lines[0] for name in _NAMES[:3])
+        if is_csv:
+            return any(_LABEL.match(cell) for line in lines[1:] for cell in line.split(",")[2:3])
+        return "<testResults" in head and any(
+            _LABEL.match(html.unescape(value)) for name, value in _ATTRIBUTE.findall(head) if name == "lb"
+        )
+
+    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
+        """One sample per value; see ``Format.read``."""
+        series: dict[str, _Series] = {}
+        left: dict[str, None] = {}
+        for line, row in _rows(lines, found):
+            label = row["label"]
+            one = series.get(label) or _series(label)
+            if one is None:
+                left[label] = None
+                continue
+            series[label] = one
+            if not row["timeStamp"].isdigit():
+                raise ForeignFileError(
+                    f"found the time {row['timeStamp'][:40]!r}; allowed: milliseconds since 1970 "
+                    "(jmeter.save.saveservice.timestamp_format=ms)",
+                    line,
+                )
+            value = number(row["elapsed"], "elapsed", line) if row.get("success", "true") == "true" else None
+            one.readings.append((int(row["timeStamp"]) / 1000, value, line))
+        if left:
+            found.note(f"{len(left)} labels are of no metric that is used here, such as {next(iter(left))}")
+        for one in series.values():
+            yield from _samples(one, series.values(), found)
+
+
+def _rows(lines: Iterable[str], found: Found) -> Iterator[tuple[int, Mapping[str, str]]]:
+    """(line, name -> cell) of each value, in either form."""
+    header: Sequence[str] = ()
+    last = LastLine(found)
+    for line, text in enumerate(lines, 1):
+        plain = text.strip().lstrip("\ufeff")
+        if not plain:
+            continue
+        last.passed()
+        found.line = line
+        if plain.startswith("<"):
+            for sample in _XML.findall(plain):
+                its = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(sample)}
+                if {"ts", "t", "lb"} <= its.keys():
+                    values = (its["ts"], its["t"], its["lb"], its.get("s", "true"))
+                    yield line, dict(zip(_NAMES, values, strict=True))
+                else:
+                    words = "found a sample without ts, t or lb; allowed: each has them"
+                    last.damaged(ForeignFileError(words, line))
+        elif not header:
+            header = next(csv.reader([plain.replace("\0", "")]))
+            if missing := [name for name in _NAMES[:3] if name not in header]:
+                raise ForeignFileError(
+                    f"found no column {', '.join(missing)}; allowed: the names of a results file first "
+                    "(jmeter.save.saveservice.print_field_names=true)",
+                    line,
+                )
+        else:
+            try:
+                yield line, cells(header, next(csv.reader([plain.replace("\0", "")])), line)
+            except ForeignFileError as error:
+                last.damaged(error)
+    last.tell()
+
+
+def _series(label: str) -> _Series | None:
+    """What a label is; None of one that is not used, of a process for instance."""
+    match = _LABEL.fullmatch(label)
+    if match is None:
+        return None
+    params = [part for part in re.split(r"(?<!\\):", match["params"] or "") if part]
+    named = dict(part.split("=", 1) for part in params if "=" in part)
+    plain = [part for part in params if "=" not in part]
+    means = _MEANS.get((match["metric"], plain[0] if plain else _DEFAULTS[match["metric"]]))
+    if means is None or not named.keys().isdisjoint(_OF_PROCESSES):
+        return None
+    if means.has_unit:
+        means = means._replace(scale=means.scale * _UNITS.get(named.get("unit", ""), 1.0))
+    instance = named.get("core") or named.get("fs") or named.get("iface") or ""
+    if not instance and match["metric"] in {"Disks I/O", "Network I/O"}:
+        instance = _ALL
+    return _Series(match["host"], instance, means)
+
+
+def _samples(one: _Series, all_: Iterable[_Series], found: Found) -> Iterator[Sample]:
+    found.facts(one.host)
+    means, waits = one.means, dict[int, float]()
+    if means in {_MEANS["CPU", "combined"], _MEANS["CPU", "idle"]}:
+        beside = {each.means: each for each in all_ if (each.host, each.instance) == (one.host, one.instance)}
+        if means != _MEANS["CPU", "idle"] and _MEANS["CPU", "idle"] in beside:
+            return
+        if wait := beside.get(_MEANS["CPU", "iowait"]):
+            waits = {round(at_s): value for at_s, value, _ in wait.readings if value is not None}
+        else:
+            found.note("how busy its CPU was has waiting for I/O in it: record CPU iowait as well")
+    pace = Pace()
+    before_s: float | None = None
+    for at_s, theirs, line in one.readings:
+        found.line = line
+        if before_s is not None and at_s > before_s:
+            interval_s = pace.covered_s(before_s, at_s)
+            value = None
+            if theirs is not None:
+                counted_s = at_s - before_s if means.is_count else 1.0
+                value = theirs / 1000 * means.scale / counted_s + means.offset
+                value -= waits.get(round(at_s), 0.0) / 1e5
+            yield Sample(round(at_s * 1e9), interval_s, one.host, means.metric, one.instance, value, None)
+        before_s = at_s
