@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from pinchpoint.plan.production import FIGURES
+from pinchpoint.plan import production
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,57 @@ class Figure:
 
 
 Figures = dict[str, Figure]
-"""Name (of ``FIGURES``) -> figure; what a source does not tell is not there."""
+"""Name (of ``production.FIGURES``) -> figure; what a source does not tell is not there."""
+
+COUNTED = ("reads", "read_bytes", "read_s", "writes", "write_bytes", "write_s")
+"""What is counted of the log's files and of the data files: ``log.reads``, ``data.reads``, ..."""
+WAITED = {"log": "Log:WRITELOG", "data": "Data:PAGEIOLATCH"}
+"""How the waits for a commit's write and for a page begin, as collector ``sqlserver`` names them."""
+
+
+class Ratio(NamedTuple):
+    """A figure that is one amount ÷ another, of production and of its replay alike.
+
+    Attributes:
+        figure: of ``production.FIGURES``.
+        amount, per: what whoever asks has counted, by name.
+        words: how production's is made, in words.
+    """
+
+    figure: str
+    amount: str
+    per: str
+    words: str = ""
+
+
+RATIOS = (
+    Ratio(production.LOG_WRITE_BYTES, "log.write_bytes", "log.writes", "bytes ÷ writes"),
+    Ratio(production.LOG_WRITE_LATENCY_S, "log.write_s", "log.writes", "time ÷ writes"),
+    Ratio(production.LOG_IOS_PER_WRITE, "log.writes", "writes", "its writes ÷ transactions"),
+    Ratio(production.LOG_DISK_BYTES_PER_WRITE, "log.write_bytes", "writes", "÷ transactions"),
+    Ratio(production.DATA_READ_BYTES, "data.read_bytes", "data.reads", "bytes ÷ reads"),
+    Ratio(production.DATA_WRITE_BYTES, "data.write_bytes", "data.writes", "bytes ÷ writes"),
+    Ratio(production.DATA_READS_PER_DATA_WRITE, "data.reads", "data.writes", "reads ÷ writes"),
+    Ratio(production.DATA_READ_LATENCY_S, "data.read_s", "data.reads", "time ÷ reads"),
+    Ratio(production.LOG_WAIT_S, "log.wait_s", "log.waits", f"{WAITED['log']}*, time ÷ waits"),
+    Ratio(production.DATA_WAIT_S, "data.wait_s", "data.waits", f"{WAITED['data']}*, time ÷ waits"),
+    Ratio(production.PAGE_READS_PER_OPERATION, "data.reads", "operations"),
+    Ratio(production.TEMP_BYTES_PER_OPERATION, "temp_bytes", "operations"),
+    Ratio(production.LOG_BYTES_PER_WRITE, "wal_bytes", "writes"),
+    Ratio(production.DISK_READ_BYTES, "disk.read_bytes", "disk.reads"),
+    Ratio(production.DISK_WRITE_BYTES, "disk.write_bytes", "disk.writes"),
+    Ratio(production.DISK_IO_BYTES, "disk.bytes", "disk.ios"),
+)
+"""What is counted of a database server, its sessions' waits, and its disks."""
+
+
+def ratios(amounts: Mapping[str, float | None]) -> Iterator[tuple[Ratio, float]]:
+    """Those of which both amounts are known: of what did not happen there is no size and no time."""
+    for one in RATIOS:
+        amount, per = amounts.get(one.amount), amounts.get(one.per)
+        if amount is not None and per:
+            yield one, amount / per
+
 
 APART = 0.1
 """Two sources that differ by more than this share tell different things."""
@@ -43,14 +95,14 @@ class Told:
         """Take a figure, unless a better source told it already.
 
         Args:
-            name: of ``FIGURES``.
+            name: of ``production.FIGURES``.
             figure: sources come in the order of preference.
             why: why one that was told before is the better one.
             apart: by how much they may differ without a word.
         """
         taken = self.figures.setdefault(name, figure)
         if taken is not figure:
-            self.compare(FIGURES[name], taken, figure, why, apart)
+            self.compare(production.FIGURES[name], taken, figure, why, apart)
 
     def compare(self, what: str, taken: Figure, other: Figure, why: str, apart: float = APART) -> None:
         """Note where two sources differ."""

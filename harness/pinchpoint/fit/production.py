@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.fit.figures import APART, Figure, Figures, Told
+from pinchpoint.fit.figures import APART, COUNTED, WAITED, Figure, Figures, Told, ratios
 from pinchpoint.fit.rates import Rate
 from pinchpoint.fit.snapshots import (
     DATABASE,
@@ -34,17 +34,7 @@ from pinchpoint.fit.statements import (
     by_kind,
 )
 from pinchpoint.plan.production import (
-    DATA_READ_BYTES,
-    DATA_READ_LATENCY_S,
-    DATA_READS_PER_DATA_WRITE,
-    DATA_WAIT_S,
-    DATA_WRITE_BYTES,
     LOG_BYTES_PER_WRITE,
-    LOG_DISK_BYTES_PER_WRITE,
-    LOG_IOS_PER_WRITE,
-    LOG_WAIT_S,
-    LOG_WRITE_BYTES,
-    LOG_WRITE_LATENCY_S,
     PAGE_READS_PER_OPERATION,
     READS_PER_S,
     READS_PER_WRITE,
@@ -54,8 +44,6 @@ from pinchpoint.plan.production import (
 )
 from pinchpoint_collectors.databases.sqlserver import named
 
-LOG_WAITS, DATA_WAITS = "Log:WRITELOG", "Data:PAGEIOLATCH"
-"""How the waits for a commit's write and for a page begin, as collector ``sqlserver`` names them."""
 _SHOWN_WAITS = 6
 _COUNTS_ALL = "the server counts every write to its files there"
 
@@ -90,23 +78,15 @@ def of_files(changes: Mapping[TableKind, Change], writes_per_s: float, told: Tol
         writes_per_s: transactions that write.
         told: takes the figures.
     """
-    for log in _log(changes):
-        _take(told, LOG_WRITE_BYTES, log.write_bytes, log.writes, f"{log.origin}: bytes ÷ writes")
-        _take(told, LOG_WRITE_LATENCY_S, log.write_s, log.writes, f"{log.origin}: time ÷ writes")
-        transactions = writes_per_s * log.length_s
-        _take(told, LOG_IOS_PER_WRITE, log.writes, transactions, f"{log.origin}: its writes ÷ transactions")
-        _take(told, LOG_DISK_BYTES_PER_WRITE, log.write_bytes, transactions, f"{log.origin}: ÷ transactions")
-    for data in _data(changes):
-        _take(told, DATA_READ_BYTES, data.read_bytes, data.reads, f"{data.origin}: bytes ÷ reads")
-        _take(told, DATA_WRITE_BYTES, data.write_bytes, data.writes, f"{data.origin}: bytes ÷ writes")
-        _take(told, DATA_READS_PER_DATA_WRITE, data.reads, data.writes, f"{data.origin}: reads ÷ writes")
-        _take(told, DATA_READ_LATENCY_S, data.read_s, data.reads, f"{data.origin}: time ÷ reads")
+    for what, several in (("log", _log(changes)), ("data", _data(changes))):
+        for each in several:
+            amounts = {f"{what}.{name}": getattr(each, name) for name in COUNTED}
+            _take(told, each.origin, {**amounts, "writes": writes_per_s * each.length_s})
 
 
-def _take(told: Told, name: str, amount: float | None, count: float, origin: str) -> None:
-    """Of what did not happen there is no size and no time."""
-    if amount is not None and count > 0:
-        told.take(name, Figure(amount / count, origin), _COUNTS_ALL)
+def _take(told: Told, origin: str, amounts: Mapping[str, float | None]) -> None:
+    for one, value in ratios(amounts):
+        told.take(one.figure, Figure(value, f"{origin}: {one.words}"), _COUNTS_ALL)
 
 
 def _log(changes: Mapping[TableKind, Change]) -> Iterator[Files]:
@@ -194,9 +174,9 @@ def of_waits(changes: Mapping[TableKind, Change], told: Told) -> list[str]:
             counted[name] = counted.get(name, 0.0) + number(row, "waiting_tasks_count")
             signal_s += number(row, "signal_wait_time_ms") / 1000
     total_s = sum(spent_s.values())
-    for figure, begins in ((LOG_WAIT_S, LOG_WAITS), (DATA_WAIT_S, DATA_WAITS)):
+    for what, begins in WAITED.items():
         waited_s, waits = _beginning(spent_s, begins), _beginning(counted, begins)
-        _take(told, figure, waited_s, waits, f"{change.sources}: {begins}*, time ÷ waits")
+        _take(told, change.sources, {f"{what}.wait_s": waited_s, f"{what}.waits": waits})
     if not total_s:
         return [f"{change.sources}: no session waited for a disk, a lock or a CPU"]
     most = sorted(spent_s, key=lambda name: -spent_s[name])[:_SHOWN_WAITS]

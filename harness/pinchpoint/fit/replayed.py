@@ -6,24 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pinchpoint.fit.production import DATA_WAITS, LOG_WAITS
+from pinchpoint.fit.figures import COUNTED, WAITED, ratios
 from pinchpoint.fit.rates import Rate, bursts
 from pinchpoint.plan.production import (
-    DATA_READ_BYTES,
-    DATA_READ_LATENCY_S,
-    DATA_READS_PER_DATA_WRITE,
-    DATA_WAIT_S,
-    DATA_WRITE_BYTES,
-    DISK_IO_BYTES,
-    DISK_READ_BYTES,
-    DISK_WRITE_BYTES,
-    LOG_BYTES_PER_WRITE,
-    LOG_DISK_BYTES_PER_WRITE,
-    LOG_IOS_PER_WRITE,
-    LOG_WAIT_S,
-    LOG_WRITE_BYTES,
-    LOG_WRITE_LATENCY_S,
-    PAGE_READS_PER_OPERATION,
     READS_PER_S,
     READS_PER_WRITE,
     RECORD_BASE_PER_S,
@@ -39,7 +24,6 @@ from pinchpoint.plan.production import (
     RECORD_SERVER_S,
     RECORD_WRITES_PER_S,
     ROWS_PER_WRITE,
-    TEMP_BYTES_PER_OPERATION,
     WRITES_PER_S,
 )
 
@@ -81,7 +65,7 @@ def replayed(
         rows = [(count, _rows_of(name, params)) for name, count in counts.items() if name in _ROWS_OF]
         if all(each is not None for _, each in rows):
             found[ROWS_PER_WRITE] = sum(count * (each or 0) for count, each in rows) / writes
-    return found | _of_server(means, writes_per_s, reads_per_s) | _of_disks(means)
+    return found | _of_server(means, writes_per_s, reads_per_s)
 
 
 def _rows_of(operation: str, params: Mapping[str, Any]) -> int | None:
@@ -91,64 +75,28 @@ def _rows_of(operation: str, params: Mapping[str, Any]) -> int | None:
 
 
 def _of_server(means: Means, writes_per_s: float, reads_per_s: float) -> dict[str, float]:
-    """What the database server itself counted."""
-    operations_per_s = writes_per_s + reads_per_s
-    log_writes, log_bytes, log_s = (
-        _first(means, f"db.{name}", _LOGS) for name in ("writes_per_s", "write_bytes_per_s", "write_s_per_s")
-    )
-    reads, read_bytes, read_s, data_writes, data_bytes = (
-        means.get((f"db.{name}_per_s", "data"))
-        for name in ("reads", "read_bytes", "read_s", "writes", "write_bytes")
-    )
-    return _ratios(
-        {
-            PAGE_READS_PER_OPERATION: (reads, operations_per_s),
-            TEMP_BYTES_PER_OPERATION: (means.get(("db.temp_bytes_per_s", "")), operations_per_s),
-            LOG_BYTES_PER_WRITE: (means.get(("db.wal_bytes_per_s", "")), writes_per_s),
-            LOG_WRITE_BYTES: (log_bytes, log_writes),
-            LOG_IOS_PER_WRITE: (log_writes, writes_per_s),
-            LOG_DISK_BYTES_PER_WRITE: (log_bytes, writes_per_s),
-            LOG_WRITE_LATENCY_S: (log_s, log_writes),
-            DATA_READ_BYTES: (read_bytes, reads),
-            DATA_WRITE_BYTES: (data_bytes, data_writes),
-            DATA_READS_PER_DATA_WRITE: (reads, data_writes),
-            DATA_READ_LATENCY_S: (read_s, reads),
-            LOG_WAIT_S: (_waits(means, "wait_s", LOG_WAITS), _waits(means, "waits", LOG_WAITS)),
-            DATA_WAIT_S: (_waits(means, "wait_s", DATA_WAITS), _waits(means, "waits", DATA_WAITS)),
-        }
-    )
-
-
-def _of_disks(means: Means) -> dict[str, float]:
-    """What the hosts' disks did, all together."""
-    reads, writes, read_bytes, write_bytes = (
-        _over_instances(means, f"disk.{name}_per_s")
-        for name in ("reads", "writes", "read_bytes", "write_bytes")
-    )
-    both = [
-        None if None in pair else sum(each or 0.0 for each in pair)
-        for pair in ((read_bytes, write_bytes), (reads, writes))
-    ]
-    return _ratios(
-        {
-            DISK_READ_BYTES: (read_bytes, reads),
-            DISK_WRITE_BYTES: (write_bytes, writes),
-            DISK_IO_BYTES: (both[0], both[1]),
-        }
-    )
-
-
-def _ratios(parts: Mapping[str, tuple[float | None, float | None]]) -> dict[str, float]:
-    """Of what did not happen, or was not measured, there is no ratio."""
-    return {name: amount / count for name, (amount, count) in parts.items() if amount is not None and count}
+    """What the database server itself counted, and what the hosts' disks did, all together."""
+    amounts = {
+        "writes": writes_per_s,
+        "operations": writes_per_s + reads_per_s,
+        "temp_bytes": means.get(("db.temp_bytes_per_s", "")),
+        "wal_bytes": means.get(("db.wal_bytes_per_s", "")),
+    }
+    for name in COUNTED:
+        amounts[f"log.{name}"] = _first(means, f"db.{name}_per_s", _LOGS)
+        amounts[f"data.{name}"] = means.get((f"db.{name}_per_s", "data"))
+        amounts[f"disk.{name}"] = _over_instances(means, f"disk.{name}_per_s")
+    for name, both in (("bytes", ("read_bytes", "write_bytes")), ("ios", ("reads", "writes"))):
+        one, other = (amounts[f"disk.{each}"] for each in both)
+        amounts[f"disk.{name}"] = None if one is None or other is None else one + other
+    for what, begins in WAITED.items():
+        for name in ("wait_s", "waits"):
+            amounts[f"{what}.{name}"] = _over_instances(means, f"db.{name}_per_s", begins)
+    return {one.figure: value for one, value in ratios(amounts)}
 
 
 def _first(means: Means, metric: str, instances: Sequence[str]) -> float | None:
     return next((means[metric, each] for each in instances if (metric, each) in means), None)
-
-
-def _waits(means: Means, name: str, begins: str) -> float | None:
-    return _over_instances(means, f"db.{name}_per_s", begins)
 
 
 def _over_instances(means: Means, metric: str, begins: str = "") -> float | None:
