@@ -5,9 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
 
+import platformdirs
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -119,11 +123,28 @@ def environment() -> Environment:
 
 @cache
 def _bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed in one script, once per file."""
-    bundled: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    """Vega, Vega-Lite and Vega-Embed in one script, once per file.
+
+    To put it together takes two seconds: it is kept in the user's cache folder, where there is room for it.
+    """
+    kept = platformdirs.user_cache_path("pinchpoint") / f"vega-{version('vl-convert-python')}.js"
+    with suppress(OSError, UnicodeDecodeError):
+        digest, _, bundled = kept.read_text(encoding="utf-8").partition("\n")
+        if digest == _digest(bundled) and kept.stat().st_uid == os.geteuid():
+            return bundled
+    bundled = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     if "</script" in bundled.lower():
         raise ValueError("vl-convert's script would end its own script element")
+    with suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        made = kept.with_suffix(f".{os.getpid()}")
+        made.write_text(f"{_digest(bundled)}\n{bundled}", encoding="utf-8")
+        made.replace(kept)
     return bundled
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def template_file(name: str) -> str:

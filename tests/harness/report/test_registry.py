@@ -9,7 +9,7 @@ import pytest
 from harness.report.example import saved_run, verdict
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.report import registry
+from pinchpoint.report import html, registry
 from pinchpoint.report.report import gather
 from pinchpoint.report.tables import Column, Table
 
@@ -75,3 +75,26 @@ def test_a_name_that_is_no_text_does_not_stop_a_report(tmp_path: Path) -> None:
     for name in registry.FORMATS:
         text = registry.write(run, verdict(), name, tmp_path).read_text(encoding="utf-8")
         assert "udce9.txt" in text
+
+
+@pytest.mark.parametrize("spoilt", [None, b"", b"\xff", b"of\nanother"])
+def test_the_script_of_a_page_is_put_together_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoilt: bytes | None
+) -> None:
+    """And kept in the user's cache folder; what is spoilt there is made anew, all of it without one."""
+    made: list[str] = []
+
+    def bundle(code: str) -> str:
+        made.append(code)
+        return "vega\nlite"
+
+    monkeypatch.setattr("vl_convert.javascript_bundle", bundle)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    put_together = html._bundle.__wrapped__  # past the memory of this process
+    assert [put_together(), put_together(), len(made)] == ["vega\nlite", "vega\nlite", 1]
+    [kept] = (tmp_path / "pinchpoint").iterdir()
+    if spoilt is not None:
+        kept.write_bytes(spoilt)
+        assert [put_together(), put_together(), len(made)] == ["vega\nlite", "vega\nlite", 2]
+    monkeypatch.setenv("XDG_CACHE_HOME", str(kept))
+    assert [put_together(), len(made)] == ["vega\nlite", 2 + (spoilt is not None)]
