@@ -44,6 +44,7 @@ METRICS = frozenset(
         *(f"net.{name}_bytes_per_s" for name in ("received", "sent", "total", "speed")),
         "net.used_ratio",
         "net.errors_per_s",
+        "net.drops_per_s",
         *(f"pressure.{name}_ratio" for name in ("cpu", "io", "memory")),
     }
 )

@@ -166,6 +166,9 @@ def _network(network: Fields) -> Iterator[Told]:
     for each in listed(network.get("net-edev"), "net-edev"):
         errors = total(number(each, "rxerr"), number(each, "txerr"))
         yield "net.errors_per_s", str(each.get("iface")), errors, None
+        drops = total(number(each, "rxdrop"), number(each, "txdrop"))
+        if drops is not None:
+            yield "net.drops_per_s", str(each.get("iface")), drops, None
 
 
 def _pressure(pressure: Fields) -> Iterator[Told]:

@@ -18,7 +18,7 @@ from pinchpoint_collectors.imports.text import LastLine, cells, number, zone_of
 from pinchpoint_collectors.imports.times import Pace, zoned_s
 from pinchpoint_collectors.record import Sample
 
-_FIRST = re.compile(r"[\ufeff\s]*-*procs-*\s.*memory")
+_FIRST = re.compile(r"[\ufeff\s]*-*procs-*\s.*memory.*swap")
 _TIME = re.compile(r"\s*(?P<figures>.*?)\s+(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")
 _NAMES = {"id": "idle", "wa": "iowait", "st": "steal"}
 LEAST_KIB = 256 * KIB
@@ -42,8 +42,9 @@ class Vmstat:
         rows = _rows(lines, found)
         found.facts("").update(os="Linux")
         cached = [total(*(figure(row, name) for name in ("free", "buff", "cache"))) for _, _, row in rows]
-        is_kib = max((one or 0.0 for one in cached), default=0.0) >= LEAST_KIB
-        if rows and not is_kib:
+        most = max((one for one in cached if one is not None), default=None)
+        is_kib = most is not None and most >= LEAST_KIB
+        if most is not None and not is_kib:
             found.note("its memory is not in KiB (-S), and it does not say in what: memory was left out")
         pace, last_s = Pace(), None
         for at, (line, time, row) in enumerate(rows):

@@ -73,6 +73,7 @@ KINDS: dict[str, tuple[str, str, int, float, dict[Key, float | None]]] = {
             ("disk.write_bytes_per_s", "vda"): 3482 * 1024,
             ("net.received_bytes_per_s", "eth0"): 0.0,
             ("net.errors_per_s", "eth0"): 0.0,
+            ("net.drops_per_s", "eth0"): 0.0,
             ("pressure.cpu_ratio", ""): 0.7544,
         },
     ),
@@ -505,3 +506,22 @@ def test_jmeter_as_xml_beside_the_loads_own_samples() -> None:
     assert series["disk.writes_per_s", "all"][0].interval_s == 5.0
     assert series["cpu.busy_ratio", ""][0].value is None
     assert any("Log in" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "idle", "odd"),
+    [
+        ("iostat-text.txt", " 1.24    0.00\n", " 1.24    -700.00\n"),
+        ("sar.txt", " 1.25      0.00\n", " 1.25      -700.00\n"),
+        ("vmstat.txt", " 37   0   0   2 ", " 37   -700   0   2 "),
+        ("nmon.nmon", "T0003,65.2,33.6,0.0,0.0,", "T0003,65.2,33.6,0.0,-700.0,"),
+        ("dstat.csv", "14.021,21.164,0,", "-700.0,21.164,0,"),
+    ],
+)
+def test_what_cannot_be_is_not_measured_and_said(name: str, idle: str, odd: str) -> None:
+    """A CPU that was idle for less than no time."""
+    text = recorded(name)
+    assert idle in text
+    series, found = read(text.replace(idle, odd, 1))
+    assert None in [sample.value for sample in series["cpu.busy_ratio", ""]]
+    assert any("1 value cannot be and count" in note for note in found.notes)

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from pinchpoint.analysis.recordings.measures import ROOM, Resource, Rows, context, figure, measure
+from pinchpoint.analysis.recordings.measures import ROOM, Resource, Rows, contexts, figure, measure
 from pinchpoint.analysis.thresholds import NETWORK
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Key
 
 SPEED = "net.speed_bytes_per_s"
+CONTEXT = (("net.errors_per_s", "errors"), ("net.drops_per_s", "packets dropped"))
 RECEIVED, BOTH, USED = "net.received_bytes_per_s", "net.total_bytes_per_s", "net.used_ratio"
 
 
@@ -59,7 +60,6 @@ def _interface(inputs: Inputs, host: Host, name: str) -> Resource:
     elif used.at_limit and not apart:
         doubt = "received and sent bytes were recorded together: a full-duplex interface has room for both"
         remedy = f"record received and sent bytes of interface {name} of {host.name} apart"
-    errors = context(inputs, host.name, "net.errors_per_s", name, "errors")
     return Resource(
         kind="network",
         resource="network",
@@ -74,5 +74,5 @@ def _interface(inputs: Inputs, host: Host, name: str) -> Resource:
         missing=missing,
         doubt=doubt,
         remedy=remedy,
-        context=(errors,) if errors else (),
+        context=contexts(inputs, host.name, CONTEXT, name),
     )
