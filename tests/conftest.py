@@ -29,9 +29,8 @@ _MARK = "PINCHPOINT_TEST_SESSION"
 _SESSION = uuid.uuid4().hex
 _TEMP = Path(tempfile.mkdtemp(prefix="pinchpoint-tests-"))
 _TEMP.chmod(0o755)  # as root, servers run as an unprivileged user that must reach its folder
-# Emulated disks are made on a real one; several test processes at a time share its folder, so that what lies
-# there says nothing of whose it is.
-_PLACES = (str(_TEMP), *(() if "PYTEST_XDIST_WORKER" in os.environ else ("/var/tmp/pinchpoint-",)))
+# Emulated disks are made on a real one, in folders that other sessions have there as well.
+_PLACES = (str(_TEMP), f"/var/tmp/pinchpoint-{_SESSION[:8]}-")
 
 os.environ[_MARK] = _SESSION
 # Each process that tests start would compile all modules it imports: three seconds of a `pinchpoint analyse`.

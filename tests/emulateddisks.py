@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from support import require
+from support import disk_folder, require
 
 from pinchpoint_infra.disks import DiskSpec, loop, support
 from pinchpoint_infra.disks.emulated import EmulatedDisk, remove_all
@@ -61,7 +61,7 @@ def emulated_disks() -> Iterator[EmulatedDisks]:
     """Disks that are gone afterwards, which is part of every test; needs root."""
     require("fio", "fio")
     require("fusermount3", "fuse3")
-    place = Path(tempfile.mkdtemp(prefix="pinchpoint-disks-", dir="/var/tmp"))  # a real disk, not memory
+    place = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))  # a real disk, not memory
     place.chmod(0o755)
     disks = EmulatedDisks(place)
     try:

@@ -20,6 +20,11 @@ import pytest
 PINCHPOINT = Path(sys.executable).with_name("pinchpoint")
 
 
+def disk_folder() -> str:
+    """How the names of this session's folders on a real disk begin: its leak check knows them by that."""
+    return f"pinchpoint-{os.environ.get('PINCHPOINT_TEST_SESSION', '')[:8]}-"
+
+
 def missing(sentence: str) -> NoReturn:
     """A test's server or program is not there: skipped with the sentence, and failed in CI."""
     if os.environ.get("CI"):

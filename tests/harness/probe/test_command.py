@@ -16,7 +16,7 @@ from typing import Any
 import click
 import psutil
 import pytest
-from support import end, require, run_cli, start_cli, wait_for_line
+from support import disk_folder, end, require, run_cli, start_cli, wait_for_line
 
 from pinchpoint.base.errors import GuardError, InputError, PinchpointError
 from pinchpoint.cli.probe import probe
@@ -29,7 +29,7 @@ SMALL = ("--size", "64MiB", "--repeat", "1")
 @pytest.fixture
 def disk() -> Iterator[Path]:
     """A folder on a real disk, not in memory, which the probes leave as they found it."""
-    folder = Path(tempfile.mkdtemp(prefix="pinchpoint-probed-", dir="/var/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))
     (folder / "precious").write_text("x")
     try:
         yield folder
@@ -260,7 +260,7 @@ def test_a_production_farm_is_refused(disk: Path, tmp_path: Path) -> None:
 def test_a_folder_in_memory_is_said_to_be_none_of_a_disk(tmp_path: Path) -> None:
     """Where the kernel allows direct I/O there it is measured, with a warning; else a sentence says why."""
     require("fio", "fio")
-    memory = Path(tempfile.mkdtemp(prefix="pinchpoint-probed-", dir="/dev/shm"))
+    memory = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/dev/shm"))
     try:
         out = tmp_path / "runs"
         done = run_cli(

@@ -14,7 +14,7 @@ import pytest
 from harness.probe.build import Disk, probe_of
 from scenarios.support import Events, Recorder
 from sshd_hosts import SshdHost, sshd_host
-from support import require
+from support import disk_folder, require
 
 from pinchpoint.probe.driver import Driver, Watch
 from pinchpoint.probe.machine import here
@@ -54,7 +54,7 @@ WATCH = Watch(lambda: False, lambda _: None, lambda *_: None, lambda _: None, la
 @pytest.fixture
 def parent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder on a real disk, and the current one: a path that is split must not fall upon either."""
-    parent = Path(tempfile.mkdtemp(prefix="pinchpoint-hostile-", dir="/var/tmp"))
+    parent = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))
     monkeypatch.chdir(parent)
     try:
         yield parent

@@ -20,7 +20,7 @@ import psutil
 import pytest
 from harness.probe.build import Disk, probe_of
 from sshd_hosts import SshdHost, sshd_host, sshd_hosts
-from support import require
+from support import disk_folder, require
 
 from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.plan import load_farm
@@ -55,7 +55,7 @@ class Host:
 @contextmanager
 def disk() -> Iterator[Path]:
     """A folder on a real disk, which probes leave as they found it."""
-    folder = Path(tempfile.mkdtemp(prefix="pinchpoint-probed-", dir="/var/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))
     try:
         yield folder
         left = [path.name for path in folder.iterdir()]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from scenarios.full_crawl.folders import crawled, rows
 from scenarios.full_crawl_sources.sites import samba
-from support import missing
+from support import disk_folder, missing
 
 from pinchpoint_scenarios.contract import Endpoint
 
@@ -22,7 +22,7 @@ USER, PASSWORD = "nobody", "a secret word"
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """A folder that other users of the system reach, too."""
-    with tempfile.TemporaryDirectory(prefix="pinchpoint-test-", dir="/var/tmp") as name:
+    with tempfile.TemporaryDirectory(prefix=disk_folder(), dir="/var/tmp") as name:
         Path(name).chmod(0o755)
         yield Path(name)
 

@@ -23,6 +23,7 @@ import psutil
 from scenarios.sql_mix.helpers import ask, loaded
 from scenarios.sql_mix.server import Server, made_in
 from scenarios.support import made
+from support import disk_folder
 
 from pinchpoint_infra.disks import DiskSpec, support
 from pinchpoint_infra.disks.emulated import EmulatedDisk, remove_all
@@ -66,7 +67,7 @@ def server_on_three_disks() -> Iterator[tuple[Server, dict[str, EmulatedDisk]]]:
     way = choose(SPEC, support())
     if not isinstance(way, Way):
         raise SystemExit(f"the disks cannot be made here: {way}")
-    place = Path(tempfile.mkdtemp(prefix="pressed-", dir="/var/tmp"))  # a real disk, not memory
+    place = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))  # a real disk, not memory
     place.chmod(0o755)
     disks = {
         role: EmulatedDisk(

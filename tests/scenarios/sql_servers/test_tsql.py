@@ -158,7 +158,7 @@ def test_no_statement_is_forgotten() -> None:
         "sayings",
     }
     assert {field.name for field in fields(CopySql)} - named == {
-        "literal", "batches", "begins", "numeric", "of_the_server",
+        "literal", "batches", "begins", "numeric", "of_the_server", "prepare",
     }  # fmt: skip
     assert {name.partition("[")[0] for name in overheard()} == set(OPERATIONS)
 

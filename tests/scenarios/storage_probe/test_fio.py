@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import require
+from support import disk_folder, require
 
 from pinchpoint_scenarios.storage_probe import TOOLS, Cell, Job, Measured, Place, ToolFailed
 from pinchpoint_scenarios.storage_probe.tools.fio import course, measured
@@ -147,7 +147,7 @@ def test_a_course_of_a_few_steps_is_none() -> None:
 def place() -> Iterator[Place]:
     """A folder on a real disk, gone afterwards."""
     require("fio", "fio")
-    with tempfile.TemporaryDirectory(prefix="pinchpoint-fio-", dir="/var/tmp") as folder:
+    with tempfile.TemporaryDirectory(prefix=disk_folder(), dir="/var/tmp") as folder:
         yield Place(Path(folder), 2**24, None, 2**30)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 from scenarios.support import Events, Recorder
-from support import require
+from support import disk_folder, require
 
 from pinchpoint_scenarios.contract import Context, Endpoint
 from pinchpoint_scenarios.errors import EndpointUnreachable
@@ -29,7 +29,7 @@ SHORT: dict[str, Any] = {"suite": "stability", "repeat": 2, "time_per_cell": "30
 @pytest.fixture
 def disk() -> Iterator[Path]:
     """A folder on a real disk, which the probe leaves as it found it."""
-    folder = Path(tempfile.mkdtemp(prefix="pinchpoint-probed-", dir="/var/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))
     try:
         yield folder
         left = list(folder.iterdir())
