@@ -249,8 +249,8 @@ def measure_cpu(resource: Resource, rows: Rows) -> CpuMeasures:
     uses = {}
     for user in resource.users:
         used = mean(columns[f"{USE}{user}"])
-        if used and busy and resource.cores:
-            uses[user] = min(1.0, used / (busy * resource.cores))
+        if used is not None and busy is not None and resource.cores:
+            uses[user] = min(1.0, used / (busy * resource.cores)) if busy else 0.0
     return CpuMeasures(
         busy=busy,
         pool=mean(columns["pool"]) if "pool" in columns else None,

@@ -84,7 +84,10 @@ def named(inputs: Inputs, stage: Stage, one: Suspicion, trust: Trust | None) -> 
 
 
 def generator_at_fault(inputs: Inputs, stage: Stage | None, gates: tuple[Gate, ...]) -> Suspect:
-    """An invalid run's bottleneck: contention on its machine, the load generator, or the recorder in it."""
+    """An invalid run's bottleneck: contention on its machine, the load generator, or the recorder in it.
+
+    It has no confidence: the run says nothing of the farm.
+    """
     first = gates[0]
     if first.contention is not None:
         return Suspect(
@@ -94,7 +97,7 @@ def generator_at_fault(inputs: Inputs, stage: Stage | None, gates: tuple[Gate, .
             resource="cpu",
             instance="",
             role=None,
-            confidence="high",
+            confidence=None,
             window=window_of(inputs, stage),
             evidence=(first.contention.fact(), *(gate.fact for gate in gates)),
         )
@@ -106,7 +109,7 @@ def generator_at_fault(inputs: Inputs, stage: Stage | None, gates: tuple[Gate, .
         resource="recorder" if recorder else "generator",
         instance="",
         role=None,
-        confidence="high",
+        confidence=None,
         window=window_of(inputs, stage),
         evidence=tuple(gate.fact for gate in gates),
     )

@@ -8,6 +8,7 @@ from harness.analysis.verdicts import judged
 
 from pinchpoint.analysis import Verdict, exit_status
 from pinchpoint.base import wording
+from pinchpoint.report.terminal import verdict_text
 from pinchpoint_collectors.linux.others import HYPERVISOR, METRIC, PROCESS
 
 TAKEN = {"cc1": 0.5, "train": 0.3, "backup": 0.1, "cron": 0.02}
@@ -34,6 +35,8 @@ def late(
 def kind(verdict: Verdict) -> str:
     assert verdict.outcome == "invalid", verdict.summary
     assert verdict.bottleneck is not None
+    assert verdict.bottleneck.confidence is None, "an invalid run says nothing of the farm"
+    assert "onfidence" not in verdict_text(verdict.to_json())
     return verdict.bottleneck.kind
 
 

@@ -31,6 +31,16 @@ def test_a_tier_on_the_machine_that_nobody_watches_is_no_stranger() -> None:
     assert verdict.experiment == "Watch the processes of web on sql1, and run the same plan again."
 
 
+def test_a_tier_that_idles_was_watched_all_the_same() -> None:
+    """Nineteen readings of 0.0 are a measurement: web is not among those to be watched."""
+    verdict = judged(web_and_sql(0.0, 0.15))
+    assert verdict.outcome == "inconclusive"
+    assert "was used by programs that are not the farm's" in verdict.summary
+    assert (
+        verdict.experiment == "End the programs on web1 that are not the farm's, and run the same plan again."
+    )
+
+
 @pytest.mark.parametrize("waiting", [14.2, 1.0])
 def test_full_cores_beside_a_hot_row_are_in_doubt_where_nobody_measured_whose_they_are(
     waiting: float,
