@@ -23,13 +23,14 @@ from pinchpoint_collectors.windows import local as windows
 class LocalKind:
     """The kind ``local`` of farm.yaml.
 
-    Its options there: ``process`` (a name or a list of names) or ``port`` (the server listens on it) say
-    which processes are the tier's. ``verify: true`` is none of them: only who made a folder may have it
-    written to, so the harness sets it in ``Watch.options`` for folders of the embedded farm.
+    Its options there: ``process`` (a name or a list of names), of those with ``command_line`` the ones whose
+    command line has this text, or ``port`` (the server listens on it) say which processes are the tier's.
+    ``verify: true`` is none of them: only who made a folder may have it written to, so the harness sets it in
+    ``Watch.options`` for folders of the embedded farm.
     """
 
     name = "local"
-    options = frozenset({"process", "port"})
+    options = frozenset({"process", "command_line", "port"})
     public = options
 
     def machine(self, _watch: Watch) -> str:

@@ -128,8 +128,11 @@ def tier_processes(watch: Watch) -> Processes | None:
     where = f"host {watch.host!r}, collector 'local'"
     if watch.options.get("process") is not None and watch.options.get("port") is not None:
         raise OptionError("port", "given beside `process`; allowed: one of them", where)
-    names = process_names(watch, "local")
+    names, has = process_names(watch, "local"), watch.options.get("command_line")
+    if has is not None and (names is None or not isinstance(has, str) or not has.strip()):
+        found = f"found {has!r}" if names is not None else "given without `process`"
+        raise OptionError("command_line", f"{found}; allowed: a text, beside `process`", where)
     if names is not None:
-        return Processes(names=names)
+        return Processes(names=names, command_line=has or "")
     number = port(watch.options, where=where)
     return watch.processes if number is None else Processes(port=number)

@@ -37,11 +37,13 @@ class Processes:
     """Which processes belong to a tier on a host; their children are always included.
 
     Exactly one way is used, the first that is set: process ids, names, a TCP port somebody listens on.
+    Of processes of these names, those whose command line has a text, where one is given.
     """
 
     pids: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
     port: int | None = None
+    command_line: str = ""
 
 
 @dataclass(frozen=True, slots=True)

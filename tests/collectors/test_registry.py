@@ -19,7 +19,7 @@ def test_the_local_kind_is_there_with_its_options() -> None:
     """What farm.yaml may say: `verify` writes to disks and is nothing a farm.yaml may ask for."""
     kind = registry.kind("local")
     assert kind.name == "local"
-    assert kind.options == {"process", "port"}
+    assert kind.options == {"process", "command_line", "port"}
     assert all(registry.kind(name).name == name for name in registry.names())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import psutil
@@ -62,6 +62,18 @@ class ProcessTable:
         return {pid: found for pid, found in table.items() if pid not in self._kernel_threads}
 
 
+class Place(NamedTuple):
+    """What tells one server from another of the same name.
+
+    Attributes:
+        ports: the TCP ports it listens on.
+        directory: where it works: PostgreSQL, MariaDB and Redis do in their data directory; None: not known.
+    """
+
+    ports: Sequence[int] = ()
+    directory: str | None = None
+
+
 class Singles(Protocol):
     """What a machine says of single processes.
 
@@ -79,6 +91,10 @@ class Singles(Protocol):
 
     def cores(self, members: Mapping[int, Process]) -> list[int]:
         """The cores that at least one of these processes may run on, in order."""
+        ...
+
+    def places(self, pids: Sequence[int]) -> Mapping[int, Place]:
+        """Where processes listen and work, as far as this user may know."""
         ...
 
 
@@ -103,6 +119,25 @@ class SinglesHere:
                 continue
         return sorted(allowed)
 
+    def places(self, pids: Sequence[int]) -> Mapping[int, Place]:
+        """See ``Singles``."""
+        return {pid: Place(sorted(_ports(pid)), _directory(pid)) for pid in pids}
+
+
+def _ports(pid: int) -> set[int]:
+    try:
+        connections = psutil.Process(pid).net_connections("tcp")
+    except psutil.Error:
+        return set()
+    return {one.laddr.port for one in connections if one.status == psutil.CONN_LISTEN}
+
+
+def _directory(pid: int) -> str | None:
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115 - as the kernel says it
+    except OSError:
+        return None
+
 
 def read_threads(pid: int) -> dict[int, Process]:
     """The threads of a process by thread id; none when it has ended. ``own`` is the thread's own time."""
@@ -119,6 +154,13 @@ def _read(path: str) -> Process | None:
         return parse(read_text(path))
     except UNSEEN:
         return None
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return read_text(f"/proc/{pid}/cmdline").replace("\0", " ")
+    except UNSEEN:
+        return ""
 
 
 class Missing(NamedTuple):
@@ -171,7 +213,14 @@ class Roots:
             f"no process named {names} runs there",
             remedy if _sees_all(table) else f"{remedy}; {_HIDDEN}",
         )
-        return [found for found in table.values() if found.name in self._names]
+        named = [found for found in table.values() if found.name in self._names]
+        if not self._wanted.command_line:
+            return named
+        self.missing = Missing(
+            f"no process named {names} has {self._wanted.command_line!r} in its command line",
+            "give `command_line:` a text that `ps -e -o args` shows for it",
+        )
+        return [found for found in named if self._wanted.command_line in _command_line(found.pid)]
 
     def _by_port(self, table: Mapping[int, Process]) -> list[Process]:
         if self._owner is not None:

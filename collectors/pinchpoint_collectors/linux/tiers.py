@@ -118,6 +118,12 @@ class Tier:
         """Why the tier's processes are not there; None when they are."""
         return None if self.members else self._roots.missing
 
+    def servers(self) -> list[dict[str, Any]]:
+        """The processes it begins with: id, name, TCP ports, directory, as far as they are known."""
+        first = tops(self.members)
+        places = self._singles.places(first)
+        return [{"pid": pid, "name": self.members[pid].name, **places[pid]._asdict()} for pid in first]
+
     def cores(self) -> list[int]:
         """The cores its processes may run on; empty when there are none."""
         return self._singles.cores(self.members)
@@ -162,6 +168,7 @@ class Tiers:
         """Of one host's tier what the inventory has."""
         tier = self.by_host.get(host)
         return {
+            "tier_processes": tier.servers() if tier else [],
             "tier_cores": (tier.cores() or None) if tier else None,
             "tier_cap_cores": tier.cap_cores() if tier else None,
             "tier_cap_bytes": tier.cap_bytes() if tier else None,

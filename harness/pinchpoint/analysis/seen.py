@@ -9,6 +9,7 @@ import numpy as np
 from pinchpoint.analysis.managed import files_of
 from pinchpoint.analysis.thresholds import SEEN, STEAL, Threshold
 from pinchpoint.base import units
+from pinchpoint.base.wording import listed
 from pinchpoint.data.inputs import Inputs
 
 WATCHED = 0.5
@@ -19,10 +20,8 @@ def unseen(inputs: Inputs) -> Iterator[str]:
     """What was to be watched and was not, for a tenth of the window or more: hosts, servers from within."""
     for host in dict.fromkeys(host.name for host in inputs.hosts):
         seen = inputs.samples.seen_ratio(host, "cpu.busy_ratio")
-        if seen == 0 and _is_managed(inputs, host):
-            yield f"{host} was not seen, only what its database tells"
-        elif seen == 0:
-            yield f"{host} was not seen"
+        if seen == 0:
+            yield _not_seen(inputs, host)
         elif seen < SEEN.value:
             yield f"{host} was only partly seen"
     yield from _disks_partly_seen(inputs)
@@ -42,7 +41,7 @@ def unseen_at(inputs: Inputs, tiers: Collection[str]) -> Iterator[str]:
     hosts = dict.fromkeys(host.name for host in inputs.hosts if host.tier in tiers)
     for host in hosts:
         if inputs.samples.seen_ratio(host, "cpu.busy_ratio") == 0 and not _is_managed(inputs, host):
-            yield f"{host} was not seen"
+            yield _not_seen(inputs, host)
     for kind, host in inputs.views:
         if host in hosts and not np.isfinite(inputs.samples.steps(host, "collector.ok", kind)).any():
             yield f"the {kind} view of {host} was not seen"
@@ -52,6 +51,20 @@ def unseen_at(inputs: Inputs, tiers: Collection[str]) -> Iterator[str]:
             read = inputs.samples.first_of(names, "disk.reads_per_s", disk.device)
             if not np.isfinite(read).any():
                 yield f"the {disk.role} disk of {disk.host} was not seen"
+
+
+def _not_seen(inputs: Inputs, host: str) -> str:
+    """What of a host whose CPU nobody read was not seen: all of it, or what its server does not report."""
+    if _is_managed(inputs, host):
+        return f"{host} was not seen, only what its database tells"
+    servers = [
+        kind
+        for kind, of in inputs.views
+        if of == host and np.isfinite(inputs.samples.steps(host, "collector.ok", kind)).any()
+    ]
+    if servers:
+        return f"the CPU and the disks of {host} were not seen, only its server ({listed(servers)})"
+    return f"{host} was not seen"
 
 
 def _is_managed(inputs: Inputs, host: str) -> bool:

@@ -327,6 +327,7 @@ class Readings:
         yield from _units(host, kind, samples, facts, broken)
         yield from _counters(host, kind, samples, facts, broken)
         yield from _rights(host, kind, facts)
+        yield from _processes(host, kind, facts)
         yield _clock(host, kind, self.latest[host], facts)
 
 
@@ -373,6 +374,30 @@ def _rights(host: str, kind: str, facts: Mapping[str, Any]) -> Iterator[Proof]:
         yield Proof(host, kind, "rights", "not measured", f"{found}; settings may not be read", remedy)
     else:
         yield Proof(host, kind, "rights", "ok", found)
+
+
+def _processes(host: str, kind: str, facts: Mapping[str, Any]) -> Iterator[Proof]:
+    """Which processes are taken for the tier's: several servers of one name may be several tiers'."""
+    servers = facts.get("tier_processes") or []
+    if not servers:
+        return
+    found = "; ".join(map(_server, servers))
+    name, count = Counter(each["name"] for each in servers).most_common(1)[0]
+    if count == 1:
+        yield Proof(host, kind, "processes", "ok", found)
+        return
+    which = "`port: N`, or `command_line: TEXT` beside `process:`" if kind == "local" else "a host of its own"
+    remedy = f"if not all of them are the tier's, say which one is: {which}"
+    yield Proof(
+        host, kind, "processes", "warning", f"{count} servers named {name} are counted: {found}", remedy
+    )
+
+
+def _server(said: Mapping[str, Any]) -> str:
+    ports = ", ".join(map(str, said["ports"]))
+    where = [f"port {ports}"] if ports else []
+    where += [said["directory"]] if said["directory"] else []
+    return f"{said['name']} {said['pid']}" + (f" ({', '.join(where)})" if where else "")
 
 
 def _clock(host: str, kind: str, samples: Sequence[Sample], facts: Mapping[str, Any]) -> Proof:

@@ -24,6 +24,15 @@ def test_a_host_that_was_not_seen_lowers_confidence() -> None:
     assert "sql1 was not seen" in verdict.warnings
 
 
+def test_a_host_of_which_only_the_server_was_watched_says_what_is_missing() -> None:
+    """Its server told of itself all the time: it is its CPU and disks that were not seen."""
+    build = Build().host("cache1", "nosql").closed("records", "nosql-burst", 8)
+    build.operations("records", "put", 160, 0.05).metric("cache1", "collector.ok", 1.0, "valkey", 0.0)
+    build.manifest["collectors"] = [{"kind": "valkey", "hosts": ["cache1"]}]
+    said = "the CPU and the disks of cache1 were not seen, only its server (valkey)"
+    assert said in judged(build.generator()).warnings
+
+
 def test_where_nobody_saw_the_farm_the_experiment_is_to_watch_it() -> None:
     """No samples at all: inconclusive, CPU not measured, watch the farm."""
     build = Build().host("sql1", "sql").host("app3", "search", machine="b")

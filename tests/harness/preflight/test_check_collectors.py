@@ -228,3 +228,44 @@ def test_a_host_that_records_itself_is_proved(
     assert {found[what].outcome for what in ("reached", "read twice", "units", "clock")} == {"ok"}
     assert found["write data"].outcome in ("ok", "warning"), found["write data"]
     assert f"seen on {disk}" in found["write data"].found
+
+
+@pytest.fixture
+def twins(tmp_path: Path) -> Iterator[dict[int, int]]:
+    """Two servers of one name, each with a port and a folder of its own: process id -> port."""
+    program = tmp_path / "pp_twin"
+    program.symlink_to(Path(sys.executable).resolve())
+    servers = {}
+    for number in range(2):
+        (tmp_path / f"cluster{number}").mkdir()
+        command = [str(program), "-u", "-m", "http.server", "--bind", "127.0.0.1", "0"]
+        server = subprocess.Popen(
+            [*command, "-d", f"cluster{number}"],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        assert server.stdout
+        port = re.search(rb"port (\d+)", server.stdout.readline())
+        assert port
+        servers[server] = int(port[1])
+    yield {server.pid: port for server, port in servers.items()}
+    for server in servers:
+        server.kill()
+        server.communicate()
+
+
+def test_several_servers_of_one_name_are_shown_and_one_can_be_chosen(
+    twins: dict[int, int], tmp_path: Path
+) -> None:
+    """Two clusters on the host: both with port and folder, and a warning; port or command line takes one."""
+    both = proofs(farm_of(tmp_path, {"kind": "local", "process": "pp_twin"}, {}))["processes"]
+    assert both.outcome == "warning"
+    assert "2 servers named pp_twin are counted" in both.found
+    for pid, port in twins.items():
+        assert f"pp_twin {pid} (port {port}, {tmp_path})" in both.found
+    assert "`port: N`" in str(both.remedy)
+    second, port = list(twins.items())[1]
+    for chosen in ({"port": port}, {"process": "pp_twin", "command_line": "-d cluster1"}):
+        one = proofs(farm_of(tmp_path, {"kind": "local", **chosen}, {}))["processes"]
+        assert (one.outcome, one.found) == ("ok", f"pp_twin {second} (port {port}, {tmp_path})")
