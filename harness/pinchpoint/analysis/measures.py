@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from pinchpoint.analysis.movement import Movement, bytes_movement, io_movement
-from pinchpoint.analysis.resources import USE, Resource
+from pinchpoint.analysis.resources import GENERATOR, USE, Resource
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import MIN_SAMPLES, OWN_USE, SEEN, UTILISATION
 from pinchpoint.data.series import Floats, mean, weighted_mean
@@ -249,8 +249,9 @@ def measure_cpu(resource: Resource, rows: Rows) -> CpuMeasures:
     uses = {}
     for user in resource.users:
         used = mean(columns[f"{USE}{user}"])
-        if used is not None and busy is not None and resource.cores:
-            uses[user] = min(1.0, used / (busy * resource.cores)) if busy else 0.0
+        if used is None or busy is None or not resource.cores or (user == GENERATOR and not used):
+            continue  # a tier that idles was measured; a load generator that uses nothing is elsewhere
+        uses[user] = min(1.0, used / (busy * resource.cores)) if busy else 0.0
     return CpuMeasures(
         busy=busy,
         pool=mean(columns["pool"]) if "pool" in columns else None,

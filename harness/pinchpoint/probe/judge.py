@@ -8,7 +8,7 @@ I/O, or dropped before), so what remembers is below it, on the host.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pinchpoint.analysis.points import NO_LIMIT, Judged, Point, judge_points
@@ -142,6 +142,15 @@ CLASSES = ((8, "very light"), (64, "light"), (128, "relatively heavy"), (512, "h
 published series of storage tests; what lies between is ours."""
 
 
+TELLING_S = 5
+"""So long one repetition lasts at least that tells what limits a disk: as the suites have it (our value)."""
+
+
+def tells(one: Figures) -> bool:
+    """Whether a cell was measured for long enough to say what limits it: twice, or once for five seconds."""
+    return one.trials > 1 or one.seconds is None or round(one.seconds) >= TELLING_S
+
+
 def judge(probe: Probe) -> Verdict:
     """The verdict on a probe, finished or not."""
     found = {cell: one for cell, one in figures(probe).items() if one.iops or one.bytes_per_s}
@@ -151,7 +160,8 @@ def judge(probe: Probe) -> Verdict:
     deepest = [max(cells, key=lambda cell: cell.outstanding or 0) for cells in by_workload.values()]
     reads = course.of_group(probe, [cell for cell in deepest if cell.read_ratio == 1])
     writes = course.of_group(probe, [cell for cell in deepest if cell.read_ratio == 0])
-    above = reads_above(found, probe.declared)
+    long = {cell: one for cell, one in found.items() if tells(one)}
+    above = reads_above(long, probe.declared)
     remembered = reads_of_memory(reads, writes)
     fall = between(probe.cells)
     later = {cell: settled(probe.cells[cell], writes, fall) for cell in found}
@@ -160,7 +170,7 @@ def judge(probe: Probe) -> Verdict:
     trusted = {
         cell: judged[cell]
         for cell, trials in later.items()
-        if trials and not (doubtful and _reads(cell, above))
+        if trials and cell in long and not (doubtful and _reads(cell, above))
     }
     caps, apart = find_caps(trusted), tuple[str, ...]()
     if caps.limits is None and not doubtful:
@@ -176,6 +186,7 @@ def judge(probe: Probe) -> Verdict:
             if apart and cell.read_ratio == 1
             else held.lowered(caps, judged[cell].reads_ratio),
             fall,
+            long,
         )
         for cell in deepest
     )
@@ -214,6 +225,7 @@ def _workload(
     of_all: Mapping[Cell, Figures],
     held: Held,
     fall: Fall | None,
+    long: Collection[Cell],
 ) -> WorkloadVerdict:
     cells = sorted(found, key=lambda cell: cell.outstanding or 0)
     deepest = cells[-1]
@@ -225,6 +237,12 @@ def _workload(
     )
     if held.limits is NO_LIMIT:
         verdicts = tuple(replace(one, why=f"{one.why}; {words.NO_CAP}") for one in verdicts)
+    verdicts = tuple(
+        one
+        if cell in long
+        else replace(one, kind=None, limit=None, used_ratio=None, exact=False, why=words.TOO_SHORT)
+        for cell, one in zip(cells, verdicts, strict=True)
+    )
     holds, crossed = _line(cells, found, probe.options.line_s)
     return WorkloadVerdict(
         workload=deepest.workload,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pinchpoint.analysis.disk_types import limits_words
 from pinchpoint.base import units
@@ -27,6 +27,10 @@ OR_CAP = (
     "but its repetitions differ less than a device's: it may be a cap that this workload alone reaches; "
     "eight seconds of measuring or more (--time-per-cell 5s) tell"
 )
+TOO_SHORT = (
+    "one repetition of less than five seconds tells no kind of limit: repeat it (--repeat 3) or measure "
+    "longer (--time-per-cell 5s)"
+)
 NO_CAP = "no cap: others got twice as much of the same done here, or more"
 LIMITS_ARE: Mapping[str, str] = {
     "declared": "as declared",
@@ -38,7 +42,7 @@ LISTED = 4
 
 def summary(verdict: Verdict, probe: Probe) -> str:
     """What the probe shows, in a few sentences."""
-    said = []
+    said = list(_too_short(verdict))
     for kind, workloads in verdict.over_time.items():
         written = kind == "disk_burst_exhausted" and all(
             cell.read_ratio == 0 for cell in probe.cells if cell.workload in workloads
@@ -67,6 +71,11 @@ def summary(verdict: Verdict, probe: Probe) -> str:
     if probe.state != "finished":
         said.append("The suite was not finished: what is said rests on the part that was measured.")
     return " ".join(said)
+
+
+def _too_short(verdict: Verdict) -> Iterator[str]:
+    if {cell.why for one in verdict.workloads for cell in one.cells} == {TOO_SHORT}:
+        yield f"{TOO_SHORT[0].upper()}{TOO_SHORT[1:]}."
 
 
 def listed(names: Sequence[str]) -> str:

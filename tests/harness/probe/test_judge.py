@@ -77,6 +77,22 @@ def test_a_repetition_that_was_disturbed_hides_no_cap() -> None:
     assert set(verdict.kinds) == {"disk_cap"}
 
 
+@pytest.mark.parametrize(("repeat", "seconds", "told"), [(1, 1.0, False), (1, 5.0, True), (2, 1.0, True)])
+def test_one_short_repetition_claims_no_kind(repeat: int, seconds: float, told: bool) -> None:
+    """A second at a cap, at the device's speed, or 3 % above what is declared: no kind, no cap, no cache."""
+    disk = Disk(0.0005, 515, 60e6, uneven=0.02)
+    verdict = judge(probe_of(disk, said=declared("azure/s30"), repeat=repeat, seconds=seconds, course=False))
+    assert bool(verdict.kinds) == told
+    assert (verdict.caps.limits is not None) == told
+    cells = [cell for one in verdict.workloads for cell in one.cells]
+    assert any(cell.used_ratio is not None for cell in cells) == told
+    assert ("tells no kind of limit" in verdict.summary) != told
+    if not told:
+        assert not verdict.contradicted
+        assert not verdict.host_cache
+        assert "held by a cap" not in verdict.summary
+
+
 def test_few_large_ios_are_counted_no_more_exactly_than_they_are() -> None:
     """9 MB/s are 8.6 I/Os of 1 MiB: in 2 s 17 or 18 are counted, 6 % apart, and all are at the cap."""
     counts = {("SEQ1M read", 1): 18, ("SEQ1M write", 2): 18, ("SEQ1M mix", 1): 16}
