@@ -30,6 +30,7 @@ from pinchpoint.report.clock import Clock, day_and_time
 from pinchpoint.report.latency import bucket_percentiles, in_plan_order
 from pinchpoint.report.places import disks_with_roles, farm_cores, machine_name, machines, tiers
 from pinchpoint.report.recorded import Line, Point, Recorded, middle, over_operations
+from pinchpoint.store import samples
 from pinchpoint.store.read import StoredRun
 from pinchpoint_collectors.common.times import utc
 
@@ -151,13 +152,14 @@ def _all(run: StoredRun, clock: Clock, drawn: Mapping[str, tuple[Series, ...]]) 
 
 
 def _throughput(run: StoredRun, clock: Clock) -> tuple[Series, ...]:
-    """Operations per second by scenario. Where others were recorded and this one was not, it did none: 0.
+    """Operations per second by scenario. Where a generator recorded and none of it ended, it did none: 0.
 
     Seconds the run covers only in part, its first and last, are left out: their rate would look like a drop.
     """
     if not run.operations.num_rows:
         return ()
     connection = over_operations(run)
+    samples.show(run.samples, connection)
     rows = connection.execute(
         """
         WITH seconds AS (
@@ -167,7 +169,15 @@ def _throughput(run: StoredRun, clock: Clock) -> tuple[Series, ...]:
             FROM operations
             WHERE time_s >= $first AND time_s + interval_s <= $last
             GROUP BY scenario, time_s),
-        times AS (SELECT time_s, max(interval_s) AS interval_s FROM seconds GROUP BY time_s),
+        recorded AS (
+            SELECT DISTINCT floor((time_ns / 1e9 - interval_s / 2) / $step) * $step AS time_s
+            FROM samples WHERE metric = 'generator.recorder_ok' AND value >= 1),
+        times AS (
+            SELECT time_s, max(interval_s) AS interval_s FROM (
+                SELECT time_s, interval_s FROM seconds UNION ALL
+                SELECT time_s, $step FROM recorded
+                WHERE time_s > (SELECT min(time_s) FROM seconds) AND time_s + $step <= $ended)
+            GROUP BY time_s),
         grid AS (SELECT s.scenario, t.time_s, t.interval_s FROM times t,
                  (SELECT DISTINCT scenario FROM operations) s)
         SELECT g.scenario, floor((g.time_s - $start) / $bucket) AS bucket,
@@ -179,6 +189,8 @@ def _throughput(run: StoredRun, clock: Clock) -> tuple[Series, ...]:
         {
             "start": int(clock.start_s),
             "bucket": clock.bucket_s,
+            "step": float(clock.step_s),
+            "ended": clock.start_s + min([clock.length_s, *(phase.to_s for phase in clock.phases[-1:])]),
             "first": clock.start_s - _PART_S,
             "last": clock.start_s + clock.length_s + _PART_S,
         },

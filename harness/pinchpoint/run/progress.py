@@ -19,6 +19,7 @@ from pinchpoint_collectors.record import Sample
 
 _PLAIN_EVERY_S = 5.0
 
+_NOTHING = {"ok": 0, "failed": 0, "dropped": 0, "p95_s": None}
 _SHOWN = (
     # metric, column; the worst instance of a host is shown
     ("cpu.busy_ratio", "CPU"),
@@ -36,8 +37,11 @@ class Board:
         self._hosts: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
 
     def second(self, worker: str, progress: dict[str, dict[str, Any]]) -> None:
-        """Take one generator's last second."""
+        """Take one generator's last second: a scenario of its own that is not in it did nothing."""
         with self._lock:
+            for workers in self._scenarios.values():
+                if worker in workers:
+                    workers[worker] = _NOTHING
             for scenario, figures in progress.items():
                 self._scenarios[scenario][worker] = figures
 

@@ -17,6 +17,7 @@ from pinchpoint.report.latency import distributions
 from pinchpoint.report.picture import Box, picture
 from pinchpoint.report.report import gather
 from pinchpoint.report.timeline import Panel, panels, timeline_chart
+from pinchpoint.run.progress import Board
 from pinchpoint.store.read import StoredRun
 
 
@@ -126,6 +127,28 @@ def test_nothing_measured_is_no_line_and_a_sentence() -> None:
     panel = _panels(build.run())["cpu"]
     assert panel.series == ()
     assert panel.missing == "Not measured: no collector delivered cpu.busy_ratio."
+
+
+@pytest.mark.parametrize(("recorded", "stalled"), [(True, [0.0] * 5), (False, [])])
+def test_seconds_in_which_nothing_ended_at_all_are_zero_where_the_generator_recorded(
+    recorded: bool, stalled: list[float]
+) -> None:
+    """0 documents for five seconds on end, and no row for them: 0 by the recorder's word, else no value."""
+    build = Build(30).closed("crawl", "full-crawl", 8)
+    build.operations("crawl", "document:files", 50, 0.05, seconds=range(30))
+    build.operations("crawl", "document:files", 50, 0.05, seconds=range(35, build.seconds))
+    if recorded:
+        build.generator()
+    points = _panels(build.run())["throughput"].series[0].points
+    assert [point.mean for point in points if 30 < point.t_s < 35] == stalled
+
+
+def test_a_second_without_operations_is_zero_in_the_progress() -> None:
+    """The last figures do not stay while nothing ends."""
+    board = Board()
+    board.second("generator1", {"crawl": {"ok": 50, "failed": 0, "dropped": 0, "p95_s": 0.1}})
+    board.second("generator1", {})
+    assert board.scenarios() == {"crawl": {"ok": 0, "failed": 0, "dropped": 0, "p95_s": None}}
 
 
 def test_a_stall_is_zero_throughput_and_a_gap_in_the_samples_is_no_value() -> None:
