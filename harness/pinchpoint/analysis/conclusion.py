@@ -18,7 +18,7 @@ from pinchpoint.analysis.resources import Resource, ResourceType
 from pinchpoint.analysis.signature import Least
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import DISK_OCCUPIED, MIN_SECONDS, OFTEN, OWN_USE
-from pinchpoint.analysis.trouble import brief_words, hidden, slower_words, troubles
+from pinchpoint.analysis.trouble import at_limit, brief_words, hidden, slower_words, troubles
 from pinchpoint.analysis.unanswered import unanswered_words
 from pinchpoint.analysis.verdict import Outcome, Suspect
 from pinchpoint.base import units
@@ -178,13 +178,15 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
 
 def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
     """Not reached if the schedule set the pace; if the farm did, something that is not seen holds it."""
-    pressed, found = pressed_words(case.flows), tuple(troubles(case))
+    full = tuple(at_limit(case))
+    pressed, found = pressed_words(case.flows), (*full, *troubles(case))
     if not pressed and not found:
         following = next(iter(output.following(None, demands_of(case))), None)
         return Conclusion("not_reached", summary.not_reached_words(case.flows, served(case), following))
     candidates = output.nearest(case.inputs, stage, case.resources)
     first = f"{pressed}, yet" if pressed else "all was asked for as planned, and"
-    why = "; ".join((f"{first} nothing that was measured is used up", *(one.why for one in found)))
+    rest = "that it waits for a resource was not seen" if full else "nothing that was measured is used up"
+    why = "; ".join((f"{first} {rest}", *(one.why for one in found)))
     return Conclusion(
         "inconclusive",
         summary.inconclusive_words(why, candidates),

@@ -11,9 +11,10 @@ from pinchpoint.analysis.confidence import Untold, seldom
 from pinchpoint.analysis.failing import failing_words
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.levels import during_level
-from pinchpoint.analysis.measures import untold
+from pinchpoint.analysis.measures import measure_disk, untold
 from pinchpoint.analysis.seen import unseen
 from pinchpoint.analysis.thresholds import (
+    CAP_MATCH,
     DRIFTS,
     EXPECTED,
     GROWN,
@@ -37,6 +38,10 @@ WHY_FAILING = (
 UNWATCHED = (
     "Watch what was not: the CPU and the quota of each tier's own container or service, pools, locks, and "
     "whatever the farm calls; then run the same plan again."
+)
+MORE_LOAD = (
+    "Run the same plan with a fifth more load: if throughput does not follow, that disk limits it; if it "
+    "does, the declared limit is not the disk's."
 )
 FOR_LONGER = (
     "Run the same plan for longer, and at half the rate: times that go on growing mean that the farm cannot "
@@ -63,6 +68,17 @@ def troubles(case: Case) -> Iterator[Untold]:
     for flow in (one for one in case.flows if one.load.model in CONSTANT):
         yield from (Untold(text, UNWATCHED) for text in _silence(case.inputs, flow))
         yield from (Untold(text, FOR_LONGER) for text in _rising(case.inputs, flow))
+
+
+def at_limit(case: Case) -> Iterator[Untold]:
+    """Disks that do all that was declared for them: who keeps pace does so with nothing to spare."""
+    if case.stage is None:
+        return
+    for one in (one for one in case.resources if one.type == "disk"):
+        ratio = measure_disk(one, case.stage.rows).utilisation
+        if ratio is not None and abs(ratio - 1) <= CAP_MATCH.value:
+            where = f"the {one.role} disk of {one.hosts[0]}" if one.role else f"all disks of {one.hosts[0]}"
+            yield Untold(f"{where} is at {units.percent(ratio)} of its declared limit", MORE_LOAD)
 
 
 def hidden(case: Case) -> Iterator[Untold]:

@@ -91,3 +91,16 @@ def test_times_that_grow_at_the_same_rate_take_the_all_clear(last_s: float, outc
         assert "in the last, at the same rate" in verdict.summary
         assert verdict.experiment is not None
         assert verdict.experiment.startswith("Run the same plan for longer, and at half the rate")
+
+
+@pytest.mark.parametrize(
+    ("limit", "outcome"), [(300, "inconclusive"), (600, "not_reached"), (150, "not_reached")]
+)
+def test_a_disk_at_its_declared_limit_takes_the_all_clear(limit: int, outcome: str) -> None:
+    """300 of 300 I/Os a second, and all kept pace: no headroom; half of it, or twice, is no such limit."""
+    build = Build().host("sql1", "sql", cores=(0, 1), disks={"data": "sdb"}, limits={"data": {"iops": limit}})
+    build.cpu("sql1", 0.3, 0.2, cores=(0, 1)).disk("sql1", "sdb", 300, 0.004, noise=0.005)
+    build.open("orders", "sql-mix", 300).operations("orders", "log_append", 300, 0.016)
+    verdict = judged(build.generator(orders=(300.0, 300.0)))
+    assert verdict.outcome == outcome, verdict.summary
+    assert ("the data disk of sql1 is at 99.5 % of its declared limit" in verdict.summary) == (limit == 300)
