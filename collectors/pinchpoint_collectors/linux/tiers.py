@@ -168,7 +168,7 @@ class Tiers:
         """Of one host's tier what the inventory has."""
         tier = self.by_host.get(host)
         return {
-            "tier_processes": tier.servers() if tier else [],
+            **({"tier_processes": tier.servers()} if tier else {}),
             "tier_cores": (tier.cores() or None) if tier else None,
             "tier_cap_cores": tier.cap_cores() if tier else None,
             "tier_cap_bytes": tier.cap_bytes() if tier else None,
