@@ -90,7 +90,7 @@ def _where(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _is_header(words: Sequence[str]) -> bool:
-    return 2 * sum(not _is_number(word) for word in words) > len(words)
+    return not _is_number(words[-1]) and 2 * sum(not _is_number(word) for word in words) > len(words)
 
 
 def _is_number(word: str) -> bool:

@@ -113,21 +113,21 @@ class DayClock:
         self._settings = settings
         self._found = found
         self._last: datetime | None = None
+        self._last_clock = ""
         self._last_s: float | None = None
 
     def utc_s(self, clock: str, line: int | None) -> float:
         """Raises ``ForeignFileError`` where that is no time of a day."""
+        if clock == self._last_clock and self._last_s is not None:
+            return self._last_s
         text = f"{self._date} {clock}"
         try:
             local = self._dates.read(text)
         except ValueError as error:
             raise ForeignFileError(f"found the time {text!r}; {ALLOWED_DATES}", line) from error
-        if self._last is not None:
-            if (self._last - local) % timedelta(days=1) == timedelta(0) and self._last_s is not None:
-                return self._last_s
-            while local < self._last - _SET_BACK:
-                local += timedelta(days=1)
-        self._last = local
+        while self._last is not None and local < self._last - _SET_BACK:
+            local += timedelta(days=1)
+        self._last, self._last_clock = local, clock
         self._last_s = zoned_s(local, zone_of(self._settings, self._found), self._last_s)
         return self._last_s
 
