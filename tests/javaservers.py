@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import socket
 import subprocess
 import tempfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -21,6 +23,7 @@ from support import missing, require
 
 from pinchpoint_infra.ports import free_port
 
+_KEPT = Path(__file__).parents[1] / "build"
 CASSANDRA = "org.apache.cassandra:cassandra-all:5.0.2"
 MONGO = "de.bwaldvogel:mongo-java-server:1.47.0", "de.bwaldvogel:mongo-java-server-h2-backend:1.47.0"
 """No MongoDB server is to be had as a package: this one answers its drivers, from memory or a file of H2."""
@@ -122,7 +125,14 @@ def _java() -> str:
 
 @functools.cache
 def _classpath(*coordinates: str) -> str:
-    """The jars of some coordinates with all they depend on, as Java's ``-cp`` takes them."""
+    """The jars of some coordinates with all they depend on, as Java's ``-cp`` takes them.
+
+    What Maven found is kept for the next session, for as long as the jars are there.
+    """
+    kept = _KEPT / f"classpath-{zlib.crc32(' '.join(coordinates).encode()):08x}"
+    found = kept.read_text() if kept.exists() else ""
+    if found and all(Path(jar).exists() for jar in found.split(":")):
+        return found
     maven = require("mvn", "maven")
     wanted = "".join(
         "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>".format(
@@ -146,7 +156,12 @@ def _classpath(*coordinates: str) -> str:
         )
         if done.returncode != 0:
             missing(f"Maven could not resolve {', '.join(coordinates)}: {done.stdout.strip()[-500:]}")
-        return Path(folder, "classpath").read_text().strip()
+        found = Path(folder, "classpath").read_text().strip()
+        _KEPT.mkdir(parents=True, exist_ok=True)
+        made = kept.with_suffix(f".{os.getpid()}")
+        made.write_text(found)
+        made.replace(kept)
+        return found
 
 
 def _listens(port: int) -> bool:

@@ -23,7 +23,7 @@ from pinchpoint.store.read import open_run
 
 pytestmark = pytest.mark.farm
 
-MEASURE_S = 12
+MEASURE_S = 6
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,7 @@ def stalling(
         farm, plan = tmp_path / "farm.yaml", tmp_path / "plan.yaml"
         endpoint = {name: {"url": url.replace(f":{port}", f":{proxy.port}", 1)}}
         farm.write_text(json.dumps({"name": "stalling", "environment": "test", "endpoints": endpoint}))
-        phases = {"warm_up": "1s", "measure": "15s"}
+        phases = {"warm_up": "1s", "measure": "6s"}
         plan.write_text(json.dumps({"name": "stalls", "scenarios": {"work": scenario}, "phases": phases}))
         yield proxy, ["run", plan, "--farm", farm, "--out", tmp_path / "runs"]
 
