@@ -41,6 +41,7 @@ from pinchpoint.analysis.store_tables import store_table
 from pinchpoint.analysis.tables import cpu_table, disk_table, scenario_table
 from pinchpoint.analysis.timeline import (
     Period,
+    alternating_words,
     at_times_words,
     find_periods,
     full_from_s,
@@ -165,6 +166,8 @@ def _in_turn(
     periods: Sequence[Period],
 ) -> tuple[str, ...]:
     """That it moved, in words; where nobody is named, and it is no climb, what was used up at times."""
+    if not levels and concluded.outcome == "inconclusive" and (turns := alternating_words(case)):
+        return (turns,)
     if not levels and not case.found and concluded.outcome in {"inconclusive", "not_reached"}:
         at_times = at_times_words(periods)
         if at_times:

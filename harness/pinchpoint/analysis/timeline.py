@@ -15,10 +15,18 @@ from pinchpoint.analysis.blame import owner
 from pinchpoint.analysis.case import Case, build_case
 from pinchpoint.analysis.devices import disk_reading_s
 from pinchpoint.analysis.levels import Level
-from pinchpoint.analysis.resources import Resource
-from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.resources import Resource, ResourceType
+from pinchpoint.analysis.signature import Least, Suspicion
 from pinchpoint.analysis.summary import thing
-from pinchpoint.analysis.thresholds import MIN_BLOCK, MIN_BLOCKS, MIN_SECONDS
+from pinchpoint.analysis.thresholds import (
+    ALTERNATES,
+    DISK_OCCUPIED,
+    MIN_BLOCK,
+    MIN_BLOCKS,
+    MIN_SECONDS,
+    MOSTLY_BUSY,
+    UTILISATION,
+)
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
 from pinchpoint.data.inputs import Inputs, utc
@@ -192,6 +200,44 @@ def at_times_words(periods: Sequence[Period]) -> str:
     ]
     whole = units.seconds(float(sum(one.window.seconds for one in periods)))
     return f"For a part of the {whole} something was used up: {listed(parts)} (timeline)." if parts else ""
+
+
+AT_LIMIT: Mapping[ResourceType, Least] = {
+    "cpu": Least("busy", UTILISATION),
+    "allowance": Least("busy", UTILISATION),
+    "disk": Least("busy", DISK_OCCUPIED),
+    "network": Least("used", UTILISATION),
+}
+"""From when on a resource is at its limit in a single step."""
+
+
+def alternating_words(case: Case) -> str:
+    """Which resources take turns at their limit, with their shares of the time; "" where none do.
+
+    Each has its times of its own (``ALTERNATES``), and in most of all time one of them is at its limit.
+    """
+    if case.stage is None:
+        return ""
+    full: dict[str, np.ndarray[Any, np.dtype[np.bool_]]] = {}
+    for one in case.resources:
+        least = AT_LIMIT.get(one.type)
+        if least is not None and one.whole is None:
+            steps = one.columns[least.column][case.stage.rows] >= least.limit.value
+            own = steps & ~np.any([*full.values(), np.zeros_like(steps)], axis=0)
+            if own.mean() >= ALTERNATES.value:
+                full[resource_words(one)] = steps
+    if len(full) < 2 or np.any(list(full.values()), axis=0).mean() < MOSTLY_BUSY.value:
+        return ""
+    parts = sorted(full.items(), key=lambda item: -item[1].mean())
+    shares = [f"{name} for {units.percent(float(steps.mean()))} of the time" for name, steps in parts]
+    return f"They took turns at their limit: {listed(shares)}."
+
+
+def resource_words(one: Resource) -> str:
+    """``the CPU of search1``, ``the index disk of search1``."""
+    host = one.hosts[0] if one.hosts else one.instance
+    names = {"disk": f"the {one.role} disk", "network": f"the interface {one.instance}"}
+    return f"{names.get(one.type, 'the CPU')} of {host}"
 
 
 def timeline_table(

@@ -185,3 +185,23 @@ def test_a_climb_tells_from_which_level_on() -> None:
     assert rows[-1][1] == "cpu"
     assert rows[-1][0].endswith("800/s")
     assert "moved" not in verdict.summary
+
+
+@pytest.mark.parametrize(("commits", "told"), [(2, True), (0, False)])
+def test_two_that_alternate_are_told_with_their_shares(commits: int, told: bool) -> None:
+    """Three seconds of CPU, two in which the index commits to a disk at its cap: in turn both."""
+    build = Build(120).host("search1", "search", cores=(0,), disks={"index": "sdc"})
+    committing = np.arange(build.seconds) % 5 < commits
+    cpu = np.where(committing, 0.35, 0.97 if told else 0.4)
+    build.cpu("search1", cpu, cpu, pressure=cpu / 2, noise=0.003)
+    build.disk(
+        "search1", "sdc", np.where(committing, 300.0, 20.0), np.where(committing, 0.02, 0.001), pressure=0.3
+    )
+    build.samples = [row for row in build.samples if row[3] != "disk.busy_ratio"]
+    build.metric("search1", "disk.busy_ratio", np.where(committing, 0.99, 0.05), "sdc", 0.003)
+    build.closed("crawl", "full-crawl", 8).operations("crawl", "document:files", 80, 0.1)
+    build.metric("generator1", "generator.users", 8.0, "crawl", 0.0)
+    verdict = judged(build.generator())
+    said = "the CPU of search1 for 60 % of the time and the index disk of search1 for 40 % of the time"
+    assert verdict.outcome == "inconclusive", verdict.summary
+    assert (f"They took turns at their limit: {said}." in verdict.summary) == told, verdict.summary
