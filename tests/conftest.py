@@ -166,7 +166,7 @@ def real_disk() -> Callable[[Path], str]:
 
 @pytest.fixture(scope="session")
 def cassandra_server() -> Iterator[ServerProcess]:
-    """One Cassandra for all tests of a session: each makes a keyspace of its own and drops it."""
+    """One Cassandra for all tests of a session: each makes a keyspace of its own."""
     with cassandra() as server:
         yield server
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
@@ -15,11 +14,9 @@ REPLICATION = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
 
 
 @pytest.fixture(scope="session")
-def cassandra_endpoint(cassandra_server: ServerProcess) -> Iterator[Endpoint]:
+def cassandra_endpoint(cassandra_server: ServerProcess) -> Endpoint:
     """A real Cassandra 5 with a keyspace of this folder's own."""
     url = urlsplit(cassandra_server.url)
     with Cluster([url.hostname], port=url.port, protocol_version=4) as cluster:
-        session = cluster.connect()
-        session.execute(f"CREATE KEYSPACE burst WITH replication = {REPLICATION}")
-        yield Endpoint("nosql", f"cassandra://127.0.0.1:{url.port}/burst")
-        session.execute("DROP KEYSPACE burst", timeout=60)
+        cluster.connect().execute(f"CREATE KEYSPACE burst WITH replication = {REPLICATION}")
+    return Endpoint("nosql", f"cassandra://127.0.0.1:{url.port}/burst")  # it goes with the server
