@@ -1,6 +1,6 @@
 """What would another disk, machine or load do: answered from one run, before anything is bought."""
 
-from pinchpoint.forecast.other import predict_beside, predict_other
+from pinchpoint.forecast.other import predict_beside
 from pinchpoint.forecast.predict import predict
 from pinchpoint.forecast.prediction import SCHEMA, Prediction
 from pinchpoint.forecast.settings import Setting, read_settings
@@ -11,6 +11,5 @@ __all__ = [
     "Setting",
     "predict",
     "predict_beside",
-    "predict_other",
     "read_settings",
 ]

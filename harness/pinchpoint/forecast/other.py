@@ -23,7 +23,6 @@ from pinchpoint.store.read import StoredRun
 
 DIFFERS = 0.02
 """Figures that are nearer to each other are the same."""
-FROM_OTHER = "what the disks of the other run take and let through is as it was measured there"
 
 _T = TypeVar("_T")
 _Found: TypeAlias = Iterator[Setting | str]
@@ -41,24 +40,6 @@ class Between:
 
     settings: tuple[Setting, ...]
     untold: tuple[str, ...]
-
-
-def predict_other(base: StoredRun, other: StoredRun) -> Prediction:
-    """What the base's load would do on the other run's farm, by the base's model.
-
-    Args:
-        base: the run whose model it is.
-        other: the run whose disks' latency and caps, cores, machine and load are put into it.
-
-    Raises:
-        InputError: one of them holds no measured load.
-        NotEvidenceError: one of them says nothing about its farm.
-    """
-    ours, theirs = read_base(base), read_base(other)
-    found = between(ours.measured, theirs.measured)
-    notes = [FROM_OTHER] if found.settings else []
-    notes += [f"not put into the model is {one}" for one in found.untold]
-    return predict_settings(ours, found.settings, notes=notes)
 
 
 def between(ours: Measured, theirs: Measured) -> Between:

@@ -7,6 +7,11 @@ from collections.abc import Mapping
 from harness.analysis.build import Build
 from harness.analysis.disks import Seconds
 
+from pinchpoint.forecast.other import between
+from pinchpoint.forecast.predict import predict_settings, read_base
+from pinchpoint.forecast.prediction import Prediction
+from pinchpoint.store.read import StoredRun
+
 Limits = Mapping[str, float]
 MEASURE_S = 40
 LENGTH_S = MEASURE_S + 10
@@ -54,3 +59,9 @@ def cpu(busy: float, per_s: float, users: int, time_s: float, cores: int = 1, th
     build.closed("crawl", "full-crawl", users, think_s)
     build.operations("crawl", "document:sharepoint", per_s, time_s)
     return build.operations("crawl", "document:sharepoint/index", per_s, time_s).generator()
+
+
+def predict_other(base: StoredRun, other: StoredRun) -> Prediction:
+    """The base's load on the other run's farm, as a comparison predicts it."""
+    ours, theirs = read_base(base), read_base(other)
+    return predict_settings(ours, between(ours.measured, theirs.measured).settings)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 from harness.analysis.disks import Capped, Disk, Distant, Seconds, Spindle, commits, reads
-from harness.forecast.farms import LENGTH_S, Limits, data, log
+from harness.forecast.farms import LENGTH_S, Limits, data, log, predict_other
 
-from pinchpoint.forecast import predict, predict_other
+from pinchpoint.forecast import predict
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ import pytest
 from harness.analysis.disks import Distant, commits
 from harness.forecast.farms import LENGTH_S, log
 
-from pinchpoint.forecast import predict_other
 from pinchpoint.forecast.measured import Measured
 from pinchpoint.forecast.other import between, predict_beside
 from pinchpoint.forecast.parts import Bound, Caps, Cores, Disk, Part
@@ -177,4 +176,3 @@ def test_a_standby_nobody_looked_at_does_not_prevent_a_prediction() -> None:
     assert [row["scenario"] for row in found["rows"]] == ["orders"]
     assert any("sql.log, as on a host of the base" in note for note in found["notes"])
     assert not any("Nothing that was measured" in note for note in found["notes"])
-    assert any("not put into the model is sql.log" in text for text in predict_other(ours, theirs).assumes)
