@@ -87,6 +87,8 @@ _TABLE: tuple[tuple[str, Bound], ...] = (
     ("generator.allowed_cores", _CORES),
     ("cpu.run_queue", _TASKS),
     ("cpu.waiting_threads", _TASKS),
+    ("net.output_queue", _COUNT),
+    ("web.requests_queued", _COUNT),
     ("generator.users", _COUNT),
     # NVMe drives take 65,535 queues of 65,536 commands.
     ("disk.outstanding", Bound(0.0, 2.0**32)),

@@ -424,13 +424,13 @@ def redis(container: Container) -> Iterator[Server]:
         stats = client.info()
         return float(stats["total_commands_processed"]), float(stats["connected_clients"] - 1), 0.0
 
-    bench = ["redis-benchmark", "-p", str(port), "-n", "100000000", "-r", "10000", "-d", "200"]
+    bench = ["redis-benchmark", "-p", str(port), "-n", "100000000", "-c", "8"]
     yield Server(
         container,
         finished,
         light=often(lambda: client.set(f"key:{next(numbers) % 1000}", b"x" * 200), 20),
-        heavy=program([*bench, "-c", "8", "-t", "get"]),
-        writing=program([*bench, "-c", "8", "-t", "set"]),
+        heavy=program([*bench, "EVAL", "for i = 1, 20000 do end", "0"]),
+        writing=program([*bench, "-r", "10000", "-d", "200", "-t", "set"]),
     )
     client.close()
 

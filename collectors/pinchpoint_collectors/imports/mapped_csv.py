@@ -43,12 +43,14 @@ METRICS = frozenset(
         "disk.busy_ratio",
         *(f"net.{name}_bytes_per_s" for name in ("received", "sent", "total", "speed")),
         "net.used_ratio",
+        "net.output_queue",
+        "mem.committed_ratio",
         "net.errors_per_s",
         "net.drops_per_s",
         *(f"pressure.{name}_ratio" for name in ("cpu", "io", "memory")),
     }
 )
-"""What a column may be; ``db.*`` and ``search.*`` may have any name."""
+"""What a column may be; ``db.*``, ``search.*`` and ``web.*`` may have any name."""
 
 _MOST_OUTSTANDING = 10_000.0
 """More I/Os than that at a time (rate x latency) no disk is asked for: the latency is in another unit."""
@@ -59,7 +61,7 @@ _MS = 1e11
 
 _NOTHING = frozenset({"", "nan", "null", "none", "n/a", "-"})
 """Cells that say that there is no value, as does what a workbook writes of its errors (#N/A, #DIV/0!)."""
-_OWN = re.compile(r"(db|search)\.[a-z0-9_.]+")
+_OWN = re.compile(r"(db|search|web)\.[a-z0-9_.]+")
 
 
 def is_metric(name: str) -> bool:

@@ -20,9 +20,9 @@ from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settin
 from pinchpoint_collectors.imports.times import LocalClock, Pace
 from pinchpoint_collectors.record import Sample
 from pinchpoint_collectors.windows.counters import (
-    COUNTERS,
     HYPERVISOR,
     LANGUAGES,
+    LOGGED,
     NAMED_INSTANCE,
     TOTAL,
     Counter,
@@ -342,7 +342,7 @@ def _known(paths: Iterable[str], names: Mapping[str, frozenset[int]]) -> Iterato
             server=_sql_instance(of),
             object=name,
             counter=counter,
-            means=COUNTERS[name][counter],
+            means=LOGGED[name][counter],
             instance=logged.strip() if instance is None else instance,
         )
 
@@ -409,10 +409,12 @@ def _first_of_each(known: Iterable[Column]) -> list[Column]:
 
 
 def _without_same_disks(known: Sequence[Column], found: Found) -> list[Column]:
-    """Without the sum of all disks, which hides each, and with what drives and the disks below tell once."""
+    """With what drives and the disks below tell once; the sum of all disks only where it is all there is."""
     disks = [one for one in known if one.object in _DISKS]
     each = [one for one in disks if one.logged.casefold() != TOTAL]
-    for host in {one.host for one in disks} - {one.host for one in each}:
+    sums = {one.host: one.object for one in disks if one.host not in {other.host for other in each}}
+    each += [one for one in disks if sums.get(one.host) == one.object]
+    for host in sums:
         found.note(
             f"of the disks of {host or 'the machine'} only _Total was logged, which hides the slow one among "
             "the others: log \\LogicalDisk(*)\\*"

@@ -4,6 +4,7 @@ All of them stand in ``counters.csv``, names as an English Windows has them: a l
 for each counter. ``index`` is that of Windows' registry (Perflib), the same in every language. Names in other
 languages are those of Windows' own lists (registry, Perflib; ``Get-Counter -ListSet``). A Japanese Windows
 has the English ones. Of Spanish only the names that are known from more than one real system are there.
+Counters with ``logs`` are read from logs; no live host is asked for them.
 
 Latency is ``Avg. Disk sec/...``, busy 100 - ``% Idle Time`` (never ``% Disk Time``, which counts queued I/O
 too and passes 100), outstanding ``Avg. Disk Queue Length``. ``Processor`` sees one group of 64 processors
@@ -73,10 +74,17 @@ def _counter(row: Mapping[str, str]) -> Counter:
     )
 
 
-COUNTERS: Mapping[str, Mapping[str, Counter]] = {
+_OF_LOGS = {(its, row["counter"]) for its, row in _counters() if row["logs"]}
+LOGGED: Mapping[str, Mapping[str, Counter]] = {
     name: {row["counter"]: _counter(row) for its, row in _counters() if its == name} for name in _OBJECTS
 }
-"""Object -> counter -> what it becomes."""
+"""Object -> counter -> what it becomes where a log has it."""
+COUNTERS: Mapping[str, Mapping[str, Counter]] = {
+    name: kept
+    for name, logged in LOGGED.items()
+    if (kept := {counter: each for counter, each in logged.items() if (name, counter) not in _OF_LOGS})
+}
+"""Likewise those that a live host is asked for."""
 INDICES: Mapping[str, int] = {
     row["counter"] or row["object"]: int(row["index"]) for row in _ROWS if row["index"]
 }

@@ -20,7 +20,7 @@ from pinchpoint_collectors.imports.record import CsvMapping, MappedColumn
 def _metric(value: object) -> str:
     if isinstance(value, str) and is_metric(value):
         return value
-    allowed = f"allowed: {', '.join(sorted(METRICS))}, or a name that begins with db. or search."
+    allowed = f"allowed: {', '.join(sorted(METRICS))}, or a name that begins with db., search. or web."
     near = nearest(value, METRICS) if isinstance(value, str) else None
     raise Unfit(f"unknown metric {quoted(str(value))}", allowed, near)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from pinchpoint.analysis.recordings.measures import (
-    ROOM,
     Measure,
     Resource,
     Rows,
@@ -15,14 +15,17 @@ from pinchpoint.analysis.recordings.measures import (
     figure,
     measure,
 )
-from pinchpoint.analysis.thresholds import PRESSURE, THREAD_BUSY, UTILISATION
+from pinchpoint.analysis.thresholds import PRESSURE, THREAD_BUSY, UTILISATION, Threshold
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Key
 
 _BUSY = "cpu.busy_ratio"
+WAITING, RUNNING = "cpu.waiting_threads", "cpu.run_queue"
+WAIT_FOR_CORE = Threshold(2.0, "PAL", "Processor Queue Length: more than 2 for each processor")
+WAIT_FOR_CORES = Threshold(10.0, "PAL", "Processor Queue Length: more than 10, of a processor or several")
 CONTEXT = (
-    ("cpu.waiting_threads", "threads that waited for a CPU"),
-    ("cpu.run_queue", "threads that ran or waited for a CPU"),
+    (WAITING, "threads that waited for a CPU"),
+    (RUNNING, "threads that ran or waited for a CPU"),
     ("cpu.steal_ratio", "stolen by the hypervisor"),
     ("cpu.wait_ratio", "idle while I/O was outstanding"),
 )
@@ -40,6 +43,10 @@ def cpus(inputs: Inputs, host: Host) -> Iterator[Resource]:
     is_least = parts is not None and not (busy and busy.at_limit)
     is_missing = busy is None or is_least
     waited = measure(inputs, pressure, PRESSURE, "saturation", "work waited for a CPU")
+    queue, doubt = _queue(inputs, host)
+    if (busy is not None and busy.at_limit) or (waited is not None and waited.at_limit):
+        doubt = ""
+    found = tuple(one for one in (busy, waited, queue) if one)
     yield Resource(
         kind="cpu",
         resource="cpu",
@@ -49,16 +56,33 @@ def cpus(inputs: Inputs, host: Host) -> Iterator[Resource]:
         role=None,
         name=f"CPU of {host.name}",
         metric=_BUSY,
-        measures=tuple(one for one in (busy, waited) if one),
+        measures=found,
         has_room=None
         if busy is None or is_least
-        else busy.highest < ROOM.value and not (waited and waited.at_limit),
+        else busy.has_room and not any(one.at_limit for one in found),
         missing=f"the CPU of {host.name} was not measured" if is_missing else "",
+        doubt=doubt,
         remedy=f"record the CPU of {host.name}" if is_missing else "",
         context=contexts(inputs, host.name, CONTEXT),
     )
     if busy is None or not busy.at_limit:
         yield from _busiest(inputs, host)
+
+
+def _queue(inputs: Inputs, host: Host) -> tuple[Measure | None, str]:
+    """(threads that waited for a core, for each core; why that may be no limit)."""
+    cores = len(host.usable) or len(_cores(inputs, host.name))
+    rows = figure(inputs, host.name, WAITING)
+    running = figure(inputs, host.name, RUNNING)
+    if rows is None and running is not None and cores:
+        rows = replace(running, values=np.maximum(running.values - cores, 0.0))
+    if rows is None:
+        return None, ""
+    each = replace(rows, values=rows.values / (cores or 1))
+    noun = "threads that waited for a core, for each of them:" if cores else "threads that waited for a core:"
+    one = measure(inputs, each, WAIT_FOR_CORE if cores else WAIT_FOR_CORES, "saturation", noun, above=True)
+    doubt = "" if cores or not one or not one.at_limit else "how many cores it has was not recorded"
+    return one, doubt
 
 
 def _whole(inputs: Inputs, host: str) -> Rows | None:

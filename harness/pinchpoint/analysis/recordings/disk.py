@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pinchpoint.analysis.recordings.measures import (
-    ROOM,
     Measure,
     Resource,
     Rows,
@@ -30,6 +29,7 @@ from pinchpoint.data.series import Floats, Key
 
 SELDOM_PER_S = Threshold(1.0, "design", "a disk with less than one I/O a second delays nothing")
 QUEUED = Threshold(2.0, "PAL", "Avg. Disk Queue Length: more than 2 are waiting")
+_SUM = "_total"
 WAYS = ("write", "read", "transfer")
 """``transfer``: reads and writes together, where they were not told apart."""
 NOUNS = {"write": "a write took", "read": "a read took", "transfer": "an I/O took"}
@@ -96,14 +96,18 @@ def _disk(inputs: Inputs, disk: DiskRole, waited: Measure | None) -> Resource:
         kept = [*slow, *(one for one in seen.latencies if one not in slow), *queued]
         if waited and waited.at_limit and overlap_s(waited.stretches, slow[0].stretches):
             kept.append(waited)
-    elif len(queued) > 1 and not seen.latencies:
+    elif queued and not seen.latencies:
         kept = queued
         doubt = "a disk that serves I/Os in parallel can be busy all the time and have room"
-    else:  # busy, or a queue, alone is no limit
+    else:  # busy, or a queue, is no limit where latency is not
         kept = [one for one in (capped, *seen.latencies) if one]
         room = _has_room(seen, capped, waited)
     if disk.device is None or not (kept or seen.busy or seen.queue):
         missing = f"the {name} was not measured{f': {disk.why}' if disk.why else ''}"
+    elif device.casefold() == _SUM:
+        missing = f"of the disks of {disk.host} only the sum was recorded, which hides a slow one among them"
+        doubt = doubt or ("which of the disks it is was not recorded" if slow else "")
+        room = None if room else room
     elif not seen.latencies and capped is None:
         missing = f"the latency of the {name} was not recorded"
     of_log = contexts(inputs, disk.host, LOG_CONTEXT) if disk.role in COMMIT_ROLES else ()
@@ -120,7 +124,9 @@ def _disk(inputs: Inputs, disk: DiskRole, waited: Measure | None) -> Resource:
         has_room=room,
         missing=missing,
         doubt=doubt,
-        remedy=f"record latency and IOPS of the {name}" if missing else remedy,
+        remedy=f"record latency and IOPS of {'each disk' if device.casefold() == _SUM else f'the {name}'}"
+        if missing
+        else remedy,
         context=(*contexts(inputs, disk.host, CONTEXT, device), *of_log),
     )
 
@@ -182,10 +188,10 @@ def _has_room(seen: _Seen, capped: Measure | None, waited: Measure | None) -> bo
     if waited is not None and waited.at_limit:
         return None
     if capped is not None:
-        return capped.highest < ROOM.value
-    if seen.latencies:
-        return True
-    return True if seen.busy is not None and seen.busy.highest < ROOM.value else None
+        return capped.has_room
+    if seen.busy is not None:  # of a disk that is seldom idle it is not known how much more it could do
+        return True if seen.busy.has_room else None
+    return True if seen.latencies else None
 
 
 def _pressure(inputs: Inputs, host: str) -> Measure | None:

@@ -1,7 +1,8 @@
 """Measures of a resource in a recording: when a figure was at its limit, and what it came to.
 
-A figure is at its limit where its mean over 30 seconds is, so that rows of 1, 5 and 10 seconds give the same
-answer; where readings are longer than half of that, each reading is judged alone.
+A figure is at its limit where its mean over 30 seconds is, and not by a spike of a few seconds alone, so that
+rows of 1, 5 and 10 seconds give the same answer; where readings are longer than half of that, each reading is
+judged alone.
 """
 
 from __future__ import annotations
@@ -21,11 +22,18 @@ from pinchpoint.data.series import Floats, Key, Series, Window
 
 SUSTAINED = Threshold(30.0, "design", "at a limit for 30 seconds or longer, by the mean over 30 seconds")
 ROOM = Threshold(0.75, "design", "a resource has room below 75 % of its capacity (METHOD 3.5)")
+STANDS_OUT = Threshold(
+    0.5,
+    "design",
+    "a reading of more than 30 s that stands out may contain 30 s at the limit: half of it",
+)
 _GAP = 1.5
 """Readings further apart than this many of their intervals do not belong to one stretch."""
 _LEAST_COVERED = 0.5
 """A mean over 30 seconds needs readings for half of them."""
 
+_LASTING = 0.25
+"""Of 30 seconds whose mean reached a limit a quarter at least must have reached it themselves."""
 _ROUNDING = 1e-9
 """Means of equal values differ in their last digits."""
 
@@ -118,6 +126,7 @@ class Measure:
         words: the figures in words.
         stretches: when it was at its limit, the longest first.
         highest: the largest mean over 30 seconds.
+        has_room: of a share: below 75 % throughout, and no long reading stands out.
         over_s: how long it was at its limit altogether.
         measured_s: how long it was measured.
     """
@@ -130,6 +139,7 @@ class Measure:
     words: str
     stretches: tuple[Stretch, ...]
     highest: float
+    has_room: bool
     over_s: float
     measured_s: float
 
@@ -154,6 +164,7 @@ class Resource:
         doubt: why no work need have waited for it though it is at its limit; "" where that is not so.
         remedy: what to do so that it can be judged; "" where that is known already.
         context: further figures.
+        recorded: whether it is known; else something that was not recorded must have been waited for.
     """
 
     kind: Kind
@@ -170,6 +181,7 @@ class Resource:
     doubt: str = ""
     remedy: str = ""
     context: tuple[Fact, ...] = ()
+    recorded: bool = True
 
     @property
     def saturated(self) -> tuple[Measure, ...]:
@@ -249,9 +261,16 @@ def measure(
         words=f"{noun} {mean} on average, p95 {p95}, at most {most}",
         stretches=_stretches(inputs.window, rows.covered_s, at_limit),
         highest=float(np.nanmax(smooth)),
+        has_room=float(np.nanmax(smooth)) < ROOM.value and not _hides_more(rows, limit.value),
         over_s=float(rows.covered_s[at_limit].sum()),
         measured_s=float(rows.covered_s.sum()),
     )
+
+
+def _hides_more(rows: Rows, limit: float) -> bool:
+    """Whether a long reading may contain 30 seconds at the limit: it is half of that, and twice as usual."""
+    usual = float(np.nanmedian(rows.values))
+    return rows.reading_s > SUSTAINED.value / 2 and rows.most >= max(STANDS_OUT.value * limit, 2 * usual)
 
 
 def figure(inputs: Inputs, host: str, metric: str, instance: str = "") -> Rows | None:
@@ -307,11 +326,19 @@ def _judged(rows: Rows, window: Window, limit: float, *, above: bool) -> tuple[F
         smooth = np.divide(sums, weights, out=np.full(len(sums), np.nan), where=enough)
         if not np.isfinite(smooth).any():
             return rows.values, np.zeros(len(there), dtype=bool)
-    with np.errstate(invalid="ignore"):
-        over = (smooth > limit * (1 + _ROUNDING)) if above else (smooth >= limit * (1 - _ROUNDING))
+    over = _beyond(smooth, limit, above=above)
     if smooth is not rows.values:
+        # A mean says nothing of how long: a spike of a second can lift it.
+        lasting = _running(np.where(_beyond(rows.values, limit, above=above), rows.covered_s, 0.0), steps)
+        over &= lasting >= _LASTING * _running(rows.covered_s, steps)
         over = _running(over.astype(float), steps) > 0
     return smooth, over & there
+
+
+def _beyond(values: Floats, limit: float, *, above: bool) -> Steps:
+    with np.errstate(invalid="ignore"):
+        beyond = values > limit * (1 + _ROUNDING) if above else values >= limit * (1 - _ROUNDING)
+    return np.asarray(beyond)
 
 
 def _running(values: Floats, steps: int) -> Floats:

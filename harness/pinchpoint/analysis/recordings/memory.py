@@ -26,11 +26,13 @@ PAGED, BOTH_WAYS = "mem.paged_in_bytes_per_s", "mem.paged_bytes_per_s"
 GRANTS = "db.memory_grants_pending"
 CONTEXT = (
     ("mem.paged_out_bytes_per_s", "paged out"),
-    ("db.page_life_s", "a page stays in the database server's buffer for"),
     ("db.buffer_hit_ratio", "pages that were in the database server's buffer"),
     ("db.lazy_writes_per_s", "pages the database server wrote for want of room"),
 )
 
+PAGE_LIFE, COMMITTED = "db.page_life_s", "mem.committed_ratio"
+SHORT_LIFE = Threshold(300.0, "PAL", "Page life expectancy: pages stay for less than 300 seconds")
+COMMITTED_LIMIT = Threshold(0.95, "design", "95 % of what can be committed is in use: allocations fail soon")
 SMALL = Threshold(2.0 * 1024**3, "design", "less than 2 GiB: below a tenth of what most servers have")
 GRANTS_PENDING = Threshold(1.0, "MS", "Memory Grants Pending: 0 is healthy; queries wait from 1 on")
 
@@ -54,6 +56,33 @@ def memories(inputs: Inputs, host: Host) -> Iterator[Resource]:
             measures=(waiting,),
             has_room=not waiting.at_limit,
         )
+    yield from _buffer(inputs, host)
+
+
+def _buffer(inputs: Inputs, host: Host) -> Iterator[Resource]:
+    """The buffer of the database server, by how long a page stays in it."""
+    life = figure(inputs, host.name, PAGE_LIFE)
+    if life is None:
+        return
+    turned = replace(life, values=SHORT_LIFE.value / np.maximum(life.values, 1.0))
+    one = measure(inputs, turned, Threshold(1.0, SHORT_LIFE.source, SHORT_LIFE.says), "saturation", "")
+    assert one is not None  # noqa: S101 -- it was measured
+    least = units.seconds(float(np.nanmin(life.values)))
+    words = f"a page stayed in the buffer for {units.seconds(life.mean)} on average, {least} at least"
+    yield Resource(
+        kind="memory",
+        resource="memory",
+        tier=host.tier,
+        host=host.name,
+        instance="buffer",
+        role=None,
+        name=f"buffer of the database server on {host.name}",
+        metric=PAGE_LIFE,
+        measures=(replace(one, value=life.mean, limit=SHORT_LIFE, words=words),),
+        has_room=not one.at_limit,
+        doubt="whether work waited for pages to be read was not recorded",
+        remedy=f"record how long the database on {host.name} waits for reads (PAGEIOLATCH)",
+    )
 
 
 def _of_host(inputs: Inputs, host: Host) -> Resource:
@@ -90,6 +119,13 @@ def _of_host(inputs: Inputs, host: Host) -> Resource:
     if waited is not None:
         found.append(waited)
         room = False if waited.at_limit else room
+    noun = "of the memory that can be committed was in use:"
+    committed = measure(inputs, figure(inputs, host.name, COMMITTED), COMMITTED_LIMIT, "errors", noun)
+    if committed is not None and committed.at_limit:
+        if not any(one.at_limit for one in found):
+            doubt = "whether allocations failed, or work waited, was not recorded"
+        found.append(committed)
+        room = False
     missing = "" if found or room is not None else f"the memory of {host.name} was not measured"
     return Resource(
         kind="memory",

@@ -7,20 +7,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from pinchpoint.analysis.recordings.measures import ROOM, Resource, Rows, contexts, figure, measure
-from pinchpoint.analysis.thresholds import NETWORK
+from pinchpoint.analysis.recordings.measures import Resource, Rows, contexts, figure, measure
+from pinchpoint.analysis.thresholds import NETWORK, Threshold
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Key
 
 SPEED = "net.speed_bytes_per_s"
 CONTEXT = (("net.errors_per_s", "errors"), ("net.drops_per_s", "packets dropped"))
 RECEIVED, BOTH, USED = "net.received_bytes_per_s", "net.total_bytes_per_s", "net.used_ratio"
+QUEUE = "net.output_queue"
+WAITING = Threshold(2.0, "PAL", "Output Queue Length: critical when more than 2 packets wait")
 
 
 def interfaces(inputs: Inputs, host: Host) -> Iterator[Resource]:
     """Each interface with traffic; one for all where none was recorded."""
     samples = inputs.samples
-    keys = (key for metric in (RECEIVED, BOTH, USED) for key in samples.keys(metric))
+    keys = (key for metric in (RECEIVED, BOTH, USED, QUEUE) for key in samples.keys(metric))
     names = sorted({key.instance for key in keys if key.host == host.name})
     for name in names:
         yield _interface(inputs, host, name)
@@ -53,6 +55,9 @@ def _interface(inputs: Inputs, host: Host, name: str) -> Resource:
     elif rows is not None:
         metric, apart = USED, True
     used = measure(inputs, rows, NETWORK, "utilisation", "of its speed it used")
+    noun = "packets that waited to be sent:"
+    queue = measure(inputs, figure(inputs, host.name, QUEUE, name), WAITING, "saturation", noun, above=True)
+    queued = queue is not None and queue.at_limit
     doubt = remedy = missing = ""
     if used is None:
         missing = f"the speed of interface {name} of {host.name} was not recorded"
@@ -60,6 +65,9 @@ def _interface(inputs: Inputs, host: Host, name: str) -> Resource:
     elif used.at_limit and not apart:
         doubt = "received and sent bytes were recorded together: a full-duplex interface has room for both"
         remedy = f"record received and sent bytes of interface {name} of {host.name} apart"
+    elif queued and not used.at_limit:
+        doubt = "packets waited though it used less than 90 % of its speed"
+        remedy = f"look at the driver, the switch and the errors of interface {name} of {host.name}"
     return Resource(
         kind="network",
         resource="network",
@@ -69,8 +77,8 @@ def _interface(inputs: Inputs, host: Host, name: str) -> Resource:
         role=None,
         name=f"network interface {name} of {host.name}",
         metric=metric,
-        measures=() if used is None else (replace(used, metric=metric),),
-        has_room=None if used is None else used.highest < ROOM.value,
+        measures=(*((replace(used, metric=metric),) if used else ()), *((queue,) if queue else ())),
+        has_room=None if used is None else used.has_room and not queued,
         missing=missing,
         doubt=doubt,
         remedy=remedy,

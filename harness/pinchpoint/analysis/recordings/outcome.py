@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pinchpoint.analysis.recordings.measures import ROOM, Resource, overlap_s
+from pinchpoint.analysis.recordings.measures import Resource, overlap_s
 from pinchpoint.analysis.recordings.symptoms import symptoms_during
 from pinchpoint.analysis.verdict import Confidence, Outcome
 from pinchpoint.data.inputs import Inputs
@@ -71,7 +71,7 @@ def conclude(inputs: Inputs, found: Sequence[Resource], recorded_s: float) -> Co
         confidence, limits = _confidence(named, others, found, symptoms)
         return Conclusion("bottleneck", named, tuple(others), confidence, limits, symptoms, missing)
     suspects = plain if len(plain) > 1 else saturated
-    known = [one for one in suspects if one.resource != "dependency"]
+    known = [one for one in suspects if one.recorded]
     guessed = [one for one in suspects if one not in known]
     near = [one for one in found if not one.saturated and _is_near(one)] if suspects else []
     candidates = (*known, *sorted(near, key=_highest, reverse=True), *guessed)
@@ -93,7 +93,14 @@ def _causes(saturated: Sequence[Resource], found: Sequence[Resource]) -> list[Re
     hardware = [one for one in saturated if one.resource in _HARDWARE]
     if hardware:
         return hardware
-    return [one for one in saturated if _deeper_has_room(one, found)]
+    causes = [one for one in saturated if _deeper_has_room(one, found)]
+    known = [one for one in causes if one.recorded]
+    return [one for one in causes if one.recorded or not any(_explains(other, one) for other in known)]
+
+
+def _explains(one: Resource, collapse: Resource) -> bool:
+    """Whether work that collapsed waited for what is known to have been waited for at that time."""
+    return one.host == collapse.host and overlap_s(one.stretches, collapse.stretches) > 0
 
 
 def _deeper_has_room(one: Resource, found: Sequence[Resource]) -> bool:
@@ -124,7 +131,7 @@ def _confidence(
 
 def _is_near(one: Resource) -> bool:
     used = [each for each in one.measures if each.what == "utilisation"]
-    return any(each.limit.value <= 1 and each.highest >= ROOM.value for each in used) and not one.has_room
+    return any(each.limit.value <= 1 and not each.has_room for each in used) and not one.has_room
 
 
 def _highest(one: Resource) -> float:

@@ -41,10 +41,10 @@ COLLAPSED = Threshold(0.5, "design", "finished work fell to half of its usual ra
 LOST = Threshold(1 - COLLAPSED.value, COLLAPSED.source, COLLAPSED.says)
 SLOWER = Threshold(1.5, "design", "latency rose to one and a half times its usual value, or more")
 FEWER = Threshold(0.8, "design", "finished work fell to four fifths of its usual rate, or less")
+_CAUGHT_UP = 2.0
+"""What is made up for after a collapse does not undo it: no rate counts for more than twice the usual."""
 _DEVIATIONS = 3.0
 """Fewer than one in 700 counts of independent events lie this many standard deviations below their mean."""
-_LEAST_USUAL = 0.5
-"""What is usual is the median of the rest, which must be half of the recording at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +80,13 @@ def collapses(inputs: Inputs, host: Host) -> Iterator[Resource]:
         usual = float(np.nanmedian(rows.values))
         if usual <= 0:
             continue
-        share = 1 - rows.values / usual
+        capped = replace(rows, values=np.minimum(rows.values, _CAUGHT_UP * usual))
+        share = 1 - capped.values / usual
         lost = replace(rows, values=share, weight=rows.covered_s, metric="db.lost_ratio")
         one = measure(inputs, lost, LOST, "attribution", f"{_name(key)}, of their usual rate lost:")
-        if one is None or not one.at_limit or one.over_s > (1 - _LEAST_USUAL) * one.measured_s:
-            continue
-        if not _beyond_chance(rows, usual, _inside(inputs.window, one.stretches)):
+        if one is None or not one.at_limit or one.over_s > one.measured_s / 2 + SUSTAINED.value:
+            continue  # what is usual is the median: a half, beside the means at the edges
+        if not _beyond_chance(capped, usual, _inside(inputs.window, one.stretches)):
             continue
         witness = next(_witnesses(inputs, host, one.stretches), None)
         yield Resource(
@@ -102,6 +103,7 @@ def collapses(inputs: Inputs, host: Host) -> Iterator[Resource]:
             doubt=""
             if witness
             else "the load may have been smaller: neither latency nor sessions were recorded",
+            recorded=False,
             remedy="record latency, or the sessions that are at work, beside the rate of finished work",
         )
         return
@@ -145,12 +147,15 @@ def _inside(window: Window, stretches: Sequence[Stretch]) -> Steps:
 
 
 def _against_rest(rows: Rows, inside: Steps) -> float | None:
-    """Its median in these steps ÷ that in all others; None where one of them is shorter than 30 seconds."""
+    """Its median in these steps ÷ that in all others; None where one of them is shorter than 30 seconds.
+
+    What is nothing else is infinitely more.
+    """
     there = np.isfinite(rows.values)
     if min(rows.covered_s[there & inside].sum(), rows.covered_s[there & ~inside].sum()) < SUSTAINED.value:
         return None
-    rest = float(np.median(rows.values[there & ~inside]))
-    return float(np.median(rows.values[there & inside])) / rest if rest > 0 else None
+    within, rest = (float(np.median(rows.values[there & which])) for which in (inside, ~inside))
+    return within / rest if rest > 0 else np.inf if within > 0 else None
 
 
 def _name(key: Key) -> str:

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from pinchpoint.analysis.recordings.measures import (
-    ROOM,
     Measure,
     Resource,
     Rows,
@@ -48,6 +47,7 @@ _POOLS: tuple[tuple[str, Threshold, What, str, str], ...] = (
     ("db.clients_queued", QUEUED, "saturation", "operations that waited for a ticket:", "operations"),
     ("db.pool.pending", QUEUED, "saturation", "tasks that waited for a thread:", "threads"),
     ("db.tasks_queued", QUEUED, "saturation", "tasks that waited for a worker:", "workers"),
+    ("web.requests_queued", QUEUED, "saturation", "requests that waited for a worker:", "workers"),
     ("db.tickets_queued", QUEUED, "saturation", "operations that waited for a ticket:", "tickets"),
 )
 DEADLOCKS = (("db.deadlocks_per_s", "deadlocks"),)
@@ -102,7 +102,7 @@ def _waited_for(
     host: Host, kind: Kind, instance: str, name: str, measures: tuple[Measure, ...], resource: str = ""
 ) -> Resource:
     busy = [one for one in measures if one.what == "utilisation"]
-    has_room = not any(one.at_limit for one in measures) and all(one.highest < ROOM.value for one in busy)
+    has_room = not any(one.at_limit for one in measures) and all(one.has_room for one in busy)
     return Resource(
         kind=kind,
         resource=resource or kind,
