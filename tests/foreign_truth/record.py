@@ -38,6 +38,9 @@ QUOTA = 0.2
 MEMORY_BYTES = 1 << 30
 WARM_UP_S, WHOLE_S, WINDOW_S = 5.0, 90, (45, 105, 150)
 """A fault throughout is recorded for so long; one of a minute begins and ends so long after the recording."""
+USED_UP = 0.5
+"""So much of the time the kernel held a container back whose CPU limited; where the machine is busy, or the
+client slow, it does not come to that."""
 GROUPS = Path("/sys/fs/cgroup")
 COLUMNS = {
     "cpu": {"metric": "cpu.busy_ratio"},
@@ -113,6 +116,11 @@ class Container:
             "busy_s": int(device[12]) / 1e3,
             "net": int(net.split()[1]),
         }
+
+    def throttled(self) -> tuple[int, int]:
+        """Periods in which its quota was used up, and all periods."""
+        stat = dict(line.split() for line in (self._groups[0] / "cpu.stat").read_text().splitlines())
+        return int(stat["nr_throttled"]), int(stat["nr_periods"])
 
     def close(self) -> None:
         """End what runs inside, and remove the group."""
@@ -535,11 +543,18 @@ def record(setup: str, disks: EmulatedDisks, folder: Path) -> list[dict[str, str
     try:
         with make(container) as server:
             for name, answer, loads, is_window in cases(server, kind):
+                case, (throttled, periods) = f"{setup}-{name}", container.throttled()
                 with going_on(*loads):
                     time.sleep(WARM_UP_S)
                     begin_s = time.time() - WARM_UP_S
                     rows = recorded(server, WINDOW_S[2] if is_window else WHOLE_S)
-                case = f"{setup}-{name}"
+                after_it = container.throttled()
+                share = (after_it[0] - throttled) / max(1, after_it[1] - periods)
+                if answer == "cpu" and share < USED_UP * (WINDOW_S[0] / WHOLE_S if is_window else 1):
+                    print(
+                        f"{case}: left out: the quota was used up in {share:.0%} of the time only", flush=True
+                    )
+                    continue
                 write_rows(folder / f"{case}.csv", rows)
                 times = {
                     field: datetime.fromtimestamp(begin_s + at, UTC)

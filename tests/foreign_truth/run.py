@@ -60,7 +60,7 @@ def _variants(run: StoredRun, *, all_of_them: bool) -> Iterator[tuple[str, Store
         return
     samples = table(run.samples)
     usual_s = pc.quantile(samples["interval_s"], 0.5)[0].as_py()
-    length_s = (pc.max(samples["time_ns"]).as_py() - pc.min(samples["time_ns"]).as_py()) / 1e9
+    length_s = usual_s + (pc.max(samples["time_ns"]).as_py() - pc.min(samples["time_ns"]).as_py()) / 1e9
     for seconds in MEANS_S:
         if usual_s < seconds <= length_s / 4:
             yield f"{seconds} s", replace(run, samples=every(samples, seconds))

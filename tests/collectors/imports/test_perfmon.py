@@ -67,7 +67,9 @@ def test_a_log_with_the_sum_of_all_disks_only_says_what_that_hides() -> None:
     """The slow log disk drowns in ``_Total``."""
     counters = [r"\LogicalDisk(_Total)\Avg. Disk sec/Write", r"\Memory\Available MBytes"]
     series, found = read(perfmon([["0.004", "100"]], counters))
-    assert not any(metric.startswith("disk.") for metric, _ in series)
+    assert series["disk.write_latency_s", "_Total"][0].value == 0.004
+    both, _ = read(perfmon([["0.004", "0.04"]], [counters[0], counters[0].replace("_Total", "L:")]))
+    assert {instance for _, instance in both} == {"L:"}
     assert any("_Total" in note and r"\LogicalDisk(*)\*" in note for note in found.notes)
 
 
