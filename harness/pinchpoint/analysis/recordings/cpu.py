@@ -71,7 +71,8 @@ def cpus(inputs: Inputs, host: Host) -> Iterator[Resource]:
 
 def _queue(inputs: Inputs, host: Host) -> tuple[Measure | None, str]:
     """(threads that waited for a core, for each core; why that may be no limit)."""
-    cores = len(host.usable) or len(_cores(inputs, host.name))
+    logged = len(_cores(inputs, host.name))
+    cores = len(host.usable) or (logged if logged > 1 else 0)  # of a single one others may not be logged
     rows = figure(inputs, host.name, WAITING)
     running = figure(inputs, host.name, RUNNING)
     if rows is None and running is not None and cores:

@@ -40,6 +40,7 @@ CONTEXT = (
     ("disk.flushes_per_s", "flushes"),
     ("disk.flush_latency_s", "a flush took"),
 )
+BUSY = ("disk.busy_ratio", "busy")
 LOG_CONTEXT = (
     ("db.log_flushes_per_s", "log flushes of the database server"),
     ("db.log_flush_waits_per_s", "commits that waited for a log flush"),
@@ -90,6 +91,7 @@ def _disk(inputs: Inputs, disk: DiskRole, waited: Measure | None) -> Resource:
     slow = [one for one in (capped, *seen.latencies) if one and one.at_limit]
     queued = [one for one in (seen.busy, seen.queue) if one and one.at_limit]
     missing = doubt = remedy = ""
+    figures: tuple[tuple[str, str], ...] = CONTEXT
     room: bool | None = False
     if slow:
         doubt, remedy = _doubt(inputs, disk, slow[0], seen)
@@ -102,6 +104,7 @@ def _disk(inputs: Inputs, disk: DiskRole, waited: Measure | None) -> Resource:
     else:  # busy, or a queue, is no limit where latency is not
         kept = [one for one in (capped, *seen.latencies) if one]
         room = _has_room(seen, capped, waited)
+        figures = CONTEXT if room else (BUSY, *CONTEXT)  # a hint, and no measure
     if disk.device is None or not (kept or seen.busy or seen.queue):
         missing = f"the {name} was not measured{f': {disk.why}' if disk.why else ''}"
     elif device.casefold() == _SUM:
@@ -127,7 +130,7 @@ def _disk(inputs: Inputs, disk: DiskRole, waited: Measure | None) -> Resource:
         remedy=f"record latency and IOPS of {'each disk' if device.casefold() == _SUM else f'the {name}'}"
         if missing
         else remedy,
-        context=(*contexts(inputs, disk.host, CONTEXT, device), *of_log),
+        context=(*contexts(inputs, disk.host, figures, device), *of_log),
     )
 
 
