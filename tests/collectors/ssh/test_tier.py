@@ -151,6 +151,7 @@ def test_caps_of_version_2_are_asked_for_step_by_step() -> None:
         "tier_cores": [0, 1, 2, 3],
         "tier_cap_cores": 0.5,
         "tier_cap_bytes": 80 * MIB,
+        "tier_processes": [{"pid": 10, "name": "postgres", "ports": (), "directory": None}],
     }
     assert values(talk.read(server))["cpu.cores", "tier:sql"] == 0.5
     talk.tiers.go_on(talk.there)
