@@ -47,21 +47,11 @@ class Dstat:
         """One sample per value; see ``Format.read``."""
         part: _Part | None = None
         last = LastLine(found)
-        for line, text in enumerate(lines, 1):
-            if not text.strip():
-                continue
-            last.passed()
-            found.line = line
+        for line, text in last.lines(lines):
             if _BEGINS.match(text):
                 part = _Part(settings, found)
             elif part is not None:
-                try:
-                    samples = list(part.samples(text, line))
-                except ForeignFileError as error:
-                    last.damaged(error)
-                    continue
-                yield from samples
-        last.tell()
+                yield from last.kept(part.samples(text, line))
         found.note("its first row was left out: it covers the time since the machine started")
 
 

@@ -85,10 +85,7 @@ def _text_blocks(lines: Sequence[str], found: Found) -> Iterator[Fields]:
     """The text as the blocks that JSON has."""
     blocks: list[_TextBlock] = []
     last = LastLine(found)
-    for line, text in enumerate(lines, 1):
-        if not text.strip():
-            continue
-        last.passed()
+    for line, text in last.lines(lines):
         if begin := TEXT.match(text):
             blocks.append(_TextBlock(text_block(begin)))
             continue
@@ -96,7 +93,7 @@ def _text_blocks(lines: Sequence[str], found: Found) -> Iterator[Fields]:
             blocks[-1].add(text.strip(), line)
         except ForeignFileError as error:
             last.damaged(error)
-    last.tell()
+    found.line = None
     for block in blocks:
         if block.reports:
             yield {**block.machine, "statistics": block.reports}

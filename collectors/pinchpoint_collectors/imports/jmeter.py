@@ -130,14 +130,9 @@ def _rows(lines: Iterable[str], found: Found) -> Iterator[tuple[int, Mapping[str
     """(line, name -> cell) of each value, in either form."""
     header: Sequence[str] = ()
     last = LastLine(found)
-    for line, text in enumerate(lines, 1):
-        plain = text.strip().lstrip("\ufeff")
-        if not plain:
-            continue
-        last.passed()
-        found.line = line
-        if plain.startswith("<"):
-            for sample in _XML.findall(plain):
+    for line, text in last.lines(each.strip().lstrip("\ufeff") for each in lines):
+        if text.startswith("<"):
+            for sample in _XML.findall(text):
                 its = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(sample)}
                 if {"ts", "t", "lb"} <= its.keys():
                     values = (its["ts"], its["t"], its["lb"], its.get("s", "true"))
@@ -146,7 +141,7 @@ def _rows(lines: Iterable[str], found: Found) -> Iterator[tuple[int, Mapping[str
                     words = "found a sample without ts, t or lb; allowed: each has them"
                     last.damaged(ForeignFileError(words, line))
         elif not header:
-            header = next(csv.reader([plain.replace("\0", "")]))
+            header = next(csv.reader([text.replace("\0", "")]))
             if missing := [name for name in _NAMES[:3] if name not in header]:
                 raise ForeignFileError(
                     f"found no column {', '.join(missing)}; allowed: the names of a results file first "
@@ -155,10 +150,9 @@ def _rows(lines: Iterable[str], found: Found) -> Iterator[tuple[int, Mapping[str
                 )
         else:
             try:
-                yield line, cells(header, next(csv.reader([plain.replace("\0", "")])), line)
+                yield line, cells(header, next(csv.reader([text.replace("\0", "")])), line)
             except ForeignFileError as error:
                 last.damaged(error)
-    last.tell()
 
 
 def _series(label: str) -> _Series | None:

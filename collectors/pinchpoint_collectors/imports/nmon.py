@@ -57,16 +57,11 @@ class Nmon:
         """One sample per value; see ``Format.read``."""
         recording = _Recording(found)
         last = LastLine(found)
-        for line, text in enumerate(lines, 1):
-            if not text.strip():
-                continue
-            last.passed()
-            found.line = line
+        for line, text in last.lines(lines):
             try:
                 recording.add(text.strip().split(","), line)
             except ForeignFileError as error:
                 last.damaged(error)
-        last.tell()
         found.line = None
         yield from recording.samples(settings)
 

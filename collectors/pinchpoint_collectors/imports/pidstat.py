@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.record import Found, Settings
 from pinchpoint_collectors.imports.sysstat import TEXT, note_machine, text_block
 from pinchpoint_collectors.imports.text import DATES, DayClock, LastLine, cells, number
 from pinchpoint_collectors.imports.times import Dates
@@ -39,25 +39,15 @@ class Pidstat:
         """One sample per name and reading; see ``Format.read``."""
         tasks: _Tasks | None = None
         last = LastLine(found)
-        for line, text in enumerate(lines, 1):
-            if not text.strip():
-                continue
-            last.passed()
-            found.line = line
+        for line, text in last.lines(lines):
             if begin := TEXT.match(text):
                 if tasks is not None:
                     yield from tasks.end()
                 tasks = _Tasks(text_block(begin), settings, found)
             elif tasks is not None and (row := _ROW.fullmatch(text.strip())):
-                try:
-                    samples = list(tasks.samples(row["time"], row["rest"], line))
-                except ForeignFileError as error:
-                    last.damaged(error)
-                    continue
-                yield from samples
+                yield from last.kept(tasks.samples(row["time"], row["rest"], line))
         if tasks is not None:
             yield from tasks.end()
-        last.tell()
         found.note("of processes the CPU time and the waiting for a CPU were taken; the rest was left out")
 
 

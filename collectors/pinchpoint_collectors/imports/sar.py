@@ -12,7 +12,7 @@ from typing import Any
 
 from pinchpoint_collectors.common import numerals
 from pinchpoint_collectors.imports import sadf
-from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.record import Found, Settings
 from pinchpoint_collectors.imports.sysstat import TEXT, Fields, note_machine, text_block
 from pinchpoint_collectors.imports.text import DATES, DayClock, LastLine, cells, number
 from pinchpoint_collectors.imports.times import Dates
@@ -67,21 +67,11 @@ class Sar:
         """One sample per value; see ``Format.read``."""
         day: _Day | None = None
         last = LastLine(found)
-        for line, text in enumerate(lines, 1):
-            if not text.strip():
-                continue
-            last.passed()
-            found.line = line
+        for line, text in last.lines(lines):
             if begin := TEXT.match(text):
                 day = _Day(text_block(begin), settings, found)
             elif day is not None and (row := _ROW.fullmatch(text.strip())):
-                try:
-                    samples = list(day.samples(row["clock"], row["rest"].split(), line))
-                except ForeignFileError as error:
-                    last.damaged(error)
-                    continue
-                yield from samples
-        last.tell()
+                yield from last.kept(day.samples(row["clock"], row["rest"].split(), line))
 
 
 def _where(names: Sequence[str]) -> tuple[str, ...]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from pinchpoint_collectors.common import numerals
 from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
 from pinchpoint_collectors.imports.times import Dates, zoned_s
+from pinchpoint_collectors.record import Sample
 
 DATES = (
     "%m/%d/%Y %I:%M:%S %p",
@@ -73,28 +74,39 @@ def cells(columns: Sequence[str], words: Sequence[str], line: int) -> Mapping[st
 
 
 class LastLine:
-    """Remembers the damage of a line: the last one of a file was cut off, any other is an error.
-
-    Call ``passed`` with each line that is not blank, before it is read.
-    """
+    """Remembers the damage of a line: the last one of a file was cut off, any other is an error."""
 
     def __init__(self, found: Found) -> None:
         self._found = found
         self._damage: ForeignFileError | None = None
 
-    def passed(self) -> None:
-        """Raises the damage of the line before, as another one follows it."""
+    def lines(self, lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+        """(number, text) of each line that is not blank; ``found`` is told of it, and of a cut-off one.
+
+        Raises:
+            ForeignFileError: the damage of a line, when another one follows it.
+        """
+        for line, text in enumerate(lines, 1):
+            if not text.strip():
+                continue
+            if self._damage is not None:
+                raise self._damage
+            self._found.line = line
+            yield line, text
         if self._damage is not None:
-            raise self._damage
+            self._found.note("its last line is cut off, and was left out")
+
+    def kept(self, samples: Iterable[Sample]) -> Sequence[Sample]:
+        """What the line that is being read brings: nothing of a damaged one."""
+        try:
+            return list(samples)
+        except ForeignFileError as error:
+            self.damaged(error)
+            return ()
 
     def damaged(self, error: ForeignFileError) -> None:
         """The line that is being read is damaged."""
         self._damage = error
-
-    def tell(self) -> None:
-        """The file has ended."""
-        if self._damage is not None:
-            self._found.note("its last line is cut off, and was left out")
 
 
 class DayClock:

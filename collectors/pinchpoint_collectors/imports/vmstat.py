@@ -64,11 +64,8 @@ def _rows(lines: Iterable[str], found: Found) -> list[tuple[int, str, Fields]]:
     columns: list[str] = []
     rows: list[tuple[int, str, Fields]] = []
     last = LastLine(found)
-    for line, text in enumerate(lines, 1):
+    for line, text in last.lines("" if _FIRST.match(text) else text for text in lines):
         words = text.split()
-        if not words or _FIRST.match(text):
-            continue
-        last.passed()
         if words[0] == "r":
             # The last name is that of the zone, where times are.
             columns = [_NAMES.get(word, word) for word in words if word.islower()]
@@ -80,7 +77,6 @@ def _rows(lines: Iterable[str], found: Found) -> list[tuple[int, str, Fields]]:
             rows.append((line, time, {name: number(cell, name, line) for name, cell in row.items()}))
         except ForeignFileError as error:
             last.damaged(error)
-    last.tell()
     return rows
 
 
