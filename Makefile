@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test ground-truth foreign-truth golden bench lint format packages clean
+.PHONY: help setup demo test ground-truth kept-truth foreign-truth golden bench lint format packages clean
 
 UV_VERSION := 0.13.8
 UV := .venv/bin/uv
@@ -21,6 +21,7 @@ help:
 	@echo "               which it installs) [TESTS='-m slow' | TESTS=tests/harness: those, one by one]"
 	@echo "make ground-truth [CASES='log-* ...'] [SHARD=1/2] [REPEAT=3] [NOISE=cpu]"
 	@echo "               judge the verdict on farms whose bottleneck is known (tests/README.md)"
+	@echo "make kept-truth [SET=real]"
 	@echo "make foreign-truth [FOLDER='/path/of/recordings ...'] [AS_IS=1]"
 	@echo "               judge labelled recordings that others made (tests/README.md)"
 	@echo "make golden [GROUPS='synthetic ...']"
@@ -71,6 +72,10 @@ packages:
 ground-truth: setup
 	@cd tests && ../.venv/bin/python -m ground_truth.run --cases '$(CASES)' --shard '$(or $(SHARD),1/1)' --repeat '$(or $(REPEAT),1)' \
 	  --noise '$(NOISE)' $(if $(KEEP),--keep) $(if $(AGAIN),--again)
+
+# The runs kept in tests/golden_runs, in many variants: a minute, no farm (tests/README.md).
+kept-truth: setup
+	@cd tests && ../.venv/bin/python -m ground_truth.kept --set '$(SET)'
 
 # Labelled recordings of others, or our own; FOLDER has a labels.csv (tests/README.md).
 foreign-truth: setup
