@@ -17,8 +17,8 @@ from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.disk_advice import about_disk, measure_it
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.ground import Gain, Ground, advise
-from pinchpoint.analysis.measures import CpuMeasures, ShareMeasures, busy
-from pinchpoint.analysis.resources import GENERATOR, Resource
+from pinchpoint.analysis.measures import CpuMeasures, busy
+from pinchpoint.analysis.resources.base import GENERATOR, Resource, ShareMeasures
 from pinchpoint.analysis.thresholds import LITTLE, NETWORK, OWN_USE, UTILISATION
 from pinchpoint.analysis.verdict import Advice, Kind, Suspect
 from pinchpoint.base import units

@@ -8,16 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.measures import (
-    CpuMeasures,
-    Measures,
-    ShareMeasures,
-    busy,
-    mean_of,
-    measure_disk,
-    untold,
-)
-from pinchpoint.analysis.resources import GENERATOR, USE, Resource
+from pinchpoint.analysis.measures import CpuMeasures, Measures, busy, measure_disk, untold
+from pinchpoint.analysis.resources.base import GENERATOR, USE, Resource, ShareMeasures, mean_of
 from pinchpoint.analysis.signature import Suspicion, suspect
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.stations import DEPTH

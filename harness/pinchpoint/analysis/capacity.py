@@ -19,7 +19,7 @@ from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.growth import Climb, find_line
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures, measure
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.resources.base import Resource
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import HARDLY, MOSTLY_READS, at_least
 from pinchpoint.base.wording import BY_ONE_LEVEL

@@ -13,7 +13,7 @@ from pinchpoint.analysis.gates import Gate, check_gates
 from pinchpoint.analysis.growth import Climb, with_growth
 from pinchpoint.analysis.knee import Knee, no_knee
 from pinchpoint.analysis.measures import settle
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.resources.base import Resource
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.stages import Stage, find_stages
 from pinchpoint.data.inputs import Inputs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from pinchpoint.analysis.capacity import used
@@ -18,14 +17,12 @@ from pinchpoint.analysis.facts import (
     witnesses,
 )
 from pinchpoint.analysis.growth import why_untold, with_growth
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures, measure
-from pinchpoint.analysis.resources import Resource
-from pinchpoint.analysis.share_facts import share_facts
+from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, measure
+from pinchpoint.analysis.resources.base import Resource, ShareMeasures
 from pinchpoint.analysis.signature import KINDS, Suspicion, suspect
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import (
     CEILING,
-    OUTSIDE_S,
     OWN_USE,
     REGULATOR_FLAT,
     RISES,
@@ -80,7 +77,7 @@ def _saturation(one: Suspicion) -> Check:
     """E1: its use, or what stands in for it."""
     if isinstance(one.found, DiskMeasures) and "E1" not in one.evidence:
         return Check("E1", False if one.found.io is not None else None, _room(one, one.found))
-    about = facts(one) if not isinstance(one.found, ShareMeasures) else share_facts(one.resource, one.found)
+    about = facts(one)
     fact = next((each for each in about if each.evidence == "E1"), next(iter(about), None))
     if fact is None or fact.value is None:
         return Check("E1", None, _unknown(one, "its use was not measured"))
@@ -153,7 +150,7 @@ def _growth(one: Suspicion, case: Case, kind: str) -> Check:
 
 def _witness(one: Suspicion) -> Check:
     """E4: what somebody else says of it."""
-    seen = tuple(_witnesses(one))
+    seen = tuple(witnesses(one))
     fact = next((each for each in seen if each.evidence == "E4"), next(iter(seen), None))
     if fact is None or fact.value is None:
         return Check("E4", None, _unknown(one, "nobody else was asked"))
@@ -178,15 +175,6 @@ def _reached(fact: Fact) -> bool:
         return False
     below = fact.metric == "mem.available_ratio"
     return fact.value < fact.threshold if below else fact.value >= fact.threshold
-
-
-def _witnesses(one: Suspicion) -> Iterator[Fact]:
-    if isinstance(one.found, ShareMeasures):
-        # How long each request waits, and what is done of its own there, is no word of somebody else.
-        told = share_facts(one.resource, one.found)[1:]
-        yield from (fact for fact in told if fact.rule not in {OUTSIDE_S.says, OWN_USE.says})
-    else:
-        yield from witnesses(one)
 
 
 def _fact(one: Suspicion, text: str, metric: str, value: float | None, rule: Threshold) -> Fact:

@@ -14,7 +14,7 @@ from pinchpoint.analysis.facts import facts
 from pinchpoint.analysis.failing import failures, said_of
 from pinchpoint.analysis.flows import pressed_words
 from pinchpoint.analysis.gates import RECORDED, Gate
-from pinchpoint.analysis.resources import Resource, ResourceType
+from pinchpoint.analysis.resources.base import Resource, ResourceType
 from pinchpoint.analysis.signature import Least
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import DISK_OCCUPIED, MIN_SECONDS, OFTEN, OWN_USE

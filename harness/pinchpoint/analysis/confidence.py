@@ -13,8 +13,8 @@ from pinchpoint.analysis.blame import rank, strangers, suspects, unwatched
 from pinchpoint.analysis.doubts import doubts, unseen_behind
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.knee import Knee
-from pinchpoint.analysis.measures import CpuMeasures, ShareMeasures, not_measured, readings, told
-from pinchpoint.analysis.resources import GENERATOR, Resource
+from pinchpoint.analysis.measures import CpuMeasures, not_measured, readings, told
+from pinchpoint.analysis.resources.base import GENERATOR, Resource, ShareMeasures
 from pinchpoint.analysis.seen import stolen, unseen
 from pinchpoint.analysis.signature import LEAST, Suspicion
 from pinchpoint.analysis.stages import Rows, Stage

@@ -12,8 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from pinchpoint.analysis.disk_types import Profile, caps_words, known, limits_words
-from pinchpoint.analysis.measures import mean_of
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.resources.base import Resource, mean_of
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import exceeds
 from pinchpoint.base import units

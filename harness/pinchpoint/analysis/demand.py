@@ -14,14 +14,11 @@ from typing import Literal
 
 import numpy as np
 
-from pinchpoint.analysis.dependencies import find_dependencies
 from pinchpoint.analysis.devices import find_disks
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.machine_disks import find_machine_disks
-from pinchpoint.analysis.memory import find_memory
-from pinchpoint.analysis.resources import GENERATOR, USE, Resource, placed
-from pinchpoint.analysis.shared import find_connections, find_interfaces, find_locks
-from pinchpoint.analysis.stores import find_pools
+from pinchpoint.analysis.resources.base import GENERATOR, USE, Resource, placed
+from pinchpoint.analysis.resources.kinds import SHARED
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Floats, Samples
 
@@ -38,12 +35,7 @@ def find_resources(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Resource, .
         *_threads(inputs),
         *disks,
         *find_machine_disks(inputs, disks),
-        *find_memory(inputs, disks),
-        *find_interfaces(inputs, flows, disks),
-        *find_connections(inputs, flows),
-        *find_pools(inputs, flows),
-        *find_locks(inputs, flows),
-        *find_dependencies(inputs, flows, disks),
+        *(found for kind in SHARED.values() for found in kind.discover(inputs, flows, disks)),
     )
 
 

@@ -13,12 +13,12 @@ import numpy.typing as npt
 from pinchpoint.analysis.credits import with_credits
 from pinchpoint.analysis.managed import columns_of, files_of, told_by
 from pinchpoint.analysis.pace import find_pace
-from pinchpoint.analysis.resources import COMMIT_ROLES, ROLE_ORDER, DiskShift, Resource
+from pinchpoint.analysis.resources.base import DiskShift, Resource
 from pinchpoint.analysis.sessions import waiting_sessions
 from pinchpoint.analysis.stores import store_view
 from pinchpoint.analysis.thresholds import LEVEL_SHIFT, MIN_SAMPLES, SAME_MIX
 from pinchpoint.data.changes import BATCH, find_shift
-from pinchpoint.data.inputs import DiskRole, Inputs
+from pinchpoint.data.inputs import COMMIT_ROLES, ROLE_ORDER, DiskRole, Inputs
 from pinchpoint.data.series import Floats, Samples, spread
 
 

@@ -20,13 +20,14 @@ from pinchpoint.analysis.disk_types import (
 from pinchpoint.analysis.facts import level_words
 from pinchpoint.analysis.ground import Gain, Ground, advise
 from pinchpoint.analysis.measures import DiskMeasures, measure_disk
-from pinchpoint.analysis.resources import COMMIT_ROLES, Resource
+from pinchpoint.analysis.resources.base import Resource
 from pinchpoint.analysis.slowness import slowness, write_and_flush_s
 from pinchpoint.analysis.thresholds import HARDLY, MOSTLY_READS, STARTED, at_least
 from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.base import units
 from pinchpoint.base.wording import capitalised, listed
 from pinchpoint.data.curve import most_per_s
+from pinchpoint.data.inputs import COMMIT_ROLES
 
 FARM = "farm.yaml"
 

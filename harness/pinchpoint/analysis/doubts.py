@@ -8,11 +8,11 @@ import numpy as np
 
 from pinchpoint.analysis.behind import MOST, at_work, calls
 from pinchpoint.analysis.blame import YIELDING, not_shared_out, strangers
-from pinchpoint.analysis.dependencies import LOCKS
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.measures import DiskMeasures, ShareMeasures, busy, measure_cpu, measure_disk
+from pinchpoint.analysis.measures import DiskMeasures, busy, measure_cpu, measure_disk
 from pinchpoint.analysis.movement import COUNT_ERROR, Movement
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.resources.base import Resource, ShareMeasures
+from pinchpoint.analysis.resources.dependency import LOCKS
 from pinchpoint.analysis.seen import unseen_at
 from pinchpoint.analysis.signature import Suspicion, ignored, suspect
 from pinchpoint.analysis.slowness import MINOR_SHARE, write_and_flush_s

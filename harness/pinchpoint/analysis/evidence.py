@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures
-from pinchpoint.analysis.resources import DiskShift, Resource
+from pinchpoint.analysis.resources.base import DiskShift, Resource
 from pinchpoint.analysis.slowness import is_slow, overwhelmed, write_and_flush_s
 from pinchpoint.analysis.thresholds import (
     BACKLOG,

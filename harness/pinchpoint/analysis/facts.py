@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from pinchpoint.analysis.blame import owner
 from pinchpoint.analysis.evidence import DiskState, cpu_limit, cpu_witness
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures
-from pinchpoint.analysis.resources import GENERATOR, Resource
-from pinchpoint.analysis.share_facts import share_facts
+from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures
+from pinchpoint.analysis.resources.base import GENERATOR, Resource, ShareMeasures
+from pinchpoint.analysis.resources.kinds import SHARED
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.slowness import slow_way, slowness, too_long, write_and_flush_s
 from pinchpoint.analysis.thresholds import (
@@ -49,7 +49,7 @@ def facts(one: Suspicion) -> tuple[Fact, ...]:
     if isinstance(one.found, DiskMeasures):
         found = tuple(_disk_facts(one, one.found))
     elif isinstance(one.found, ShareMeasures):
-        found = share_facts(one.resource, one.found)
+        found = SHARED[one.resource.type].facts(one.resource, one.found)
     else:
         found = tuple(_cpu_facts(one.resource, one.found))
     return (*found[:1], *one.grown, *found[1:])
@@ -241,9 +241,11 @@ def way_metric(found: DiskMeasures, of: str) -> str:
 
 
 def witnesses(one: Suspicion) -> Iterator[Fact]:
-    """What somebody else says of a pool of cores or of a disk."""
+    """What somebody else says of it."""
     if isinstance(one.found, DiskMeasures):
         yield from _disk_witnesses(one, one.found)
+    elif isinstance(one.found, ShareMeasures):
+        yield from SHARED[one.resource.type].witnesses(one.resource, one.found)
     elif isinstance(one.found, CpuMeasures):
         # Of a thread only its server can tell: one at its limit makes nobody else wait for CPU.
         whose = "db." if one.resource.type == "thread" else "pressure."

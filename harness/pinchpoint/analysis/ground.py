@@ -11,7 +11,7 @@ from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.disk_types import limits_words
 from pinchpoint.analysis.measures import Measures
 from pinchpoint.analysis.output import others, reach
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.resources.base import Resource
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.thresholds import exceeds
 from pinchpoint.analysis.verdict import Advice, Kind

@@ -15,8 +15,9 @@ import scipy  # which loads its parts when they are used: most verdicts need non
 
 from pinchpoint.analysis.knee import Knee
 from pinchpoint.analysis.levels import Level
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures, ShareMeasures, measure
-from pinchpoint.analysis.resources import Resource, ResourceType
+from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures, measure
+from pinchpoint.analysis.resources.base import Resource, ResourceType, ShareMeasures
+from pinchpoint.analysis.resources.kinds import SHARED
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.thresholds import CEILING, FLAT, MIN_LEVELS, RISES, UTILISATION, Threshold
 from pinchpoint.analysis.verdict import Fact
@@ -27,12 +28,10 @@ WAITING: Mapping[ResourceType, tuple[str, str, Callable[[float], str]]] = {
     "disk": ("what is outstanding", "disk.outstanding", lambda value: f"{units.count(value)} I/Os"),
     "cpu": ("the time in which somebody waits for CPU", "pressure.cpu_ratio", units.percent),
     "allowance": ("the time in which somebody waits for CPU", "pressure.cpu_ratio", units.percent),
-    "lock": ("the share of operations that wait for locks", "db.lock_waiters", units.percent),
+    **{type_: (*one.waiting, units.percent) for type_, one in SHARED.items() if one.waiting is not None},
 }
 """Resource -> what waits for it, its metric, and how its figures are written."""
 
-GROWING = ("network", "pool")
-"""Of what is neither CPU nor disk, that whose use grows with throughput until it is used up."""
 LINE = 3
 """Levels that a line through the use needs at least."""
 
@@ -204,7 +203,7 @@ def _use(found: Measures, one: Suspicion) -> float | None:
     if isinstance(found, CpuMeasures):
         return found.busy
     if isinstance(found, ShareMeasures):
-        return found.used if one.resource.type in GROWING else None
+        return found.used if SHARED[one.resource.type].grows else None
     return None if one.contradicted else found.utilisation
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from pinchpoint.analysis.credits import with_credits
 from pinchpoint.analysis.devices import disk_columns, disk_reading_s
 from pinchpoint.analysis.disk_types import Profile, known
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.resources.base import Resource
 from pinchpoint.data.inputs import Host, Inputs, Limits
 from pinchpoint.data.series import Floats, added
 

@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pinchpoint.analysis.resources import COMMIT_ROLES
-from pinchpoint.data.inputs import DiskRole, Inputs
+from pinchpoint.data.inputs import COMMIT_ROLES, DiskRole, Inputs
 from pinchpoint.data.series import Floats, Key, added
 
 LOG_FILES = ("log", "wal", "binlog")

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from pinchpoint.analysis.movement import Movement, bytes_movement, io_movement
-from pinchpoint.analysis.resources import GENERATOR, USE, Resource
+from pinchpoint.analysis.resources.base import GENERATOR, USE, Resource, ShareMeasures, mean_of
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import MIN_SAMPLES, OWN_USE, SEEN, UTILISATION
 from pinchpoint.data.series import Floats, mean, weighted_mean
@@ -109,31 +109,6 @@ class DiskMeasures:
         return self.bytes / self.io if self.io and self.bytes is not None else None
 
 
-@dataclass(frozen=True, slots=True)
-class ShareMeasures:
-    """A dependency, a lock, memory, an interface, a pool of connections. All None where not measured.
-
-    Attributes:
-        used: the share of it that is in use: of a dependency the share of the users that it holds, of a lock
-            the share of the time in which somebody waits for it.
-        witness: what somebody else sees of that: of a dependency the share of it in which the tier behind it
-            has nothing to do; of a lock the share of the operations that wait; of memory the share of what
-            disks read that had been in memory before; of connections the share of operations refused; of
-            threads and tickets the share of operations that wait for one.
-        own: the most that the tier behind it uses of its own CPU and disks; of threads and tickets the share
-            of them whose holders wait for something else; of a lock the share of the sessions without a wait
-            for one, its holders among them, that waits for a disk.
-        each_s: how long an operation waits for it.
-        pressure: of memory, the share of the time somebody waited for it.
-    """
-
-    used: float | None
-    witness: float | None
-    own: float | None = None
-    each_s: float | None = None
-    pressure: float | None = None
-
-
 Measures = CpuMeasures | DiskMeasures | ShareMeasures
 
 
@@ -229,12 +204,6 @@ def movements(resource: Resource, rows: Rows) -> dict[str, Movement]:
     if not resource.even:
         return found
     return {name: replace(one, slope=None, of_any_size=None, scheduled=True) for name, one in found.items()}
-
-
-def mean_of(resource: Resource, column: str, rows: Rows) -> float | None:
-    """The mean of one of its columns over the rows; None where it was not measured, or has none such."""
-    values = resource.columns.get(column)
-    return None if values is None else mean(values[rows])
 
 
 def busy(resource: Resource, rows: Rows) -> float | None:

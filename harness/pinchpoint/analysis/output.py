@@ -10,8 +10,8 @@ from pinchpoint.analysis.capacity import Demand, used
 from pinchpoint.analysis.confidence import Trust
 from pinchpoint.analysis.facts import context, facts
 from pinchpoint.analysis.gates import RECORDED, Gate
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures, measure
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, measure
+from pinchpoint.analysis.resources.base import Resource, ShareMeasures
 from pinchpoint.analysis.signature import KINDS, Suspicion, demoted
 from pinchpoint.analysis.slowness import is_slow
 from pinchpoint.analysis.stages import Rows, Stage

@@ -17,12 +17,12 @@ from pinchpoint.analysis.disk_types import limits_words
 from pinchpoint.analysis.evidence import disk_evidence, state_of
 from pinchpoint.analysis.measures import DiskMeasures, nearest_limit
 from pinchpoint.analysis.movement import Movement
-from pinchpoint.analysis.resources import COMMIT_ROLES, Resource
+from pinchpoint.analysis.resources.base import Resource
 from pinchpoint.analysis.signature import disk_kind
 from pinchpoint.analysis.thresholds import CAP_MATCH, FLAT, REGULATOR_FLAT, WAITING_IO, exceeds
 from pinchpoint.analysis.verdict import Kind
 from pinchpoint.base import units
-from pinchpoint.data.inputs import DiskRole, Limits
+from pinchpoint.data.inputs import COMMIT_ROLES, DiskRole, Limits
 from pinchpoint.data.series import Floats
 
 NO_LIMIT = Limits(None, None, None)

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pinchpoint.analysis.resources import COMMIT_ROLES
-from pinchpoint.data.inputs import DiskRole, Inputs
+from pinchpoint.data.inputs import COMMIT_ROLES, DiskRole, Inputs
 from pinchpoint.data.series import Floats, added
 
 LOG_WAITS = ("IO:Wal", "IO:WAL", "LWLock:WALWrite", "Log:")

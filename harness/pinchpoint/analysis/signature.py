@@ -8,16 +8,12 @@ from typing import NamedTuple
 
 from pinchpoint.analysis.evidence import DiskState, cpu_evidence, disk_evidence, disk_state
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.measures import DiskMeasures, Measures, ShareMeasures, busy, mean_of, measure
-from pinchpoint.analysis.resources import Resource, ResourceType
-from pinchpoint.analysis.shares import share_evidence
+from pinchpoint.analysis.measures import DiskMeasures, Measures, busy, measure
+from pinchpoint.analysis.resources.base import Resource, ResourceType, ShareMeasures, mean_of
+from pinchpoint.analysis.resources.kinds import SHARED
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import (
     HARDLY,
-    LOCK_WAIT,
-    NETWORK,
-    POOL_HELD,
-    READ_AGAIN,
     THREAD_BUSY,
     UTILISATION,
     WAIT_SHARE,
@@ -60,11 +56,7 @@ KINDS: dict[ResourceType, Kind] = {
     "cpu": "cpu",
     "allowance": "cpu",
     "thread": "cpu_thread",
-    "dependency": "external",
-    "lock": "lock",
-    "memory": "memory",
-    "network": "network",
-    "pool": "pool",
+    **{type_: one.kind for type_, one in SHARED.items()},
 }
 """What it is called when such a resource is used up; of a disk, how it limits is to be found out."""
 
@@ -80,10 +72,7 @@ LEAST: Mapping[ResourceType, Least] = {
     "cpu": Least("busy", UTILISATION),
     "allowance": Least("busy", UTILISATION),
     "thread": Least("busy", THREAD_BUSY),
-    "dependency": Least("used", POOL_HELD),
-    "lock": Least("witness", LOCK_WAIT),
-    "memory": Least("witness", READ_AGAIN),
-    "network": Least("used", NETWORK),
+    **{type_: Least(*one.least) for type_, one in SHARED.items() if one.least is not None},
 }
 
 AT_A_LEVEL = ("disk_cap", "disk_device")
@@ -120,7 +109,7 @@ def judge(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> Suspicion 
     if isinstance(found, DiskMeasures):
         return _disk(resource, found, flows)
     if isinstance(found, ShareMeasures):
-        evidence, exact = share_evidence(resource, found, flows), False
+        evidence, exact = SHARED[resource.type].evidence(resource, found, flows), False
     else:
         # A quota that is used up is met exactly: whoever merely shares full cores does not get that far.
         evidence, exact = cpu_evidence(resource, found), found.quota

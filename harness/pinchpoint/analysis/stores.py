@@ -11,15 +11,13 @@ Nobody of them samples waits as a database does; each counts something that tell
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from pinchpoint.analysis.flows import Flow, going_on
-from pinchpoint.analysis.resources import COMMIT_ROLES, Resource
 from pinchpoint.analysis.thresholds import UTILISATION
-from pinchpoint.data.inputs import DiskRole, Host, Inputs
+from pinchpoint.data.inputs import COMMIT_ROLES, DiskRole, Inputs
 from pinchpoint.data.series import Floats, Key
 
 WRITES, READS, REQUESTS = "MutationStage", "ReadStage", "Native-Transport-Requests"
@@ -116,6 +114,13 @@ def _mongodb_log(inputs: Inputs, host: str, told: _Told) -> None:
     _share(told, np.where(write_s < flush_s / 2, 0.0, share), key)
 
 
+def waiting_for_data(inputs: Inputs, host: str) -> Floats:
+    """Of MongoDB's clients how many wait for pages, or for room in the cache; NaN where nobody says so."""
+    told = _Told(inputs.window.steps)
+    _mongodb_data(inputs, host, told)
+    return told.waiting
+
+
 def _mongodb_data(inputs: Inputs, host: str, told: _Told) -> None:
     """Clients that read pages, or wait for room in the cache, which is to be written first."""
     room = Key(host, "db.cache_wait_s_per_s", "")
@@ -137,7 +142,7 @@ def _share(told: _Told, share: Floats, key: Key) -> None:
 
 
 def _cassandra(inputs: Inputs, host: str, told: _Told, *, log: bool, data: bool) -> None:
-    writes, reads = _held(inputs, host, WRITES), _held(inputs, host, READS)
+    writes, reads = tasks_held(inputs, host, WRITES), tasks_held(inputs, host, READS)
     if not np.isfinite(writes).any():
         return
     held, (used, queue) = writes + np.nan_to_num(reads), _on_cpu(inputs, host)
@@ -157,7 +162,7 @@ def _cassandra(inputs: Inputs, host: str, told: _Told, *, log: bool, data: bool)
             told.series.append(Key(host, "db.pool.pending", COMPACTIONS))
 
 
-def _held(inputs: Inputs, host: str, pool: str) -> Floats:
+def tasks_held(inputs: Inputs, host: str, pool: str) -> Floats:
     """Tasks of a pool that are at work or wait for a thread."""
     return inputs.samples.steps(host, "db.pool.active", pool) + _pending(inputs, host, pool)
 
@@ -197,62 +202,3 @@ def operations_inside(inputs: Inputs, host: str) -> Floats:
     threads = inputs.samples.steps(host, "db.pool.active", REQUESTS)
     tickets = [inputs.samples.steps(host, "db.tickets_used", instance) for instance in TICKETS]
     return np.where(np.isfinite(threads), threads, np.sum(tickets, axis=0))
-
-
-# ---- what clients' requests are let in by ------------------------------------------------------------
-
-
-def find_pools(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[Resource]:
-    """The threads that take in clients' requests (Cassandra), the tickets to the storage engine (MongoDB).
-
-    ``used``: the share in use; ``witness``: of the operations under way, those that wait for one; ``own``: of
-    those that have one, the share that waits deeper: then the pool is full for want of something else.
-    """
-    for host in inputs.hosts:
-        in_use = inputs.samples.steps(host.name, "db.pool.active", REQUESTS)
-        if np.isfinite(in_use).any():
-            keys = (
-                Key(host.name, "db.pool.busy_ratio", REQUESTS),
-                Key(host.name, "db.pool.pending", REQUESTS),
-            )
-            writing, reading = (np.nan_to_num(_held(inputs, host.name, stage)) for stage in (WRITES, READS))
-            deeper = writing + reading
-            yield _pool(inputs, flows, host, f"threads for requests ({REQUESTS})", keys, in_use, deeper)
-        for instance, name in TICKETS.items():
-            in_use = inputs.samples.steps(host.name, "db.tickets_used", instance)
-            if np.isfinite(in_use).any():
-                keys = (
-                    Key(host.name, "db.tickets_ratio", instance),
-                    Key(host.name, "db.tickets_queued", instance),
-                )
-                told = _Told(inputs.window.steps)
-                _mongodb_data(inputs, host.name, told)
-                yield _pool(inputs, flows, host, name, keys, in_use, np.nan_to_num(told.waiting))
-
-
-def _pool(
-    inputs: Inputs,
-    flows: tuple[Flow, ...],
-    host: Host,
-    name: str,
-    keys: tuple[Key, Key],
-    in_use: Floats,
-    deeper: Floats,
-) -> Resource:
-    used, queued = (inputs.samples.steps(*key) for key in keys)
-    there = going_on(inputs, flows, host.tier)
-    waiting = np.divide(queued, there, out=np.full_like(queued, np.nan), where=there > 0)
-    return Resource(
-        key=f"pool:{host.name}:{keys[0].metric}:{keys[0].instance}",
-        type="pool",
-        machine=host.machine,
-        hosts=(host.name,),
-        tiers=(host.tier,),
-        instance=name,
-        views=keys,
-        columns={
-            "used": used,
-            "witness": np.minimum(1.0, waiting),
-            "own": np.minimum(1.0, np.divide(deeper, in_use, out=np.zeros_like(in_use), where=in_use > 0)),
-        },
-    )

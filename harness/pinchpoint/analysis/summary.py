@@ -9,8 +9,9 @@ from pinchpoint.analysis.confidence import Trust
 from pinchpoint.analysis.facts import held_words, named_cores, share_words, shift_words
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.gates import Gate
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures
-from pinchpoint.analysis.resources import GENERATOR, Resource
+from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures
+from pinchpoint.analysis.resources.base import GENERATOR, ShareMeasures
+from pinchpoint.analysis.resources.kinds import SHARED
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.slowness import write_and_flush_s
 from pinchpoint.analysis.verdict import Next, Suspect
@@ -36,7 +37,7 @@ def thing(one: Suspicion) -> str:
     resource = one.resource
     tier, host = owner(one.resource, one.found)
     if isinstance(one.found, ShareMeasures):
-        return _shared_thing(resource)
+        return SHARED[resource.type].name(resource)
     if resource.type == "disk":
         whole = f"the limit of the machine {host} for all its disks together ({resource.instance})"
         return (
@@ -54,41 +55,11 @@ def thing(one: Suspicion) -> str:
     return f"the CPU of the {tier} tier ({', '.join(resource.hosts)})"
 
 
-def _shared_thing(resource: Resource) -> str:
-    """A dependency, a lock, memory, connections or an interface in plain words."""
-    tier, host = next(iter(resource.tiers), ""), next(iter(resource.hosts), "")
-    where = f" of the {tier} tier ({host})" if tier else ""
-    named = {
-        "dependency": f"what lies outside of the farm on the way to {resource.instance}{where}",
-        "lock": f"a lock{where}",
-        "memory": f"the memory{where}" if resource.instance else f"the memory of {host}'s machine",
-        "network": f"the network interface {resource.instance} of {host}",
-        "pool": f"the number of {resource.instance}{where}",
-    }
-    return named[resource.type]
-
-
-def _shared_proof(resource: Resource, found: ShareMeasures) -> str:
-    used, witness = units.percent(found.used), units.percent(found.witness)
-    meet = "wait for" if resource.views else "are refused"
-    proofs = {
-        "dependency": f"it holds {used} of the users of {resource.scenario}, {units.seconds(found.each_s)} "
-        "each time, while the farm has little to do",
-        "lock": f"{witness} of the operations under way wait for one another's locks",
-        "memory": f"{witness} of what is read had been in memory before and had to make room",
-        "network": f"it carries {used} of its speed",
-        "pool": f"{used} of them are in use, and {witness} of the operations {meet} one"
-        if found.used is not None
-        else f"{witness} of the operations are refused one",
-    }
-    return proofs[resource.type]
-
-
 def _proof(one: Suspicion) -> str:
     if isinstance(one.found, DiskMeasures):
         return _disk_proof(one, one.found)
     if isinstance(one.found, ShareMeasures):
-        return _shared_proof(one.resource, one.found)
+        return SHARED[one.resource.type].proof(one.resource, one.found)
     busy = units.percent(one.found.busy)
     if one.resource.type == "thread":
         pool = units.percent(one.found.pool)
@@ -267,11 +238,7 @@ def _relief(one: Suspicion) -> str:
         "disk": "use a larger machine" if one.resource.whole else "put it on a faster disk",
         "thread": "run it on a faster core, or as several processes",
         "allowance": "allow it more CPU",
-        "dependency": "reach it without a delay",
-        "lock": "let fewer transactions want the same rows",
-        "memory": "give it twice as much",
-        "network": "use a faster interface",
-        "pool": "allow more of them",
+        **{type_: kind.relief for type_, kind in SHARED.items()},
     }
     if one.resource.type in reliefs:
         return reliefs[one.resource.type]

@@ -15,7 +15,7 @@ from pinchpoint.analysis.blame import owner
 from pinchpoint.analysis.case import Case, build_case
 from pinchpoint.analysis.devices import disk_reading_s
 from pinchpoint.analysis.levels import Level
-from pinchpoint.analysis.resources import Resource, ResourceType
+from pinchpoint.analysis.resources.base import Resource, ResourceType
 from pinchpoint.analysis.signature import Least, Suspicion
 from pinchpoint.analysis.summary import thing
 from pinchpoint.analysis.thresholds import (

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.measures import DiskMeasures, mean_of
-from pinchpoint.analysis.resources import COMMIT_ROLES, Resource
+from pinchpoint.analysis.measures import DiskMeasures
+from pinchpoint.analysis.resources.base import Resource, mean_of
 from pinchpoint.analysis.slowness import write_and_flush_s
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import ONE_AT_A_TIME, UTILISATION, WAIT_SHARE
+from pinchpoint.data.inputs import COMMIT_ROLES
 
 
 def waited(

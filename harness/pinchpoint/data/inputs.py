@@ -24,6 +24,11 @@ CLIMBING = ("ramp", "steps")
 """Load models whose level is a rate, or a number of users."""
 
 
+COMMIT_ROLES = ("log", "wal", "journal")
+ROLE_ORDER = (*COMMIT_ROLES, "data", "tempdb", "index", "content", "os")
+"""A device with several roles is named after the one that operations wait for first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a disk is declared to be able to do; None where nothing is declared.

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from pinchpoint.analysis.disk_types import limits_words
 from pinchpoint.analysis.measures import measure_disk
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.resources.base import Resource
 from pinchpoint.analysis.slowness import write_and_flush_s
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.base import units

@@ -10,8 +10,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from pinchpoint.analysis.resources import COMMIT_ROLES
-from pinchpoint.data.inputs import Limits
+from pinchpoint.data.inputs import COMMIT_ROLES, Limits
 from pinchpoint.probe.figures import figures
 from pinchpoint.probe.record import Probe
 from pinchpoint.probe.verdict import Verdict

@@ -13,7 +13,7 @@ from pinchpoint.analysis.evidence import state_of
 from pinchpoint.analysis.measures import DiskMeasures
 from pinchpoint.analysis.movement import Movement
 from pinchpoint.analysis.pace import find_pace
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.resources.base import Resource
 
 LEVEL_S = 20
 USERS = (1, 2, 4, 8, 16, 32)

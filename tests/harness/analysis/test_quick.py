@@ -10,7 +10,7 @@ import pytest
 
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.measures import settle
-from pinchpoint.analysis.resources import Resource, ResourceType
+from pinchpoint.analysis.resources.base import Resource, ResourceType
 from pinchpoint.analysis.signature import at_ease, judge, suspect
 from pinchpoint.analysis.stations import Station
 from pinchpoint.data.inputs import DiskRole, Limits, Load
@@ -92,7 +92,9 @@ def some_disk(random: np.random.Generator) -> Resource:
 def some_resource(random: np.random.Generator, kind: ResourceType) -> Resource:
     """Anything but a disk: each of its figures up to a fifth beyond what can be."""
     columns = {name: column(random, 0.01 if name == "each_s" else 1.2) for name in COLUMNS[kind]}
-    views = (Key("sql1", "db.pool.active", ""),) if random.random() < 0.5 else ()
+    views = {"network": 1, "pool": int(random.choice([0, 2]))}.get(kind, 0) * (
+        Key("sql1", "db.pool.active", ""),
+    )
     tiers = ("sql",) if random.random() < 0.7 else ()
     return Resource(
         "one", kind, "a", ("sql1",), tiers, "", cores=2, scenario="orders", columns=columns, views=views

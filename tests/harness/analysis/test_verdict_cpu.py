@@ -9,8 +9,7 @@ from harness.analysis.verdicts import SEEDS, judged, named, two_machines
 from pinchpoint.analysis import exit_status
 from pinchpoint.analysis.demand import find_resources
 from pinchpoint.analysis.flows import find_flows
-from pinchpoint.analysis.measures import ShareMeasures
-from pinchpoint.analysis.resources import Resource, ResourceType
+from pinchpoint.analysis.resources.base import Resource, ResourceType, ShareMeasures
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.summary import experiment
 from pinchpoint.data.inputs import read_inputs

@@ -12,7 +12,7 @@ from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.analysis.confidence import seldom
 from pinchpoint.analysis.demand import find_resources
 from pinchpoint.analysis.flows import find_flows
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.resources.base import Resource
 from pinchpoint.data.inputs import DiskRole, read_inputs
 
 

@@ -21,10 +21,9 @@ from pinchpoint.analysis.recordings.measures import (
     measure,
     overlap_s,
 )
-from pinchpoint.analysis.resources import COMMIT_ROLES
 from pinchpoint.analysis.slowness import MINOR_SHARE
 from pinchpoint.analysis.thresholds import DISK_OCCUPIED, PRESSURE, UTILISATION, Threshold, latency_limit
-from pinchpoint.data.inputs import DiskRole, Host, Inputs
+from pinchpoint.data.inputs import COMMIT_ROLES, DiskRole, Host, Inputs
 from pinchpoint.data.series import Floats, Key
 
 SELDOM_PER_S = Threshold(1.0, "design", "a disk with less than one I/O a second delays nothing")

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.resources.base import OF_OPERATIONS, Figure, Resource, Shared, ShareMeasures
 from pinchpoint.analysis.sessions import sessions_at_work
 from pinchpoint.analysis.stations import Station
 from pinchpoint.analysis.stores import operations_inside
+from pinchpoint.analysis.thresholds import NOT_SEEN, OUTSIDE_S, OWN_USE, POOL_HELD
+from pinchpoint.base import units
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Floats
 
@@ -22,34 +24,90 @@ LOCKS = ("sql",)
 """Tiers whose operations may wait for each other's locks: only the server itself can tell where they are."""
 
 
-def find_dependencies(
-    inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
-) -> Iterator[Resource]:
-    """One per station of every closed load: only there is the pool of users limited, and known."""
-    for flow in flows:
-        users = flow.load.users
-        if not users or flow.load.scheduled:
-            continue
-        for station in flow.stations:
-            columns = held_outside(inputs, flows, station, disks)
-            if columns is None:
+class Dependency(Shared):
+    """What the users of one scenario wait for on the way to one of its stations."""
+
+    kind = "external"
+    least = ("used", POOL_HELD)
+    called = "what lies outside of the farm on the way to {instance}{where}"
+    shown = "it holds {used} of the users of {scenario}, {each_s} each time, while the farm has little to do"
+    relief = "reach it without a delay"
+
+    def discover(
+        self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
+    ) -> Iterator[Resource]:
+        """One per station of every closed load: only there is the pool of users limited, and known."""
+        for flow in flows:
+            users = flow.load.users
+            if not users or flow.load.scheduled:
                 continue
-            hosts = [host for host in inputs.hosts if host.tier == station.tier]
-            outside = columns.pop("outside")
-            yield Resource(
-                key=f"dependency:{flow.load.scenario}:{station.name}",
-                type="dependency",
-                machine=hosts[0].machine if hosts else "",
-                hosts=tuple(host.name for host in hosts),
-                tiers=(station.tier,) if hosts else (),
-                instance=station.name,
-                scenario=flow.load.scenario,
-                columns={
-                    **columns,
-                    "used": outside / users,
-                    "each_s": _each(outside, station),
-                },
-            )
+            for station in flow.stations:
+                columns = held_outside(inputs, flows, station, disks)
+                if columns is None:
+                    continue
+                hosts = [host for host in inputs.hosts if host.tier == station.tier]
+                outside = columns.pop("outside")
+                yield Resource(
+                    key=f"dependency:{flow.load.scenario}:{station.name}",
+                    type="dependency",
+                    machine=hosts[0].machine if hosts else "",
+                    hosts=tuple(host.name for host in hosts),
+                    tiers=(station.tier,) if hosts else (),
+                    instance=station.name,
+                    scenario=flow.load.scenario,
+                    columns={
+                        **columns,
+                        "used": outside / users,
+                        "each_s": _each(outside, station),
+                    },
+                )
+
+    def figures(self, resource: Resource) -> tuple[Figure, ...]:
+        """How many users it holds, how long each time, and how little the tier behind it has to do.
+
+        A farm that merely is not asked for much waits for nothing long: milliseconds are needed as well.
+        """
+        held = f"{{}} of the users of {resource.scenario} wait for {resource.instance} at any time"
+        each = "each request waits {} in which nothing is done for it there"
+        told = (
+            Figure(lambda found: found.used, held, OF_OPERATIONS, POOL_HELD, "E1", required=True),
+            Figure(
+                lambda found: found.each_s,
+                each,
+                OF_OPERATIONS,
+                OUTSIDE_S,
+                required=True,
+                show=units.seconds,
+            ),
+        )
+        if not resource.tiers:
+            return told
+        unseen = "the tier behind it sees nothing of {} of that time"
+        return (
+            *told,
+            Figure(lambda found: found.witness, unseen, seen_by(resource), NOT_SEEN, "E4"),
+            Figure(
+                lambda found: found.own,
+                "it uses {} of what it has",
+                "cpu.busy_ratio",
+                OWN_USE,
+                excuses=True,
+                instance=f"tier:{resource.tiers[0]}",
+            ),
+        )
+
+    def waited_for(self, resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
+        """Its own scenario presses the farm.
+
+        Of a tier of the farm that nobody looked at, nobody knows whether it has little to do.
+        """
+        unseen = bool(resource.tiers) and found.own is None
+        return not unseen and any(flow.pressed and flow.load.scenario == resource.scenario for flow in flows)
+
+
+def seen_by(resource: Resource) -> str:
+    """The series that tells what a tier works on: a database's sessions, else the operations'."""
+    return "db.sessions_active" if resource.tiers[0] in LOCKS else OF_OPERATIONS
 
 
 def held_outside(

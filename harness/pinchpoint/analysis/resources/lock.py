@@ -1,0 +1,62 @@
+"""Locks of a database: operations that wait for one another's rows and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pinchpoint.analysis.flows import Flow, going_on
+from pinchpoint.analysis.resources.base import Figure, Resource, Shared
+from pinchpoint.analysis.sessions import active_sessions, held_for_disks, largest_lock
+from pinchpoint.analysis.thresholds import LOCK_WAIT, UTILISATION, WAIT_SHARE
+from pinchpoint.data.inputs import Inputs
+
+SOMEBODY = 0.5
+"""Mean number of sessions waiting in a second from which somebody waits in most of it."""
+
+
+class Lock(Shared):
+    """The locks of one database."""
+
+    kind = "lock"
+    least = ("witness", LOCK_WAIT)
+    called = "a lock{where}"
+    shown = "{witness} of the operations under way wait for one another's locks"
+    relief = "let fewer transactions want the same rows"
+    waiting = ("the share of operations that wait for locks", "db.lock_waiters")
+
+    def discover(
+        self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
+    ) -> Iterator[Resource]:
+        """Those of every database that was asked about them."""
+        for host in inputs.hosts:
+            waiters = inputs.samples.steps(host.name, "db.lock_waiters")
+            waiters = np.where(np.isfinite(active_sessions(inputs, host.name)), waiters, np.nan)
+            if not np.isfinite(waiters).any():
+                continue
+            there = going_on(inputs, flows, host.tier)
+            yield Resource(
+                key=f"lock:{host.name}",
+                type="lock",
+                machine=host.machine,
+                hosts=(host.name,),
+                tiers=(host.tier,),
+                instance=largest_lock(inputs, host.name),
+                columns={
+                    "used": np.where(np.isfinite(waiters), waiters >= SOMEBODY, np.nan),
+                    "witness": np.divide(waiters, there, out=np.zeros_like(waiters), where=there > 0),
+                    "own": held_for_disks(inputs, host.name),
+                },
+            )
+
+    def figures(self, resource: Resource) -> tuple[Figure, ...]:
+        """How often somebody waits, how many do, and whether those who hold locks wait for a disk."""
+        waited = "{} of the operations under way waited for one, as the database says"
+        held = "{} of the sessions that wait for none, who hold it among them, wait for a disk"
+        often = "somebody waited for a lock {} of the time"
+        return (
+            Figure(lambda found: found.used, often, "db.lock_waiters", UTILISATION, "E1"),
+            Figure(lambda found: found.witness, waited, "db.lock_waiters", LOCK_WAIT, "E4", required=True),
+            Figure(lambda found: found.own, held, "db.sessions_active", WAIT_SHARE),
+        )

@@ -1,0 +1,110 @@
+"""Memory of capped tiers and of machines: how little is left, what is read again for want of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.resources.base import Figure, Resource, Shared, placed
+from pinchpoint.analysis.thresholds import MEMORY_LOW, MEMORY_WAIT, PAGING, READ_AGAIN
+from pinchpoint.data.inputs import Host, Inputs
+from pinchpoint.data.series import Floats
+
+
+class Memory(Shared):
+    """The memory of one tier with a cap of its own, or of one machine.
+
+    File cache counts as available or not by how lately it was used, so that reading again tells more than
+    what is left; the latter, and those who wait for memory, are its witnesses.
+    """
+
+    kind = "memory"
+    least = ("witness", READ_AGAIN)
+    called = "the memory{where}"
+    shown = "{witness} of what is read had been in memory before and had to make room"
+    relief = "give it twice as much"
+
+    def discover(
+        self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
+    ) -> Iterator[Resource]:
+        """That of every tier that has a cap of its own, and of every machine, once."""
+        machines: set[str] = set()
+        for host in inputs.hosts:
+            instance = f"tier:{host.tier}"
+            left = inputs.samples.steps(host.name, "mem.available_ratio", instance)
+            if np.isfinite(left).any():
+                again = inputs.samples.steps(host.name, "mem.refaulted_bytes_per_s", instance)
+                yield _memory(inputs, (host,), instance, left, _again(again, _read(disks, host)))
+            everyone = inputs.on_machine(host.machine)
+            names = [one.name for one in everyone]
+            whole = inputs.samples.first_of(names, "mem.available_ratio")
+            if host.machine not in machines and np.isfinite(whole).any():
+                machines.add(host.machine)
+                paged = inputs.samples.first_of(names, "mem.paged_in_bytes_per_s")
+                # Any system has a few pages come back now and then.
+                paging = np.where(paged < PAGING.value, 0.0, paged)
+                yield _memory(inputs, everyone, "", whole, _again(paging, _read(disks, host)))
+
+    def figures(self, resource: Resource) -> tuple[Figure, ...]:
+        """What is read again, how much is left, how often somebody waits."""
+        again = "mem.refaulted_bytes_per_s" if resource.instance else "mem.paged_in_bytes_per_s"
+        waited = "somebody waited for memory {} of the time"
+        return (
+            Figure(
+                lambda found: found.witness,
+                "{} of what was read had been in memory before",
+                again,
+                READ_AGAIN,
+                "E1",
+                required=True,
+                instance=resource.instance,
+            ),
+            Figure(
+                lambda found: None if found.used is None else 1 - found.used,
+                "{} of memory was available",
+                "mem.available_ratio",
+                MEMORY_LOW,
+                "E4",
+                below=True,
+                instance=resource.instance,
+            ),
+            Figure(lambda found: found.pressure, waited, "pressure.memory_ratio", MEMORY_WAIT, "E4"),
+        )
+
+    def name(self, resource: Resource) -> str:
+        """A tier's, or a machine's."""
+        return super().name(resource) if resource.instance else f"the memory of {resource.hosts[0]}'s machine"
+
+
+def _memory(inputs: Inputs, hosts: tuple[Host, ...], instance: str, left: Floats, again: Floats) -> Resource:
+    names, tiers = placed(hosts)
+    return Resource(
+        key=f"memory:{names[0] if instance else hosts[0].machine}:{instance}",
+        type="memory",
+        machine=hosts[0].machine,
+        hosts=names,
+        tiers=tiers,
+        instance=instance,
+        columns={
+            "used": 1.0 - left,
+            "witness": again,
+            "pressure": inputs.samples.first_of(names, "pressure.memory_ratio"),
+        },
+    )
+
+
+def _read(disks: tuple[Resource, ...], host: Host) -> Floats:
+    """Bytes per second that the disks with a role on this host's machine read."""
+    read = [disk.columns["read_bytes"] for disk in disks if disk.machine == host.machine]
+    return np.sum([np.nan_to_num(one) for one in read], axis=0) if read else np.zeros(0)
+
+
+def _again(again: Floats, read: Floats) -> Floats:
+    """The share of what was read that had been in memory before."""
+    if len(read) != len(again):
+        return np.full_like(again, np.nan)
+    most = np.fmax(read, np.nan_to_num(again))
+    share = np.divide(again, most, out=np.zeros_like(again), where=most > 0)
+    return np.where(np.isfinite(again), share, np.nan)

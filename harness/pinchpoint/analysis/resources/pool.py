@@ -1,0 +1,150 @@
+"""What clients' requests are let in by: a server's connections, threads that take requests, tickets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pinchpoint.analysis.flows import Flow, going_on
+from pinchpoint.analysis.resources.base import Figure, Resource, Shared, ShareMeasures
+from pinchpoint.analysis.stores import READS, REQUESTS, TICKETS, WRITES, tasks_held, waiting_for_data
+from pinchpoint.analysis.thresholds import CONNECTIONS, MANY_REFUSED, OWN_USE, QUEUED
+from pinchpoint.base import units
+from pinchpoint.data.inputs import Host, Inputs
+from pinchpoint.data.series import Floats, Key
+
+
+class Pool(Shared):
+    """The connections of one server, the threads that take in its requests, or the tickets to its engine.
+
+    Of threads and tickets nobody is refused one: operations wait, and not because those who have one do.
+    """
+
+    kind = "pool"
+    called = "the number of {instance}{where}"
+    relief = "allow more of them"
+    grows = True
+
+    def discover(
+        self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
+    ) -> Iterator[Resource]:
+        """Of every server that was asked, or that refused somebody.
+
+        Of threads and tickets ``used`` is the share in use; ``witness``, of the operations under way, those
+        that wait for one; ``own``, of those that have one, the share that waits deeper: then the pool is full
+        for want of something else.
+        """
+        for host in inputs.hosts:
+            yield from _connections(inputs, flows, host)
+            in_use = inputs.samples.steps(host.name, "db.pool.active", REQUESTS)
+            if np.isfinite(in_use).any():
+                name = f"threads for requests ({REQUESTS})"
+                keys = [Key(host.name, f"db.pool.{of}", REQUESTS) for of in ("busy_ratio", "pending")]
+                deeper = sum(np.nan_to_num(tasks_held(inputs, host.name, one)) for one in (WRITES, READS))
+                yield _waited_for(inputs, flows, host, name, keys, in_use, np.asarray(deeper))
+            for instance, name in TICKETS.items():
+                in_use = inputs.samples.steps(host.name, "db.tickets_used", instance)
+                if np.isfinite(in_use).any():
+                    keys = [Key(host.name, f"db.tickets_{of}", instance) for of in ("ratio", "queued")]
+                    deeper = np.nan_to_num(waiting_for_data(inputs, host.name))
+                    yield _waited_for(inputs, flows, host, name, keys, in_use, deeper)
+
+    def figures(self, resource: Resource) -> tuple[Figure, ...]:
+        """How many are in use, how many operations found none, and whether those in use wait deeper."""
+        if not resource.views:
+            used, refused = "{} of the connections were in use", "{} of the operations were refused one"
+            return (
+                Figure(lambda found: found.used, used, "db.connections_ratio", CONNECTIONS, "E1"),
+                Figure(lambda found: found.witness, refused, "operations.outcome", MANY_REFUSED, "E4"),
+            )
+        in_use, queue = resource.views
+        return (
+            Figure(
+                lambda found: found.used,
+                f"{{}} of the {resource.instance} were in use",
+                in_use.metric,
+                CONNECTIONS,
+                "E1",
+                required=True,
+                instance=in_use.instance,
+            ),
+            Figure(
+                lambda found: found.witness,
+                "{} of the operations waited for one",
+                queue.metric,
+                QUEUED,
+                "E4",
+                required=True,
+                instance=queue.instance,
+            ),
+            Figure(
+                lambda found: found.own,
+                "{} of those in use were held by what waits for something else",
+                in_use.metric,
+                OWN_USE,
+                excuses=True,
+                instance=in_use.instance,
+            ),
+        )
+
+    def waited_for(self, resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
+        """Of connections all are used, where the server was asked, and somebody was refused one."""
+        if resource.views:
+            return True
+        full = found.used is None or found.used >= CONNECTIONS.value
+        return full and bool(found.witness)
+
+    def proof(self, resource: Resource, found: ShareMeasures) -> str:
+        """How many are in use, and how many operations found none."""
+        missed = f"{units.percent(found.witness)} of the operations"
+        meet = "wait for" if resource.views else "are refused"
+        if found.used is None:
+            return f"{missed} are refused one"
+        return f"{units.percent(found.used)} of them are in use, and {missed} {meet} one"
+
+
+def _connections(inputs: Inputs, flows: tuple[Flow, ...], host: Host) -> Iterator[Resource]:
+    """The connections of a database that was asked about them, or that refused some."""
+    used = inputs.samples.steps(host.name, "db.connections_ratio")
+    own = [flow for flow in flows if flow.share(host.tier)]
+    finished, refused = sum(flow.finished for flow in own), sum(flow.refused for flow in own)
+    if np.isfinite(used).any() or refused:
+        ratio = refused / finished if finished else 0.0
+        yield Resource(
+            key=f"pool:{host.name}",
+            type="pool",
+            machine=host.machine,
+            hosts=(host.name,),
+            tiers=(host.tier,),
+            instance="connections",
+            columns={"used": used, "witness": np.full(inputs.window.steps, ratio)},
+        )
+
+
+def _waited_for(
+    inputs: Inputs,
+    flows: tuple[Flow, ...],
+    host: Host,
+    name: str,
+    keys: list[Key],
+    in_use: Floats,
+    deeper: Floats,
+) -> Resource:
+    used, queued = (inputs.samples.steps(*key) for key in keys)
+    there = going_on(inputs, flows, host.tier)
+    waiting = np.divide(queued, there, out=np.full_like(queued, np.nan), where=there > 0)
+    return Resource(
+        key=f"pool:{host.name}:{keys[0].metric}:{keys[0].instance}",
+        type="pool",
+        machine=host.machine,
+        hosts=(host.name,),
+        tiers=(host.tier,),
+        instance=name,
+        views=tuple(keys),
+        columns={
+            "used": used,
+            "witness": np.minimum(1.0, waiting),
+            "own": np.minimum(1.0, np.divide(deeper, in_use, out=np.zeros_like(in_use), where=in_use > 0)),
+        },
+    )
