@@ -1,9 +1,32 @@
-"""What a person reads when a name is not known: every allowed name, and the nearest one."""
+"""Tables by name, and what a person reads when a name is not known: the allowed ones, and the nearest."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Protocol, TypeVar
+
+
+class Named(Protocol):
+    """What stands in a table by its name."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        ...
+
+
+NamedT = TypeVar("NamedT", bound=Named)
+
+
+def by_name(what: str, several: Iterable[NamedT]) -> dict[str, NamedT]:
+    """Name -> each of them; two of one name raise ``ValueError``."""
+    found: dict[str, NamedT] = {}
+    for each in several:
+        if each.name in found:
+            raise ValueError(f"two {what} are named {each.name!r}")
+        found[each.name] = each
+    return found
 
 
 def unknown(what: str, found: str, names: Iterable[str]) -> str:

@@ -15,12 +15,10 @@ from ..databases.contract import TextConnection
 from ..errors import ScenarioError
 from ..sql_script.marked_copy import MarkedCopy
 from ..sql_text import bare
-from .captured import CapturedSession, Entry, at_once, sessions_of
+from .capture import CapturedSession, Entry, at_once, sessions_of
 from .params import SqlReplayParams
 from .reading import read_capture
-from .session import ReplaySession
-from .tape import Tape
-from .verbs import verb
+from .session import ReplaySession, Tape, verb
 
 __all__ = ["SqlReplay", "SqlReplayParams"]
 

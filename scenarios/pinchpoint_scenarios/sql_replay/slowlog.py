@@ -18,8 +18,7 @@ from ..databases.servers.contract import MYSQL
 from ..errors import ScenarioError
 from ..sql_script.leaving import leaves
 from ..sql_script.values import delimiter_of
-from .captured import Entry
-from .files import csv_rows, opened
+from .capture import Entry, Rows, csv_rows, opened, with_header
 
 _NOT_SENT = "# administrator command"
 _LOCAL_DATA = re.compile(r"(?i)\s*load\s+(?:data|xml)\b.*\blocal\b")
@@ -40,18 +39,13 @@ def _read(path: Path) -> Iterator[Entry]:
         first = file.readline()
         delimiter, whole = delimiter_of(first), chain([first], file)
         rows = _batch_rows(whole) if delimiter == "\t" else csv_rows(whole, path, delimiter)
-        _, header = next(rows)
-        columns = [column.strip().lower() for column in header]
-        for number, row in rows:
-            place = f"{path}:{number}"
-            if len(row) != len(columns):
-                raise ScenarioError(f"{place}: {len(row)} columns; allowed: {len(columns)}, as in the header")
-            entry = _entry(dict(zip(columns, row, strict=True)), place)
+        for place, row in with_header(rows, path):
+            entry = _entry(row, place)
             if entry is not None:
                 yield entry
 
 
-def _batch_rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+def _batch_rows(lines: Iterable[str]) -> Rows:
     """The rows that ``mariadb --batch`` wrote, each with its line."""
     for number, line in enumerate(lines, 1):
         yield number, [_ESCAPE.sub(_unescaped, each) for each in line.rstrip("\r\n").split("\t")]

@@ -6,8 +6,7 @@ Who runs the jobs, keeps what they measured and judges it lives elsewhere.
 """
 
 from .cell import Cell, Job, Measured, Place, Series
-from .registry import SUITES, suite
-from .suite import Suite
+from .suites import SUITES, Suite, suite
 from .tool import Tool, ToolFailed, ToolMissing
 from .tools import TOOLS
 

@@ -11,8 +11,7 @@ from pinchpoint_collectors.common.names import unknown
 from ..contract import Params
 from ..duration import Seconds
 from ..sizes import Bytes
-from .registry import SUITES
-from .suite import Suite
+from .suites import SUITES, Suite
 
 LEAST_BYTES = 16 * 2**20
 """Sixteen of the largest I/Os of any suite: less is no place to be random in."""

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.sql_replay.captured import Captured, CapturedSession, Entry, at_once, sessions_of
-from pinchpoint_scenarios.sql_replay.pglog import read_logs
-from pinchpoint_scenarios.sql_replay.pgsessions import as_sent
+from pinchpoint_scenarios.sql_replay.capture import Captured, CapturedSession, Entry, at_once, sessions_of
+from pinchpoint_scenarios.sql_replay.pglog import as_sent, read_logs
 from pinchpoint_scenarios.sql_replay.reading import read_capture
-from pinchpoint_scenarios.sql_replay.verbs import verb
+from pinchpoint_scenarios.sql_replay.session import verb
 
 # Written by PostgreSQL 18.6 (addresses and identifiers shortened).
 LOADER = '"loader","shop",71,"127.0.0.1:5"'

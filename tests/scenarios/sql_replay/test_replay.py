@@ -23,7 +23,7 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.plan import load_plan
 from pinchpoint_scenarios.contract import Endpoint, Verified
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.sql_replay.captured import sessions_of
+from pinchpoint_scenarios.sql_replay.capture import sessions_of
 from pinchpoint_scenarios.sql_replay.pglog import read_logs
 
 USERS, TURNS, PAUSE_S = 3, 4, 0.15

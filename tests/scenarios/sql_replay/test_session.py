@@ -10,9 +10,8 @@ import pytest
 from scenarios.support import Recorder
 
 from pinchpoint_scenarios.contract import PAUSE
-from pinchpoint_scenarios.sql_replay.captured import Captured, CapturedSession
-from pinchpoint_scenarios.sql_replay.session import ReplaySession
-from pinchpoint_scenarios.sql_replay.tape import Tape
+from pinchpoint_scenarios.sql_replay.capture import Captured, CapturedSession
+from pinchpoint_scenarios.sql_replay.session import ReplaySession, Tape
 
 
 class Database:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.sql_replay.captured import Entry
+from pinchpoint_scenarios.sql_replay.capture import Entry
 from pinchpoint_scenarios.sql_replay.reading import read_capture
 
 # Written by `mariadb --batch` of MariaDB 10.11.

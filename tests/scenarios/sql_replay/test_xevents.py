@@ -8,7 +8,7 @@ import pytest
 from scenarios.sql_replay.exported import Happened, exported_csv
 
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.sql_replay.captured import Entry, sessions_of
+from pinchpoint_scenarios.sql_replay.capture import Entry, sessions_of
 from pinchpoint_scenarios.sql_replay.reading import read_capture
 
 PLACE = "SELECT name\nFROM dbo.account -- a < b & c\nWHERE name = N'it''s, é'"

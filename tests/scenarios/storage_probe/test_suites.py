@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pinchpoint_collectors.common.names import by_name
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.storage_probe import SUITES, TOOLS, Job, Place, suite
-from pinchpoint_scenarios.storage_probe.registry import table
-from pinchpoint_scenarios.storage_probe.tools import table as tool_table
 
 PLACE = Place(Path("/disk/pinchpoint-probe"), 2**30, "/dev/sdb", 8 * 2**30, trial=3)
 
@@ -114,9 +113,7 @@ def test_unknown_and_double_names() -> None:
         suite("databse")
     one = SUITES["database"]
     with pytest.raises(ValueError, match="two suites are named 'database'"):
-        table((one, one))
-    with pytest.raises(ValueError, match="two tools are named 'fio'"):
-        tool_table((TOOLS["fio"], TOOLS["fio"]))
+        by_name("suites", (one, one))
 
 
 def test_a_job_of_fio_without_a_size_is_our_own_mistake() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from pinchpoint_collectors.common.names import by_name
 
 from ..tool import Tool
 from .bonnie import Bonnie
@@ -10,15 +10,4 @@ from .dd import Dd
 from .fio import Fio
 from .hdparm import Hdparm
 
-
-def table(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """Name -> tool; two of one name raise ``ValueError``."""
-    found: dict[str, Tool] = {}
-    for each in tools:
-        if each.name in found:
-            raise ValueError(f"two tools are named {each.name!r}")
-        found[each.name] = each
-    return found
-
-
-TOOLS: dict[str, Tool] = table((Fio(), Dd(), Hdparm(), Bonnie()))
+TOOLS: dict[str, Tool] = by_name("tools", (Fio(), Dd(), Hdparm(), Bonnie()))

@@ -1,10 +1,17 @@
-"""What was captured on a server: its sessions, what each did and when."""
+"""A capture of a server: its statements as records, its sessions, and its files as text."""
 
 from __future__ import annotations
 
+import codecs
+import csv
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from ..errors import ScenarioError
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +123,64 @@ def at_once(sessions: Sequence[CapturedSession]) -> int:
         now += change
         most = max(most, now)
     return most
+
+
+_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+LOST = "\N{REPLACEMENT CHARACTER}"
+"""What stands for a letter that could not be read."""
+_LONGEST_FIELD = 2**28
+"""Characters of a field of a CSV file: a statement may be long."""
+XEL = "Management Studio exports the events of a .xel file as CSV"
+
+
+@contextmanager
+def opened(path: Path, *, errors: str = "strict", newline: str = "") -> Iterator[TextIO]:
+    """The file as text: UTF-8, or UTF-16 where it says so; breaks as they are. Raises ``ScenarioError``.
+
+    Args:
+        path: the file.
+        errors: what is done about bytes that are no text (``open``).
+        newline: what ends a line: this alone, or, where it is empty, whatever may.
+    """
+    try:
+        with path.open("rb") as binary:
+            head = binary.read(4)
+        encoding = next((name for bom, name in _BOMS if head.startswith(bom)), "utf-8")
+        if head[:1] != b"\0" == head[1:2]:
+            encoding = "utf-16-le"  # Windows' tools leave its mark out
+        with path.open(newline=newline, encoding=encoding, errors=errors) as file:
+            yield file
+    except UnicodeDecodeError as error:
+        raise ScenarioError(
+            f"{path}: no text in UTF-8 or UTF-16 (byte {error.start}: {error.reason}); allowed: a log, or "
+            f"events that were exported: {XEL}"
+        ) from error
+    except OSError as error:
+        raise ScenarioError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+
+
+Rows = Iterator[tuple[int, list[str]]]
+"""The rows of a file, each with the line it ends in."""
+
+
+def csv_rows(file: Iterable[str], path: Path, delimiter: str = ",") -> Rows:
+    """The rows of a CSV file; raises ``ScenarioError``."""
+    csv.field_size_limit(_LONGEST_FIELD)
+    rows = csv.reader(file, delimiter=delimiter)
+    try:
+        for row in rows:
+            yield rows.line_num, row
+    except csv.Error as error:
+        raise ScenarioError(f"{path}:{rows.line_num}: no CSV ({error})") from error
+
+
+def with_header(rows: Rows, path: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """``FILE:LINE`` and the row by its columns' names, which the first row has; raises ``ScenarioError``."""
+    _, header = next(rows, (0, []))
+    columns = [column.strip().lower() for column in header]
+    for line, row in rows:
+        place = f"{path}:{line}"
+        if row and len(row) != len(columns):
+            raise ScenarioError(f"{place}: {len(row)} columns; allowed: {len(columns)}, as in the header")
+        if row:
+            yield place, dict(zip(columns, row, strict=True))

@@ -1,0 +1,214 @@
+"""The suites of storage probes: the table of their cells, how often, and on how large a file.
+
+A new suite is a function that lists its jobs, and one entry in ``SUITES``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from pinchpoint_collectors.common.names import by_name, unknown
+
+from ..errors import ScenarioError
+from .cell import Cell, Job
+from .tools.bonnie import FILES, LARGEST_SMALL_BYTES, THROUGHPUT
+
+_KIB, _MIB = 2**10, 2**20
+_SIZES = {4 * _KIB: "4K", 8 * _KIB: "8K", 64 * _KIB: "64K", 256 * _KIB: "256K", _MIB: "1M"}
+_SMALL = 16
+"""Times 1,024 files, as bonnie++ counts them."""
+
+Jobs = Callable[[float], Sequence[Job]]
+"""Seconds per cell -> the suite's jobs, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """What is measured under one name.
+
+    Attributes:
+        name: what ``--suite`` takes.
+        about: one sentence for a person who chooses.
+        jobs: its jobs, given how long a cell is measured (0 where ``seconds`` is None).
+        repetitions: how often all of it is done where nothing else is asked for.
+        seconds: how long a cell is measured, likewise; None: until its work is done, nobody knows before.
+        pause_s: pause between two repetitions.
+        size_bytes: size of the file; None: twice the machine's memory and a tenth more.
+    """
+
+    name: str
+    about: str
+    jobs: Jobs
+    repetitions: int
+    seconds: float | None
+    pause_s: float = 0.0
+    size_bytes: int | None = 2**30
+
+
+def _crystaldiskmark(seconds: float) -> list[Job]:
+    """Twelve cells: SEQ1M Q8T1, SEQ1M Q1T1, RND4K Q32T1, RND4K Q1T1, as reads, writes and mix (D, E).
+
+    One thread; the mix is 70 % reads, as CrystalDiskMark 7 and later have it.
+    """
+    return [
+        Job("fio", (Cell(f"{name} {way}", block, reads, random, depth),), seconds)
+        for way, reads in (("read", 1.0), ("write", 0.0), ("mix", 0.7))
+        for name, block, random, depths in (("SEQ1M", _MIB, 0.0, (8, 1)), ("RND4K", 4 * _KIB, 1.0, (32, 1)))
+        for depth in depths
+    ]
+
+
+def _iometer(
+    blocks: Sequence[int], reads: Sequence[float], randoms: Sequence[float], depths: Sequence[int]
+) -> Jobs:
+    """Block size x share of reads x share of random I/O x outstanding I/Os (seed B).
+
+    The report it is taken from goes up to 1,024 outstanding and does not list its steps; powers of two are
+    ours.
+    """
+
+    def workload(block: int, read: float, random: float) -> str:
+        what = {1.0: "read", 0.0: "write"}.get(read, f"{read:.0%} read")
+        how = {1.0: "random", 0.0: "sequential"}.get(random, f"{random:.0%} random")
+        return f"{_SIZES[block]} {how} {what}"
+
+    return lambda seconds: [
+        Job("fio", (Cell(workload(block, read, random), block, read, random, depth),), seconds)
+        for block, read, random, depth in product(blocks, reads, randoms, depths)
+    ]
+
+
+def _database(seconds: float) -> list[Job]:
+    """13 cells of I/O as databases do it: a log, data files with checkpoints, temporary files.
+
+    - log: small sequential writes, each on the disk before the next one begins (4 KiB; and 60 KiB, the
+      largest that SQL Server writes to its log at once). One is in flight: a commit waits for it.
+    - data: pages of 8 KiB at random (SQL Server's and PostgreSQL's), read, and read and written 70 to 30.
+    - checkpoint: pages of 8 KiB at random, many at once, brought to the disk after every 512 of them.
+    - tempdb: 64 KiB, an extent, one after the other, as much written as read.
+    """
+    logs = [
+        Job("fio", (Cell(f"log {size} write", block, 0.0, 0.0, 1, "log"),), seconds, flush_each=True)
+        for size, block in (("4K", 4 * _KIB), ("60K", 60 * _KIB))
+    ]
+    data = [
+        Job("fio", (Cell(f"data 8K {what}", 8 * _KIB, reads, 1.0, depth),), seconds)
+        for what, reads in (("read", 1.0), ("70 % read", 0.7))
+        for depth in (1, 4, 16, 64)
+    ]
+    checkpoint = Job("fio", (Cell("checkpoint 8K write", 8 * _KIB, 0.0, 1.0, 32),), seconds, flush_every=512)
+    temporary = [
+        Job("fio", (Cell("tempdb 64K half read", 64 * _KIB, 0.5, 0.0, depth, "tempdb"),), seconds)
+        for depth in (1, 8)
+    ]
+    return [*logs, *data, checkpoint, *temporary]
+
+
+def _sequential(_: float) -> list[Job]:
+    """Three cells, each of a file that is read or written whole, however long it takes (seed E).
+
+    dd writes the file past the page cache and brings it to the disk; dd reads it after the page cache has let
+    go of it; hdparm reads the device itself, where there is one and the user may. If what is read gets faster
+    from trial to trial all the same, somebody else keeps it: a cache on the host.
+    """
+    return [
+        Job("dd", (Cell("dd write", _MIB, 0.0, 0.0, 1),), options={"of": "write"}),
+        Job("dd", (Cell("dd read", _MIB, 1.0, 0.0),), options={"of": "read"}),
+        Job("hdparm", (Cell("hdparm read", None, 1.0, 0.0),), uses_file=False),
+    ]
+
+
+def _bonnie(_: float) -> list[Job]:
+    """Two calls, each of which goes on until its work is done; what each tells are cells (seed C)."""
+
+    def job(cells: Iterable[str], title: str, small_files: int) -> Job:
+        return Job(
+            "bonnie++",
+            tuple(Cell(f"bonnie {name}") for name in cells),
+            uses_file=False,
+            room_bytes=small_files * 1024 * LARGEST_SMALL_BYTES,
+            options={"title": f"bonnie++ {title}", "small_files": small_files},
+        )
+
+    return [job(THROUGHPUT, "large file", 0), job(FILES, "small files", _SMALL)]
+
+
+def _stability(seconds: float) -> list[Job]:
+    """One cell; warm-up, credits that run out, trends, outliers show over hours (seed C ran for eight)."""
+    return [Job("fio", (Cell("8K random write", 8 * _KIB, 0.0, 1.0, 8),), seconds)]
+
+
+SUITES: dict[str, Suite] = by_name(
+    "suites",
+    (
+        Suite(
+            "crystaldiskmark",
+            "CrystalDiskMark's four patterns (1 MiB sequential, 4 KiB random; many or one at a time), "
+            "read, write and mixed",
+            _crystaldiskmark,
+            repetitions=5,
+            seconds=5.0,
+        ),
+        Suite(
+            "iometer",
+            "a short Iometer matrix: 8 and 64 KiB, reads and writes, random and sequential, 1 to 1,024 "
+            "outstanding",
+            _iometer((8 * _KIB, 64 * _KIB), (1.0, 0.0), (1.0, 0.0), (1, 8, 32, 128, 1024)),
+            repetitions=1,
+            seconds=5.0,
+        ),
+        Suite(
+            "iometer-full",
+            "the whole matrix: five sizes, four shares of reads, three of random I/O, 1 to 1,024 "
+            "outstanding; hours, to be resumed where it is interrupted",
+            _iometer(
+                tuple(_SIZES),
+                (1.0, 0.67, 0.33, 0.0),
+                (1.0, 0.5, 0.0),
+                [2**power for power in range(11)],
+            ),
+            repetitions=1,
+            seconds=5.0,
+        ),
+        Suite(
+            "database",
+            "log-shaped, data-shaped, checkpoint and tempdb-shaped I/O",
+            _database,
+            repetitions=3,
+            seconds=5.0,
+        ),
+        Suite(
+            "sequential",
+            "dd direct write, dd read with the page cache dropped, hdparm; 12 trials 10 s apart",
+            _sequential,
+            repetitions=12,
+            seconds=None,
+            pause_s=10.0,
+        ),
+        Suite(
+            "bonnie",
+            "bonnie++: a file of more than twice the memory, and 16,384 files of 8 to 16 KiB; ten times",
+            _bonnie,
+            repetitions=10,
+            seconds=None,
+            size_bytes=None,
+        ),
+        Suite(
+            "stability",
+            "8 KiB random writes, 8 at a time, for eight hours (--time-per-cell): trend, warm-up, credits, "
+            "outliers",
+            _stability,
+            repetitions=1,
+            seconds=8 * 3600.0,
+        ),
+    ),
+)
+
+
+def suite(name: str) -> Suite:
+    """The suite of that name; raises ``ScenarioError`` that lists all names and the nearest."""
+    if name not in SUITES:
+        raise ScenarioError(unknown("suite", name, SUITES))
+    return SUITES[name]
