@@ -32,9 +32,10 @@ from pinchpoint.analysis.thresholds import (
 )
 from pinchpoint.analysis.verdict import Check, Fact
 from pinchpoint.base import units
+from pinchpoint.base.wording import GROWS
 from pinchpoint.data.series import Key
 
-KIND = {"E2": ("a queue that grows with the load", RISES), "E3": ("a ceiling that fits", CEILING)}
+KIND = {"E2": (GROWS["E2"], RISES), "E3": (GROWS["E3"], CEILING)}
 
 
 @dataclass(frozen=True, slots=True)

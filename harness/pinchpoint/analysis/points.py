@@ -106,6 +106,8 @@ def judge_points(
     burst: Limits | None = None,
     role: str = "data",
     wait_ratio: float | None = 1.0,
+    *,
+    declared: bool = True,
 ) -> tuple[Judged, ...]:
     """How a disk limits at each of several points of one workload, by the rules of a run.
 
@@ -115,12 +117,15 @@ def judge_points(
         burst: the caps on credits, where it has them: they hold for a point above the others.
         role: what the disk is for; of a log nobody can issue more at once.
         wait_ratio: how much of its time who issues the I/Os waits for them (a probe: 1); None: not known.
+        declared: whether ``limits`` are what the user declared; else they were found, and are worded so.
 
     Returns:
         One per point, in order of what is outstanding.
     """
     order = sorted(points, key=lambda point: point.going_on or 0.0)
-    return tuple(_judged(order, at, limits, burst, role, wait_ratio) for at in range(len(order)))
+    return tuple(
+        _judged(order, at, limits, burst, role, wait_ratio, declared=declared) for at in range(len(order))
+    )
 
 
 def _judged(
@@ -130,6 +135,8 @@ def _judged(
     burst: Limits | None,
     role: str,
     wait_ratio: float | None,
+    *,
+    declared: bool,
 ) -> Judged:
     point = points[at]
     name, held = _in_force(point, limits, burst)
@@ -148,7 +155,7 @@ def _judged(
         limit=name if used is not None else None,
         used_ratio=used,
         exact=used is not None and abs(used - 1) <= CAP_MATCH.value,
-        why=_why(kind, point, found, name, held),
+        why=_why(kind, point, found, f"its {name}" if declared or name == "burst" else "the", held),
     )
 
 
@@ -233,14 +240,14 @@ def _slope(point: Point, other: Point, resource: Resource) -> float | None:
     return math.log(other.iops / point.iops) / math.log(could)
 
 
-def _why(kind: Kind | None, point: Point, found: DiskMeasures, name: str, limits: Limits | None) -> str:
+def _why(kind: Kind | None, point: Point, found: DiskMeasures, which: str, limits: Limits | None) -> str:
     rate = units.iops(point.iops)
     each = units.seconds(point.each_s)
     outstanding = "" if point.going_on is None else f" with {point.going_on:,.3g} outstanding"
     text = f"{rate} at {each}{outstanding}"
     if found.utilisation is not None and limits is not None:
         caps = limits_words(limits.iops, limits.bytes_per_s)
-        text += f": {units.percent(found.utilisation)} of its {name} limit ({caps})"
+        text += f": {units.percent(found.utilisation)} of {which} limit ({caps})"
     meanings: dict[str | None, str] = {
         "disk_cap": "held at a limit: more outstanding brings no more done",
         "disk_device": "the device does no more, with I/O waiting for I/O",

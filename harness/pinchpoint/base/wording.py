@@ -39,6 +39,9 @@ WITHOUT_OPERATIONS: Mapping[str, str] = {
 }
 """Where no operation was recorded, what a kind means is less."""
 
+GROWS: Mapping[str, str] = {"E2": "a queue that grows with the load", "E3": "a ceiling that fits"}
+"""Kind of evidence that only several load levels show -> what is looked for."""
+
 OUTCOME: Mapping[str, str] = {
     "bottleneck": "A bottleneck was found",
     "not_reached": "The farm was not driven to its limit",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pinchpoint.analysis.points import NO_LIMIT, Judged, Point, judge_points
 from pinchpoint.analysis.thresholds import CAP_MATCH, IRREGULAR
@@ -297,13 +298,21 @@ def _ways(cell: Cell, one: Figures) -> tuple[float | None, ...]:
 def _judged(cells: Sequence[Cell], found: Mapping[Cell, Figures], held: Held) -> dict[Cell, Judged]:
     points = {cell: point for cell in cells if (point := _point(cell, found[cell])) is not None}
     by_point = {id(point): cell for cell, point in points.items()}
-    role = cells[0].role
-    done = judge_points(list(points.values()), held.limits, held.burst, role=role) if points else ()
+    if not points:
+        return {}
+    by_rules = partial(
+        judge_points,
+        limits=held.limits,
+        burst=held.burst,
+        role=cells[0].role,
+        declared=held.which == "declared",
+    )
+    done = by_rules(list(points.values()))
     judged = {by_point[id(one.point)]: one for one in done}
     for cell, one in judged.items():
         if one.kind == "disk_latency" and one is not done[0] and queued(found, cell):
             # Its neighbour alone left open whether I/O waits for I/O; the fewest outstanding tell.
-            judged[cell] = judge_points([done[0].point, one.point], held.limits, held.burst, role=role)[1]
+            judged[cell] = by_rules([done[0].point, one.point])[1]
     return judged
 
 
@@ -342,7 +351,7 @@ def _cell(cell: Cell, one: Figures, judged: Judged | None, held: Held) -> CellVe
             used_ratio=judged.used_ratio,
             exact=judged.exact,
             really_outstanding=_really(cell, one),
-            why=judged.why if which == "declared" else judged.why.replace("its declared", "the"),
+            why=judged.why,
         )
     used = (
         one.bytes_per_s.middle / limits.bytes_per_s

@@ -193,14 +193,12 @@ def _evidence(fact: Mapping[str, Any], blame: Mapping[str, Any], span: tuple[str
 
 
 def _threshold(metric: str, fact: Mapping[str, Any]) -> str:
-    """The rule in its source's words, or the value and its source, or the bare value."""
+    """The rule and its source, or the value and its source, or the bare value."""
     value, source = fact.get("threshold"), str(fact.get("source") or "")
-    authority, _, says = source.partition(": ")
-    authority = "our own value" if authority == "design" else authority
-    if source != "declared":  # that is a figure of the user's, the rule is how near it counts as met
-        says = says or str(fact.get("rule") or "")
-    if says:
-        return f"{authority}: {says}"
+    authority = "our own value" if source == "design" else source
+    # A declared limit is a figure of the user's; its rule is how near it counts as met.
+    if fact.get("rule") and source != "declared":
+        return f"{authority}: {fact['rule']}"
     if value is None:
         return ""
     shown = units.of_metric(metric, float(value))

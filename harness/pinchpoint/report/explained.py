@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pinchpoint.base import units
+from pinchpoint.base import units, wording
 from pinchpoint.base.text import wrapped
 from pinchpoint.report import evidence, verdict_tables
 
@@ -81,7 +81,8 @@ def _unknown(checks: list[Mapping[str, Any]]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for check in checks:
         if check["holds"] is None:
-            why = str(check["fact"]["fact"]).rpartition(": ")[2]
+            looked_for = wording.GROWS.get(check["evidence"])
+            why = str(check["fact"]["fact"]).removeprefix(f"{looked_for}: ")
             found.setdefault(why, []).append(f"{check['evidence']} {KINDS[check['evidence']]}")
     return found
 
