@@ -38,7 +38,6 @@ class LocalKind:
         return "this machine"
 
     def check_options(self, watch: Watch) -> None:
-        """See ``record.Choosy``."""
         tier_processes(watch)
 
     def connect(self, watches: Sequence[Watch]) -> Collector:

@@ -52,7 +52,6 @@ class PrometheusKind:
         )
 
     def check_options(self, watch: Watch) -> None:
-        """See ``record.Choosy``."""
         where = f"host {watch.host!r}, collector {self.name!r}"
         if not watch.options.get("url"):
             raise OptionError("url", "missing; needed: as in `url: http://prometheus.example:9090`", where)

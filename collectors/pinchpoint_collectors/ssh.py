@@ -46,7 +46,6 @@ class SshKind:
         return " ".join(f"{key}={watch.options[key]}" for key in sorted(ssh.OPTIONS & watch.options.keys()))
 
     def check_options(self, watch: Watch) -> None:
-        """See ``record.Choosy``."""
         Address.of(watch.options)
         interval_s(watch.options, _SHORTEST_S, _LONGEST_S)
         process_names(watch, self.name)

@@ -50,7 +50,7 @@ class FileParams(Params):
 
     @abstractmethod
     def paths(self) -> tuple[str, ...]:
-        """See ``Params``."""
+        pass
 
     @abstractmethod
     def read_files(self) -> None:

@@ -40,7 +40,6 @@ class AgentKind:
         return " ".join(f"{key}={watch.options[key]}" for key in sorted(self.options & watch.options.keys()))
 
     def check_options(self, watch: Watch) -> None:
-        """See ``record.Choosy``."""
         Address.of(watch.options)
         _text(watch.options, "command", _COMMAND)
         _text(watch.options, "folder", FOLDER)

@@ -54,21 +54,17 @@ class TailSession(SshSession):
 
     @property
     def greeted(self) -> bool:
-        """See ``SshSession``."""
         return self.hello is not None
 
     @property
     def has_reading(self) -> bool:
-        """See ``SshSession``."""
         return bool(self.readings) and self.wall.known
 
     def ask_time(self) -> None:
-        """See ``SshSession``."""
         self._ask({"time": self._next_question()})
 
     @property
     def wall(self) -> HostClock:
-        """See ``SshSession``."""
         return self._clock
 
     def ask_inventory(self, watch: Watch) -> None:
@@ -76,7 +72,6 @@ class TailSession(SshSession):
         self._ask({"watch": {"host": watch.host, "tier": watch.tier, "disks": dict(watch.disks)}})
 
     def why_ended(self, silent_s: float = 0.0) -> str:  # noqa: ARG002 - ssh tells it by itself
-        """See ``SshSession``."""
         status = self._link.status()
         said = "\n".join([*self._said, self._link.errors])
         words = [line for line in said.splitlines() if line.startswith("pinchpoint-collect: ")]

@@ -19,7 +19,7 @@ from pinchpoint_collectors.errors import CollectorError
 
 
 class Connection(ServerConnection[Session, tuple[str, ...], list[list[Row]]]):
-    """See ``ServerConnection``. A question is some statements, sent all at once."""
+    """A connection by cassandra-driver. A question is some statements, sent all at once."""
 
     failures = (DriverException, RequestExecutionException, NoHostAvailable, OSError)
     remedies: ClassVar[Mapping[str, str]] = {

@@ -35,7 +35,7 @@ _REMEDIES = {
 
 
 class Connection(ServerConnection["pymysql.Connection[DictCursor]", str, list[Row]]):
-    """See ``ServerConnection``.
+    """A connection by PyMySQL.
 
     ``?tls=true`` and ``tls_ca=FILE`` in the URL ask for TLS, ``unix_socket=PATH`` for a socket.
     """

@@ -15,7 +15,7 @@ Client = MongoClient[dict[str, Any]]
 
 
 class Connection(ServerConnection[Client, dict[str, Any], Mapping[str, Any]]):
-    """See ``ServerConnection``. A question is a command of the database ``admin``."""
+    """A connection by PyMongo. A question is a command of the database ``admin``."""
 
     failures = (errors.PyMongoError,)
     remedies: ClassVar[Mapping[str, str]] = {

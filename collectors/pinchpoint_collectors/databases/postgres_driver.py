@@ -64,7 +64,7 @@ class _Text(TextLoader):
 
 
 class Connection(ServerConnection[_Impatient, str, list[DictRow]]):
-    """See ``ServerConnection``."""
+    """A connection by psycopg."""
 
     failures = (psycopg.Error,)
     remedies: ClassVar[Mapping[str, str]] = {

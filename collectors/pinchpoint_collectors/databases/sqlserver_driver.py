@@ -42,7 +42,7 @@ _REFUSED = "42"
 
 
 class Connection(ServerConnection[pyodbc.Connection, str, list[Row]]):
-    """See ``ServerConnection``. The URL: ``mssql+odbc://USER:PASSWORD@HOST:PORT/DATABASE?Encrypt=yes``."""
+    """A connection by ODBC. The URL: ``mssql+odbc://USER:PASSWORD@HOST:PORT/DATABASE?Encrypt=yes``."""
 
     failures = (pyodbc.Error,)
     remedies: ClassVar[Mapping[str, str]] = {

@@ -13,7 +13,7 @@ from pinchpoint_collectors.errors import CollectorError
 
 
 class Connection(ServerConnection[Valkey, tuple[tuple[str, ...], ...], list[Any]]):
-    """See ``ServerConnection``. A question is some commands, sent in one exchange.
+    """A connection by valkey-py. A question is some commands, sent in one exchange.
 
     An answer that the server refuses is a ``RefusedError`` in its place.
     """

@@ -52,20 +52,16 @@ class Here:
     """This machine's files."""
 
     def fact(self, path: str) -> str | None:
-        """See ``Files``."""
         return read_fact(path)
 
     def names(self, folder: str) -> list[str]:
-        """See ``Files``."""
         return sorted(entry.name for entry in Path(folder).iterdir()) if Path(folder).is_dir() else []
 
     def real(self, path: str) -> str | None:
-        """See ``Files``."""
         # Path.exists raises where a folder on the way may not be searched.
         return os.path.realpath(path) if os.path.exists(path) else None  # noqa: PTH110 - as said
 
     def find(self, path: str) -> FoundPath:
-        """See ``Files``."""
         try:
             found = os.stat(path)  # noqa: PTH116 - the result is a number pair, not a path
         except OSError as error:

@@ -87,11 +87,11 @@ class OtherProcesses:
         ]
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """See ``record.Collector``: it has no facts of its own."""
+        """Nothing: it has no facts of its own."""
         return {}
 
     def close(self) -> None:
-        """See ``record.Collector``: it holds nothing."""
+        """Nothing is held."""
 
 
 def _whole_name(name: str, table: Mapping[int, Process]) -> str:

@@ -106,11 +106,9 @@ class SinglesHere:
         self.page_bytes = os.sysconf("SC_PAGE_SIZE")
 
     def threads(self, pid: int) -> dict[int, Process]:
-        """See ``Singles``."""
         return read_threads(pid)
 
     def cores(self, members: Mapping[int, Process]) -> list[int]:
-        """See ``Singles``."""
         allowed: set[int] = set()
         for pid in members:
             try:
@@ -120,7 +118,6 @@ class SinglesHere:
         return sorted(allowed)
 
     def places(self, pids: Sequence[int]) -> Mapping[int, Place]:
-        """See ``Singles``."""
         return {pid: Place(sorted(_ports(pid)), _directory(pid)) for pid in pids}
 
 

@@ -48,15 +48,12 @@ class Recorded:
                 below = above
 
     def fact(self, path: str) -> str | None:
-        """See ``Files``."""
         return self._facts.get(path, "").strip() or None
 
     def names(self, folder: str) -> list[str]:
-        """See ``Files``."""
         return sorted(self._children.get(folder, ()))
 
     def real(self, path: str) -> str | None:
-        """See ``Files``."""
         if path in self._links:
             return self._links[path]
         kind, real = self._places.get(path, ("none", ""))
@@ -65,7 +62,6 @@ class Recorded:
         return path if path in self._facts or path in self._children else None
 
     def find(self, path: str) -> FoundPath:
-        """See ``Files``."""
         kind, real = self._places.get(path, ("none", ""))
         if kind == "none" or not real:
             raise CollectorError(

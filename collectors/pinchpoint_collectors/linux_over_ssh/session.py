@@ -45,16 +45,13 @@ class LoopSession(SshSession):
 
     @property
     def greeted(self) -> bool:
-        """See ``SshSession``."""
         return self.hello is not None
 
     @property
     def has_reading(self) -> bool:
-        """See ``SshSession``."""
         return bool(self.frames) and self.stamps.known
 
     def ask_time(self) -> None:
-        """See ``SshSession``."""
         self._link.write(f"t {self._next_question()}\n")
 
     def ask_files(self, patterns: Sequence[str]) -> int:
@@ -72,7 +69,6 @@ class LoopSession(SshSession):
         return self.stamps if self.hello is not None and self.hello.nanoseconds else self._seconds
 
     def why_ended(self, silent_s: float = 0.0) -> str:
-        """See ``SshSession``."""
         # Some login shells that are none say so on standard output.
         rest = self._link.rest if self.hello is None else ""
         said = "\n".join([rest, *self._said, self._link.errors])

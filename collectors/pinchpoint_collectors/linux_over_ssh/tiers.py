@@ -61,7 +61,7 @@ class AskedFiles:
         self._threads: Mapping[int, Mapping[int, Process]] = {}
 
     def fact(self, path: str) -> str | None:
-        """See ``Facts``; None also where it is not known yet: then ``lacking`` is set."""
+        """The parent; None also where it is not known yet: then ``lacking`` is set."""
         told = self._told.fact(path)
         if told is not None:
             return told
@@ -71,18 +71,18 @@ class AskedFiles:
         return self._answer.get(path)
 
     def threads(self, pid: int) -> Mapping[int, Process]:
-        """See ``Singles``: as the last answer has them, where it was asked for them."""
+        """Its figures as the last answer has them, where it was asked for them."""
         return self._threads.get(pid, {})
 
     def cores(self, members: Mapping[int, Process]) -> list[int]:
-        """See ``Singles``; of children no others than their parents': they inherit them."""
+        """Its variables; a child's are its parent's: it inherits them."""
         allowed: set[int] = set()
         for pid in tops(members):
             allowed |= set(allowed_cores(self.fact(f"/proc/{pid}/status") or ""))
         return sorted(allowed)
 
     def places(self, pids: Sequence[int]) -> Mapping[int, Place]:
-        """See ``Singles``: not asked for."""
+        """Nothing: not asked for."""
         return {pid: Place() for pid in pids}
 
     def question(self) -> list[str]:

@@ -87,7 +87,6 @@ class RemoteCollector(ABC, Generic[S]):
         return [*samples, *self._answers(session, until_s), *self._own(session)]
 
     def incidents(self) -> Sequence[Incident]:
-        """See ``record.Telling``."""
         told, self._incidents = self._incidents, []
         return told
 

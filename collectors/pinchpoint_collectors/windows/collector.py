@@ -44,7 +44,7 @@ _NS = 1_000_000_000
 
 
 class WindowsCollector:
-    """See ``record.Collector`` and ``record.Telling``.
+    """Readings of one machine as samples of the hosts that are it.
 
     Args:
         watches: the hosts that are this machine.
@@ -91,7 +91,7 @@ class WindowsCollector:
             raise
 
     def read(self) -> Sequence[Sample]:
-        """See ``record.Collector``: what has come since the reading before, with the machine's own times."""
+        """What has come since the reading before, with the machine's own times."""
         now_s = time.monotonic()
         idle, self._read_s = now_s - self._read_s > _IDLE_S, now_s
         if not self._reader.measured:
@@ -104,16 +104,14 @@ class WindowsCollector:
         return [*samples, *self._about(time.time_ns())]
 
     def incidents(self) -> Sequence[Incident]:
-        """See ``record.Telling``."""
         told, self._reader.incidents = self._reader.incidents, []
         return told
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """See ``record.Collector``; as it was when it was connected."""
+        """The machine as it was when it was connected."""
         return self._inventory
 
     def close(self) -> None:
-        """See ``record.Collector``."""
         self._stream.close()
 
     def _facts(self) -> dict[str, dict[str, Any]]:
@@ -192,7 +190,6 @@ class WindowsKind:
         return " ".join(f"{key}={watch.options[key]}" for key in keys)
 
     def check_options(self, watch: Watch) -> None:
-        """See ``record.Choosy``."""
         transport(watch.options)
         interval_s(watch.options)
         sql_server(watch.options)

@@ -173,7 +173,6 @@ class LocalWindows:
         }
 
     def read(self) -> Sequence[Sample]:
-        """See ``record.Collector``."""
         self._collect()
         time_ns, now_ns = time.time_ns(), time.monotonic_ns()
         interval_s = 0.0 if self._read_ns is None else (now_ns - self._read_ns) / 1e9
@@ -188,7 +187,6 @@ class LocalWindows:
         return [*samples, *self._of_tiers(time_ns, interval_s)] if self._tiers else samples
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """See ``record.Collector``."""
         return {
             watch.host: {
                 **self._machine.host(watch.tier, self._places[watch.host], self._devices),
@@ -198,7 +196,6 @@ class LocalWindows:
         }
 
     def close(self) -> None:
-        """See ``record.Collector``."""
         self._counters.close()
 
     def _of_tiers(self, time_ns: int, interval_s: float) -> Iterator[Sample]:

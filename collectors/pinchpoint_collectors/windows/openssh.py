@@ -17,7 +17,7 @@ _NO_POWERSHELL = re.compile(r"powershell.*(not found|not recognized)", re.IGNORE
 
 
 class SshLink:
-    """See ``Link``.
+    """The script in PowerShell, over the system's ssh.
 
     Args:
         address: the machine.
@@ -35,11 +35,9 @@ class SshLink:
 
     @property
     def received_bytes(self) -> int:
-        """See ``Link``."""
         return self._process.received_bytes
 
     def receive(self) -> list[Arrived]:
-        """See ``Link``."""
         self._process.pump(_WAIT_S)
         now_ns = time.time_ns()
         found = []
@@ -58,12 +56,12 @@ class SshLink:
         return found
 
     def ask(self) -> None:
-        """See ``Link``. Before the line ``ready`` it is PowerShell that reads what is said."""
+        """Send a line; before the line ``ready`` it is PowerShell that reads it."""
         if not self._process.write(f"time {time.time_ns()}\n"):
             raise LinkLost(self._why())
 
     def close(self) -> None:
-        """See ``Link``. The end of its input ends the script, and with it the session."""
+        """Close its input, which ends the script and with it the session."""
         self._process.close()
 
     def _why(self) -> str:

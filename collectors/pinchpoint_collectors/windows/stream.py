@@ -86,7 +86,7 @@ class Taken(NamedTuple):
 
 
 class Stream:
-    """See the module.
+    """A thread that reads a machine's lines, and opens the link anew where it is lost.
 
     Args:
         name: the machine's, for the thread.

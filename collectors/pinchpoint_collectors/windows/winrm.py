@@ -33,7 +33,7 @@ _AGAIN_S = 1.0
 
 
 class WinRmLink:
-    """See ``Link``.
+    """The script in a shell of WinRM.
 
     Args:
         address: the machine.
@@ -81,11 +81,10 @@ class WinRmLink:
 
     @property
     def received_bytes(self) -> int:
-        """See ``Link``: what the script said, without what it was wrapped in."""
+        """What the script said, without what it was wrapped in."""
         return self._received_bytes
 
     def receive(self) -> list[Arrived]:
-        """See ``Link``."""
         self._fetch()
         now_ns = time.time_ns()
         found, self._told = self._told, []
@@ -118,7 +117,7 @@ class WinRmLink:
         transport.session = transport.encryption = None
 
     def ask(self) -> None:
-        """See ``Link``. While the link is cut nothing is asked: fetching tells whether it comes back."""
+        """Send a line; while the link is cut nothing is asked: fetching tells whether it comes back."""
         try:
             self._ask()
         except LinkLost as lost:
@@ -139,7 +138,7 @@ class WinRmLink:
         self._safely(call.close)
 
     def close(self) -> None:
-        """See ``Link``. Over a link that is lost nothing can be ended; Windows does so by itself."""
+        """End the script. Over a link that is lost nothing can be ended; Windows does so by itself."""
         try:
             # A machine that was lost meanwhile ends the session by itself.
             with contextlib.suppress(*winrm.CLOSING):

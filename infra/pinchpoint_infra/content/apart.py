@@ -87,7 +87,6 @@ class _Pool:
         self._idle: list[_Child] = []
 
     def ask(self, work: Callable[..., _T], *given: object) -> _T:
-        """See ``apart``."""
         child = self._taken()
         try:
             return self._asked(child, work, *given)

@@ -136,7 +136,6 @@ class _Filling:
             raise
 
     def result(self) -> dict[str, Any]:
-        """See ``ingest``."""
         skipped = self._source.skipped + self._done.lost
         return {
             "corpus": self._source.name,

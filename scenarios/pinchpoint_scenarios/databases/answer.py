@@ -49,12 +49,10 @@ class Answer:
         return rows
 
     def texts(self) -> Texts:
-        """See ``TextResult``."""
         names = tuple(str(column[0]) for column in self._description or ())
         return Texts(names, tuple(tuple(map(plain, row)) for row in self._rows))
 
     def every(self) -> list[Texts]:
-        """See ``TextResult``."""
         return [each.texts() for each in (*self._before, self)]
 
 

@@ -162,13 +162,9 @@ class TextResult(Protocol):
 class TextConnection(Protocol):
     """One session's connection for SQL of the user's own; opened and lost as a ``SqlConnection`` is."""
 
-    def wait_until_due(self) -> None:
-        """See ``SqlConnection``."""
-        ...
+    def wait_until_due(self) -> None: ...
 
-    def try_open(self) -> None:
-        """See ``SqlConnection``."""
-        ...
+    def try_open(self) -> None: ...
 
     def query(self, text: str) -> TextResult:
         """Send a text as it is, one statement or several: what the last of them gave."""

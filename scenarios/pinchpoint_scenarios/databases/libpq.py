@@ -266,11 +266,9 @@ class _Direct:
         return self
 
     def texts(self) -> Texts:
-        """See ``TextResult``."""
         return self._texts(self._result)
 
     def every(self) -> list[Texts]:
-        """See ``TextResult``."""
         return [self._texts(each) for each in self._results]
 
     def _texts(self, answer: PGresult | None) -> Texts:

@@ -30,12 +30,10 @@ class NativeLink:
         self._cursor = psycopg.RawCursor(connection)
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Answer:
-        """See ``Link``."""
         cursor = self._cursor.execute(statement.encode(), parameters or None)
         return Answer(cursor.rowcount, cursor.fetchall() if cursor.description else ())
 
     def send(self, text: str) -> None:
-        """See ``Link``."""
         self._cursor.execute(text.encode())
 
     def parse(self, text: str) -> None:
@@ -45,14 +43,12 @@ class NativeLink:
             raise psycopg.errors.error_from_result(answer)
 
     def transaction(self) -> AbstractContextManager[Any]:
-        """See ``Link``."""
         return self._connection.transaction()
 
     def lists_as_texts(self) -> None:
-        """See ``Link``: libpq tells no length."""
+        """The text as it is: libpq tells no length."""
 
     def alive(self) -> bool:
-        """See ``Link``."""
         try:
             self._connection.execute("SELECT")
         except psycopg.OperationalError:
@@ -60,7 +56,6 @@ class NativeLink:
         return True
 
     def let_go(self, unlock: str) -> None:
-        """See ``Link``."""
         link, until_s = self._connection.pgconn, time.monotonic() + _UNLOCK_S
         with suppress(psycopg.Error, OSError, ValueError):  # the connection is lost, and its locks with it
             link.send_query(unlock.encode())
@@ -70,7 +65,6 @@ class NativeLink:
         self.close()
 
     def close(self) -> None:
-        """See ``Link``."""
         self._connection.close()
 
 
@@ -84,12 +78,11 @@ class NativeAccess(Access):
         super().__init__(endpoint, name, POSTGRESQL)
 
     def open(self, *, pinned: bool = True) -> NativeLink:
-        """See ``Access``."""
         return NativeLink(connect(self.endpoint, self.name, pinned=pinned))
 
     @contextmanager
     def looking(self) -> Iterator[NativeLink]:
-        """See ``Access``: within one transaction, which leaves no setting behind.
+        """Look within one transaction, which leaves no setting behind.
 
         A pooler may hand the server's session to the farm's own users next.
         """
@@ -102,7 +95,6 @@ class NativeAccess(Access):
             yield NativeLink(connection)
 
     def session(self, timeout_s: float, ready: Callable[[Link], None]) -> FastConnection:
-        """See ``Access``."""
         return FastConnection(
             self.endpoint,
             application=self.name,
@@ -111,7 +103,6 @@ class NativeAccess(Access):
         )
 
     def own_session(self, timeout_s: float) -> FastConnection:
-        """See ``Access``."""
         return FastConnection(
             self.endpoint,
             application=self.name,
@@ -121,19 +112,15 @@ class NativeAccess(Access):
         )
 
     def parse(self, link: Link, text: str) -> bool:
-        """See ``Access``."""
         assert isinstance(link, NativeLink)  # noqa: S101 - for the type: it was opened here
         link.parse(text)
         return True
 
     def refused(self, error: psycopg.Error) -> EndpointUnreachable:
-        """See ``Access``."""
         return refused(self.endpoint, error)
 
     def message(self, error: psycopg.Error) -> str:
-        """See ``Access``."""
         return first_line(error)
 
     def state(self, error: psycopg.Error) -> str:
-        """See ``Access``."""
         return error.sqlstate or ""

@@ -79,7 +79,6 @@ class _TlsChannel:
         parse: Callable[[bytes], tuple[int, bytes] | More],
         timeout_s: float,
     ) -> tuple[int, bytes]:
-        """See ``Channel``."""
         self._socket.settimeout(timeout_s)
         try:
             self._socket.sendall(message)
@@ -94,7 +93,7 @@ class _TlsChannel:
         raise ChannelEndedError("the server closed the connection")
 
     def close(self) -> None:
-        """See ``Channel``: its socket is closed by who opened it."""
+        """Does nothing: who opened the socket closes it."""
 
 
 class CqlWire:

@@ -54,17 +54,14 @@ class LibraryWire:
         self._connection: Any = connection  # its types leave out what a reply may be
 
     def connect(self) -> None:
-        """See ``Wire``."""
         self._connection.connect()
 
     def ask(self, *command: str | bytes) -> object:
-        """See ``Wire``."""
         self._connection.send_command(*command)
         reply: object = self._connection.read_response()
         return reply
 
     def ask_all(self, commands: Sequence[Command]) -> list[object]:
-        """See ``Wire``."""
         for command in commands:
             self._connection.send_command(*command)
         replies: list[object] = []
@@ -76,7 +73,6 @@ class LibraryWire:
         return replies
 
     def disconnect(self) -> None:
-        """See ``Wire``."""
         self._connection.disconnect()
 
 
@@ -95,7 +91,6 @@ class FastWire:
         self._reader = _reader()
 
     def connect(self) -> None:
-        """See ``Wire``."""
         if self._channel is None:
             self._connection.connect()
             # valkey-py hands its socket to its parsers by this name, too; it has no public one.
@@ -103,7 +98,6 @@ class FastWire:
             self._reader = _reader()
 
     def ask(self, *command: str | bytes) -> object:
-        """See ``Wire``."""
         if self._channel is None:
             raise exceptions.ConnectionError("not connected")
         try:
@@ -115,7 +109,6 @@ class FastWire:
         return reply
 
     def ask_all(self, commands: Sequence[Command]) -> list[object]:
-        """See ``Wire``."""
         if self._channel is None:
             raise exceptions.ConnectionError("not connected")
         replies: list[object] = []
@@ -136,7 +129,6 @@ class FastWire:
         return replies
 
     def disconnect(self) -> None:
-        """See ``Wire``."""
         if self._channel is not None:
             self._channel.close()  # before its socket is
             self._channel = None

@@ -60,23 +60,18 @@ class FullCrawl:
         self.resumable = not native
 
     def check(self) -> Mapping[str, Any]:
-        """See ``Scenario``."""
         return self._drive.check()
 
     def intent(self) -> Intent:
-        """See ``Scenario``."""
         return self._drive.intent()
 
     def prepare(self, progress: Callable[[str], None]) -> None:
-        """See ``Scenario``."""
         self._drive.prepare(progress)
 
     def session(self, number: int) -> CrawlSession | NativeSession:
-        """See ``Scenario``."""
         return self._drive.session(number)
 
     def finish(self, *, keep_data: bool) -> None:
-        """See ``Scenario``."""
         self._drive.finish(keep_data=keep_data)
 
 
@@ -120,7 +115,7 @@ class DrivenCrawl:
         return facts
 
     def intent(self) -> Intent:
-        """See ``Scenario``; how many documents there are only the crawl itself finds out."""
+        """What is written for each document; how many there are only the crawl itself finds out."""
         full = self._params.mode == "full" and not self._context.resume
         schema, indexed = f"schema {self._database.name}", self._service.connect()
         try:

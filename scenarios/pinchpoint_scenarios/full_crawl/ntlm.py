@@ -25,7 +25,6 @@ class Ntlm:
         self._context = spnego.client(user, password, protocol="ntlm")
 
     def headers(self, challenge: str) -> Mapping[str, str] | None:
-        """See ``http.Login``."""
         token = None
         if challenge:
             found = _CHALLENGE.search(challenge)

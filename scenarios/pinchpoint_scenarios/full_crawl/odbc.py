@@ -29,11 +29,9 @@ class CrawlConnection:
         self._inside = False
 
     def wait_until_due(self) -> None:
-        """See ``SqlConnection``."""
         self._inner.wait_until_due()
 
     def try_open(self) -> None:
-        """See ``SqlConnection``."""
         self._aside.call(self._inner.try_open)
 
     def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> Answer:
@@ -42,7 +40,6 @@ class CrawlConnection:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """See ``SqlConnection``."""
         inner = self._inner.transaction()
         self._aside.call(inner.__enter__)
         self._inside = True

@@ -39,7 +39,7 @@ class FullCrawlParams(Params):
     batch: Annotated[int, Field(ge=1, le=1000)] = 1
 
     def paths(self) -> tuple[str, ...]:
-        """See ``Params``: folders; a share is no file of this machine."""
+        """The folders among the sources; a share is no file of this machine."""
         return tuple(source.path for source in self.sources if source.path and source.path.startswith("/"))
 
     @model_validator(mode="after")

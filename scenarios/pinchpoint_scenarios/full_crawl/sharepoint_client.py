@@ -162,7 +162,6 @@ class _Transport(BaseTransport):
         return self if self._by_itself else None
 
     def execute(self, request: RequestOptions) -> requests.Response:
-        """See ``BaseTransport``."""
         target = request.url.removeprefix(self._http.origin).removeprefix(self._http.prefix)
         body = cast("bytes | None", request.data)
         answer = self._http.request(

@@ -48,7 +48,7 @@ class NosqlBurst:
         return {"nosql": self._store.check()}
 
     def intent(self) -> Intent:
-        """See ``Scenario``; asks nobody."""
+        """What the parameters say that the run will write; asks nobody."""
         params = self._params
         each = params.batch * params.record_bytes
         record = f"{params.batch:,} record(s) of {params.fields:,} fields of {params.field_bytes:,} bytes"

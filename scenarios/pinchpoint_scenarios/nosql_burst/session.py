@@ -123,7 +123,6 @@ class UpdatesOnly(NosqlBurstSession):
         return list(params.operations) == [UPDATE] and params.batch == 1
 
     def perform(self, record: Record) -> bool:
-        """See ``NosqlBurstSession``."""
         item = self._keys.pick(self._random)
         self._writes += 1
         write = self._first + self._writes

@@ -43,7 +43,7 @@ class SqlMix:
         return {"sql": self._server.check()}
 
     def intent(self) -> Intent:
-        """See ``Scenario``; how large the data table is follows from the server's cache."""
+        """What is written; how large the data table is follows from the server's cache."""
         params, name = self._params, f"pinchpoint_{self._context.name}"
         tables, notes = [], []
         for table in sorted(tables_needed(params)):

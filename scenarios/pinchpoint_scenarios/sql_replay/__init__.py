@@ -95,7 +95,7 @@ class SqlReplay:
         return [f"{counts} of the capture cannot be prepared here, the first: {refused[0]}"]
 
     def intent(self) -> Intent:
-        """See ``Scenario``: the capture's statements by their first words; reads the capture, asks nobody."""
+        """The capture's statements by their first words; reads the capture, asks nobody."""
         texts = [one.text for session in self._sessions() for one in session.statements]
         verbs = Counter(map(verb, texts))
         return Intent(
@@ -132,11 +132,10 @@ class SqlReplay:
 
     @property
     def verify_within_s(self) -> float:
-        """See ``Verified``."""
         return _VERIFY_S
 
     def verify(self) -> None:
-        """See ``Verified``: what was captured, what was executed, and the difference by its causes."""
+        """What was captured, what was executed, and the difference by its causes."""
         self._context.event("replayed", **self._played().account())
 
     def _connection(self) -> TextConnection:

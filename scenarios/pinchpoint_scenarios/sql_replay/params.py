@@ -36,7 +36,6 @@ class SqlReplayParams(FileParams):
 
     @classmethod
     def placed(cls, given: Mapping[str, Any], directory: Path) -> dict[str, Any]:
-        """See ``FileParams``."""
         capture = given.get("capture")
         if isinstance(capture, str):
             capture = [capture]
@@ -48,11 +47,10 @@ class SqlReplayParams(FileParams):
         return {**given, "capture": paths}
 
     def paths(self) -> tuple[str, ...]:
-        """See ``Params``."""
         return self.capture
 
     def read_files(self) -> None:
-        """See ``FileParams``: whether they are there; a log may be long, and is read when it is needed."""
+        """Whether they are there; a log may be long, and is read when it is needed."""
         if not self.capture:
             raise ScenarioError("no capture is named; needed: capture, the log files of the server")
         for path in self.capture:

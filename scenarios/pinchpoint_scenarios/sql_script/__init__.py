@@ -76,7 +76,7 @@ class SqlScript:
         return [] if self._params.setup else [said for said, _ in refused]
 
     def intent(self) -> Intent:
-        """See ``Scenario``: the user's own SQL, its statements by their first words; asks nobody."""
+        """The user's own SQL, its statements by their first words; asks nobody."""
         params, total = self._params, sum(each.weight for each in self._chosen)
         sent = []
         for each in self._chosen:

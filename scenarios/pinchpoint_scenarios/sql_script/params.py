@@ -70,7 +70,6 @@ class SqlScriptParams(FileParams):
 
     @classmethod
     def placed(cls, given: Mapping[str, Any], directory: Path) -> dict[str, Any]:
-        """See ``FileParams``."""
         found = dict(given)
         for name in ("setup", "teardown"):
             if isinstance(found.get(name), str):
@@ -88,13 +87,11 @@ class SqlScriptParams(FileParams):
         return found
 
     def paths(self) -> tuple[str, ...]:
-        """See ``Params``."""
         files = (self.setup, self.teardown, *(values.csv for values in self.values.values()))
         scripts = (str(file_and_weight(each)[0]) for each in self.scripts)
         return (*scripts, *(file for file in files if file is not None))
 
     def read_files(self) -> None:
-        """See ``FileParams``."""
         read_scripts(self)
 
 

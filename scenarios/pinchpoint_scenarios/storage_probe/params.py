@@ -42,7 +42,6 @@ class StorageProbeParams(Params):
     line: Seconds | None = None
 
     def paths(self) -> tuple[str, ...]:
-        """See ``Params``."""
         return (self.folder,) if self.folder is not None else ()
 
     @field_validator("suite")

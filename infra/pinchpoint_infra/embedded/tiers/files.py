@@ -31,7 +31,6 @@ class Files(Tier):
         return self.folder.is_dir()
 
     def endpoint(self) -> dict[str, str]:
-        """See ``Tier``."""
         return {"url": str(self.folder)}
 
     def disks(self) -> dict[str, Path]:

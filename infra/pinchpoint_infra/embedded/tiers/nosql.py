@@ -51,7 +51,6 @@ class NoSql(Tier):
         )
 
     def command(self) -> list[str]:
-        """See ``Tier``."""
         return [str(get_binary_path()), str(self._config)]
 
     def is_ready(self) -> bool:
@@ -65,7 +64,7 @@ class NoSql(Tier):
             client.close()  # type: ignore[no-untyped-call]  # valkey leaves it untyped
 
     def endpoint(self) -> dict[str, str]:
-        """See ``Tier``. ``monitor`` is where collectors ask: scenarios are not given it."""
+        """Its endpoints; ``monitor`` is where collectors ask: scenarios are not given it."""
         return {
             "url": f"valkey://:{self._password}@127.0.0.1:{self.port}/0",
             "monitor": f"valkey://monitor:{self._monitor}@127.0.0.1:{self.port}",

@@ -25,11 +25,9 @@ class Search(Service):
         write_config(self.config, port=self.port, token=self._token, directory=str(index))
 
     def endpoint(self) -> dict[str, str]:
-        """See ``Tier``."""
         return {"url": self.url, "kind": "pinchpoint", "token": self._token}
 
     def login(self) -> dict[str, str]:
-        """See ``Service``."""
         return {"Authorization": f"Bearer {self._token}"}
 
     def disks(self) -> dict[str, Path]:

@@ -30,11 +30,9 @@ class Service(Tier):
         return {}
 
     def command(self) -> list[str]:
-        """See ``Tier``."""
         return [sys.executable, "-m", self.module, str(self.config)]
 
     def is_ready(self) -> bool:
-        """See ``Tier``."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
         try:
             connection.request("GET", "/health", headers=self.login())

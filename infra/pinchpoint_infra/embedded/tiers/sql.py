@@ -69,7 +69,6 @@ class Sql(Tier):
         self._initdb()
 
     def command(self) -> list[str]:
-        """See ``Tier``."""
         pressing = PRESSING if self.memory_capped else PRESSING | PAST_THE_CACHE
         chosen = SETTINGS | (pressing if "data" in self.emulated else {}) | dict(self.settings)
         settings = [f"--{name}={value}" for name, value in chosen.items()]
@@ -114,7 +113,7 @@ class Sql(Tier):
             )
 
     def endpoint(self) -> dict[str, str]:
-        """See ``Tier``. ``monitor`` is where collectors ask: scenarios are not given it."""
+        """Its endpoints; ``monitor`` is where collectors ask: scenarios are not given it."""
         return {
             "url": self._url("loader", self._loader, "loadtest"),
             "monitor": self._url("monitor", self._monitor, "postgres"),

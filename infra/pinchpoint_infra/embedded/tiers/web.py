@@ -32,7 +32,6 @@ class Web(Service):
         write_config(self.config, port=self.port, token=self._token, database_url=sql.content_url)
 
     def endpoint(self) -> dict[str, str]:
-        """See ``Tier``."""
         return {"url": self.url, "auth": "bearer", "token": self._token}
 
     def disks(self) -> dict[str, Path]:

@@ -62,7 +62,6 @@ class OdbcAccess(Access):
         return self.known_kind
 
     def open(self, *, pinned: bool = True) -> OdbcLink:
-        """See ``Access``."""
         link = self._new()
         try:
             if pinned:
@@ -73,7 +72,6 @@ class OdbcAccess(Access):
         return link
 
     def session(self, timeout_s: float, ready: Callable[[Link], None]) -> OdbcConnection:
-        """See ``Access``."""
 
         def opened() -> OdbcLink:
             return self._bound(self.open(), timeout_s, self.server.greet, ready)
@@ -81,7 +79,6 @@ class OdbcAccess(Access):
         return OdbcConnection(self.kind, opened)
 
     def own_session(self, timeout_s: float) -> OdbcTextConnection:
-        """See ``Access``."""
 
         def opened() -> OdbcLink:
             return self._bound(self._new(), timeout_s, (), lambda _: None)
@@ -89,19 +86,16 @@ class OdbcAccess(Access):
         return OdbcTextConnection(self.kind, self.server, opened)
 
     def refused(self, error: pyodbc.Error) -> EndpointUnreachable:
-        """See ``Access``."""
         return refused(self.endpoint, error, self.known_kind or KINDS[0])
 
     def message(self, error: pyodbc.Error) -> str:
-        """See ``Access``."""
         return told(error)
 
     def state(self, error: pyodbc.Error) -> str:
-        """See ``Access``."""
         return state(error)
 
     def facts(self, link: Link) -> dict[str, Any]:
-        """See ``Access``; with driver and files."""
+        """The URL's parts with driver and files."""
         driver = found_driver(self.endpoint, self._address)
         shown = driver.shown if driver else f"data source {self._address.dsn}"
         library = link.library if isinstance(link, OdbcLink) else ""

@@ -161,7 +161,7 @@ class OdbcLink:
                 self._connection.autocommit = True
 
     def lists_as_texts(self) -> None:
-        """See ``Link``; Microsoft's driver tells a text's length (``@P1 nvarchar(1234)``)."""
+        """Microsoft's driver tells a text's length (``@P1 nvarchar(1234)``)."""
         self._any_length = self._driver == MICROSOFT
 
     def forget(self) -> None:
@@ -186,7 +186,6 @@ class OdbcLink:
         return f"{info(pyodbc.SQL_DRIVER_NAME)} {info(pyodbc.SQL_DRIVER_VER)}"
 
     def alive(self) -> bool:
-        """See ``Link``."""
         try:
             self.execute("SELECT 1")
         except pyodbc.Error:
@@ -194,7 +193,6 @@ class OdbcLink:
         return True
 
     def let_go(self, unlock: str) -> None:
-        """See ``Link``."""
         if unlock:
             with contextlib.suppress(pyodbc.Error):  # a lost connection frees its own
                 self.execute(unlock)

@@ -74,21 +74,18 @@ class OdbcTextConnection(OdbcConnection):
         self._transactions = Transactions()
 
     def query(self, text: str) -> Answer:
-        """See ``TextConnection``; raises ``DatabaseFailure``."""
         link = self._link or self._open()
         if forgets(text):
             link.forget()
         return self._noted(text, lambda: link.send(text))
 
     def execute_as_text(self, statement: str, parameters: Sequence[Any], *, prepared: bool = True) -> Answer:
-        """See ``TextConnection``; raises ``DatabaseFailure``."""
         del prepared  # each driver has its own ways
         link = self._link or self._open()
         return self._noted(statement, lambda: link.execute(statement, parameters))
 
     @property
     def in_transaction(self) -> bool:
-        """See ``TextConnection``; raises ``DatabaseFailure``."""
         if self._link is None or self._transactions.surely_none:
             return False
         try:
@@ -99,7 +96,6 @@ class OdbcTextConnection(OdbcConnection):
         return not self._transactions.surely_none
 
     def roll_back(self) -> None:
-        """See ``TextConnection``; raises ``DatabaseFailure``."""
         if self._link is None or self._transactions.surely_none:
             return
         try:

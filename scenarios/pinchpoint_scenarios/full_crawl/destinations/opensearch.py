@@ -189,7 +189,6 @@ class OpenSearchIndex:
         self._http.request("POST", f"{self._path}/_refresh")
 
     def requests(self) -> Iterator[Request]:
-        """See ``OpenSearch``."""
         return self._shared.requests()
 
     def close(self) -> None:

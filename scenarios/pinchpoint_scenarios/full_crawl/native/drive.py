@@ -63,7 +63,7 @@ class NativeCrawl:
         return {ENDPOINT: self._facts(farm, chosen)}
 
     def intent(self) -> Intent:
-        """See ``Scenario``; what the farm's own crawl writes only the farm knows."""
+        """The farm's own crawl; what it writes only the farm knows."""
         params, reset = self._params, self._context.reset_index
         sources = ", ".join(params.content_sources) or "every content source"
         application = params.application or "the only search service application"

@@ -27,7 +27,7 @@ _KEPT_LINES = 20
 
 
 class CrawlSshLink:
-    """See ``CrawlLink``.
+    """A session of PowerShell over the system's ssh.
 
     Args:
         endpoint: the endpoint ``crawler``: ``ssh://HOST[:PORT]`` with ``user``, ``password``, ``key``,
@@ -62,7 +62,6 @@ class CrawlSshLink:
             raise
 
     def ask(self, request: Mapping[str, Any], within_s: float) -> list[Line]:
-        """See ``CrawlLink``."""
         until = time.monotonic() + within_s
         self._number += 1
         self._send(request_text({**request, "id": self._number}) + "\n", until)
@@ -78,7 +77,6 @@ class CrawlSshLink:
         raise self._ended()
 
     def close(self) -> None:
-        """See ``CrawlLink``."""
         self._secrets.close()
         self._process.close()
 

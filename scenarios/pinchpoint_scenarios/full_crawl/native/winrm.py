@@ -27,7 +27,7 @@ _READ_S = 30
 
 
 class CrawlWinRmLink:
-    """See ``CrawlLink``.
+    """A runspace of PowerShell over WinRM.
 
     Args:
         endpoint: the endpoint ``crawler``: ``winrm://HOST[:PORT]`` (TLS) or ``winrm+http://`` with ``auth``,
@@ -68,7 +68,6 @@ class CrawlWinRmLink:
             raise
 
     def ask(self, request: Mapping[str, Any], within_s: float) -> list[Line]:
-        """See ``CrawlLink``."""
         self._number += 1
         text = request_text({**request, "id": self._number})
         call = PowerShell(self._pool).add_cmdlet("Invoke-PinchpointRequest").add_argument(text)
@@ -79,7 +78,7 @@ class CrawlWinRmLink:
         return checked(lines)
 
     def close(self) -> None:
-        """See ``CrawlLink``. WinRM tells the script nothing then: crawls that it looks after go on."""
+        """End the session; WinRM tells the script nothing then: crawls that it looks after go on."""
         try:
             # Where the link is lost, the server closes the shell by itself when it has been idle.
             with contextlib.suppress(*winrm.CLOSING):

@@ -48,7 +48,6 @@ class Files:
             check_share(endpoint)
 
     def connect(self) -> Source:
-        """See ``Repository``."""
         if is_share(self._endpoint):
             # Not before it is needed: the library behind it takes a tenth of a second to load.
             from .smb import ShareSource  # noqa: PLC0415 - see above
@@ -57,7 +56,6 @@ class Files:
         return FilesSource(self._endpoint, self._params, self._pace, access=self._access)
 
     def pause_s(self) -> float:
-        """See ``Repository``."""
         return self._pace.pause_s()
 
 

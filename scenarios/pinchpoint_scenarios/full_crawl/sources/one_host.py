@@ -19,15 +19,12 @@ class OneHost:
         self._pace = pace
 
     def turn(self, item: Item) -> AbstractContextManager[None]:
-        """See ``Source``."""
         del item
         return self._pace.turn("")
 
     def host(self, item: Item) -> str:
-        """See ``Source``."""
         del item
         return ""
 
     def hold(self, host: str, seconds: float) -> None:
-        """See ``Source``."""
         self._pace.hold(host, seconds)

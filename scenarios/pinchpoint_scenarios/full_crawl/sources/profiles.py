@@ -33,7 +33,6 @@ class Profiles:
         login(endpoint)  # so that options that make no sense are told before anything starts
 
     def connect(self) -> ProfilesSource:
-        """See ``Repository``."""
         # Not before it is needed: the library behind it takes a third of a second to load.
         from ..sharepoint_client import SharePointClient  # noqa: PLC0415 - see above
 
@@ -41,7 +40,6 @@ class Profiles:
         return ProfilesSource(client, self._pace, self._params.page_size)
 
     def pause_s(self) -> float:
-        """See ``Repository``."""
         return self._pace.pause_s()
 
 

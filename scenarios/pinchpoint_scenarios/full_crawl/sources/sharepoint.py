@@ -49,7 +49,6 @@ class SharePoint:
         login(endpoint)  # so that options that make no sense are told before anything starts
 
     def connect(self) -> SharePointSource:
-        """See ``Repository``."""
         # Not before it is needed: the library behind it takes a third of a second to load.
         from ..sharepoint_client import SharePointClient  # noqa: PLC0415 - see above
 
@@ -58,7 +57,6 @@ class SharePoint:
         return SharePointSource(client, self._pace, self._params.page_size, known)
 
     def pause_s(self) -> float:
-        """See ``Repository``."""
         return self._pace.pause_s()
 
 
@@ -139,7 +137,6 @@ class SharePointSource(OneHost):
         return _ChangeLog(self._client, self).token()
 
     def changes(self, since: str) -> Changes:
-        """See ``Source``."""
         return _ChangeLog(self._client, self).changes(since)
 
     def close(self) -> None:
@@ -247,7 +244,7 @@ class _ChangeLog:
             raise Failure("bad_answer", "the site has no CurrentChangeToken", permanent=True) from error
 
     def changes(self, since: str) -> Changes:
-        """See ``Source``.
+        """What changed since a token.
 
         Of a list or web that was deleted the log does not say what was in it: then the token has expired. So
         it has where one that changed is gone by now, which a later page of the log may say.

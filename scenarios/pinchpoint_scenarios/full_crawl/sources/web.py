@@ -57,11 +57,9 @@ class Web:
         self._lock = threading.Lock()
 
     def connect(self) -> WebSource:
-        """See ``Repository``."""
         return WebSource(self)
 
     def pause_s(self) -> float:
-        """See ``Repository``."""
         return self.pace.pause_s()
 
     def known(self, origin: str) -> Robots | None:
@@ -149,16 +147,13 @@ class WebSource:
         return Item("container", f"{self._site.start}#{_START}", _START)
 
     def turn(self, item: Item) -> AbstractContextManager[None]:
-        """See ``Source``."""
         pace = self._site.pace
         return NO_WAIT if pace.free else pace.turn(host_of(item.url))
 
     def host(self, item: Item) -> str:
-        """See ``Source``."""
         return host_of(item.url)
 
     def hold(self, host: str, seconds: float) -> None:
-        """See ``Source``."""
         self._site.pace.hold(host, seconds)
 
     def enumerate(self, container: Item) -> Sequence[Item]:

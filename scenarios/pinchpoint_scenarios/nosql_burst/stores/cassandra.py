@@ -167,11 +167,9 @@ class CassandraConnection:
         self._connect()
 
     def wait_until_due(self) -> None:
-        """See ``contract.Connection``."""
         self._backoff.wait()
 
     def write(self, rows: Sequence[Row]) -> str:
-        """See ``contract.Connection``."""
         if not self._wire.connected and (failure := self._connect()):
             return failure
         said = self._statements
@@ -186,7 +184,6 @@ class CassandraConnection:
         return OK
 
     def read(self, items: Sequence[int]) -> tuple[str, list[Fields | None]]:
-        """See ``contract.Connection``."""
         if not self._wire.connected and (failure := self._connect()):
             return failure, []
         said = self._statements
@@ -197,7 +194,6 @@ class CassandraConnection:
         return OK, [record(rows) for rows in found]
 
     def close(self) -> None:
-        """See ``contract.Connection``."""
         self._wire.close()
 
     def _failed(self, error: BaseException) -> str:
@@ -296,7 +292,7 @@ def _node(host: str) -> tuple[str, int]:
 
 
 def open_store(endpoint: Endpoint, name: str, params: NosqlBurstParams) -> Store:
-    """See ``contract``."""
+    """The store of an endpoint, not reached yet."""
     return Cassandra(endpoint, name, params)
 
 
@@ -390,7 +386,6 @@ class Cassandra:
             self._hold.release(self._entry(session))
 
     def release(self) -> None:
-        """See ``contract``."""
         if self._hold.held:
             with self._client() as session:
                 self._hold.release(self._entry(session))
@@ -511,7 +506,6 @@ class _Entry:
         self._session = session
 
     def enter(self, holder: str, *, over: bool) -> str | None:
-        """See ``Entry``."""
         entered = self._entered()
         if over:
             for other in entered.keys() - {holder}:
@@ -530,7 +524,6 @@ class _Entry:
         return min(others)
 
     def leave(self, holder: str) -> str | None:
-        """See ``Entry``."""
         entered = self._entered()
         if (item := entered.pop(holder, None)) is not None:
             self._delete(item)

@@ -79,7 +79,7 @@ def _named(code: Any, error: Exception) -> str:
 
 
 def open_store(endpoint: Endpoint, name: str, params: NosqlBurstParams) -> Store:
-    """See ``contract``."""
+    """The store of an endpoint, not reached yet."""
     return Mongo(endpoint, name, params)
 
 
@@ -166,7 +166,6 @@ class Mongo:
             self._hold.release(entry)
 
     def release(self) -> None:
-        """See ``contract``."""
         if self._hold.held:
             with self._opened() as client:
                 self._hold.release(_Entry(self._collection(client)))
@@ -270,7 +269,6 @@ class _Entry:
         )
 
     def enter(self, holder: str, *, over: bool) -> str | None:
-        """See ``Entry``."""
         if over:
             self._collection.delete_one({"_id": HOLDER})
         while True:  # more than once only where an entry is struck out between two commands
@@ -284,7 +282,6 @@ class _Entry:
                 return None if other["holder"] == holder else str(other["holder"])
 
     def leave(self, holder: str) -> str | None:
-        """See ``Entry``."""
         self._collection.delete_one({"_id": HOLDER, "holder": holder})
         other = self._collection.find_one({"_id": HOLDER})
         return None if other is None else str(other["holder"])
@@ -300,11 +297,9 @@ class MongoConnection:
         self._backoff = Backoff()
 
     def wait_until_due(self) -> None:
-        """See ``contract.Connection``."""
         self._backoff.wait()
 
     def write(self, rows: Sequence[Row]) -> str:
-        """See ``contract.Connection``."""
         collection = self._opened()
         try:
             made = [document(item, fields, self._ttl_s) for item, fields in rows]
@@ -319,7 +314,6 @@ class MongoConnection:
         return OK
 
     def read(self, items: Sequence[int]) -> tuple[str, list[Fields | None]]:
-        """See ``contract.Connection``."""
         collection = self._opened()
         try:
             if len(items) == 1:
@@ -333,7 +327,6 @@ class MongoConnection:
         return OK, [_fields(found.get(item)) for item in items]
 
     def close(self) -> None:
-        """See ``contract.Connection``."""
         if self._collection is not None:
             self._collection = None
             self._store.release_client()

@@ -68,7 +68,7 @@ def outcome_of(error: exceptions.ValkeyError) -> str:
 
 
 def open_store(endpoint: Endpoint, name: str, params: NosqlBurstParams) -> Store:
-    """See ``contract``."""
+    """The store of an endpoint, not reached yet."""
     return Valkey(endpoint, f"pinchpoint:{name}:", params)
 
 
@@ -145,7 +145,6 @@ class Valkey:
             self._hold.release(entry)
 
     def release(self) -> None:
-        """See ``contract``."""
         if self._hold.held:
             with self._client() as client:
                 self._hold.release(self._entry(client))
@@ -252,7 +251,6 @@ class _Entry:
         self._client = client
 
     def enter(self, holder: str, *, over: bool) -> str | None:
-        """See ``Entry``."""
         if over:
             self._client.unlink(self._key)
         while True:  # more than once only where an entry is struck out between two commands
@@ -263,7 +261,6 @@ class _Entry:
                 return None
 
     def leave(self, holder: str) -> str | None:
-        """See ``Entry``."""
         found = cast("bytes | None", self._client.get(self._key))
         if found == holder.encode():
             self._client.unlink(self._key)
