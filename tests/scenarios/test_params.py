@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pinchpoint_scenarios import duration, sizes
-from pinchpoint_scenarios.duration import seconds
 from pinchpoint_scenarios.full_crawl.params import FullCrawlParams
 from pinchpoint_scenarios.nosql_burst import NosqlBurstParams
-from pinchpoint_scenarios.sizes import size_bytes
 from pinchpoint_scenarios.sql_mix import SqlMixParams
+from pinchpoint_scenarios.units import seconds, size_bytes, spelt_bytes, spelt_s
 
 
 @pytest.mark.parametrize(
@@ -52,13 +50,13 @@ def test_what_is_no_size_is_refused_with_the_remedy(given: object) -> None:
 )
 def test_a_size_reads_well(given: float, said: str) -> None:
     """As a sentence shows it."""
-    assert sizes.spelt(given) == said
+    assert spelt_bytes(given) == said
 
 
 @pytest.mark.parametrize(("given", "said"), [(0.2, "1s"), (8, "8s"), (80, "1m20s"), (7500, "2h05m")])
 def test_a_length_of_time_reads_well(given: float, said: str) -> None:
     """As a sentence shows it."""
-    assert duration.spelt(given) == said
+    assert spelt_s(given) == said
 
 
 def _problem(model: type[Any], given: dict[str, Any]) -> str:

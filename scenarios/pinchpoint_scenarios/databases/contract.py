@@ -1,11 +1,14 @@
-"""What a scenario asks of one session's connection to a SQL server, whatever driver is behind it."""
+"""What a scenario asks of one session's connection to a SQL server, and what each such connection has."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, LiteralString, Protocol
+
+from pinchpoint_collectors.common.backoff import Backoff
 
 
 class DatabaseFailure(Exception):  # noqa: N818 - an outcome of the farm, not an error of ours
@@ -194,3 +197,93 @@ class TextConnection(Protocol):
     def close(self) -> None:
         """Close the connection. Safe to call twice."""
         ...
+
+
+_NUMBERS = (int, float)
+
+
+class Answer:
+    """A ``Result``, and a ``TextResult``.
+
+    Args:
+        rowcount: rows inserted, changed or selected.
+        rows: they, where it was a query.
+        description: of its columns, as DB-API has it; None: it was no query.
+        before: what the statements before it gave, where several were sent as one text.
+    """
+
+    __slots__ = ("_before", "_description", "_next", "_rows", "rowcount")
+
+    def __init__(
+        self,
+        rowcount: int,
+        rows: Sequence[Any],
+        description: Sequence[Any] | None = None,
+        before: Sequence[Answer] = (),
+    ) -> None:
+        self.rowcount = rowcount
+        self._before = before
+        self._rows = rows
+        self._description = description
+        self._next = 0
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row; None after the last."""
+        if self._next >= len(self._rows):
+            return None
+        self._next += 1
+        return tuple(self._rows[self._next - 1])
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All further rows."""
+        rows = [tuple(row) for row in self._rows[self._next :]]
+        self._next = len(self._rows)
+        return rows
+
+    def texts(self) -> Texts:
+        names = tuple(str(column[0]) for column in self._description or ())
+        return Texts(names, tuple(tuple(map(plain, row)) for row in self._rows))
+
+    def every(self) -> list[Texts]:
+        return [each.texts() for each in (*self._before, self)]
+
+
+def plain(value: Any) -> str | int | float | None:
+    """A value of a column as SQL has it: numbers as they are, bytes as ``0x...``, all else as text."""
+    if isinstance(value, bool):
+        return int(value)
+    if value is None or isinstance(value, _NUMBERS):
+        return value
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    return str(value)  # dates and times with a blank between, decimals with all their digits
+
+
+class Reopening(ABC):
+    """The part of a ``SqlConnection`` that opens and closes it."""
+
+    def __init__(self) -> None:
+        self._backoff = Backoff()
+
+    def wait_until_due(self) -> None:
+        """Wait out the pause after a failed attempt to connect: to be called before the clock is taken."""
+        self._backoff.wait()
+
+    def try_open(self) -> None:
+        """Connect now; where that fails, the first statement says so."""
+        try:
+            self._open()
+        except DatabaseFailure:
+            self._drop()  # already noted in the back-off; the first operation reports it with its name
+
+    def close(self) -> None:
+        """Close the connection. Safe to call twice."""
+        self._drop()
+
+    @abstractmethod
+    def _open(self) -> object:
+        """Connect, and note in the back-off how that went; raises ``DatabaseFailure``."""
+
+    @abstractmethod
+    def _drop(self) -> None:
+        """Close the connection where there is one: the next statement opens another."""

@@ -22,9 +22,8 @@ from psycopg.pq.abc import PGresult
 from ..contract import Endpoint
 from ..fastpath.readiness import readiness
 from ..sql_text import forgets
-from .contract import DatabaseFailure, Result, TextResult, Texts
+from .contract import DatabaseFailure, Reopening, Result, TextResult, Texts
 from .postgresql import CONNECTION_LOST, Connection, connect, outcome_of
-from .reopening import Reopening
 
 # As plain numbers: comparing with an enumeration's members takes longer than asking libpq.
 _BINARY = int(Format.BINARY)

@@ -13,8 +13,7 @@ import psycopg
 from ..contract import Endpoint
 from ..errors import EndpointUnreachable
 from .access import Access
-from .answer import Answer
-from .contract import Link
+from .contract import Answer, Link
 from .libpq import FastConnection
 from .postgresql import Connection, connect, first_line, refused
 from .servers.contract import POSTGRESQL

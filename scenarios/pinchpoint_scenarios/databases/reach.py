@@ -9,8 +9,7 @@ from ..contract import Endpoint
 from ..errors import ScenarioError
 from .access import Access
 from .contract import Link, SqlConnection, TextConnection
-from .odbc.address import SCHEMES, is_odbc
-from .odbc.drivers import no_manager
+from .odbc.address import SCHEMES, is_odbc, no_manager
 
 
 class MissingAccess(Access):

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, LiteralString
 
-from ..databases.answer import Answer
-from ..databases.contract import DatabaseFailure, SqlConnection
+from ..databases.contract import Answer, DatabaseFailure, SqlConnection
 from .aside import Aside
 from .dialects import NEXT
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from ..contract import Params
-from ..duration import Seconds
+from ..units import Seconds
 
 SourceKind = Literal["sharepoint", "web", "files", "profiles"]
 

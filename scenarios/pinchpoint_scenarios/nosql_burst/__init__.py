@@ -10,9 +10,8 @@ from typing import Any, ClassVar, cast
 
 from ..addresses import place
 from ..contract import Context, Filled, Intent, Params, Sent, Target
-from .ledger import Ledger
+from .ledger import Ledger, read_back
 from .params import INSERT, READ, READ_MODIFY_WRITE, UPDATE, NosqlBurstParams
-from .readback import read_back
 from .records import LOADER, Contents, Keys, author, stamp
 from .session import NosqlBurstSession, UpdatesOnly
 from .stores import store

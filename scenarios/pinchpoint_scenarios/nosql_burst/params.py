@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pinchpoint_collectors.common.names import unknown
 
 from ..contract import Params
-from ..duration import Seconds
+from ..units import Seconds
 from .records import STAMP_BYTES, draw
 
 UPDATE, INSERT, READ, READ_MODIFY_WRITE = "update", "insert", "read", "read_modify_write"

@@ -13,12 +13,11 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
 
-from .. import duration
 from ..databases.access import yes
 from ..databases.contract import Link
 from ..databases.schema import OwnedSchema
 from ..errors import ScenarioError
-from ..sizes import spelt
+from ..units import spelt_bytes, spelt_s
 from .dialects.contract import MixSql
 from .operations import DATA, PAGE_ROWS
 
@@ -70,7 +69,7 @@ class DataTable:
         size_bytes = int(size_bytes or 0)
         if label == self._label and self._is_whole(link, size_bytes):
             self.progress(
-                f"the data table is there from an earlier run, {spelt(size_bytes)}: it is used again"
+                f"the data table is there from an earlier run, {spelt_bytes(size_bytes)}: it is used again"
             )
             return
         self._room(link, freed_bytes=size_bytes)
@@ -100,15 +99,19 @@ class DataTable:
         free = self.schema.free_bytes(link)
         if free is None:
             self.progress(
-                f"the data table will take {spelt(needed)}; the server does not tell how much room it has"
+                f"the data table will take {spelt_bytes(needed)}; the server does not tell how much room "
+                "it has"
             )
         elif free + freed_bytes < needed:
             raise ScenarioError(
-                f"{self.schema.place}: the data table would take {spelt(needed)}, and the server's data "
-                f"disk has {spelt(free + freed_bytes)} free; choose a smaller scale in the plan, or make room"
+                f"{self.schema.place}: the data table would take {spelt_bytes(needed)}, and the server's "
+                f"data disk has {spelt_bytes(free + freed_bytes)} free; choose a smaller scale in the plan, "
+                "or make room"
             )
         else:
-            self.progress(f"the data table will take {spelt(needed)} of {spelt(free + freed_bytes)} free")
+            self.progress(
+                f"the data table will take {spelt_bytes(needed)} of {spelt_bytes(free + freed_bytes)} free"
+            )
 
     def _complete(self, link: Link) -> None:
         self.progress("indexing the data table")
@@ -162,17 +165,17 @@ class DataTable:
 
     def _say(self, rows: int, taken_s: float) -> None:
         if not rows:
-            self.progress(f"loading the data table of {spelt(self._bytes)}")
+            self.progress(f"loading the data table of {spelt_bytes(self._bytes)}")
             return
         left_s = taken_s * (self.rows - rows) / rows
-        rate = f"{spelt(rows * ROW_BYTES / taken_s)}/s"
+        rate = f"{spelt_bytes(rows * ROW_BYTES / taken_s)}/s"
         if rows < self.rows:
             self.progress(
-                f"loading the data table: {100 * rows // self.rows} % of {spelt(self._bytes)}, {rate}, "
-                f"about {duration.spelt(left_s)} left"
+                f"loading the data table: {100 * rows // self.rows} % of {spelt_bytes(self._bytes)}, {rate}, "
+                f"about {spelt_s(left_s)} left"
             )
         else:
-            self.progress(f"loaded the data table: {spelt(self._bytes)} in {duration.spelt(taken_s)}, {rate}")
+            self.progress(f"loaded the data table: {spelt_bytes(self._bytes)} in {spelt_s(taken_s)}, {rate}")
 
 
 class _Batches:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from ..sizes import spelt
 from ..skew import Pick, picker
+from ..units import spelt_bytes
 from .shape import Shape
 
 LOG = "log"
@@ -167,7 +167,7 @@ OPERATIONS = {
             lambda shape: shape.copy_rows * shape.row_bytes,
             lambda shape: (
                 f"bulk load of {shape.copy_rows:,} rows into bulk, which is emptied once it is larger than "
-                f"{spelt(shape.bulk_bytes)}"
+                f"{spelt_bytes(shape.bulk_bytes)}"
             ),
         ),
         Operation(
@@ -194,7 +194,7 @@ OPERATIONS = {
             _sort,
             lambda shape: shape.spill_bytes // SORTED_ROW_BYTES,
             lambda shape: shape.spill_bytes,
-            lambda shape: f"SELECT that sorts {spelt(shape.spill_bytes)} in temporary files",
+            lambda shape: f"SELECT that sorts {spelt_bytes(shape.spill_bytes)} in temporary files",
             writes=False,
         ),
         Operation(

@@ -7,9 +7,8 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from ..contract import Params
-from ..duration import Seconds
-from ..sizes import Bytes, spelt
 from ..skew import EVEN, Skew
+from ..units import Bytes, Seconds, spelt_bytes
 
 LARGEST_STATEMENT_BYTES = 64 * 2**20
 LARGEST_ROW_BYTES = 2**20
@@ -50,8 +49,9 @@ class Shape(Params):
             rows: int = getattr(self, name)
             if rows * self.row_bytes > LARGEST_STATEMENT_BYTES:
                 raise ValueError(
-                    f"{name} is {rows} and row_bytes {self.row_bytes}, {spelt(rows * self.row_bytes)} in one "
-                    f"statement; allowed: at most {spelt(LARGEST_STATEMENT_BYTES)}"
+                    f"{name} is {rows} and row_bytes {self.row_bytes}, "
+                    f"{spelt_bytes(rows * self.row_bytes)} in one statement; allowed: at most "
+                    f"{spelt_bytes(LARGEST_STATEMENT_BYTES)}"
                 )
         return self
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator
 
 from ..contract import FileParams
-from ..duration import Seconds
 from ..errors import ScenarioError
+from ..units import Seconds
 
 
 class SqlReplayParams(FileParams):

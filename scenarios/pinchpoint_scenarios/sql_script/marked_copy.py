@@ -10,8 +10,7 @@ from typing import Any
 from ..addresses import unreachable
 from ..contract import Endpoint
 from ..databases.access import Access, yes
-from ..databases.answer import plain
-from ..databases.contract import Link, TextConnection
+from ..databases.contract import Link, TextConnection, plain
 from ..databases.odbc.address import SCHEMES
 from ..databases.reach import MissingAccess, access_to
 from ..databases.schema import MARKER as OWNED

@@ -14,7 +14,7 @@ from pydantic import Field, field_validator
 from pinchpoint_collectors.common.names import unknown
 
 from ..contract import FileParams
-from ..duration import Seconds
+from ..units import Seconds
 from .leaving import leaves
 from .lexer import ScriptError
 from .script import BUILT_IN, Script, Set, Sql, flat, read, uses

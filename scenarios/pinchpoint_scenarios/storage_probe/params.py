@@ -9,8 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from pinchpoint_collectors.common.names import unknown
 
 from ..contract import Params
-from ..duration import Seconds
-from ..sizes import Bytes
+from ..units import Bytes, Seconds
 from .suites import SUITES, Suite
 
 LEAST_BYTES = 16 * 2**20

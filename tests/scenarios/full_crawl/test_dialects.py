@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot import exp
 
 from pinchpoint_scenarios.contract import Endpoint
-from pinchpoint_scenarios.databases.odbc.drivers import FREETDS, MICROSOFT
+from pinchpoint_scenarios.databases.odbc.address import FREETDS, MICROSOFT
 from pinchpoint_scenarios.databases.odbc.link import OdbcLink
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.full_crawl.dialects import DIALECTS, OURS, TABLES, known, too_old, within

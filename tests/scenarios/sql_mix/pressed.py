@@ -28,7 +28,7 @@ from support import disk_folder
 from pinchpoint_infra.disks import DiskSpec, support
 from pinchpoint_infra.disks.emulated import EmulatedDisk, remove_all
 from pinchpoint_infra.disks.way import Way, choose
-from pinchpoint_scenarios.sql_mix.presets import PRESETS
+from pinchpoint_scenarios.sql_mix.params import PRESETS
 
 ROLES = ("log", "data", "temp")
 SPEC = DiskSpec(iops=500, latency_s=0.001)

@@ -9,7 +9,7 @@ import pytest
 from scenarios.sql_mix.helpers import SMALL, ask, performed, prepared, wait_until_reported
 from scenarios.sql_mix.server import Server
 
-from pinchpoint_scenarios.sql_mix.presets import PRESETS
+from pinchpoint_scenarios.sql_mix.params import PRESETS
 
 TIMES = 200
 SMALL_SIZES = {"copy_rows": 500, "spill_bytes": "2MiB", "scale": SMALL}

@@ -9,9 +9,17 @@ from pathlib import Path
 import pytest
 
 from pinchpoint_scenarios.contract import Endpoint
-from pinchpoint_scenarios.databases.odbc import drivers
-from pinchpoint_scenarios.databases.odbc.address import OdbcAddress, connection_string, parse
-from pinchpoint_scenarios.databases.odbc.drivers import FREETDS, MARIADB, MICROSOFT, Driver, NoDriver, find
+from pinchpoint_scenarios.databases.odbc.address import (
+    FREETDS,
+    MARIADB,
+    MICROSOFT,
+    Driver,
+    NoDriver,
+    OdbcAddress,
+    connection_string,
+    find,
+    parse,
+)
 from pinchpoint_scenarios.errors import ScenarioError
 
 ALL = [
@@ -97,7 +105,7 @@ def test_microsofts_driver_comes_before_freetds() -> None:
 
 def test_without_microsofts_driver_freetds_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """And without that a sentence says what to install."""
-    monkeypatch.setattr(drivers, "wheel_library", lambda: None)
+    monkeypatch.setattr("pinchpoint_scenarios.databases.odbc.address.wheel_library", lambda: None)
     address = parsed("mssql+odbc://h/db")
     found = find(address, ["FreeTDS"])
     assert found == Driver("FreeTDS", FREETDS, "FreeTDS (the system's, for want of Microsoft's)")

@@ -19,7 +19,7 @@ from pinchpoint_scenarios.databases.odbc.address import parse
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.sql_mix import SqlMixParams
 from pinchpoint_scenarios.sql_mix.operations import OPERATIONS, State
-from pinchpoint_scenarios.sql_mix.presets import PRESETS
+from pinchpoint_scenarios.sql_mix.params import PRESETS
 
 SIZES: dict[str, Any] = {
     "scale": SMALL,

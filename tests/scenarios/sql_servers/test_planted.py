@@ -16,7 +16,7 @@ from scenarios.sql_servers.targets import by_odbc, need_driver
 from scenarios.support import Recorder, crawl, made, quiet
 
 from pinchpoint_scenarios.contract import Endpoint
-from pinchpoint_scenarios.sql_mix.presets import PRESETS
+from pinchpoint_scenarios.sql_mix.params import PRESETS
 
 SIZES: dict[str, Any] = {"scale": SMALL, "copy_rows": 60, "batch_rows": 30}
 

@@ -14,9 +14,8 @@ from scenarios.sql_servers.targets import Maria, Target
 from scenarios.support import Events, Recorder, made, quiet
 
 from pinchpoint_scenarios.contract import Blocking, Endpoint
-from pinchpoint_scenarios.databases.odbc.address import parse
-from pinchpoint_scenarios.databases.odbc.drivers import MARIADB, Driver
-from pinchpoint_scenarios.databases.odbc.markers import as_markers
+from pinchpoint_scenarios.databases.odbc.address import MARIADB, Driver, parse
+from pinchpoint_scenarios.databases.odbc.link import as_markers
 from pinchpoint_scenarios.databases.servers.contract import POSTGRESQL
 from pinchpoint_scenarios.errors import ScenarioError
 
@@ -25,8 +24,8 @@ try:
 except ImportError as missing:
     pytest.skip(f"ODBC's driver manager is missing: {missing} (Debian: unixodbc)", allow_module_level=True)
 
+from pinchpoint_scenarios.databases.odbc.connection import Transactions
 from pinchpoint_scenarios.databases.odbc.link import keywords
-from pinchpoint_scenarios.databases.odbc.texts import Transactions
 
 TRANSFER = """\\set amount random(-5000, 5000)
 {begin};

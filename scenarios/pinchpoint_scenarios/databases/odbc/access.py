@@ -15,10 +15,9 @@ from ..contract import Link
 from ..servers import kind_of
 from ..servers.contract import KINDS
 from .address import parse
-from .connection import OdbcConnection
+from .connection import OdbcConnection, OdbcTextConnection
 from .failures import refused, state, told
 from .link import OdbcLink, found_driver, open_link
-from .texts import OdbcTextConnection
 
 
 class OdbcAccess(Access):

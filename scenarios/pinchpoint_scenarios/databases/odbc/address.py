@@ -1,17 +1,18 @@
-"""What the URL of an ODBC endpoint says, and the connection string it becomes."""
+"""What the URL of an ODBC endpoint says, the connection string it becomes, and the driver for it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from pinchpoint_collectors.common.names import unknown
-from pinchpoint_collectors.common.odbc import quoted
+from pinchpoint_collectors.common.odbc import quoted, wheel_library
 
-from ...addresses import place
+from ...addresses import place, unreachable
 from ...contract import Endpoint
-from ...errors import ScenarioError
+from ...errors import EndpointUnreachable, ScenarioError
 from ..servers.contract import KINDS, MSSQL, MYSQL, POSTGRESQL
 
 SCHEMES: Mapping[str, str | None] = {
@@ -138,3 +139,122 @@ def _host(parts: SplitResult) -> str:
 def connection_string(keywords: Mapping[str, str]) -> str:
     """``KEYWORD=value;...``, values quoted where ODBC asks for it (SQLDriverConnect, "Comments")."""
     return "".join(f"{key}={quoted(value)};" for key, value in keywords.items())
+
+
+MICROSOFT = "microsoft"
+FREETDS = "freetds"
+MARIADB = "mariadb"
+_FAMILIES = (
+    (FREETDS, re.compile(r"freetds|tdsodbc", re.IGNORECASE)),
+    (MICROSOFT, re.compile(r"sql server|msodbcsql|sqlncli|sqlsrv", re.IGNORECASE)),
+    (MARIADB, re.compile(r"maria|maodbc", re.IGNORECASE)),
+    (MYSQL, re.compile(r"mysql|myodbc", re.IGNORECASE)),
+    (POSTGRESQL, re.compile(r"postgres|psqlodbc", re.IGNORECASE)),
+)
+"""Family of drivers -> what its names and libraries are called."""
+
+_REGISTERED = {
+    MSSQL: (r"ODBC Driver (\d+) for SQL Server",),
+    MYSQL: (
+        r"MariaDB Unicode",
+        r"MariaDB ODBC ([\d.]+) Driver",
+        r"MariaDB.*",
+        r"MySQL ODBC ([\d.]+) .*",
+        r"MySQL.*",
+    ),
+    POSTGRESQL: (r"PostgreSQL Unicode.*", r"psqlODBC.*", r"PostgreSQL.*"),
+}
+"""Kind of server -> the names its drivers are registered under, best first."""
+_FREETDS_NAMES = (r"FreeTDS.*",)
+_PACKAGES = {
+    MSSQL: "install Microsoft's ODBC Driver 18, or `pip install 'pinchpoint-scenarios[microsoft-odbc]'`, "
+    "or FreeTDS (Debian and Ubuntu: apt-get install tdsodbc)",
+    MYSQL: "install one (Debian and Ubuntu: apt-get install odbc-mariadb)",
+    POSTGRESQL: "install one (Debian and Ubuntu: apt-get install odbc-postgresql)",
+}
+_SHOWN = {MSSQL: "SQL Server", MYSQL: "MariaDB or MySQL", POSTGRESQL: "PostgreSQL"}
+
+
+class NoDriver(Exception):  # noqa: N818 - an answer: there is none, and what to install
+    """No driver for this kind of server is to be found; ``remedy`` is what to install."""
+
+    def __init__(self, cause: str, remedy: str) -> None:
+        super().__init__(f"{cause}; {remedy}")
+        self.cause = cause
+        self.remedy = remedy
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """A driver.
+
+    Attributes:
+        keyword: what stands after ``DRIVER=``: its registered name, or its library's path.
+        family: ``MICROSOFT``, ``FREETDS``, ... ; empty: none that is known.
+        shown: it, and where it was found, for a person.
+    """
+
+    keyword: str
+    family: str
+    shown: str
+
+
+def find(address: OdbcAddress, registered: Sequence[str]) -> Driver | None:
+    """The driver for an address: the one it names, else the best there is; None: a data source names it.
+
+    SQL Server's is Microsoft's, from the system or from the wheel ``mssql-python-odbc``; else FreeTDS.
+
+    Args:
+        address: the endpoint's.
+        registered: the names in the system's odbcinst.ini (``pyodbc.drivers()``).
+
+    Raises:
+        NoDriver: there is none.
+    """
+    if address.driver:
+        return Driver(address.driver, family_of(address.driver), address.driver)
+    if address.dsn:
+        return None
+    kind = address.kind or ""
+    name = _best(registered, _REGISTERED[kind])
+    if name:
+        return Driver(name, family_of(name), f"{name} (the system's)")
+    if kind == MSSQL:
+        if library := wheel_library():
+            return Driver(
+                str(library), MICROSOFT, f"Microsoft's {library.name} (the wheel mssql-python-odbc's)"
+            )
+        if name := _best(registered, _FREETDS_NAMES):
+            return Driver(name, FREETDS, f"{name} (the system's, for want of Microsoft's)")
+    have = ", ".join(registered) or "none"
+    raise NoDriver(
+        f"no ODBC driver for {_SHOWN[kind]} is installed here (registered: {have})", _PACKAGES[kind]
+    )
+
+
+def family_of(name: str) -> str:
+    """The family a driver belongs to, by its name or library; empty: none that is known."""
+    return next((family for family, pattern in _FAMILIES if pattern.search(name)), "")
+
+
+def no_manager(endpoint: Endpoint, error: ImportError) -> EndpointUnreachable:
+    """The sentence for a machine on which pyodbc cannot be imported."""
+    why = unreachable(
+        endpoint,
+        f"ODBC's driver manager cannot be loaded on this machine ({error})",
+        "install it (Debian and Ubuntu: apt-get install unixodbc)",
+    )
+    why.__cause__ = error
+    return why
+
+
+def _best(registered: Sequence[str], patterns: Sequence[str]) -> str | None:
+    for pattern in patterns:
+        fitting = [name for name in registered if re.fullmatch(pattern, name, re.IGNORECASE)]
+        if fitting:
+            return max(fitting, key=_version)
+    return None
+
+
+def _version(name: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", name)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,13 +18,44 @@ import pyodbc
 
 from ...addresses import unreachable
 from ...contract import Endpoint
-from ..answer import Answer
+from ..contract import Answer
 from ..refusals import CONNECT_TIMEOUT_S
 from ..servers.contract import MSSQL, MYSQL, POSTGRESQL
-from . import drivers
-from .address import OdbcAddress, connection_string
-from .drivers import FREETDS, MARIADB, MICROSOFT, Driver, NoDriver
-from .markers import as_markers
+from .address import (
+    FREETDS,
+    MARIADB,
+    MICROSOFT,
+    Driver,
+    NoDriver,
+    OdbcAddress,
+    connection_string,
+    family_of,
+    find,
+)
+
+_PLACEHOLDER = re.compile(
+    r"""
+    '(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`
+    |--[^\n]*|/\*.*?\*/
+    |\$(?P<tag>[^\W\d]\w*)?\$.*?\$(?(tag)(?P=tag))\$
+    |\$(?P<number>\d+)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def as_markers(statement: str) -> tuple[str, tuple[int, ...]]:
+    """A statement with ``?`` for every placeholder, and which parameter, from 0, each of them is."""
+    order: list[int] = []
+
+    def marker(match: re.Match[str]) -> str:
+        if match["number"] is None:
+            return match[0]
+        order.append(int(match["number"]) - 1)
+        return "?"
+
+    return _PLACEHOLDER.sub(marker, statement), tuple(order)
+
 
 # A connection that is given back must be closed: who holds it holds locks.
 pyodbc.pooling = False
@@ -234,7 +266,7 @@ def _size(column: Sequence[Any]) -> tuple[int, int, int]:
 def found_driver(endpoint: Endpoint, address: OdbcAddress) -> Driver | None:
     """The driver for an address; None: the data source names it. Raises ``EndpointUnreachable``."""
     try:
-        return drivers.find(address, pyodbc.drivers())
+        return find(address, pyodbc.drivers())
     except NoDriver as missing:
         raise unreachable(endpoint, missing.cause, missing.remedy) from missing
 
@@ -254,7 +286,7 @@ def open_link(
             raise
         # A pooler's words.
         connection = _connected({**given, "pqopt": given["pqopt"].replace(_PINNED, "")})
-    family = driver.family if driver else drivers.family_of(str(connection.getinfo(pyodbc.SQL_DRIVER_NAME)))
+    family = driver.family if driver else family_of(str(connection.getinfo(pyodbc.SQL_DRIVER_NAME)))
     return OdbcLink(connection, family)
 
 

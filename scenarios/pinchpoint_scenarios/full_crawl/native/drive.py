@@ -11,8 +11,8 @@ from pinchpoint_collectors.common.powershell import LinkLost
 
 from ...addresses import place
 from ...contract import Context, Intent, Sent, Target
-from ...duration import spelt
 from ...errors import EndpointUnreachable, ScenarioError
+from ...units import spelt_s
 from .crawl_log import items
 from .crawler import Crawler
 from .params import NativeParams
@@ -179,7 +179,7 @@ class NativeCrawl:
             raise ScenarioError(
                 f"{lost}; whether {name!r} was reset is not known; look in Central Administration"
             ) from lost
-        progress(f"the index of {name!r} was reset in {spelt(time.monotonic() - started_s)}")
+        progress(f"the index of {name!r} was reset in {spelt_s(time.monotonic() - started_s)}")
 
     def _stop(self, crawler: Crawler) -> None:
         until = time.monotonic() + self._params.stop_within
@@ -190,8 +190,9 @@ class NativeCrawl:
                 asked = True
             if time.monotonic() > until:
                 raise ScenarioError(
-                    f"{place(self._endpoint)}: content source {busy[0].source!r} {busy[0].words} "
-                    f"{spelt(self._params.stop_within)} after StopCrawl; see to it in Central Administration"
+                    f"{place(self._endpoint)}: content source "
+                    f"{busy[0].source!r} {busy[0].words} {spelt_s(self._params.stop_within)} "
+                    "after StopCrawl; see to it in Central Administration"
                 )
             time.sleep(_STOP_POLL_S)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, field_validator
 
 from ...contract import Params
-from ...duration import Seconds
+from ...units import Seconds
 
 _Name = Annotated[str, Field(min_length=1)]
 

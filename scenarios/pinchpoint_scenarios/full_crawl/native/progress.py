@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...duration import spelt
+from ...units import spelt_s
 
 IDLE = "Idle"
 FULL = frozenset({"CrawlStarting", "CrawlingFull", "CrawlCompleting"})
@@ -174,13 +174,13 @@ class SourceProgress:
         self.last = now
         if waited_s >= self.start_within_s:
             self.refuse(
-                f"it has not begun {spelt(waited_s)} after it was started; the farm says: it {now.words}"
+                f"it has not begun {spelt_s(waited_s)} after it was started; the farm says: it {now.words}"
             )
             return ()
         if waited_s < SLOW_START_S or self._told_slow:
             return ()
         self._told_slow = True
-        return (f"starts slowly: it was started {spelt(waited_s)} ago and {now.words}",)
+        return (f"starts slowly: it was started {spelt_s(waited_s)} ago and {now.words}",)
 
     def _told(self, now: CrawlState) -> tuple[str, ...]:
         sentences = []

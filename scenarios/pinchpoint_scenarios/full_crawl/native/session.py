@@ -11,8 +11,8 @@ from pinchpoint_collectors.common.powershell import LinkLost
 from pinchpoint_collectors.common.times import iso
 
 from ...contract import OK, Record
-from ...duration import spelt
 from ...errors import ScenarioError
+from ...units import spelt_s
 from .crawl_log import failures, latency_s
 from .crawler import Crawler
 from .params import NativeParams
@@ -187,7 +187,7 @@ class NativeSession:
 
     def _link_is_back(self) -> None:
         if self._lost_s is not None:
-            after = spelt(time.monotonic() - self._lost_s)
+            after = spelt_s(time.monotonic() - self._lost_s)
             self._event("crawler_link_back", why=f"the link came back after {after}; the crawl went on")
             self._lost_s = None
             self._backoff.succeeded()

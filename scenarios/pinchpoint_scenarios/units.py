@@ -1,22 +1,54 @@
-"""Sizes as a plan gives them to a scenario: ``200B``, ``8KiB``, ``64MB``, or plain bytes."""
+"""Durations and sizes as a plan writes them."""
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated
 
 from pydantic import BeforeValidator
 
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_WHOLE = re.compile(rf"(?:{_PART.pattern}\s*)+")
+
+
+def seconds(value: object) -> float:
+    """The duration in seconds; raises ``ValueError`` naming what is allowed where it is none above zero."""
+    if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
+        found = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(value))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        found = float(value)
+    else:
+        raise ValueError(f"{value!r} is no duration; write it with its unit, such as 30s, 250ms or 1m30s")
+    if not (math.isfinite(found) and found > 0):
+        raise ValueError(f"{value!r} is no duration above zero; write something like 30s")
+    return found
+
+
+def spelt_s(length_s: float) -> str:
+    """A length for a sentence: ``8s``, ``1m20s``, ``2h05m``."""
+    minutes, rest_s = divmod(max(1, round(length_s)), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes:02}m"
+    return f"{minutes}m{rest_s:02}s" if minutes else f"{rest_s}s"
+
+
+Seconds = Annotated[float, BeforeValidator(seconds)]
+"""A field that takes a duration above zero and holds seconds."""
+
+
 _UNITS_BYTES = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS_BYTES |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
-_WHOLE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 _SPELT = ("TiB", "GiB", "MiB", "KiB")
 
 
 def size_bytes(value: object) -> int:
     """The size in bytes; raises ``ValueError`` naming what is allowed where it is none above zero."""
     found: float | None = None
-    if isinstance(value, str) and (match := _WHOLE.fullmatch(value.strip())):
+    if isinstance(value, str) and (match := _SIZE.fullmatch(value.strip())):
         number, unit = match.groups()
         if unit not in _UNITS_BYTES:
             raise ValueError(f"{value!r} has no known unit; allowed: {', '.join(_UNITS_BYTES)}")
@@ -30,7 +62,7 @@ def size_bytes(value: object) -> int:
     return int(found)
 
 
-def spelt(number_bytes: float) -> str:
+def spelt_bytes(number_bytes: float) -> str:
     """A size for a sentence: ``96 MiB``, ``1.5 GiB``, ``200 bytes``."""
     for unit in _SPELT:
         if number_bytes >= _UNITS_BYTES[unit]:
