@@ -132,8 +132,8 @@ def steady_run() -> StoredRun:
 def suspect(**changes: Any) -> dict[str, Any]:
     """The search tier's CPU, as a verdict names it."""
     window = [utc(START_S + 10), utc(START_S + 70)]
-    rule = "design: a resource is saturated from 90 % of its capacity on"
-    cpu = {"metric": "cpu.busy_ratio", "host": "search1", "threshold": 0.9, "source": rule}
+    rule = {"source": "design", "rule": "a resource is saturated from 90 % of its capacity on"}
+    cpu = {"metric": "cpu.busy_ratio", "host": "search1", "threshold": 0.9, **rule}
     return {
         "kind": "cpu",
         "tier": "search",
@@ -159,7 +159,8 @@ def suspect(**changes: Any) -> dict[str, Any]:
                 "instance": "",
                 "evidence": "E4",
                 "threshold": 0.5,
-                "source": "design: somebody waits for the resource at least half of the time",
+                "source": "design",
+                "rule": "somebody waits for the resource at least half of the time",
             },
             {
                 "fact": "search used 68 % of it",

@@ -131,17 +131,22 @@ def test_a_fact_about_the_operations_points_at_the_operations() -> None:
 
 
 @pytest.mark.parametrize(
-    ("threshold", "source", "words"),
+    ("threshold", "source", "rule", "words"),
     [
-        (0.9, "PAL: CPU: critical from 80 % on", "PAL: CPU: critical from 80 % on"),
-        (0.002, "design", "2 ms (our own value)"),
-        (0.005, "SP", "5 ms (SP)"),
-        (0.005, None, "5 ms"),
-        (None, None, ""),
+        (0.9, "PAL", "CPU: critical from 80 % on", "PAL: CPU: critical from 80 % on"),
+        (0.9, "design", "full from 90 % on", "our own value: full from 90 % on"),
+        (0.002, "declared", "at its cap: within 3 % of it", "2 ms (declared)"),
+        (0.002, "design", None, "2 ms (our own value)"),
+        (0.005, "SP", None, "5 ms (SP)"),
+        (0.005, None, None, "5 ms"),
+        (None, None, None, ""),
     ],
 )
-def test_a_threshold_is_said_with_its_source(threshold: float | None, source: str | None, words: str) -> None:
+def test_a_threshold_is_said_with_its_source(
+    threshold: float | None, source: str | None, rule: str | None, words: str
+) -> None:
     """The source's own rule where it is told, else the value in the metric's unit."""
     fact = {"fact": "late", "metric": "generator.send_lag_s", "threshold": threshold, "source": source}
+    fact |= {"rule": rule}
     finding = findings(verdict(bottleneck=suspect(evidence=[fact])))[0]
     assert finding.evidence[0].threshold == words
