@@ -60,20 +60,12 @@ def cut_off(directory: Path, error: InputError) -> str:
     return f"{why}. {what_is_kept(directory, cause)}"
 
 
-def saved_verdict(directory: Path) -> tuple[StoredRun, dict[str, Any]]:
-    """The run and the verdict that lies beside it; only where there is none it is reached now.
+def verdict_content(directory: Path) -> dict[str, Any]:
+    """Of the verdict that lies beside a run what a history needs; only where there is none it is reached now.
 
     Raises:
         InputError: the folder is no run, or damaged.
     """
-    if not (directory / VERDICT).exists():
-        run, verdict = verdict_of(directory)
-        return run, verdict.to_json()
-    return open_run(directory), verdict_content(directory)
-
-
-def verdict_content(directory: Path) -> dict[str, Any]:
-    """The verdict alone; a history of many runs needs none of their tables. Raises as ``saved_verdict``."""
     path = directory / VERDICT
     again = f"`pinchpoint analyse {directory}` writes it anew"
     try:

@@ -8,7 +8,7 @@ import click
 
 from pinchpoint.cli.arguments import RUN_OR_COMPARISON
 from pinchpoint.comparison import saved
-from pinchpoint.conclude import saved_verdict, write_reports
+from pinchpoint.conclude import verdict_of, write_reports
 from pinchpoint.probe.compared import are_of_a_probe
 from pinchpoint.report import registry
 
@@ -42,6 +42,7 @@ def report(directory: Path, formats: str, out: Path | None) -> None:
     if saved.is_comparison(directory):
         written = saved.write_reports(saved.load(directory), wanted, out or directory)
     else:
-        written = write_reports(*saved_verdict(directory), wanted, out or directory)
+        run, verdict = verdict_of(directory)
+        written = write_reports(run, verdict.to_json(), wanted, out or directory)
     for path in written:
         click.echo(path)
