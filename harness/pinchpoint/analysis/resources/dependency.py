@@ -107,7 +107,7 @@ class Dependency(Shared):
 
 def seen_by(resource: Resource) -> str:
     """The series that tells what a tier works on: a database's sessions, else the operations'."""
-    return "db.sessions_active" if resource.tiers[0] in LOCKS else OF_OPERATIONS
+    return "db.sessions_active" if set(resource.tiers[:1]) & set(LOCKS) else OF_OPERATIONS
 
 
 def held_outside(
