@@ -11,14 +11,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pinchpoint.analysis.blame import owner
 from pinchpoint.analysis.capacity import SAME, Demand
 from pinchpoint.analysis.case import Case
-from pinchpoint.analysis.disk_advice import about_disk, measure_it
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.ground import Gain, Ground, advise
-from pinchpoint.analysis.measures import CpuMeasures, busy
-from pinchpoint.analysis.resources.base import GENERATOR, Resource, ShareMeasures
+from pinchpoint.analysis.resources.base import GENERATOR, CpuMeasures, Resource, ShareMeasures, busy
+from pinchpoint.analysis.resources.disk.advice import about_disk, measure_it
+from pinchpoint.analysis.resources.kinds import owner
 from pinchpoint.analysis.thresholds import LITTLE, NETWORK, OWN_USE, UTILISATION
 from pinchpoint.analysis.verdict import Advice, Kind, Suspect
 from pinchpoint.base import units

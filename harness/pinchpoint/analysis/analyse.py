@@ -14,7 +14,6 @@ from pinchpoint.analysis.caveats import caveats, credits_of
 from pinchpoint.analysis.checkpoints import checkpoint_table, checkpoint_words
 from pinchpoint.analysis.conclusion import Conclusion, conclude, served
 from pinchpoint.analysis.crawls import crawl_table
-from pinchpoint.analysis.demand import find_resources
 from pinchpoint.analysis.drift import drift_table
 from pinchpoint.analysis.explain import explain
 from pinchpoint.analysis.flows import find_flows
@@ -35,6 +34,7 @@ from pinchpoint.analysis.objectives import not_measured_words, objective_table
 from pinchpoint.analysis.outlook import Outlook, look_ahead
 from pinchpoint.analysis.proof import with_proof, without_proof
 from pinchpoint.analysis.recordings import is_recording, judge_recording
+from pinchpoint.analysis.resources.kinds import find_resources
 from pinchpoint.analysis.rests_on import counted
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.store_tables import store_table

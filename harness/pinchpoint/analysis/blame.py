@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import numpy as np
-
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.measures import CpuMeasures, Measures, busy, measure_disk, untold
-from pinchpoint.analysis.resources.base import GENERATOR, USE, Resource, ShareMeasures, mean_of
-from pinchpoint.analysis.signature import Suspicion, suspect
+from pinchpoint.analysis.resources.base import (
+    Resource,
+    ShareMeasures,
+    Suspicion,
+    busy,
+    mean_of,
+)
+from pinchpoint.analysis.resources.cpu import not_shared_out, strangers
+from pinchpoint.analysis.resources.disk.measures import measure_disk, untold
+from pinchpoint.analysis.resources.disk.waits import waited
+from pinchpoint.analysis.resources.kinds import suspect
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.stations import DEPTH
 from pinchpoint.analysis.thresholds import (
@@ -18,12 +24,10 @@ from pinchpoint.analysis.thresholds import (
     MEMORY_WAIT,
     MOSTLY_READS,
     OWN_USE,
-    STRANGERS,
     WAIT_SHARE,
     at_least,
 )
 from pinchpoint.analysis.verdict import Kind
-from pinchpoint.analysis.waits import waited
 from pinchpoint.data.series import mean
 
 MOST = 0.5
@@ -106,12 +110,6 @@ def _own_use(resources: Iterable[Resource], rows: Rows) -> float:
     return max((used for used in own if used is not None), default=0.0)
 
 
-def not_shared_out(one: Resource) -> bool:
-    """Whether it is a pool of cores of which no tier's own use was measured."""
-    uses = (one.columns.get(f"{USE}{tier}") for tier in one.tiers)
-    return one.type == "cpu" and not any(use is not None and np.isfinite(use).any() for use in uses)
-
-
 class Rank(NamedTuple):
     """What decides which of two suspects is the cause: the first field that differs, the larger first.
 
@@ -142,45 +140,3 @@ def rank(one: Suspicion) -> Rank:
         disk=one.resource.type == "disk",
         key=one.resource.key,
     )
-
-
-def owner(resource: Resource, found: Measures) -> tuple[str | None, str | None]:
-    """(tier, host) to blame: of a shared pool of cores the tier that uses most, else whose it is.
-
-    Of shared cores of which no tier's use was measured no tier is known, only where they are. A dependency of
-    which no tier is part of the farm has neither.
-    """
-    if isinstance(found, CpuMeasures):
-        for tier in found.uses:
-            if tier in resource.tiers:
-                return tier, resource.hosts[resource.tiers.index(tier)]
-        if len(resource.tiers) > 1:
-            return None, resource.hosts[0]
-    if resource.roles:
-        return resource.roles[0].tier, resource.roles[0].host
-    return next(iter(resource.tiers), None), next(iter(resource.hosts), None)
-
-
-def strangers(resource: Resource, found: Measures) -> float | None:
-    """The share of a pool's busy time that nobody who was watched used, if that is a third or more.
-
-    None where it is less, or where no tier's own use was measured: then nothing is known of who did.
-    """
-    if not isinstance(found, CpuMeasures) or not set(resource.tiers) & set(found.uses):
-        return None
-    rest = 1 - sum(found.uses.values())
-    return rest if rest >= STRANGERS.value else None
-
-
-def unwatched(one: Suspicion) -> tuple[str, ...]:
-    """The tiers on a pool of cores, or maybe on it, whose own use of it was not measured."""
-    uses = one.found.uses if isinstance(one.found, CpuMeasures) else {}
-    tiers = dict.fromkeys([*one.resource.tiers, *one.resource.users])
-    return tuple(tier for tier in tiers if tier not in (*uses, GENERATOR))
-
-
-def used_by_generator(one: Suspicion) -> bool:
-    """Whether the load generator uses more than half of a pool of cores."""
-    if not isinstance(one.found, CpuMeasures):
-        return False
-    return one.found.uses.get(GENERATOR, 0.0) > MOST

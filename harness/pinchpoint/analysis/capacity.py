@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from pinchpoint.analysis.blame import owner, strangers
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.growth import Climb, find_line
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures, measure
-from pinchpoint.analysis.resources.base import Resource
+from pinchpoint.analysis.resources.base import CpuMeasures, DiskMeasures, Measures, Resource
+from pinchpoint.analysis.resources.cpu import strangers
+from pinchpoint.analysis.resources.kinds import measure, owner
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import HARDLY, MOSTLY_READS, at_least
 from pinchpoint.base.wording import BY_ONE_LEVEL
@@ -76,20 +76,6 @@ def of_its_loads(first: Resource, demands: Sequence[Demand], flows: Sequence[Flo
     return tuple(one for one in demands if own & loads_of(one.resource, flows))
 
 
-def used(found: Measures) -> float | None:
-    """How much of a resource is used; None where that is not known (no declared cap, not measured).
-
-    Of a thread no more than its server had work for: what the kernel counts may be spinning, or a child's.
-    """
-    if isinstance(found, DiskMeasures):
-        return found.utilisation
-    if not isinstance(found, CpuMeasures):
-        return found.used
-    if found.busy is None or found.witness is None:
-        return found.busy
-    return min(found.busy, found.witness)
-
-
 def demands_of(case: Case) -> tuple[Demand, ...]:
     """The demand of every resource of a case; none where it has no stage to judge."""
     if case.stage is None:
@@ -118,7 +104,7 @@ def find_demands(
         if resource.type == "pool" and climb is None:
             continue  # sessions stay open: how their number goes with the load, one level does not tell
         measured = measure(resource, rows)
-        use = used(measured)
+        use = measured.use
         if use is None or use <= 0 or _no_limit(measured, resource) or (climb and _unmoved(resource, climb)):
             continue
         if _read_by_others(measured):
@@ -150,7 +136,7 @@ def _of_one_level(resource: Resource, measured: Measures, use: float, served: Ma
 
 def _unmoved(resource: Resource, climb: Climb) -> bool:
     """Whether it is used alike at every level: sessions that stay open hold their connections at any load."""
-    uses = [used(found) for found in climb.measured(resource)]
+    uses = [found.use for found in climb.measured(resource)]
     known = [use for use in uses if use is not None]
     return len(known) > 1 and max(known) - min(known) < MOVES
 
@@ -180,7 +166,7 @@ def _of_levels(
     It does not where the resource still has room at a throughput at which the line has it used up.
     """
     scenario = climb.levels[0].scenario
-    uses, now = [used(found) for found in climb.measured(resource)], served.get(scenario)
+    uses, now = [found.use for found in climb.measured(resource)], served.get(scenario)
     if not uses or not now:
         return None
     line = find_line(climb, np.array(uses, dtype=float))

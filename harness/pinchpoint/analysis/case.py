@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pinchpoint.analysis.blame import rank, suspects
-from pinchpoint.analysis.demand import find_resources
-from pinchpoint.analysis.devices import find_disks
-from pinchpoint.analysis.evidence import fell
 from pinchpoint.analysis.flows import Flow, find_flows
 from pinchpoint.analysis.gates import Gate, check_gates
 from pinchpoint.analysis.growth import Climb, with_growth
 from pinchpoint.analysis.knee import Knee, no_knee
-from pinchpoint.analysis.measures import settle
-from pinchpoint.analysis.resources.base import Resource
-from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.resources.base import Resource, Suspicion
+from pinchpoint.analysis.resources.disk.classify import fell
+from pinchpoint.analysis.resources.disk.devices import find_disks
+from pinchpoint.analysis.resources.disk.measures import settle
+from pinchpoint.analysis.resources.kinds import find_resources
 from pinchpoint.analysis.stages import Stage, find_stages
 from pinchpoint.data.inputs import Inputs
 

@@ -10,9 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy  # which loads its parts when they are used: most verdicts need none
 
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures
-from pinchpoint.analysis.resources.base import ShareMeasures
-from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.resources.base import CpuMeasures, DiskMeasures, ShareMeasures, Suspicion
 from pinchpoint.analysis.thresholds import PROOF_ANSWERS, PROOF_EXCEEDS, PROOF_VISIBLE
 from pinchpoint.base import units
 from pinchpoint.data.series import Floats

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.contention import find_contention
-from pinchpoint.analysis.credits import credit_words
-from pinchpoint.analysis.disk_types import limits_words
 from pinchpoint.analysis.durability import losses
 from pinchpoint.analysis.failing import failures, said_of
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.machine_disks import unknown_machines
-from pinchpoint.analysis.measures import measure_disk
+from pinchpoint.analysis.resources.disk.credits import credit_words
+from pinchpoint.analysis.resources.disk.machines import unknown_machines
+from pinchpoint.analysis.resources.disk.measures import measure_disk
+from pinchpoint.analysis.resources.disk.types import limits_words
 from pinchpoint.analysis.seen import stolen, unseen
 from pinchpoint.analysis.thresholds import LARGE_IO_BYTES, MEMORY_CRITICAL, NO_LATENCY_S, STRANGERS, exceeds
 from pinchpoint.analysis.unanswered import given_up_words

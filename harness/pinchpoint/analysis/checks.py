@@ -4,31 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pinchpoint.analysis.capacity import used
 from pinchpoint.analysis.case import Case
-from pinchpoint.analysis.evidence import at_leisure, cpu_limit, disk_state
-from pinchpoint.analysis.facts import (
+from pinchpoint.analysis.growth import why_untold, with_growth
+from pinchpoint.analysis.resources.base import CpuMeasures, DiskMeasures, Resource, Suspicion
+from pinchpoint.analysis.resources.disk.facts import (
     AS_COUNTED,
     as_recorded,
     declared,
-    facts,
     rate_metric,
     share_words,
-    witnesses,
 )
-from pinchpoint.analysis.growth import why_untold, with_growth
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, measure
-from pinchpoint.analysis.resources.base import Resource, ShareMeasures
-from pinchpoint.analysis.signature import KINDS, Suspicion, suspect
+from pinchpoint.analysis.resources.kinds import KINDS, facts, suspect
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import (
     CEILING,
-    OWN_USE,
     REGULATOR_FLAT,
     RISES,
     UTILISATION,
     Threshold,
-    at_least,
 )
 from pinchpoint.analysis.verdict import Check, Fact
 from pinchpoint.base import units
@@ -65,13 +58,12 @@ def _looked(case: Case, stage: Stage, resource: Resource) -> Looked:
     if case.climb is not None and known is None:
         [one] = with_growth([one], case.climb)
     checks = (_saturation(one), *(_growth(one, case, kind) for kind in KIND), _witness(one))
-    return Looked(one, used(one.found), tuple(checks))
+    return Looked(one, one.found.use, tuple(checks))
 
 
 def _innocent(case: Case, stage: Stage, resource: Resource) -> Suspicion:
-    found = measure(resource, stage.rows)
-    state = disk_state(resource, found, case.flows) if isinstance(found, DiskMeasures) else None
-    return Suspicion(resource, KINDS.get(resource.type, "disk_cap"), frozenset(), found, disk=state)
+    kind = KINDS[resource.type]
+    return kind.innocent(resource, kind.measure(resource, stage.rows), case.flows)
 
 
 def _saturation(one: Suspicion) -> Check:
@@ -82,34 +74,10 @@ def _saturation(one: Suspicion) -> Check:
     fact = next((each for each in about if each.evidence == "E1"), next(iter(about), None))
     if fact is None or fact.value is None:
         return Check("E1", None, _unknown(one, "its use was not measured"))
-    if isinstance(one.found, CpuMeasures) and "E1" not in one.evidence and one.found.busy is not None:
-        return Check("E1", False, _part_of_full_cores(one, one.found, fact))
-    if isinstance(one.found, ShareMeasures) and "E1" not in one.evidence:
-        return Check("E1", False, _excused(one.found, fact))
+    if "E1" not in one.evidence and fact.evidence == "E1" and _reached(fact):
+        why = KINDS[one.resource.type].excused(one.found)
+        return Check("E1", False, replace(fact, fact=f"{fact.fact}, but {why}") if why else fact)
     return Check("E1", "E1" in one.evidence, fact)
-
-
-def _excused(found: ShareMeasures, fact: Fact) -> Fact:
-    """Why what is used that much is not called used up."""
-    if fact.evidence != "E1" or not _reached(fact):
-        return fact
-    why = "no scenario waited for the farm there, or not for long"
-    if at_least(found.own, OWN_USE):
-        why = f"what is there has enough to do itself ({units.percent(found.own)} used)"
-    return replace(fact, fact=f"{fact.fact}, but {why}")
-
-
-def _part_of_full_cores(one: Suspicion, found: CpuMeasures, fact: Fact) -> Fact:
-    """A thread or an allowance that is used up is no limit of its own where the cores around it are full.
-
-    Nor is a thread whose server was not at work all that time.
-    """
-    if found.busy is None or found.busy < cpu_limit(one.resource).value:
-        return fact
-    why = "the cores around it are full as well, or it was partly seen"
-    if at_leisure(one.resource, found):
-        why = "its server had work for a part of that time only"
-    return replace(fact, fact=f"{fact.fact}, but {why}")
 
 
 def _room(one: Suspicion, found: DiskMeasures) -> Fact:
@@ -151,7 +119,7 @@ def _growth(one: Suspicion, case: Case, kind: str) -> Check:
 
 def _witness(one: Suspicion) -> Check:
     """E4: what somebody else says of it."""
-    seen = tuple(witnesses(one))
+    seen = tuple(KINDS[one.resource.type].witnesses(one, one.found))
     fact = next((each for each in seen if each.evidence == "E4"), next(iter(seen), None))
     if fact is None or fact.value is None:
         return Check("E4", None, _unknown(one, "nobody else was asked"))

@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pinchpoint.analysis import output, summary
-from pinchpoint.analysis.blame import used_by_generator
 from pinchpoint.analysis.capacity import demands_of
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.confidence import Trust, trust
-from pinchpoint.analysis.facts import facts
 from pinchpoint.analysis.failing import failures, said_of
 from pinchpoint.analysis.flows import pressed_words
 from pinchpoint.analysis.gates import RECORDED, Gate
-from pinchpoint.analysis.resources.base import Resource, ResourceType
-from pinchpoint.analysis.signature import Least
+from pinchpoint.analysis.resources.base import Least, Resource, ResourceType
+from pinchpoint.analysis.resources.cpu import used_by_generator
+from pinchpoint.analysis.resources.kinds import facts
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import DISK_OCCUPIED, MIN_SECONDS, OFTEN, OWN_USE
 from pinchpoint.analysis.trouble import at_limit, brief_words, hidden, slower_words, troubles

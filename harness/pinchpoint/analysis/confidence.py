@@ -9,14 +9,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pinchpoint.analysis.blame import rank, strangers, suspects, unwatched
+from pinchpoint.analysis.blame import rank, suspects
 from pinchpoint.analysis.doubts import doubts, unseen_behind
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.knee import Knee
-from pinchpoint.analysis.measures import CpuMeasures, not_measured, readings, told
-from pinchpoint.analysis.resources.base import GENERATOR, Resource, ShareMeasures
+from pinchpoint.analysis.resources.base import GENERATOR, CpuMeasures, Resource, ShareMeasures, Suspicion
+from pinchpoint.analysis.resources.cpu import strangers, unwatched
+from pinchpoint.analysis.resources.disk.measures import not_measured, readings, told
+from pinchpoint.analysis.resources.kinds import KINDS
 from pinchpoint.analysis.seen import stolen, unseen
-from pinchpoint.analysis.signature import LEAST, Suspicion
 from pinchpoint.analysis.stages import Rows, Stage
 from pinchpoint.analysis.thresholds import (
     LOOP_LAG,
@@ -97,7 +98,7 @@ def _could_be_suspected(one: Resource, stage: Stage) -> bool:
 
     What others are judged by is kept in any case: how much is used of disks, allowances and interfaces.
     """
-    least = LEAST.get(one.type)
+    least = KINDS[one.type].least
     if least is None or one.type in {"allowance", "network"} or least.column not in one.columns:
         return True
     return bool((one.columns[least.column][stage.rows] >= least.limit.value).any())

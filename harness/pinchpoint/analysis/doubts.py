@@ -7,15 +7,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from pinchpoint.analysis.behind import MOST, at_work, calls
-from pinchpoint.analysis.blame import YIELDING, not_shared_out, strangers
+from pinchpoint.analysis.blame import YIELDING
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.measures import DiskMeasures, busy, measure_cpu, measure_disk
-from pinchpoint.analysis.movement import COUNT_ERROR, Movement
-from pinchpoint.analysis.resources.base import Resource, ShareMeasures
+from pinchpoint.analysis.resources.base import DiskMeasures, Resource, ShareMeasures, Suspicion, busy
+from pinchpoint.analysis.resources.cpu import measure_cpu, not_shared_out, strangers
 from pinchpoint.analysis.resources.dependency import LOCKS
+from pinchpoint.analysis.resources.disk.classify import ignored
+from pinchpoint.analysis.resources.disk.measures import measure_disk
+from pinchpoint.analysis.resources.disk.movement import COUNT_ERROR, Movement
+from pinchpoint.analysis.resources.disk.slowness import MINOR_SHARE, write_and_flush_s
+from pinchpoint.analysis.resources.kinds import suspect
 from pinchpoint.analysis.seen import unseen_at
-from pinchpoint.analysis.signature import Suspicion, ignored, suspect
-from pinchpoint.analysis.slowness import MINOR_SHARE, write_and_flush_s
 from pinchpoint.analysis.stages import Rows, Stage
 from pinchpoint.analysis.stores import operations_inside
 from pinchpoint.analysis.thresholds import (

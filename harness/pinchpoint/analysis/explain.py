@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from pinchpoint.analysis.blame import YIELDING, Rank, owner, rank, throttled
+from pinchpoint.analysis.blame import YIELDING, Rank, rank, throttled
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.checks import Looked, look
 from pinchpoint.analysis.conclusion import Conclusion
 from pinchpoint.analysis.confidence import RESAMPLES
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.margins import would_change
+from pinchpoint.analysis.resources.base import Suspicion
+from pinchpoint.analysis.resources.kinds import owner, thing
 from pinchpoint.analysis.rests_on import counted
-from pinchpoint.analysis.signature import Suspicion
-from pinchpoint.analysis.summary import thing
 from pinchpoint.analysis.verdict import Check, Considered, Explanation
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pinchpoint.analysis.behind import held_behind
-from pinchpoint.analysis.movement import COUNT_ERROR
 from pinchpoint.analysis.objectives import missed_scenarios
+from pinchpoint.analysis.resources.disk.movement import COUNT_ERROR
 from pinchpoint.analysis.stages import offered_per_s
 from pinchpoint.analysis.stations import Station, find_stations
 from pinchpoint.analysis.thresholds import MANY_REFUSED, PRESSED, REGULATOR_FLAT, STARTED

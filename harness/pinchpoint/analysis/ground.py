@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pinchpoint.analysis.blame import owner
 from pinchpoint.analysis.capacity import SAME, Demand
 from pinchpoint.analysis.case import Case
-from pinchpoint.analysis.disk_types import limits_words
-from pinchpoint.analysis.measures import Measures
 from pinchpoint.analysis.output import others, reach
-from pinchpoint.analysis.resources.base import Resource
-from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.resources.base import Measures, Resource, Suspicion
+from pinchpoint.analysis.resources.disk.types import limits_words
+from pinchpoint.analysis.resources.kinds import owner
 from pinchpoint.analysis.thresholds import exceeds
 from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.base import wording

@@ -6,7 +6,7 @@ of the scenario that is varied and the others held; it is used up at the ceiling
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,22 +15,16 @@ import scipy  # which loads its parts when they are used: most verdicts need non
 
 from pinchpoint.analysis.knee import Knee
 from pinchpoint.analysis.levels import Level
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures, measure
-from pinchpoint.analysis.resources.base import Resource, ResourceType, ShareMeasures
-from pinchpoint.analysis.resources.kinds import SHARED
-from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.resources.base import (
+    Measures,
+    Resource,
+    Suspicion,
+)
+from pinchpoint.analysis.resources.kinds import KINDS, measure
 from pinchpoint.analysis.thresholds import CEILING, FLAT, MIN_LEVELS, RISES, UTILISATION, Threshold
 from pinchpoint.analysis.verdict import Fact
 from pinchpoint.base import units
 from pinchpoint.data.series import Floats, Window
-
-WAITING: Mapping[ResourceType, tuple[str, str, Callable[[float], str]]] = {
-    "disk": ("what is outstanding", "disk.outstanding", lambda value: f"{units.count(value)} I/Os"),
-    "cpu": ("the time in which somebody waits for CPU", "pressure.cpu_ratio", units.percent),
-    "allowance": ("the time in which somebody waits for CPU", "pressure.cpu_ratio", units.percent),
-    **{type_: (*one.waiting, units.percent) for type_, one in SHARED.items() if one.waiting is not None},
-}
-"""Resource -> what waits for it, its metric, and how its figures are written."""
 
 LINE = 3
 """Levels that a line through the use needs at least."""
@@ -112,8 +106,8 @@ def _queue(one: Suspicion, measured: Sequence[Measures], use: Floats, climb: Cli
     Where nothing of it is left a queue is as long as a pool of users or connections lets it be: those levels
     count as one.
     """
-    words, metric, show = WAITING.get(one.resource.type, ("", "", units.percent))
-    waiting = np.array([_waiting(each) for each in measured], dtype=float)
+    words, metric, show = KINDS[one.resource.type].waiting or ("", "", units.percent)
+    waiting = np.array([each.waiting for each in measured], dtype=float)
     known = np.isfinite(waiting)
     if not metric or known.sum() < MIN_LEVELS.value:
         return None
@@ -134,16 +128,10 @@ def why_untold(one: Suspicion, climb: Climb, kind: str) -> str:
         return f"{len(climb.levels)} load levels, at least {MIN_LEVELS.value:.0f} are needed"
     measured = climb.measured(one.resource)
     if kind == "E2":
-        known = [each for each in measured if one.resource.type in WAITING and _waiting(each) is not None]
+        known = [each for each in measured if KINDS[one.resource.type].waiting and each.waiting is not None]
         return "" if len(known) >= MIN_LEVELS.value else "how much waits for it was not measured"
     known = [each for each in measured if _use(each, one) is not None]
     return "" if len(known) >= LINE else "how much of it is used is not known"
-
-
-def _waiting(found: Measures) -> float | None:
-    if isinstance(found, DiskMeasures):
-        return found.outstanding
-    return found.pressure if isinstance(found, CpuMeasures) else found.witness
 
 
 def _ceiling(one: Suspicion, line: Line | None, climb: Climb) -> Fact | None:
@@ -200,11 +188,7 @@ def _before(climb: Climb, level: Level) -> bool:
 
 def _use(found: Measures, one: Suspicion) -> float | None:
     """How much of it is used; of a disk whose cap is not known, or is another one, that is not known."""
-    if isinstance(found, CpuMeasures):
-        return found.busy
-    if isinstance(found, ShareMeasures):
-        return found.used if SHARED[one.resource.type].grows else None
-    return None if one.contradicted else found.utilisation
+    return found.use if KINDS[one.resource.type].grows and not one.contradicted else None
 
 
 def _fact(one: Suspicion, text: str, metric: str, value: float, kind: str, rule: Threshold) -> Fact:

@@ -11,7 +11,7 @@ from pinchpoint.analysis.ground import limit_words
 from pinchpoint.analysis.levels import highest_held, never_words
 from pinchpoint.analysis.objectives import PERCENTILES, objective_table
 from pinchpoint.analysis.output import AT_A_CEILING, LEAST_USED, others, reach
-from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.resources.base import Suspicion
 from pinchpoint.analysis.verdict import Headroom, Outcome
 from pinchpoint.base import units
 

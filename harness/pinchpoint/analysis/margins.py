@@ -11,16 +11,14 @@ from pinchpoint.analysis.case import Case, by_all_levels
 from pinchpoint.analysis.checks import Looked
 from pinchpoint.analysis.conclusion import Conclusion
 from pinchpoint.analysis.confidence import RESAMPLES
-from pinchpoint.analysis.evidence import DiskState, cpu_limit
-from pinchpoint.analysis.facts import facts, shift_words
-from pinchpoint.analysis.measures import DiskMeasures, settle
 from pinchpoint.analysis.output import LEAST_USED, others
-from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.resources.base import DiskMeasures, DiskState, Suspicion
+from pinchpoint.analysis.resources.disk.facts import shift_words
+from pinchpoint.analysis.resources.disk.measures import settle
+from pinchpoint.analysis.resources.kinds import KINDS, facts, thing
 from pinchpoint.analysis.stages import Stage
-from pinchpoint.analysis.summary import thing
 from pinchpoint.analysis.thresholds import (
     BY_SIZE,
-    CONNECTIONS,
     DISK_SHIFT,
     REGULATOR_FLAT,
     UTILISATION,
@@ -89,7 +87,7 @@ def _nearest(case: Case, looked: tuple[Looked, ...]) -> Iterator[str]:
 
 def _times(demand: Demand) -> float:
     """At how many times the load it is called used up, which is before nothing is left of it."""
-    limit = CONNECTIONS if demand.resource.type == "pool" else cpu_limit(demand.resource)
+    limit = KINDS[demand.resource.type].limit
     return demand.ceiling_ratio * (limit.value - demand.base) / (1 - demand.base)
 
 

@@ -12,7 +12,7 @@ from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.headroom import find_headroom
 from pinchpoint.analysis.output import following, reach
-from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.resources.base import Suspicion
 from pinchpoint.analysis.untold import room_words
 from pinchpoint.analysis.verdict import Advice, Headroom, Next, Outcome, Suspect
 

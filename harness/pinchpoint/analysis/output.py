@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pinchpoint.analysis.blame import owner
-from pinchpoint.analysis.capacity import Demand, used
+from pinchpoint.analysis.capacity import Demand
 from pinchpoint.analysis.confidence import Trust
-from pinchpoint.analysis.facts import context, facts
 from pinchpoint.analysis.gates import RECORDED, Gate
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, measure
-from pinchpoint.analysis.resources.base import Resource, ShareMeasures
-from pinchpoint.analysis.signature import KINDS, Suspicion, demoted
-from pinchpoint.analysis.slowness import is_slow
+from pinchpoint.analysis.resources.base import CpuMeasures, DiskMeasures, Resource, ShareMeasures, Suspicion
+from pinchpoint.analysis.resources.disk.classify import demoted
+from pinchpoint.analysis.resources.disk.slowness import is_slow
+from pinchpoint.analysis.resources.kinds import KINDS, facts, measure, owner
 from pinchpoint.analysis.stages import Rows, Stage
 from pinchpoint.analysis.thresholds import PRESSED, exceeds
 from pinchpoint.analysis.verdict import Kind, Next, Suspect
@@ -49,7 +47,7 @@ def usage(resources: tuple[Resource, ...], rows: Rows) -> tuple[Usage, ...]:
     """The use of every resource, the most used first; those whose use is not known come last."""
     found = [(resource, measure(resource, rows)) for resource in resources if resource.type in RATED]
     rated = [
-        Usage(resource, figures, used(figures))
+        Usage(resource, figures, figures.use)
         for resource, figures in found
         if not isinstance(figures, ShareMeasures)
     ]
@@ -142,7 +140,7 @@ def _nearness(one: Usage) -> float:
 def _candidate(inputs: Inputs, stage: Stage, one: Usage) -> Suspect:
     tier, host = owner(one.resource, one.found)
     kind: Kind = "cpu" if one.resource.type == "cpu" else "disk_latency"
-    evidence = context(one.resource, one.found)
+    evidence = (KINDS[one.resource.type].standing(one.resource, one.found),)
     return Suspect(
         kind=kind,
         tier=tier,
@@ -222,4 +220,4 @@ def _inside(resource: Resource, first: Suspicion | None) -> bool:
 
 def kind_at_ceiling(resource: Resource) -> Kind:
     """What it is called when this resource is used up by more of the same load."""
-    return KINDS.get(resource.type, "disk_cap")
+    return KINDS[resource.type].kind

@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pinchpoint.analysis.disk_types import limits_words
-from pinchpoint.analysis.evidence import disk_evidence, state_of
-from pinchpoint.analysis.measures import DiskMeasures, nearest_limit
-from pinchpoint.analysis.movement import Movement
-from pinchpoint.analysis.resources.base import Resource
-from pinchpoint.analysis.signature import disk_kind
+from pinchpoint.analysis.resources.base import DiskMeasures, Resource
+from pinchpoint.analysis.resources.disk.classify import disk_evidence, disk_kind, state_of
+from pinchpoint.analysis.resources.disk.measures import nearest_limit
+from pinchpoint.analysis.resources.disk.movement import Movement
+from pinchpoint.analysis.resources.disk.types import limits_words
 from pinchpoint.analysis.thresholds import CAP_MATCH, FLAT, REGULATOR_FLAT, WAITING_IO, exceeds
 from pinchpoint.analysis.verdict import Kind
 from pinchpoint.base import units

@@ -27,7 +27,7 @@ from pinchpoint.analysis.causal import (
     predicted,
 )
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.resources.base import Suspicion
 from pinchpoint.analysis.summary import inconclusive_words
 from pinchpoint.analysis.thresholds import PROOF_ANSWERS, PROOF_NOTHING, STARTED
 from pinchpoint.analysis.verdict import Fact, Headroom, Suspect, Verdict

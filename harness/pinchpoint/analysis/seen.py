@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from pinchpoint.analysis.managed import files_of
+from pinchpoint.analysis.resources.disk.managed import files_of
 from pinchpoint.analysis.thresholds import SEEN, STEAL, Threshold
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pinchpoint.analysis.blame import owner, strangers, unwatched
 from pinchpoint.analysis.confidence import Trust
-from pinchpoint.analysis.facts import held_words, named_cores, share_words, shift_words
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.gates import Gate
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures
-from pinchpoint.analysis.resources.base import GENERATOR, ShareMeasures
-from pinchpoint.analysis.resources.kinds import SHARED
-from pinchpoint.analysis.signature import Suspicion
-from pinchpoint.analysis.slowness import write_and_flush_s
+from pinchpoint.analysis.resources.base import Suspicion
+from pinchpoint.analysis.resources.cpu import strangers, unwatched
+from pinchpoint.analysis.resources.kinds import proof, relief, thing
 from pinchpoint.analysis.verdict import Next, Suspect
 from pinchpoint.base import units
 from pinchpoint.base.wording import capitalised, listed
@@ -25,97 +21,11 @@ LONGER = "Measure for at least a minute at the same load."
 def bottleneck_words(one: Suspicion, trust: Trust, runner_up: Suspicion | None, *, in_bursts: bool) -> str:
     """What gives way, the number that shows it, who shares it, how sure that is."""
     when = "In the bursts, " if in_bursts else ""
-    first = capitalised(f"{when}{thing(one)} gives way first: {_proof(one)}.")
+    first = capitalised(f"{when}{thing(one)} gives way first: {proof(one)}.")
     sure = f"Confidence is {trust.level}"
     if runner_up is not None:
         return f"{first} {sure}, because {thing(runner_up)} is used up as well."
     return f"{first} {sure}."
-
-
-def thing(one: Suspicion) -> str:
-    """The resource in plain words: ``the log disk of the sql tier (sql1)``."""
-    resource = one.resource
-    tier, host = owner(one.resource, one.found)
-    if isinstance(one.found, ShareMeasures):
-        return SHARED[resource.type].name(resource)
-    if resource.type == "disk":
-        whole = f"the limit of the machine {host} for all its disks together ({resource.instance})"
-        return (
-            whole
-            if resource.whole
-            else f"the {resource.role} disk of the {tier} tier ({host}, {resource.instance})"
-        )
-    if resource.type == "thread":
-        thread = resource.instance.removeprefix("thread:")
-        return f"one thread of the {tier} tier ({thread} on {host})"
-    if resource.type == "allowance":
-        return f"the CPU that the {tier} tier is allowed ({host})"
-    if len(resource.tiers) > 1:
-        return f"the shared host's CPU ({host})"
-    return f"the CPU of the {tier} tier ({', '.join(resource.hosts)})"
-
-
-def _proof(one: Suspicion) -> str:
-    if isinstance(one.found, DiskMeasures):
-        return _disk_proof(one, one.found)
-    if isinstance(one.found, ShareMeasures):
-        return SHARED[one.resource.type].proof(one.resource, one.found)
-    busy = units.percent(one.found.busy)
-    if one.resource.type == "thread":
-        pool = units.percent(one.found.pool)
-        return f"it used {busy} of one core and cannot use another; the cores were {pool} busy"
-    if one.resource.type == "allowance":
-        return f"it used {busy} of that while the cores had room"
-    text = (
-        f"{named_cores(one.resource)} {'was' if one.resource.cores == 1 else 'were'} busy {busy} of the time"
-    )
-    return text + _sharing(one, one.found) if len(one.resource.tiers) > 1 else text
-
-
-def _sharing(one: Suspicion, found: CpuMeasures) -> str:
-    tier, _ = owner(one.resource, one.found)
-    others = listed([other for other in one.resource.tiers if other != tier])
-    share = found.uses.get(tier or "")
-    if share is None:
-        return f"; it is shared by {listed(one.resource.tiers)}, and who uses most was not measured"
-    if share > HALF:
-        return f"; most of it ({units.percent(share)}) is used by {tier}, which shares it with {others}"
-    own = found.uses.get(GENERATOR, 0.0)
-    if own > share:
-        most = f"; the load generator uses the largest part of it ({units.percent(own)})"
-        return f"{most}, then {tier} ({units.percent(share)}), which shares it with {others}"
-    return f"; {tier} uses the largest part of it ({units.percent(share)}) and shares it with {others}"
-
-
-def _disk_proof(one: Suspicion, found: DiskMeasures) -> str:
-    whole = one.resource.whole is not None
-    others = [] if whole else [f"{role.tier} {role.role}" for role in one.resource.roles[1:]]
-    also = f" (the device also serves {listed(others)})" if others else ""
-    way = "read" if (found.reads_ratio or 0.0) > HALF else "write"
-    each = units.seconds(found.read_s if way == "read" else write_and_flush_s(one.resource, found))
-    state = one.disk
-    waiting = f"{units.percent(state.wait_ratio)} of the time of {state.waiting}" if state else ""
-    cap = held_words(one.resource, found)
-    if state is not None and state.near_cap:
-        limits = "limit" if whole else "declared limit" if one.resource.baseline is None else "burst's limit"
-        cap = share_words(found, f"its {limits}")
-    rate = units.per_second(found.io)
-    proofs = {
-        "disk_cap": cap,
-        "disk_burst_exhausted": f"its {shift_words(one.resource)}, as when burst credits run out",
-        "disk_warm_up": f"its {shift_words(one.resource)}: it was still warming up",
-        "disk_device": f"it does {rate} at {each} a {way}{_no_more(found)}",
-        "disk_concurrency": f"its reads take {waiting} because too few are issued at once; it could do more",
-        "disk_latency": f"a {way} there takes {each}, {waiting}, though no limit of it is near",
-    }
-    return proofs[one.kind] + also
-
-
-def _no_more(found: DiskMeasures) -> str:
-    """That more outstanding I/O gets no more done, where that was seen."""
-    if found.moves["io"].stays or found.outstanding is None:
-        return ", and no more however many wait"
-    return f" with {units.count(found.outstanding)} outstanding, as unevenly as a device does"
 
 
 def invalid_words(gates: Sequence[Gate]) -> str:
@@ -218,8 +128,7 @@ def _of_suspects(found: Sequence[Suspicion]) -> str:
     """What would tell two suspects apart, or one from chance."""
     first = found[0]
     if first.demoted and len(found) == 1:
-        relief = capitalised(_relief(first))
-        return f"{relief} and repeat: if throughput rises, {thing(first)} was the limit."
+        return f"{capitalised(relief(first))} and repeat: if throughput rises, {thing(first)} was the limit."
     if strangers(first.resource, first.found) is not None:
         host, unseen = first.resource.hosts[0], unwatched(first)
         if unseen:
@@ -227,21 +136,7 @@ def _of_suspects(found: Sequence[Suspicion]) -> str:
         return f"End the programs on {host} that are not the farm's, and run the same plan again."
     if len(found) > 1:
         return (
-            f"Relieve {thing(first)} alone ({_relief(first)}) and repeat: if throughput rises, "
+            f"Relieve {thing(first)} alone ({relief(first)}) and repeat: if throughput rises, "
             f"that was the limit; if it stays, it is {thing(found[1])}."
         )
-    return f"{LONGER} If it still comes and goes, {_relief(first)} and see whether throughput rises."
-
-
-def _relief(one: Suspicion) -> str:
-    reliefs = {
-        "disk": "use a larger machine" if one.resource.whole else "put it on a faster disk",
-        "thread": "run it on a faster core, or as several processes",
-        "allowance": "allow it more CPU",
-        **{type_: kind.relief for type_, kind in SHARED.items()},
-    }
-    if one.resource.type in reliefs:
-        return reliefs[one.resource.type]
-    return (
-        "give the tier a machine or core of its own" if len(one.resource.tiers) > 1 else "give it more cores"
-    )
+    return f"{LONGER} If it still comes and goes, {relief(first)} and see whether throughput rises."

@@ -8,7 +8,7 @@ import numpy as np
 
 from pinchpoint.analysis.bursts import burst_table
 from pinchpoint.analysis.durability import writes_table
-from pinchpoint.analysis.managed import database_row
+from pinchpoint.analysis.resources.disk.managed import database_row
 from pinchpoint.analysis.thresholds import latency_limit
 from pinchpoint.data.inputs import DiskRole, Inputs
 from pinchpoint.data.operations import Latency

@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from pinchpoint.analysis.blame import owner
 from pinchpoint.analysis.case import Case, build_case
-from pinchpoint.analysis.devices import disk_reading_s
 from pinchpoint.analysis.levels import Level
-from pinchpoint.analysis.resources.base import Resource, ResourceType
-from pinchpoint.analysis.signature import Least, Suspicion
-from pinchpoint.analysis.summary import thing
+from pinchpoint.analysis.resources.base import Least, Resource, ResourceType, Suspicion
+from pinchpoint.analysis.resources.disk.devices import disk_reading_s
+from pinchpoint.analysis.resources.kinds import owner, thing
 from pinchpoint.analysis.thresholds import (
     ALTERNATES,
     DISK_OCCUPIED,

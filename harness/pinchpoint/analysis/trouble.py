@@ -11,7 +11,7 @@ from pinchpoint.analysis.confidence import Untold, seldom
 from pinchpoint.analysis.failing import failing_words
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.levels import during_level
-from pinchpoint.analysis.measures import measure_disk, untold
+from pinchpoint.analysis.resources.disk.measures import measure_disk, untold
 from pinchpoint.analysis.seen import unseen
 from pinchpoint.analysis.thresholds import (
     CAP_MATCH,

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 
 from pinchpoint.analysis.capacity import loads_of
 from pinchpoint.analysis.case import Case
-from pinchpoint.analysis.measures import busy
-from pinchpoint.analysis.resources.base import Resource
-from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.resources.base import Resource, Suspicion, busy
 from pinchpoint.analysis.thresholds import DISK_OCCUPIED
 from pinchpoint.base.wording import listed
 

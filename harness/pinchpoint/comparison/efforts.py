@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pinchpoint.analysis.bursts import burst_steps
-from pinchpoint.analysis.demand import cores_used
 from pinchpoint.analysis.flows import READS_ONLY
+from pinchpoint.analysis.resources.cpu import cores_used
 from pinchpoint.analysis.stations import CRAWL_TIERS, ENDPOINT, SOURCE_TIER, find_stations
 from pinchpoint.base import wording
 from pinchpoint.comparison.courses import Course, Key, Mean, joined

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pinchpoint.analysis.disk_types import caps_words, limits_words
+from pinchpoint.analysis.resources.disk.types import caps_words, limits_words
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError
 from pinchpoint.forecast.measured import Measured

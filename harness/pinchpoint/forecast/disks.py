@@ -9,9 +9,10 @@ from typing import Protocol
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.measures import DiskMeasures, measure_disk
-from pinchpoint.analysis.resources.base import Resource
-from pinchpoint.analysis.slowness import write_and_flush_s
+from pinchpoint.analysis.resources.base import DiskMeasures, Resource
+from pinchpoint.analysis.resources.disk.measures import measure_disk
+from pinchpoint.analysis.resources.disk.slowness import write_and_flush_s
+from pinchpoint.analysis.resources.disk.waits import waited
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import (
     CAP_MATCH,
@@ -22,7 +23,6 @@ from pinchpoint.analysis.thresholds import (
     at_least,
 )
 from pinchpoint.analysis.verdict import Kind
-from pinchpoint.analysis.waits import waited
 from pinchpoint.data.curve import expected_s
 from pinchpoint.data.series import mean
 from pinchpoint.forecast.commit import Sessions, flush_of

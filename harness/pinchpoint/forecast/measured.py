@@ -16,8 +16,9 @@ from pinchpoint.analysis.capacity import Demand
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.ground import limit_words
-from pinchpoint.analysis.measures import CpuMeasures, measure, measure_cpu
-from pinchpoint.analysis.resources.base import Resource, ShareMeasures
+from pinchpoint.analysis.resources.base import CpuMeasures, Resource, ShareMeasures
+from pinchpoint.analysis.resources.cpu import measure_cpu
+from pinchpoint.analysis.resources.kinds import measure
 from pinchpoint.analysis.stages import Rows, offered_per_s
 from pinchpoint.analysis.thresholds import STARTED
 from pinchpoint.data.series import mean

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from pinchpoint.analysis.disk_types import limits_words
-from pinchpoint.analysis.measures import measure_disk
 from pinchpoint.analysis.resources.base import Resource
-from pinchpoint.analysis.slowness import write_and_flush_s
+from pinchpoint.analysis.resources.disk.measures import measure_disk
+from pinchpoint.analysis.resources.disk.slowness import write_and_flush_s
+from pinchpoint.analysis.resources.disk.types import limits_words
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pinchpoint.analysis.disk_types import caps_words
+from pinchpoint.analysis.resources.disk.types import caps_words
 from pinchpoint.analysis.thresholds import CAP_MATCH, FLAT, IRREGULAR, MIN_STEPS
 from pinchpoint.base import units
 from pinchpoint.data.inputs import Limits

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from pinchpoint.analysis.disk_types import limits_words
+from pinchpoint.analysis.resources.disk.types import limits_words
 from pinchpoint.base.errors import InputError
 from pinchpoint.data.inputs import Limits
 from pinchpoint.store import document, times

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pinchpoint.analysis.disk_types import limits_words
+from pinchpoint.analysis.resources.disk.types import limits_words
 from pinchpoint.base import units
 from pinchpoint.probe.caps import rate
 from pinchpoint.probe.course import Change

@@ -15,7 +15,7 @@ from harness.analysis.verdicts import length
 
 from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.analysis.flows import find_flows
-from pinchpoint.analysis.movement import Movement, io_movement
+from pinchpoint.analysis.resources.disk.movement import Movement, io_movement
 from pinchpoint.data.inputs import read_inputs
 from pinchpoint.store.coarse import coarse
 from pinchpoint.store.read import StoredRun

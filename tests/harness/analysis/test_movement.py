@@ -9,7 +9,7 @@ from harness.analysis.test_disks import data, log
 from harness.analysis.verdicts import length
 
 from pinchpoint.analysis import analyse
-from pinchpoint.analysis.movement import Movement, io_movement
+from pinchpoint.analysis.resources.disk.movement import Movement, io_movement
 
 SECONDS = 60
 RATE = 310

@@ -9,11 +9,10 @@ import numpy.typing as npt
 import pytest
 from harness.analysis.disks import Capped, Disk, Distant, Seconds, Spindle, commits
 
-from pinchpoint.analysis.evidence import state_of
-from pinchpoint.analysis.measures import DiskMeasures
-from pinchpoint.analysis.movement import Movement
-from pinchpoint.analysis.pace import find_pace
-from pinchpoint.analysis.resources.base import Resource
+from pinchpoint.analysis.resources.base import DiskMeasures, Resource
+from pinchpoint.analysis.resources.disk.classify import state_of
+from pinchpoint.analysis.resources.disk.movement import Movement
+from pinchpoint.analysis.resources.disk.pace import find_pace
 
 LEVEL_S = 20
 USERS = (1, 2, 4, 8, 16, 32)

@@ -7,10 +7,9 @@ from harness.analysis.build import Build, crawl_bound_by_search, shared_farm
 from harness.analysis.verdicts import SEEDS, judged, named, two_machines
 
 from pinchpoint.analysis import exit_status
-from pinchpoint.analysis.demand import find_resources
 from pinchpoint.analysis.flows import find_flows
-from pinchpoint.analysis.resources.base import Resource, ResourceType, ShareMeasures
-from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.resources.base import Resource, ResourceType, ShareMeasures, Suspicion
+from pinchpoint.analysis.resources.kinds import find_resources
 from pinchpoint.analysis.summary import experiment
 from pinchpoint.data.inputs import read_inputs
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.knee import no_knee
-from pinchpoint.analysis.machine_disks import unknown_machines
 from pinchpoint.analysis.recordings.cpu import cpus
 from pinchpoint.analysis.recordings.crawls import crawl_rows, crawl_words
 from pinchpoint.analysis.recordings.disk import disks
@@ -19,6 +18,7 @@ from pinchpoint.analysis.recordings.outcome import Conclusion, conclude
 from pinchpoint.analysis.recordings.symptoms import collapses
 from pinchpoint.analysis.recordings.waiting import dependencies, locks, pools
 from pinchpoint.analysis.recordings.words import experiment, saturated_words, summary
+from pinchpoint.analysis.resources.disk.machines import unknown_machines
 from pinchpoint.analysis.rests_on import counted
 from pinchpoint.analysis.seen import stolen
 from pinchpoint.analysis.tables import cpu_table, disk_table

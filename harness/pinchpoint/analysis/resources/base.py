@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.movement import Movement
-from pinchpoint.analysis.pace import Pace
+from pinchpoint.analysis.resources.disk.movement import Movement
+from pinchpoint.analysis.resources.disk.pace import Pace
 from pinchpoint.analysis.stages import Rows
-from pinchpoint.analysis.thresholds import Threshold
+from pinchpoint.analysis.thresholds import UTILISATION, WAIT_SHARE, Threshold, at_least
 from pinchpoint.analysis.verdict import Fact, Kind
-from pinchpoint.base import units
 from pinchpoint.data.inputs import DiskRole, Host, Inputs, Limits
 from pinchpoint.data.series import Floats, Key, mean
 
@@ -143,10 +142,131 @@ def mean_of(resource: Resource, column: str, rows: Rows) -> float | None:
     return None if values is None else mean(values[rows])
 
 
-# ---- what is neither CPU nor disk ---------------------------------------------------------------
+def busy(resource: Resource, rows: Rows) -> float | None:
+    """Of a CPU resource or a disk the mean busy ratio over the rows, None where not measured."""
+    return mean_of(resource, "busy", rows)
 
-OF_OPERATIONS = "operations.service"
-"""What is told by how many operations there were, and how long they took."""
+
+# ---- what a resource's columns come to over a choice of rows, so that resamples are judged alike
+
+
+@dataclass(frozen=True, slots=True)
+class CpuMeasures:
+    """A pool of cores, an allowance or a thread. All None where not measured.
+
+    Attributes:
+        busy: mean busy ratio.
+        pool: of a thread or an allowance, the busy ratio of the cores around it.
+        pressure: share of the time somebody waited for CPU.
+        seen: share of the rows with a value.
+        uses: tier (or ``GENERATOR``) → share of the pool's busy time.
+        witness: of a thread, the share of the time it was at work, as its server says itself.
+        quota: whether an allowance is less than the cores it is of.
+    """
+
+    busy: float | None
+    pool: float | None
+    pressure: float | None
+    seen: float
+    uses: dict[str, float]
+    witness: float | None = None
+    quota: bool = False
+
+    @property
+    def use(self) -> float | None:
+        """How much of it is used.
+
+        Of a thread no more than its server had work for: the kernel counts what spins, and its children.
+        """
+        if self.busy is None or self.witness is None:
+            return self.busy
+        return min(self.busy, self.witness)
+
+    @property
+    def waiting(self) -> float | None:
+        """What waits for it."""
+        return self.pressure
+
+
+@dataclass(frozen=True, slots=True)
+class DiskMeasures:
+    """One device. All None where not measured.
+
+    Attributes:
+        io: data I/Os per second (the kernel's count where data I/O is not known).
+        bytes: bytes per second.
+        utilisation: max(I/O ÷ cap, bytes ÷ cap); None where no cap is declared.
+        binding: ``io`` or ``bytes``: which of the two is at its declared cap, or held by something, or nearer
+            to its cap.
+        moves: how each of the two moves when the outstanding count does.
+        outstanding: mean number of I/Os going on.
+        busy: share of the time with at least one I/O going on. 1 says nothing about saturation.
+        reads_ratio: reads ÷ all I/O.
+        read_s: mean latency of a read, weighted by operations.
+        write_s: likewise of a write.
+        flush_s: likewise of a flush.
+        pressure: share of the time somebody waited for I/O, any device.
+        sessions: of the database's sessions, how many waited for this device, as it says itself.
+        log_waits: the share of a store's work, or of its writes' time, that is waiting for its log, likewise.
+        backlog: tasks in the background that wait to be let at it, likewise.
+    """
+
+    io: float | None
+    bytes: float | None
+    utilisation: float | None
+    binding: str
+    moves: Mapping[str, Movement]
+    outstanding: float | None
+    busy: float | None
+    reads_ratio: float | None
+    read_s: float | None
+    write_s: float | None
+    flush_s: float | None
+    pressure: float | None
+    sessions: float | None
+    log_waits: float | None = None
+    backlog: float | None = None
+
+    @property
+    def spread(self) -> float | None:
+        """The spread of the binding rate."""
+        return self.moves[self.binding].spread
+
+    @property
+    def level(self) -> float | None:
+        """The binding rate: where it is held the level at which it is, else its mean."""
+        if self.held == self.binding:
+            return self.moves[self.binding].level
+        return self.mean
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the binding rate, which ``utilisation`` is of."""
+        return self.io if self.binding == "io" else self.bytes
+
+    @property
+    def held(self) -> str | None:
+        """``io`` or ``bytes``, whichever is held as only a regulator holds it; the flatter where both are.
+
+        Where all I/Os are of one size both are alike: it is told in I/Os then.
+        """
+        spreads = {name: one.spread or 0.0 for name, one in self.moves.items() if one.regulated}
+        return min(spreads, key=lambda name: (round(spreads[name], 4), name != "io"), default=None)
+
+    @property
+    def size_bytes(self) -> float | None:
+        """Mean size of one I/O."""
+        return self.bytes / self.io if self.io and self.bytes is not None else None
+
+    @property
+    def use(self) -> float | None:
+        """How much of its declared cap is used."""
+        return self.utilisation
+
+    @property
+    def waiting(self) -> float | None:
+        """What waits for it."""
+        return self.outstanding
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,127 +293,186 @@ class ShareMeasures:
     each_s: float | None = None
     pressure: float | None = None
 
+    @property
+    def use(self) -> float | None:
+        """How much of it is used."""
+        return self.used
+
+    @property
+    def waiting(self) -> float | None:
+        """What waits for it."""
+        return self.witness
+
+
+Measures = CpuMeasures | DiskMeasures | ShareMeasures
+
+
+# ---- what speaks against a resource ----------------------------------------------------------------
+
+
+class Least(NamedTuple):
+    """What must be so for anything to speak against a resource: the mean of a column reaches a limit."""
+
+    column: str
+    limit: Threshold
+
 
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """One of the figures by which a shared resource is judged.
+class DiskState:
+    """The yes-or-no questions about a disk that its evidence and its kind of limit rest on.
 
     Attributes:
-        of: the figure among what was measured.
-        says: a sentence with ``{}`` for it.
-        metric: the series it rests on.
-        limit: what it is compared with.
-        evidence: the kind of evidence it is where it reaches its limit.
-        required: whether nothing speaks against the resource where it does not.
-        excuses: whether nothing speaks against the resource where it does.
-        below: whether it is to be no more than the limit.
-        instance: of the series.
-        host: likewise; None: the first that the resource is on.
-        show: how it is written.
+        occupied: hardly ever idle, or not known, or waited for, or pacing those who wait.
+        at_cap: within 3 % of the declared cap, and held there: flat, or whatever the size of I/Os.
+        uneven: its I/Os end as unevenly as a device's.
+        used: what it does ÷ its declared cap, while it has something to do.
+        near_cap: at 90 % of the declared cap or more, not beyond it, and nothing says that it could do more.
+        beyond_cap: more than the declared cap was done: the declaration does not hold.
+        regulated: flat as only a regulator is, while latency moves.
+        fell: its level fell and held there, though no less was waiting: burst credits ran out.
+        rose: its level rose though no more was waiting: it is still warming up.
+        slow: latency above the limit of its role.
+        device: with a queue, and more outstanding I/O brings no more I/O; or slow, as uneven as a device.
+        wait_ratio: waiting for this disk ÷ the time of the operations of a pressed scenario.
+        waiting: that scenario.
+        late: operations wait for this disk most of their time, and its latency is not excellent.
+        concurrency: operations wait for reads that are issued too few at a time: more would be served.
     """
 
-    of: Callable[[ShareMeasures], float | None]
-    says: str
-    metric: str
-    limit: Threshold
-    evidence: Literal["E1", "E4", "context"] = "context"
-    required: bool = False
-    excuses: bool = False
-    below: bool = False
-    instance: str = ""
-    host: str | None = None
-    show: Callable[[float | None], str] = units.percent
+    occupied: bool
+    at_cap: bool
+    uneven: bool
+    used: float | None
+    near_cap: bool
+    beyond_cap: bool
+    regulated: bool
+    fell: bool
+    rose: bool
+    slow: bool
+    device: bool
+    wait_ratio: float | None
+    waiting: str | None
+    late: bool
+    concurrency: bool
 
-    def reached(self, found: ShareMeasures) -> bool:
-        """Whether it was measured and reaches its limit."""
-        value = self.of(found)
-        if value is None:
-            return False
-        return value < self.limit.value if self.below else value >= self.limit.value
+    @property
+    def waited_for(self) -> bool:
+        """Whether operations of a pressed scenario spend half of their time or more on this disk."""
+        return at_least(self.wait_ratio, WAIT_SHARE)
+
+    @property
+    def full(self) -> bool:
+        """It can do no more than it does."""
+        held = self.near_cap or self.regulated or self.device
+        return (self.occupied and held) or self.fell or self.rose
 
 
-class Shared:
-    """A kind of resource that is neither CPU nor disk; each module of this package has one.
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """A resource with evidence against it.
 
     Attributes:
-        kind: what it is called when it is used up.
-        least: the column, and the limit its mean reaches, before anything speaks against such a resource;
-            None where one column does not tell.
-        called: its name, with ``{instance}``, ``{host}`` and ``{where}`` (`` of the sql tier (sql1)``).
-        shown: what shows that it is used up, with ``{used}``, ``{witness}``, ``{each_s}`` and ``{scenario}``.
-        relief: what would relieve it.
-        waiting: what waits for it, in words, and the metric that says so; None where nothing does.
+        kind: how it limits.
+        evidence: the kinds of evidence, ``E1`` to ``E4``.
+        found: what was measured.
+        disk: a disk's answers, None for anything else.
+        exact: it stands at its declared cap, or at its quota.
+        contradicted: the measurement contradicts the declared cap.
+        demoted: nothing is known to wait for it: its writes are mostly asynchronous, or its server says so.
+        grown: what several load levels say of it, ``E2`` and ``E3``.
+        outrun: what they say against it, in words: throughput went on beyond what would use it up.
+    """
+
+    resource: Resource
+    kind: Kind
+    evidence: frozenset[str]
+    found: Measures
+    disk: DiskState | None = None
+    exact: bool = False
+    contradicted: bool = False
+    demoted: bool = False
+    grown: tuple[Fact, ...] = ()
+    outrun: str = ""
+
+
+Waiting = tuple[str, str, Callable[[float], str]]
+M = TypeVar("M", CpuMeasures, DiskMeasures, ShareMeasures)
+
+
+class ResourceKind(Generic[M]):
+    """What every kind of resource answers: how it is found, measured, judged, called, and what relieves it.
+
+    Attributes:
+        kind: what it is called when it is used up; of a disk, how it limits is to be found out.
+        least: what must be so for anything to speak against it; None where one column does not tell.
+        waiting: what waits for it: words, metric, how its figures are written; None where nothing does.
         grows: whether its use grows with throughput until it is used up.
+        limit: the use from which on it is called used up.
     """
 
     kind: Kind
-    least: tuple[str, Threshold] | None = None
-    called: str
-    shown: str
-    relief: str
-    waiting: tuple[str, str] | None = None
-    grows = False
+    limit = UTILISATION
+    least: Least | None = None
+    waiting: Waiting | None = None
+    grows = True
 
     def discover(
         self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
     ) -> Iterator[Resource]:
-        """Every one of which the run tells something."""
+        """Every one of which the run tells something; ``disks``: those with a role."""
         raise NotImplementedError
 
-    def figures(self, resource: Resource) -> tuple[Figure, ...]:
-        """What it is judged by, the strongest first."""
-        raise NotImplementedError
-
-    def waited_for(self, resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
-        """Whether whoever waits for it, if anybody does, presses the farm."""
-        return any(flow.pressed and flow.share(tier) > 0 for flow in flows for tier in resource.tiers)
-
-    def name(self, resource: Resource) -> str:
-        """In plain words."""
-        tier, host = next(iter(resource.tiers), ""), next(iter(resource.hosts), "")
-        where = f" of the {tier} tier ({host})" if tier else ""
-        return self.called.format(where=where, host=host, instance=resource.instance)
-
-    def proof(self, resource: Resource, found: ShareMeasures) -> str:
-        """The figure that shows that it is used up, in words."""
-        used, witness, each = units.percent(found.used), units.percent(found.witness), found.each_s
-        each_s = units.seconds(each)
-        return self.shown.format(used=used, witness=witness, each_s=each_s, scenario=resource.scenario)
-
-    def evidence(self, resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -> frozenset[str]:
-        """E1 from its use, E4 from who else sees that; none unless all that is required holds."""
-        figures = self.figures(resource)
-        held = all(one.reached(found) for one in figures if one.required)
-        excused = any(one.reached(found) for one in figures if one.excuses)
-        if excused or not held or not self.waited_for(resource, found, flows):
-            return frozenset()
-        return frozenset(one.evidence for one in figures if one.reached(found)) - {"context"}
-
-    def facts(self, resource: Resource, found: ShareMeasures) -> tuple[Fact, ...]:
-        """The evidence as sentences, the strongest first; what was not measured is left out."""
-        return tuple(_facts(self.figures(resource), resource, found))
-
-    def witnesses(self, resource: Resource, found: ShareMeasures) -> tuple[Fact, ...]:
-        """What somebody else says of it."""
-        others = (one for one in self.figures(resource)[1:] if one.evidence != "context")
-        return tuple(_facts(others, resource, found))
-
-
-def _facts(figures: Iterable[Figure], resource: Resource, found: ShareMeasures) -> Iterator[Fact]:
-    for one in figures:
-        value = one.of(found)
-        if value is None:
-            continue
-        host = next(iter(resource.hosts), "") if one.host is None else one.host
-        of_load = one.metric.startswith("operations.")
-        yield Fact(
-            fact=one.says.format(one.show(value)),
-            metric=one.metric,
-            value=value,
-            host="" if of_load else host,
-            instance=resource.scenario if of_load else one.instance,
-            evidence=one.evidence if one.required or one.reached(found) else "context",
-            threshold=one.limit.value,
-            source=one.limit.source,
-            rule=one.limit.says,
+    def at_ease(self, resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> bool:
+        """Whether it is plain by one or two columns that nothing speaks against it; ``judge`` would agree."""
+        return self.least is not None and not at_least(
+            mean_of(resource, self.least.column, rows), self.least.limit
         )
+
+    def measure(self, resource: Resource, rows: Rows) -> M:
+        """Its figures over those rows of the window."""
+        raise NotImplementedError
+
+    def evidence(self, resource: Resource, found: M, flows: tuple[Flow, ...]) -> frozenset[str]:
+        """The kinds of evidence against it, of ``E1`` and ``E4``."""
+        raise NotImplementedError
+
+    def judge(self, resource: Resource, found: M, flows: tuple[Flow, ...]) -> Suspicion | None:
+        """What speaks against it; None where nothing does."""
+        evidence = self.evidence(resource, found, flows)
+        return Suspicion(resource, self.kind, evidence, found) if evidence else None
+
+    def innocent(self, resource: Resource, found: M, flows: tuple[Flow, ...]) -> Suspicion:
+        """The same of one that nothing speaks against."""
+        return Suspicion(resource, self.kind, frozenset(), found)
+
+    def excused(self, found: M) -> str:
+        """Why it is no limit though it is used that much, in words; "" where it is one."""
+        return ""
+
+    def facts(self, one: Suspicion, found: M) -> Iterator[Fact]:
+        """The evidence as sentences, the strongest first."""
+        raise NotImplementedError
+
+    def witnesses(self, one: Suspicion, found: M) -> Iterator[Fact]:
+        """What somebody else says of it."""
+        raise NotImplementedError
+
+    def standing(self, resource: Resource, found: M) -> Fact:
+        """What it did, for one that nothing was concluded about."""
+        raise NotImplementedError
+
+    def owner(self, resource: Resource, found: M) -> tuple[str | None, str | None]:
+        """(tier, host) to blame."""
+        return next(iter(resource.tiers), None), next(iter(resource.hosts), None)
+
+    def name(self, resource: Resource, found: M) -> str:
+        """In plain words: ``the log disk of the sql tier (sql1)``."""
+        raise NotImplementedError
+
+    def proof(self, one: Suspicion, found: M) -> str:
+        """The figure that shows that it is used up, in words."""
+        raise NotImplementedError
+
+    def relief(self, resource: Resource) -> str:
+        """What would relieve it."""
+        raise NotImplementedError

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.resources.base import OF_OPERATIONS, Figure, Resource, Shared, ShareMeasures
+from pinchpoint.analysis.resources.base import Least, Resource, ShareMeasures
+from pinchpoint.analysis.resources.shared import OF_OPERATIONS, Figure, Shared
 from pinchpoint.analysis.sessions import sessions_at_work
 from pinchpoint.analysis.stations import Station
 from pinchpoint.analysis.stores import operations_inside
@@ -28,10 +29,10 @@ class Dependency(Shared):
     """What the users of one scenario wait for on the way to one of its stations."""
 
     kind = "external"
-    least = ("used", POOL_HELD)
+    least = Least("used", POOL_HELD)
     called = "what lies outside of the farm on the way to {instance}{where}"
     shown = "it holds {used} of the users of {scenario}, {each_s} each time, while the farm has little to do"
-    relief = "reach it without a delay"
+    relieved = "reach it without a delay"
 
     def discover(
         self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]

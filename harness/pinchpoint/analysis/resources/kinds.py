@@ -1,17 +1,28 @@
-"""The kinds of resources that are neither CPU nor disk: a new one is a module and a line here."""
+"""Every kind of resource by its type: a new one is a module, and a line here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from pinchpoint.analysis.resources.base import ResourceType, Shared
+from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.resources.base import Measures, Resource, ResourceKind, ResourceType, Suspicion
+from pinchpoint.analysis.resources.cpu import Allowance, Cores, Thread
 from pinchpoint.analysis.resources.dependency import Dependency
+from pinchpoint.analysis.resources.disk.kind import Disk
 from pinchpoint.analysis.resources.lock import Lock
 from pinchpoint.analysis.resources.memory import Memory
 from pinchpoint.analysis.resources.network import Network
 from pinchpoint.analysis.resources.pool import Pool
+from pinchpoint.analysis.stages import Rows
+from pinchpoint.analysis.verdict import Fact
+from pinchpoint.data.inputs import Inputs
 
-SHARED: Mapping[ResourceType, Shared] = {
+KINDS: Mapping[ResourceType, ResourceKind[Any]] = {
+    "cpu": Cores(),
+    "allowance": Allowance(),
+    "thread": Thread(),
+    "disk": Disk(),
     "memory": Memory(),
     "network": Network(),
     "pool": Pool(),
@@ -19,3 +30,56 @@ SHARED: Mapping[ResourceType, Shared] = {
     "dependency": Dependency(),
 }
 """In the order in which they are looked for."""
+
+
+def find_resources(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Resource, ...]:
+    """Every resource the run tells something about (METHOD section 3, point 2)."""
+    found: list[Resource] = []
+    for kind in KINDS.values():
+        disks = tuple(one for one in found if one.type == "disk" and one.whole is None)
+        found += kind.discover(inputs, flows, disks)
+    return tuple(found)
+
+
+def measure(resource: Resource, rows: Rows) -> Measures:
+    """The figures of a resource over those rows of the window."""
+    found: Measures = KINDS[resource.type].measure(resource, rows)
+    return found
+
+
+def suspect(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> Suspicion | None:
+    """Judge one resource over those rows; None where nothing speaks against it."""
+    if KINDS[resource.type].at_ease(resource, rows, flows):
+        return None  # the quick answer: most resources, in each of 200 resamples
+    return judge(resource, rows, flows)
+
+
+def judge(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> Suspicion | None:
+    """All that is known of one resource over those rows; None where nothing speaks against it."""
+    return KINDS[resource.type].judge(resource, measure(resource, rows), flows)
+
+
+def facts(one: Suspicion) -> tuple[Fact, ...]:
+    """The evidence against one resource, the strongest first."""
+    found = tuple(KINDS[one.resource.type].facts(one, one.found))
+    return (*found[:1], *one.grown, *found[1:])
+
+
+def owner(resource: Resource, found: Measures) -> tuple[str | None, str | None]:
+    """(tier, host) to blame: of what is shared the tier that uses most, else whose it is; None: not known."""
+    return KINDS[resource.type].owner(resource, found)
+
+
+def thing(one: Suspicion) -> str:
+    """The resource in plain words: ``the log disk of the sql tier (sql1)``."""
+    return KINDS[one.resource.type].name(one.resource, one.found)
+
+
+def relief(one: Suspicion) -> str:
+    """What would relieve a resource, in words."""
+    return KINDS[one.resource.type].relief(one.resource)
+
+
+def proof(one: Suspicion) -> str:
+    """The figure that shows that a resource is used up, in words."""
+    return KINDS[one.resource.type].proof(one, one.found)

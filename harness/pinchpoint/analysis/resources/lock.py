@@ -7,9 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow, going_on
-from pinchpoint.analysis.resources.base import Figure, Resource, Shared
+from pinchpoint.analysis.resources.base import Least, Resource
+from pinchpoint.analysis.resources.shared import Figure, Shared
 from pinchpoint.analysis.sessions import active_sessions, held_for_disks, largest_lock
 from pinchpoint.analysis.thresholds import LOCK_WAIT, UTILISATION, WAIT_SHARE
+from pinchpoint.base import units
 from pinchpoint.data.inputs import Inputs
 
 SOMEBODY = 0.5
@@ -20,11 +22,11 @@ class Lock(Shared):
     """The locks of one database."""
 
     kind = "lock"
-    least = ("witness", LOCK_WAIT)
+    least = Least("witness", LOCK_WAIT)
     called = "a lock{where}"
     shown = "{witness} of the operations under way wait for one another's locks"
-    relief = "let fewer transactions want the same rows"
-    waiting = ("the share of operations that wait for locks", "db.lock_waiters")
+    relieved = "let fewer transactions want the same rows"
+    waiting = ("the share of operations that wait for locks", "db.lock_waiters", units.percent)
 
     def discover(
         self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.resources.base import Figure, Resource, Shared, placed
+from pinchpoint.analysis.resources.base import Least, Resource, ShareMeasures, placed
+from pinchpoint.analysis.resources.shared import Figure, Shared
 from pinchpoint.analysis.thresholds import MEMORY_LOW, MEMORY_WAIT, PAGING, READ_AGAIN
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Floats
@@ -21,10 +22,10 @@ class Memory(Shared):
     """
 
     kind = "memory"
-    least = ("witness", READ_AGAIN)
+    least = Least("witness", READ_AGAIN)
     called = "the memory{where}"
     shown = "{witness} of what is read had been in memory before and had to make room"
-    relief = "give it twice as much"
+    relieved = "give it twice as much"
 
     def discover(
         self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
@@ -73,9 +74,11 @@ class Memory(Shared):
             Figure(lambda found: found.pressure, waited, "pressure.memory_ratio", MEMORY_WAIT, "E4"),
         )
 
-    def name(self, resource: Resource) -> str:
+    def name(self, resource: Resource, found: ShareMeasures) -> str:
         """A tier's, or a machine's."""
-        return super().name(resource) if resource.instance else f"the memory of {resource.hosts[0]}'s machine"
+        if resource.instance:
+            return super().name(resource, found)
+        return f"the memory of {resource.hosts[0]}'s machine"
 
 
 def _memory(inputs: Inputs, hosts: tuple[Host, ...], instance: str, left: Floats, again: Floats) -> Resource:

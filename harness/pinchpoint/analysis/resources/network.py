@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.resources.base import Figure, Resource, Shared, ShareMeasures, placed
+from pinchpoint.analysis.resources.base import Least, Resource, ShareMeasures, placed
 from pinchpoint.analysis.resources.dependency import held_outside, seen_by
+from pinchpoint.analysis.resources.shared import Figure, Shared
 from pinchpoint.analysis.thresholds import NETWORK, NOT_SEEN
 from pinchpoint.data.inputs import Inputs
 from pinchpoint.data.series import Floats, Key
@@ -18,10 +19,10 @@ class Network(Shared):
     """One interface whose speed is known."""
 
     kind = "network"
-    least = ("used", NETWORK)
+    least = Least("used", NETWORK)
     called = "the network interface {instance} of {host}"
     shown = "it carries {used} of its speed"
-    relief = "use a faster interface"
+    relieved = "use a faster interface"
     grows = True
 
     def discover(

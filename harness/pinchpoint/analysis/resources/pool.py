@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow, going_on
-from pinchpoint.analysis.resources.base import Figure, Resource, Shared, ShareMeasures
+from pinchpoint.analysis.resources.base import Resource, ShareMeasures, Suspicion
+from pinchpoint.analysis.resources.shared import Figure, Shared
 from pinchpoint.analysis.stores import READS, REQUESTS, TICKETS, WRITES, tasks_held, waiting_for_data
 from pinchpoint.analysis.thresholds import CONNECTIONS, MANY_REFUSED, OWN_USE, QUEUED
 from pinchpoint.base import units
@@ -22,8 +23,9 @@ class Pool(Shared):
     """
 
     kind = "pool"
+    limit = CONNECTIONS
     called = "the number of {instance}{where}"
-    relief = "allow more of them"
+    relieved = "allow more of them"
     grows = True
 
     def discover(
@@ -95,10 +97,10 @@ class Pool(Shared):
         full = found.used is None or found.used >= CONNECTIONS.value
         return full and bool(found.witness)
 
-    def proof(self, resource: Resource, found: ShareMeasures) -> str:
+    def proof(self, one: Suspicion, found: ShareMeasures) -> str:
         """How many are in use, and how many operations found none."""
         missed = f"{units.percent(found.witness)} of the operations"
-        meet = "wait for" if resource.views else "are refused"
+        meet = "wait for" if one.resource.views else "are refused"
         if found.used is None:
             return f"{missed} are refused one"
         return f"{units.percent(found.used)} of them are in use, and {missed} {meet} one"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.measures import DiskMeasures
-from pinchpoint.analysis.resources.base import Resource, mean_of
-from pinchpoint.analysis.slowness import write_and_flush_s
+from pinchpoint.analysis.resources.base import DiskMeasures, Resource, mean_of
+from pinchpoint.analysis.resources.disk.slowness import write_and_flush_s
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import ONE_AT_A_TIME, UTILISATION, WAIT_SHARE
 from pinchpoint.data.inputs import COMMIT_ROLES

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pinchpoint.analysis.movement import COUNT_ERROR, SHARED_SECONDS
+from pinchpoint.analysis.resources.disk.movement import COUNT_ERROR, SHARED_SECONDS
 from pinchpoint.analysis.thresholds import (
     BY_SIZE,
     MIN_SECONDS,

@@ -10,10 +10,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from pinchpoint.analysis.credits import with_credits
-from pinchpoint.analysis.managed import columns_of, files_of, told_by
-from pinchpoint.analysis.pace import find_pace
 from pinchpoint.analysis.resources.base import DiskShift, Resource
+from pinchpoint.analysis.resources.disk.credits import with_credits
+from pinchpoint.analysis.resources.disk.managed import columns_of, files_of, told_by
+from pinchpoint.analysis.resources.disk.pace import find_pace
 from pinchpoint.analysis.sessions import waiting_sessions
 from pinchpoint.analysis.stores import store_view
 from pinchpoint.analysis.thresholds import LEVEL_SHIFT, MIN_SAMPLES, SAME_MIX

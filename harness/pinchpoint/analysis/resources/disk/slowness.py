@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pinchpoint.analysis.measures import DiskMeasures
-from pinchpoint.analysis.resources.base import Resource
+from pinchpoint.analysis.resources.base import DiskMeasures, Resource
 from pinchpoint.analysis.thresholds import (
     LARGE_IO_BYTES,
     OVERWHELMED_LARGE_S,

@@ -6,7 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pinchpoint.analysis.capacity import SAME
-from pinchpoint.analysis.disk_types import (
+from pinchpoint.analysis.ground import Gain, Ground, advise
+from pinchpoint.analysis.resources.base import DiskMeasures, Resource
+from pinchpoint.analysis.resources.disk.facts import level_words
+from pinchpoint.analysis.resources.disk.measures import measure_disk
+from pinchpoint.analysis.resources.disk.slowness import slowness, write_and_flush_s
+from pinchpoint.analysis.resources.disk.types import (
     AT_LEAST,
     Profile,
     Rates,
@@ -17,11 +22,6 @@ from pinchpoint.analysis.disk_types import (
     limits_words,
     stripes_for,
 )
-from pinchpoint.analysis.facts import level_words
-from pinchpoint.analysis.ground import Gain, Ground, advise
-from pinchpoint.analysis.measures import DiskMeasures, measure_disk
-from pinchpoint.analysis.resources.base import Resource
-from pinchpoint.analysis.slowness import slowness, write_and_flush_s
 from pinchpoint.analysis.thresholds import HARDLY, MOSTLY_READS, STARTED, at_least
 from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.base import units

@@ -1,4 +1,4 @@
-"""Step 4: the kinds of evidence that a resource is used up.
+"""Disks: the kinds of evidence that one is used up, and how it limits (METHOD section 3, points 3 and 6).
 
 At one load level E2 (a queue that grows with load) and E3 (the ceiling is near the observed maximum) cannot
 be had: both need several levels. E1 and E4 can. Where no cap of a disk is known there is no utilisation;
@@ -7,131 +7,45 @@ then latency beyond the role's limit stands in E1's place, with no more than med
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures
-from pinchpoint.analysis.resources.base import DiskShift, Resource
-from pinchpoint.analysis.slowness import is_slow, overwhelmed, write_and_flush_s
+from pinchpoint.analysis.resources.base import (
+    DiskMeasures,
+    DiskShift,
+    DiskState,
+    Resource,
+    Suspicion,
+)
+from pinchpoint.analysis.resources.disk.slowness import is_slow, overwhelmed, write_and_flush_s
+from pinchpoint.analysis.resources.disk.waits import waited
 from pinchpoint.analysis.thresholds import (
     BACKLOG,
     CAP_MATCH,
     DISK_OCCUPIED,
     DISK_SHIFT,
     FLAT,
+    HARDLY,
     MOSTLY_BUSY,
     MOSTLY_READS,
     NO_LATENCY_S,
     PRESSURE,
-    SEEN,
-    THREAD_BUSY,
     UTILISATION,
     WAIT_SHARE,
     WAITING_IO,
-    Threshold,
     at_least,
     at_most,
     exceeds,
 )
-from pinchpoint.analysis.waits import waited
+from pinchpoint.analysis.verdict import Kind
 
 HALF = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class DiskState:
-    """The yes-or-no questions about a disk that evidence and signature share.
+AT_A_LEVEL = ("disk_cap", "disk_device")
+"""Kinds that a declared limit can be held against; burst credits exceed it by nature."""
 
-    Attributes:
-        occupied: hardly ever idle, or not known, or waited for, or pacing those who wait.
-        at_cap: within 3 % of the declared cap, and held there: flat, or whatever the size of I/Os.
-        uneven: its I/Os end as unevenly as a device's.
-        used: what it does ÷ its declared cap, while it has something to do.
-        near_cap: at 90 % of the declared cap or more, not beyond it, and nothing says that it could do more.
-        beyond_cap: more than the declared cap was done: the declaration does not hold.
-        regulated: flat as only a regulator is, while latency moves.
-        fell: its level fell and held there, though no less was waiting: burst credits ran out.
-        rose: its level rose though no more was waiting: it is still warming up.
-        slow: latency above the limit of its role.
-        device: with a queue, and more outstanding I/O brings no more I/O; or slow, as uneven as a device.
-        wait_ratio: waiting for this disk ÷ the time of the operations of a pressed scenario.
-        waiting: that scenario.
-        late: operations wait for this disk most of their time, and its latency is not excellent.
-        concurrency: operations wait for reads that are issued too few at a time: more would be served.
-    """
-
-    occupied: bool
-    at_cap: bool
-    uneven: bool
-    used: float | None
-    near_cap: bool
-    beyond_cap: bool
-    regulated: bool
-    fell: bool
-    rose: bool
-    slow: bool
-    device: bool
-    wait_ratio: float | None
-    waiting: str | None
-    late: bool
-    concurrency: bool
-
-    @property
-    def waited_for(self) -> bool:
-        """Whether operations of a pressed scenario spend half of their time or more on this disk."""
-        return at_least(self.wait_ratio, WAIT_SHARE)
-
-    @property
-    def full(self) -> bool:
-        """It can do no more than it does."""
-        held = self.near_cap or self.regulated or self.device
-        return (self.occupied and held) or self.fell or self.rose
-
-
-def cpu_evidence(resource: Resource, found: CpuMeasures) -> frozenset[str]:
-    """E1 from the busy ratio, E4 from CPU pressure."""
-    if found.busy is None or found.busy < cpu_limit(resource).value:
-        return frozenset()
-    if resource.type != "cpu" and not _stands_out(found):
-        return frozenset()
-    if at_leisure(resource, found):
-        return frozenset()
-    return frozenset({"E1", "E4"} if cpu_witness(resource, found) else {"E1"})
-
-
-def cpu_witness(resource: Resource, found: CpuMeasures) -> bool:
-    """Whether pressure, or of a thread its server, says as well that it is used up.
-
-    Pressure of the whole machine can witness for a pool, and for a quota, whose tasks then wait for CPU; one
-    thread at its limit makes nobody else wait, but its server knows how long it was at work.
-    """
-    if resource.type == "thread":
-        return at_least(found.witness, THREAD_BUSY)
-    return (resource.type == "cpu" or found.quota) and at_least(found.pressure, PRESSURE)
-
-
-def cpu_limit(resource: Resource) -> Threshold:
-    """From which busy ratio on this resource is used up."""
-    return THREAD_BUSY if resource.type == "thread" else UTILISATION
-
-
-def at_leisure(resource: Resource, found: CpuMeasures) -> bool:
-    """Whether a server says that its one thread had work for less than nine tenths of the time.
-
-    What kept a core busy is then no limit: a child that writes a snapshot, a thread that spins while it waits
-    for work (METHOD, section 2: the utilisation is what the server says, never the host's CPU).
-    """
-    return resource.type == "thread" and found.witness is not None and found.witness < UTILISATION.value
-
-
-def _stands_out(found: CpuMeasures) -> bool:
-    """A thread or an allowance is a limit of its own only where the cores around it are not used up.
-
-    A quota below the cores is one in any case: full cores would not have let the tier reach it. Where
-    nobody saw the cores, the thread is taken for one: that its host was not seen lowers confidence.
-    """
-    room = found.pool is None or found.pool < UTILISATION.value
-    return found.seen >= SEEN.value and (room or found.quota)
+USED_UP = ("disk_cap", "disk_burst_exhausted")
+"""Kinds that say something of a disk also where nobody waits: it does all it can. Being slow is a fault only
+to those who wait for it."""
 
 
 def disk_state(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> DiskState:
@@ -259,3 +173,54 @@ def _moved(shift: DiskShift) -> float:
     if shift.outstanding_before == 0:
         return 1.0
     return shift.outstanding_after / shift.outstanding_before - 1
+
+
+def judge_disk(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
+    """What speaks against a disk; None where nothing does."""
+    state = disk_state(resource, found, flows)
+    evidence = disk_evidence(found, state)
+    if not evidence:
+        return None
+    if resource.whole is not None and not (state.occupied and state.near_cap):
+        return None  # only its own cap is a matter of the machine; all else is one disk's
+    kind: Kind = "disk_cap" if resource.whole is not None else disk_kind(state)
+    if state.wait_ratio is None and (kind not in USED_UP or demoted(resource, found)):
+        return None
+    below = found.utilisation is not None and not (state.near_cap or state.beyond_cap)
+    return Suspicion(
+        resource=resource,
+        kind=kind,
+        evidence=evidence,
+        found=found,
+        disk=state,
+        exact=state.at_cap,
+        contradicted=kind in AT_A_LEVEL and (state.beyond_cap or (kind == "disk_cap" and below)),
+        demoted=(demoted(resource, found) and not state.waited_for) or ignored(found, state),
+    )
+
+
+def disk_kind(state: DiskState) -> Kind:
+    """The first row of METHOD's table that matches."""
+    # A change of level comes first: the steady part of such a run would look like any capped disk.
+    if state.fell:
+        return "disk_burst_exhausted"
+    if state.rose:
+        return "disk_warm_up"
+    below = state.uneven and state.device and not state.at_cap
+    if state.occupied and (state.regulated or (state.near_cap and not below)):
+        return "disk_cap"
+    if state.occupied and state.device:
+        return "disk_device"
+    return "disk_concurrency" if state.concurrency else "disk_latency"
+
+
+def ignored(found: DiskMeasures, state: DiskState) -> bool:
+    """Whether whoever was asked says that hardly anybody waits for it: it is others who use it."""
+    asked = found.sessions is not None or found.log_waits is not None
+    return asked and state.wait_ratio is not None and state.wait_ratio < HARDLY.value
+
+
+def demoted(resource: Resource, found: DiskMeasures) -> bool:
+    """Data-file writes are mostly asynchronous (METHOD step 6): they count only if something waits."""
+    only_data = all(role.role == "data" for role in resource.roles) and not resource.commit_path
+    return only_data and (found.reads_ratio is None or found.reads_ratio < 1 / 2)

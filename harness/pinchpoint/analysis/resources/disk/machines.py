@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from pinchpoint.analysis.credits import with_credits
-from pinchpoint.analysis.devices import disk_columns, disk_reading_s
-from pinchpoint.analysis.disk_types import Profile, known
 from pinchpoint.analysis.resources.base import Resource
+from pinchpoint.analysis.resources.disk.credits import with_credits
+from pinchpoint.analysis.resources.disk.devices import disk_columns, disk_reading_s
+from pinchpoint.analysis.resources.disk.types import Profile, known
 from pinchpoint.data.inputs import Host, Inputs, Limits
 from pinchpoint.data.series import Floats, added
 

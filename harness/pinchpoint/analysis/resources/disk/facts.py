@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pinchpoint.analysis.blame import owner
-from pinchpoint.analysis.evidence import DiskState, cpu_limit, cpu_witness
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures
-from pinchpoint.analysis.resources.base import GENERATOR, Resource, ShareMeasures
-from pinchpoint.analysis.resources.kinds import SHARED
-from pinchpoint.analysis.signature import Suspicion
-from pinchpoint.analysis.slowness import slow_way, slowness, too_long, write_and_flush_s
+from pinchpoint.analysis.resources.base import (
+    DiskMeasures,
+    DiskState,
+    Resource,
+    Suspicion,
+)
+from pinchpoint.analysis.resources.disk.slowness import slow_way, slowness, too_long, write_and_flush_s
 from pinchpoint.analysis.thresholds import (
     BACKLOG,
     BY_SIZE,
@@ -21,7 +21,6 @@ from pinchpoint.analysis.thresholds import (
     NO_LATENCY_S,
     PRESSURE,
     REGULATOR_FLAT,
-    THREAD_BUSY,
     UTILISATION,
     WAIT_SHARE,
     WAITING_IO,
@@ -44,35 +43,15 @@ SPREADS = (REGULATOR_FLAT, BY_SIZE, DISK_SHIFT)
 """Rules about how a rate moves: no threshold for the rate they are about."""
 
 
-def facts(one: Suspicion) -> tuple[Fact, ...]:
-    """The evidence against one resource, the strongest first."""
-    if isinstance(one.found, DiskMeasures):
-        found = tuple(_disk_facts(one, one.found))
-    elif isinstance(one.found, ShareMeasures):
-        found = SHARED[one.resource.type].facts(one.resource, one.found)
-    else:
-        found = tuple(_cpu_facts(one.resource, one.found))
-    return (*found[:1], *one.grown, *found[1:])
-
-
-def context(resource: Resource, found: CpuMeasures | DiskMeasures) -> tuple[Fact, ...]:
-    """What a pool of cores or a disk did, for one that nothing was concluded about."""
-    if isinstance(found, CpuMeasures):
-        return (_busy(resource, found, "context"),)
+def standing(resource: Resource, found: DiskMeasures) -> Fact:
+    """What a disk did, for one that nothing was concluded about."""
     way = "read" if at_least(found.reads_ratio, MOSTLY_READS) else "write"
     each_s = found.read_s if way == "read" else write_and_flush_s(resource, found)
     took = f"how long a {way} took was {units.NOT_MEASURED}"
     if each_s is not None:
         took = f"a {way} took {units.seconds(each_s)}"
     text = f"{_name(resource)} did {units.per_second(found.io)}, {took}"
-    return (_fact(resource, text, f"disk.{way}_latency_s", each_s, "context", slowness(resource)),)
-
-
-def named_cores(resource: Resource) -> str:
-    """``its core`` or ``its 4 cores``."""
-    if resource.cores is None:
-        return "its cores"
-    return "its core" if resource.cores == 1 else f"its {resource.cores} cores"
+    return _fact(resource, text, f"disk.{way}_latency_s", each_s, "context", slowness(resource))
 
 
 def _fact(
@@ -100,45 +79,8 @@ def _fact(
     )
 
 
-def _busy(resource: Resource, found: CpuMeasures, evidence: str) -> Fact:
-    _, host = owner(resource, found)
-    busy = units.percent(found.busy)
-    if resource.type == "thread":
-        thread = resource.instance.removeprefix("thread:")
-        text = f"thread {thread} used {busy} of one core, {named_cores(resource)} {units.percent(found.pool)}"
-    elif resource.type == "allowance":
-        text = f"the {resource.tiers[0]} tier used {busy} of the CPU it is allowed"
-    else:
-        text = f"CPU of {', '.join(resource.hosts)}: {named_cores(resource)} busy {busy} of the time"
-        text = text if found.busy is not None else f"CPU of {', '.join(resource.hosts)}: not measured"
-    fact = _fact(resource, text, "cpu.busy_ratio", found.busy, evidence, cpu_limit(resource))
-    return replace(fact, host=host or "")
-
-
-def _cpu_facts(resource: Resource, found: CpuMeasures) -> Iterator[Fact]:
-    _, host = owner(resource, found)
-    yield _busy(resource, found, "E1")
-    agrees = "E4" if cpu_witness(resource, found) else "context"
-    if found.pressure is not None:
-        text = f"somebody waited for CPU {units.percent(found.pressure)} of the time"
-        kind = "context" if resource.type == "thread" else agrees
-        fact = _fact(resource, text, "pressure.cpu_ratio", found.pressure, kind, PRESSURE, "")
-        yield replace(fact, host=host or "")
-    if found.witness is not None:
-        text = f"its server says that it was at work {units.percent(found.witness)} of the time"
-        kind = agrees if resource.type == "thread" else "context"
-        yield _fact(resource, text, "db.main_thread.busy_ratio", found.witness, kind, THREAD_BUSY, "")
-    for tier, share in found.uses.items():
-        if tier == GENERATOR:
-            text = f"the load generator used {units.percent(share)} of it"
-            yield Fact(text, "generator.cpu_ratio", share)
-        else:
-            host = resource.hosts[resource.tiers.index(tier)] if tier in resource.tiers else ""
-            text = f"{tier} used {units.percent(share)} of it"
-            yield Fact(text, "cpu.busy_ratio", share, host, f"tier:{tier}")
-
-
-def _disk_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
+def disk_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
+    """What shows how a disk limits, the strongest first."""
     resource, state = one.resource, one.disk
     assert state is not None  # noqa: S101 -- a disk's suspicion always carries its answers
     rate = rate_metric(found)
@@ -156,7 +98,7 @@ def _disk_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
         text = f"reads took no more than they may ({units.seconds(found.read_s)}), and no limit is near: "
         text += "more at once would get more done"
         yield _fact(resource, text, "disk.read_latency_s", found.read_s, "E1", slowness(resource))
-    yield from _disk_witnesses(one, found)
+    yield from disk_witnesses(one, found)
 
 
 def _shifted(resource: Resource, found: DiskMeasures) -> Fact:
@@ -240,18 +182,6 @@ def way_metric(found: DiskMeasures, of: str) -> str:
     return f"disk.{way}s_per_s" if of == "io" else f"disk.{way}_bytes_per_s"
 
 
-def witnesses(one: Suspicion) -> Iterator[Fact]:
-    """What somebody else says of it."""
-    if isinstance(one.found, DiskMeasures):
-        yield from _disk_witnesses(one, one.found)
-    elif isinstance(one.found, ShareMeasures):
-        yield from SHARED[one.resource.type].witnesses(one.resource, one.found)
-    elif isinstance(one.found, CpuMeasures):
-        # Of a thread only its server can tell: one at its limit makes nobody else wait for CPU.
-        whose = "db." if one.resource.type == "thread" else "pressure."
-        yield from (fact for fact in _cpu_facts(one.resource, one.found) if fact.metric.startswith(whose))
-
-
 def shift_words(resource: Resource) -> str:
     """How a disk's level changed: ``I/O fell from 3,500/s to 500/s though no less was waiting``."""
     shift = resource.shift
@@ -280,7 +210,8 @@ def declared(resource: Resource, found: DiskMeasures) -> float | None:
     return resource.limits.iops if found.binding == "io" else resource.limits.bytes_per_s
 
 
-def _disk_witnesses(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
+def disk_witnesses(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
+    """Who waits for a disk, and how often it had anything to do."""
     resource, state = one.resource, one.disk
     if state is not None and state.waited_for:
         text = f"{units.percent(state.wait_ratio)} of the time of {state.waiting}'s operations is spent on it"

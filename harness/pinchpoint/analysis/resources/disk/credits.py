@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pinchpoint.analysis.disk_types import Profile, caps_words, known, limits_words
 from pinchpoint.analysis.resources.base import Resource, mean_of
+from pinchpoint.analysis.resources.disk.types import Profile, caps_words, known, limits_words
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import exceeds
 from pinchpoint.base import units

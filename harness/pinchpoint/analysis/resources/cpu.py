@@ -1,0 +1,487 @@
+"""CPU: pools of cores, what a tier is allowed of them, single threads.
+
+Hosts that share a machine read the same counters, so a pool of cores is built once per machine, whoever
+reports it. With one load level its use is its busy fraction; the split into a fixed part and a part per
+operation needs several levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import groupby
+from typing import Literal
+
+import numpy as np
+
+from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.resources.base import (
+    GENERATOR,
+    USE,
+    CpuMeasures,
+    Least,
+    Measures,
+    Resource,
+    ResourceKind,
+    Suspicion,
+    Waiting,
+    placed,
+)
+from pinchpoint.analysis.stages import Rows
+from pinchpoint.analysis.thresholds import (
+    PRESSURE,
+    SEEN,
+    STRANGERS,
+    THREAD_BUSY,
+    UTILISATION,
+    Threshold,
+    at_least,
+)
+from pinchpoint.analysis.verdict import Fact, Kind
+from pinchpoint.base import units
+from pinchpoint.base.wording import listed
+from pinchpoint.data.inputs import Host, Inputs
+from pinchpoint.data.series import Floats, Samples, mean
+
+FOLDERS = ("files",)
+"""Tiers that may be a mere folder, without processes of their own."""
+MOST = 0.5
+"""Who uses more than half of a pool of cores uses most of it."""
+
+
+class Cpu(ResourceKind[CpuMeasures]):
+    """What all three have in common."""
+
+    kind: Kind = "cpu"
+    least = Least("busy", UTILISATION)
+    waiting: Waiting | None = (
+        "the time in which somebody waits for CPU",
+        "pressure.cpu_ratio",
+        units.percent,
+    )
+
+    def measure(self, resource: Resource, rows: Rows) -> CpuMeasures:
+        """Means over the rows; uses are shares of the pool's busy time."""
+        return measure_cpu(resource, rows)
+
+    def evidence(self, resource: Resource, found: CpuMeasures, flows: tuple[Flow, ...]) -> frozenset[str]:
+        """E1 from the busy ratio, E4 from who says so as well."""
+        if not at_least(found.busy, self.limit) or self.excused(found):
+            return frozenset()
+        return frozenset({"E1", "E4"} if self.witnessed(found) else {"E1"})
+
+    def judge(self, resource: Resource, found: CpuMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
+        """A quota that is used up is met exactly: whoever merely shares full cores does not get that far."""
+        one = super().judge(resource, found, flows)
+        return one and replace(one, exact=found.quota)
+
+    def excused(self, found: CpuMeasures) -> str:
+        """Why it is no limit though it is used that much, in words; "" where it is one.
+
+        A thread or an allowance is a limit of its own only where the cores around it are not used up. A quota
+        below the cores is one in any case: full cores would not have let the tier reach it. Where nobody saw
+        the cores, the thread is taken for one: that its host was not seen lowers confidence.
+        """
+        room = found.pool is None or found.pool < UTILISATION.value
+        if found.seen >= SEEN.value and (room or found.quota):
+            return ""
+        return "the cores around it are full as well, or it was partly seen"
+
+    def witnessed(self, found: CpuMeasures) -> bool:
+        """Whether pressure says as well that it is used up.
+
+        That of the whole machine can witness for a pool, and for a quota, whose tasks then wait for CPU.
+        """
+        return at_least(found.pressure, PRESSURE)
+
+    def witnesses(self, one: Suspicion, found: CpuMeasures) -> Iterator[Fact]:
+        """How often somebody waited for it."""
+        return self._pressure(one.resource, found)
+
+    def facts(self, one: Suspicion, found: CpuMeasures) -> Iterator[Fact]:
+        """How busy it is, who says so too, and who uses it."""
+        resource = one.resource
+        yield self._busy_fact(resource, found, "E1")
+        yield from self._pressure(resource, found)
+        yield from self._as_told(found, resource)
+        for tier, share in found.uses.items():
+            if tier == GENERATOR:
+                text = f"the load generator used {units.percent(share)} of it"
+                yield Fact(text, "generator.cpu_ratio", share)
+            else:
+                host = resource.hosts[resource.tiers.index(tier)] if tier in resource.tiers else ""
+                text = f"{tier} used {units.percent(share)} of it"
+                yield Fact(text, "cpu.busy_ratio", share, host, f"tier:{tier}")
+
+    def standing(self, resource: Resource, found: CpuMeasures) -> Fact:
+        """How busy it is."""
+        return self._busy_fact(resource, found, "context")
+
+    def _busy_fact(self, resource: Resource, found: CpuMeasures, evidence: str) -> Fact:
+        place = self.owner(resource, found)[1] or "", resource.instance
+        return _fact(self._busy(resource, found), "cpu.busy_ratio", found.busy, place, evidence, self.limit)
+
+    def _busy(self, resource: Resource, found: CpuMeasures) -> str:
+        raise NotImplementedError
+
+    def _pressure(self, resource: Resource, found: CpuMeasures) -> Iterator[Fact]:
+        if found.pressure is not None:
+            text = f"somebody waited for CPU {units.percent(found.pressure)} of the time"
+            place = self.owner(resource, found)[1] or "", ""
+            evidence = "E4" if self.witnessed(found) and self.kind == "cpu" else "context"
+            yield _fact(text, "pressure.cpu_ratio", found.pressure, place, evidence, PRESSURE)
+
+    def _as_told(self, found: CpuMeasures, resource: Resource) -> Iterator[Fact]:
+        if found.witness is not None:
+            text = f"its server says that it was at work {units.percent(found.witness)} of the time"
+            evidence = "E4" if self.witnessed(found) and self.kind != "cpu" else "context"
+            place = resource.hosts[0], ""
+            yield _fact(text, "db.main_thread.busy_ratio", found.witness, place, evidence, THREAD_BUSY)
+
+
+class Cores(Cpu):
+    """A pool of cores, which several tiers may share."""
+
+    def discover(
+        self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
+    ) -> Iterator[Resource]:
+        """The distinct sets of cores that tiers may use, per machine."""
+        return _pools(inputs)
+
+    def excused(self, found: CpuMeasures) -> str:
+        """A pool is a limit of its own."""
+        return ""
+
+    def owner(self, resource: Resource, found: CpuMeasures) -> tuple[str | None, str | None]:
+        """The tier that uses most; where no tier's use was measured no tier is known, only where they are."""
+        for tier in found.uses:
+            if tier in resource.tiers:
+                return tier, resource.hosts[resource.tiers.index(tier)]
+        return (None, resource.hosts[0]) if len(resource.tiers) > 1 else super().owner(resource, found)
+
+    def name(self, resource: Resource, found: CpuMeasures) -> str:
+        """``the CPU of the sql tier (sql1)``."""
+        if len(resource.tiers) > 1:
+            return f"the shared host's CPU ({self.owner(resource, found)[1]})"
+        return f"the CPU of the {self.owner(resource, found)[0]} tier ({', '.join(resource.hosts)})"
+
+    def proof(self, one: Suspicion, found: CpuMeasures) -> str:
+        """How busy they are, and who uses most of them."""
+        cores = one.resource.cores
+        were = "was" if cores == 1 else "were"
+        text = f"{_named(cores)} {were} busy {units.percent(found.busy)} of the time"
+        return text + self._sharing(one.resource, found) if len(one.resource.tiers) > 1 else text
+
+    def relief(self, resource: Resource) -> str:
+        """Cores of its own, or more of them."""
+        alone = "give the tier a machine or core of its own"
+        return alone if len(resource.tiers) > 1 else "give it more cores"
+
+    def _busy(self, resource: Resource, found: CpuMeasures) -> str:
+        whose = f"CPU of {', '.join(resource.hosts)}"
+        if found.busy is None:
+            return f"{whose}: not measured"
+        return f"{whose}: {_named(resource.cores)} busy {units.percent(found.busy)} of the time"
+
+    def _sharing(self, resource: Resource, found: CpuMeasures) -> str:
+        tier, _ = self.owner(resource, found)
+        others = listed([other for other in resource.tiers if other != tier])
+        share = found.uses.get(tier or "")
+        if share is None:
+            return f"; it is shared by {listed(resource.tiers)}, and who uses most was not measured"
+        if share > MOST:
+            return f"; most of it ({units.percent(share)}) is used by {tier}, which shares it with {others}"
+        own = found.uses.get(GENERATOR, 0.0)
+        if own > share:
+            most = f"; the load generator uses the largest part of it ({units.percent(own)})"
+            return f"{most}, then {tier} ({units.percent(share)}), which shares it with {others}"
+        return f"; {tier} uses the largest part of it ({units.percent(share)}) and shares it with {others}"
+
+
+class Allowance(Cpu):
+    """A tier's own allowance of CPU, which may be lower than its cores (a container's quota)."""
+
+    def discover(
+        self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
+    ) -> Iterator[Resource]:
+        """One per host whose tier's own use was measured."""
+        for host in inputs.hosts:
+            used = inputs.samples.steps(host.name, "cpu.busy_ratio", f"tier:{host.tier}")
+            if np.isfinite(used).any():
+                yield _own(inputs, host, "allowance", f"tier:{host.tier}", used)
+
+    def witnessed(self, found: CpuMeasures) -> bool:
+        """Only of a quota: else those who wait may be others."""
+        return found.quota and super().witnessed(found)
+
+    def name(self, resource: Resource, found: CpuMeasures) -> str:
+        """``the CPU that the sql tier is allowed (sql1)``."""
+        return f"the CPU that the {resource.tiers[0]} tier is allowed ({resource.hosts[0]})"
+
+    def proof(self, one: Suspicion, found: CpuMeasures) -> str:
+        """How much of it is used."""
+        return f"it used {units.percent(found.busy)} of that while the cores had room"
+
+    def relief(self, resource: Resource) -> str:
+        """More of it."""
+        return "allow it more CPU"
+
+    def _busy(self, resource: Resource, found: CpuMeasures) -> str:
+        return f"the {resource.tiers[0]} tier used {units.percent(found.busy)} of the CPU it is allowed"
+
+
+class Thread(Cpu):
+    """A single thread, where the pool has more than one core: else the thread's limit is the pool's."""
+
+    kind = "cpu_thread"
+    limit = THREAD_BUSY
+    least = Least("busy", THREAD_BUSY)
+    waiting = None
+
+    def discover(
+        self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
+    ) -> Iterator[Resource]:
+        """Those that were watched; of a host nobody looked into, the one of which its server tells itself."""
+        for host in inputs.hosts:
+            if len(host.cores or host.usable) == 1:
+                continue
+            keys = [key for key in inputs.samples.keys("cpu.busy_ratio") if key.host == host.name]
+            threads = [key for key in keys if key.instance.startswith("thread:")]
+            at_work = inputs.samples.steps(host.name, "db.main_thread.busy_ratio")
+            for key in threads:
+                used = inputs.samples.steps(*key)
+                yield _own(inputs, host, "thread", key.instance, used, witness=at_work)
+            if not keys and np.isfinite(at_work).any():
+                waits = np.nan_to_num(inputs.samples.steps(host.name, "db.aof.wait_ratio"))
+                yield _own(inputs, host, "thread", "thread:main", at_work - waits)
+
+    def excused(self, found: CpuMeasures) -> str:
+        """Also where its server says that it had work for less than nine tenths of the time.
+
+        What kept a core busy is then no limit: a child that writes a snapshot, a thread that spins while it
+        waits for work (METHOD, section 2: the utilisation is what the server says, never the host's CPU).
+        """
+        if found.witness is not None and found.witness < UTILISATION.value:
+            return "its server had work for a part of that time only"
+        return super().excused(found)
+
+    def witnessed(self, found: CpuMeasures) -> bool:
+        """One thread at its limit makes nobody else wait, but its server knows how long it was at work."""
+        return at_least(found.witness, THREAD_BUSY)
+
+    def witnesses(self, one: Suspicion, found: CpuMeasures) -> Iterator[Fact]:
+        """What its server says."""
+        return self._as_told(found, one.resource)
+
+    def name(self, resource: Resource, found: CpuMeasures) -> str:
+        """``one thread of the nosql tier (main on nosql1)``."""
+        return f"one thread of the {resource.tiers[0]} tier ({_thread(resource)} on {resource.hosts[0]})"
+
+    def proof(self, one: Suspicion, found: CpuMeasures) -> str:
+        """How busy it is, and what its cores had left."""
+        pool = units.percent(found.pool)
+        used = units.percent(found.busy)
+        return f"it used {used} of one core and cannot use another; the cores were {pool} busy"
+
+    def relief(self, resource: Resource) -> str:
+        """A faster core, or several threads."""
+        return "run it on a faster core, or as several processes"
+
+    def _busy(self, resource: Resource, found: CpuMeasures) -> str:
+        used = f"thread {_thread(resource)} used {units.percent(found.busy)} of one core"
+        return f"{used}, {_named(resource.cores)} {units.percent(found.pool)}"
+
+
+def _thread(resource: Resource) -> str:
+    return resource.instance.removeprefix("thread:")
+
+
+def _named(cores: int | None) -> str:
+    """``its core`` or ``its 4 cores``."""
+    if cores is None:
+        return "its cores"
+    return "its core" if cores == 1 else f"its {cores} cores"
+
+
+def _fact(
+    text: str, metric: str, value: float | None, place: tuple[str, str], evidence: str, limit: Threshold
+) -> Fact:
+    host, instance = place
+    return Fact(text, metric, value, host, instance, evidence, limit.value, limit.source, limit.says)
+
+
+# ---- who uses a pool of cores -------------------------------------------------------------------
+
+
+def strangers(resource: Resource, found: Measures) -> float | None:
+    """The share of a pool's busy time that nobody who was watched used, if that is a third or more.
+
+    None where it is less, or where no tier's own use was measured: then nothing is known of who did.
+    """
+    if not isinstance(found, CpuMeasures) or not set(resource.tiers) & set(found.uses):
+        return None
+    rest = 1 - sum(found.uses.values())
+    return rest if rest >= STRANGERS.value else None
+
+
+def unwatched(one: Suspicion) -> tuple[str, ...]:
+    """The tiers on a pool of cores, or maybe on it, whose own use of it was not measured."""
+    uses = one.found.uses if isinstance(one.found, CpuMeasures) else {}
+    tiers = dict.fromkeys([*one.resource.tiers, *one.resource.users])
+    return tuple(tier for tier in tiers if tier not in (*uses, GENERATOR))
+
+
+def used_by_generator(one: Suspicion) -> bool:
+    """Whether the load generator uses more than half of a pool of cores."""
+    return isinstance(one.found, CpuMeasures) and one.found.uses.get(GENERATOR, 0.0) > MOST
+
+
+def not_shared_out(one: Resource) -> bool:
+    """Whether it is a pool of cores of which no tier's own use was measured."""
+    uses = (one.columns.get(f"{USE}{tier}") for tier in one.tiers)
+    return one.type == "cpu" and not any(use is not None and np.isfinite(use).any() for use in uses)
+
+
+# ---- their columns -----------------------------------------------------------------------------
+
+
+def _pools(inputs: Inputs) -> Iterator[Resource]:
+    """The distinct sets of cores that tiers may use, per machine.
+
+    Where the processes of some tiers are known, a host without any (a folder of files) uses no cores; where
+    those of none are, the machine is one pool.
+    """
+    known = {host.machine for host in inputs.hosts if host.cores}
+    users = [host for host in inputs.hosts if host.cores or host.machine not in known]
+
+    def pool(host: Host) -> tuple[str, tuple[int, ...]]:
+        return host.machine, host.cores or host.usable
+
+    for (machine, cores), group in groupby(sorted(users, key=pool), key=pool):
+        hosts = list(group)
+        everyone = [host.name for host in inputs.on_machine(machine)]
+        rest = [host for host in inputs.on_machine(machine) if not host.cores]
+        names, tiers = placed(hosts)
+        name = ",".join(map(str, cores))
+        yield Resource(
+            key=f"cpu:{machine}:{name}",
+            type="cpu",
+            machine=machine,
+            hosts=names,
+            tiers=tiers,
+            instance=name,
+            cores=len(cores) or None,
+            columns={
+                "busy": pool_busy(inputs.samples, everyone, cores),
+                "pressure": inputs.samples.first_of(everyone, "pressure.cpu_ratio"),
+                f"{USE}{GENERATOR}": _generator_use(inputs, machine, cores),
+                "running": _running(inputs, hosts),
+                **{f"{USE}{tier}": _tier_use(inputs, tier, hosts) for tier in tiers},
+                **{f"{USE}{tier}": _tier_use(inputs, tier, rest) for tier in _others(rest, tiers)},
+            },
+        )
+
+
+def _others(unknown: list[Host], tiers: tuple[str, ...]) -> Iterator[str]:
+    """Tiers beside those of a pool of whose processes nobody knows where they run: they may use it, too."""
+    for tier in dict.fromkeys(host.tier for host in unknown):
+        if tier not in (*tiers, *FOLDERS):
+            yield tier
+
+
+def _tier_use(inputs: Inputs, tier: str, hosts: list[Host]) -> Floats:
+    """Cores' worth of CPU that all of a tier's hosts here use; NaN where one of them was not measured."""
+    own = [cores_used(inputs, host) for host in hosts if host.tier == tier]
+    return np.asarray(np.sum(own, axis=0), dtype=np.float64)
+
+
+def _running(inputs: Inputs, hosts: list[Host]) -> Floats:
+    """Sessions that are on a CPU or want one, as all servers here say; NaN where one of them does not."""
+    told = [inputs.samples.steps(host.name, "db.sessions_running") for host in hosts]
+    return np.asarray(np.sum(told, axis=0), dtype=np.float64)
+
+
+def cores_used(inputs: Inputs, host: Host) -> Floats:
+    """Cores' worth of CPU a host's tier uses: its ratio times the cores it is of (a quota may be lower)."""
+    instance = f"tier:{host.tier}"
+    ratio = inputs.samples.steps(host.name, "cpu.busy_ratio", instance)
+    of = inputs.samples.steps(host.name, "cpu.cores", instance)
+    return ratio * np.where(np.isfinite(of), of, float(len(host.cores or host.usable)) or np.nan)
+
+
+def pool_busy(samples: Samples, hosts: list[str], cores: tuple[int, ...]) -> Floats:
+    """The mean busy ratio of a set of cores; the machine's own where no core was measured."""
+    found = samples.together(hosts, "cpu.busy_ratio", map(str, cores))
+    return samples.first_of(hosts, "cpu.busy_ratio") if found is None else found
+
+
+def _generator_use(inputs: Inputs, machine: str, cores: tuple[int, ...]) -> Floats:
+    """Cores' worth of CPU the load generators took out of this pool; 0 where they have cores of their own.
+
+    A worker that was not pinned may use all cores of its machine. One that does not say where it ran is on
+    the farm's only if that has just one, and the worker was given cores of it.
+    """
+    total = np.zeros(inputs.window.steps)
+    single = len({host.machine for host in inputs.hosts}) == 1
+    all_cores = next((host.usable for host in inputs.on_machine(machine) if host.usable), ())
+    for worker in inputs.generators:
+        here = worker.machine == machine or (worker.machine is None and single and bool(worker.cores))
+        may_use = worker.cores or all_cores
+        shared = set(may_use) & set(cores)
+        if here and shared:
+            used = inputs.samples.steps(worker.name, "generator.cpu_ratio")
+            total += used * len(shared) / len(may_use)
+    return total
+
+
+def _own(
+    inputs: Inputs,
+    host: Host,
+    kind: Literal["allowance", "thread"],
+    instance: str,
+    used: Floats,
+    **more: Floats,
+) -> Resource:
+    everyone = [other.name for other in inputs.on_machine(host.machine)]
+    return Resource(
+        key=f"{kind}:{host.name}:{instance}",
+        type=kind,
+        machine=host.machine,
+        hosts=(host.name,),
+        tiers=(host.tier,),
+        instance=instance,
+        cores=len(host.cores or host.usable) or None,
+        columns={
+            "busy": used,
+            "pool": pool_busy(inputs.samples, everyone, host.cores or host.usable),
+            "allowed": inputs.samples.steps(host.name, "cpu.cores", f"tier:{host.tier}"),
+            "pressure": inputs.samples.first_of(everyone, "pressure.cpu_ratio"),
+            **more,
+        },
+    )
+
+
+def measure_cpu(resource: Resource, rows: Rows) -> CpuMeasures:
+    """Means over the rows; uses are shares of the pool's busy time."""
+    columns = {name: column[rows] for name, column in resource.columns.items()}
+    busy = mean(columns["busy"])
+    uses = {}
+    for user in resource.users:
+        used = mean(columns[f"{USE}{user}"])
+        if used is None or busy is None or not resource.cores or (user == GENERATOR and not used):
+            continue  # a tier that idles was measured; a load generator that uses nothing is elsewhere
+        uses[user] = min(1.0, used / (busy * resource.cores)) if busy else 0.0
+    return CpuMeasures(
+        busy=busy,
+        pool=mean(columns["pool"]) if "pool" in columns else None,
+        pressure=mean(columns["pressure"]),
+        seen=float(np.isfinite(columns["busy"]).mean()) if len(rows) else 0.0,
+        uses=dict(sorted(uses.items(), key=lambda use: -use[1])),
+        witness=mean(columns["witness"]) if "witness" in columns else None,
+        quota=_is_quota(resource, columns),
+    )
+
+
+def _is_quota(resource: Resource, columns: Mapping[str, Floats]) -> bool:
+    allowed = mean(columns["allowed"]) if "allowed" in columns else None
+    return bool(resource.type == "allowance" and allowed and resource.cores and allowed < resource.cores)

@@ -1,0 +1,146 @@
+"""A disk's figures over a choice of rows, and whether it was read often enough to tell anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from pinchpoint.analysis.resources.base import (
+    DiskMeasures,
+    Resource,
+    busy,
+    mean_of,
+)
+from pinchpoint.analysis.resources.disk.movement import Movement, bytes_movement, io_movement
+from pinchpoint.analysis.stages import Rows
+from pinchpoint.analysis.thresholds import MIN_SAMPLES, OWN_USE, SEEN, UTILISATION
+from pinchpoint.data.series import Floats, mean, weighted_mean
+
+TOLD_BY = {
+    "reads": "reads",
+    "writes": "writes",
+    "outstanding": "what is outstanding",
+    "busy": "how busy it is",
+}
+"""A disk's columns that tell whether it is at a limit, in words."""
+
+
+def told(resource: Resource, rows: Rows) -> bool:
+    """Whether a disk was read often enough to say whether it is at a limit, or merely slow, or neither.
+
+    How I/O moves from one second to the next tells a limit from a device and both from a mere delay.
+    """
+    read = readings(resource, rows)
+    return read >= MIN_SAMPLES.value or read >= SEEN.value * len(rows)
+
+
+def readings(resource: Resource, rows: Rows) -> int:
+    """In how many of the rows all was read of a disk that ``told`` asks for."""
+    columns = [resource.columns[name][rows] for name in _asked(resource)]
+    return int(np.isfinite(columns).all(axis=0).sum())
+
+
+def not_measured(resource: Resource, rows: Rows) -> tuple[str, ...]:
+    """What of it was not measured at all, in words."""
+    return tuple(TOLD_BY[name] for name in _asked(resource) if mean_of(resource, name, rows) is None)
+
+
+def _asked(resource: Resource) -> tuple[str, ...]:
+    # A database that times none of its I/O has counted it all the same.
+    return ("reads", "writes") if resource.by_database else tuple(TOLD_BY)
+
+
+def untold(resources: Iterable[Resource], rows: Rows) -> tuple[Resource, ...]:
+    """Disks that are busy most of the time, and were read too seldom to say what that means."""
+    disks = (one for one in resources if one.type == "disk" and one.whole is None)
+    return tuple(one for one in disks if (busy(one, rows) or 0.0) >= OWN_USE.value and not told(one, rows))
+
+
+def settle(resources: Iterable[Resource], rows: Rows) -> tuple[Resource, ...]:
+    """The resources with how disks' rates move over those rows: known once, for all resamples of them.
+
+    What a slope is worth is told by its standard error. The few seconds that tell most would be missing from
+    many resamples, which say how sure a level is.
+    """
+    return tuple(replace(one, moves=_Moves(one, rows)) if one.type == "disk" else one for one in resources)
+
+
+class _Moves(Mapping[str, Movement]):
+    """How a disk's rates move over some rows, found out when it is asked for: of most disks nobody asks."""
+
+    def __init__(self, disk: Resource, rows: Rows) -> None:
+        self._disk, self._rows = disk, rows
+
+    @cached_property
+    def _found(self) -> dict[str, Movement]:
+        return movements(self._disk, self._rows)
+
+    def __getitem__(self, rate: str) -> Movement:
+        return self._found[rate]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
+def movements(resource: Resource, rows: Rows) -> dict[str, Movement]:
+    """How a disk's I/O and bytes per second move over those rows."""
+    columns = {name: column[rows] for name, column in resource.columns.items()}
+    rate = columns["reads"] + columns["writes"]
+    rest = columns["bytes"], columns["outstanding"], columns["busy"], resource.step_s
+    any_size = resource.pace is not None and resource.pace.by_bytes
+    found = {
+        "io": io_movement(rate, *rest),
+        "bytes": replace(bytes_movement(rate, *rest), any_size=any_size),
+    }
+    if not resource.even:
+        return found
+    return {name: replace(one, slope=None, of_any_size=None, scheduled=True) for name, one in found.items()}
+
+
+def measure_disk(resource: Resource, rows: Rows) -> DiskMeasures:
+    """Rates and shares over time, latencies over operations."""
+    columns = {name: column[rows] for name, column in resource.columns.items()}
+    rate, sizes = columns["reads"] + columns["writes"], columns["bytes"]
+    io, size, reads = mean(rate), mean(sizes), mean(columns["reads"])
+    nearest, utilisation = nearest_limit(resource, rate, sizes)
+    found = DiskMeasures(
+        io=io,
+        bytes=size,
+        utilisation=utilisation,
+        binding=nearest,
+        moves=resource.moves or movements(resource, rows),
+        outstanding=mean(columns["outstanding"]),
+        busy=mean(columns["busy"]),
+        reads_ratio=reads / io if io and reads is not None else None,
+        read_s=weighted_mean(columns["read_latency"], columns["read_weight"]),
+        write_s=weighted_mean(columns["write_latency"], columns["write_weight"]),
+        flush_s=weighted_mean(columns["flush_latency"], columns["flush_weight"]),
+        pressure=mean(columns["pressure"]),
+        sessions=mean(columns["sessions"]),
+        log_waits=mean(columns["log_waits"]) if "log_waits" in columns else None,
+        backlog=mean(columns["backlog"]) if "backlog" in columns else None,
+    )
+    at_limit = utilisation is not None and utilisation >= UTILISATION.value
+    return found if at_limit else replace(found, binding=found.held or nearest)
+
+
+def nearest_limit(resource: Resource, rate: Floats, size: Floats) -> tuple[str, float | None]:
+    """Which declared limit is nearer, and how near. I/Os are counted in the cap's own units."""
+    limits = resource.limits
+    if limits is None:
+        return "io", None
+    unit = limits.io_unit_bytes
+    counted = np.fmax(rate, size / unit) if unit else rate
+    used = {}
+    for name, column, cap in (("io", counted, limits.iops), ("bytes", size, limits.bytes_per_s)):
+        level = mean(column)
+        if cap and level is not None:
+            used[name] = level / cap
+    name = max(used, key=used.__getitem__, default="io")
+    return name, used.get(name)

@@ -1,0 +1,145 @@
+"""What the resources that are neither CPU nor disk have in common: each is judged by a table of figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.resources.base import Resource, ResourceKind, ShareMeasures, Suspicion
+from pinchpoint.analysis.stages import Rows
+from pinchpoint.analysis.thresholds import OWN_USE, Threshold, at_least
+from pinchpoint.analysis.verdict import Fact
+from pinchpoint.base import units
+from pinchpoint.data.series import mean
+
+OF_OPERATIONS = "operations.service"
+"""What is told by how many operations there were, and how long they took."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One of the figures by which a shared resource is judged.
+
+    Attributes:
+        of: the figure among what was measured.
+        says: a sentence with ``{}`` for it.
+        metric: the series it rests on.
+        limit: what it is compared with.
+        evidence: the kind of evidence it is where it reaches its limit.
+        required: whether nothing speaks against the resource where it does not.
+        excuses: whether nothing speaks against the resource where it does.
+        below: whether it is to be no more than the limit.
+        instance: of the series.
+        host: likewise; None: the first that the resource is on.
+        show: how it is written.
+    """
+
+    of: Callable[[ShareMeasures], float | None]
+    says: str
+    metric: str
+    limit: Threshold
+    evidence: Literal["E1", "E4", "context"] = "context"
+    required: bool = False
+    excuses: bool = False
+    below: bool = False
+    instance: str = ""
+    host: str | None = None
+    show: Callable[[float | None], str] = units.percent
+
+    def reached(self, found: ShareMeasures) -> bool:
+        """Whether it was measured and reaches its limit."""
+        value = self.of(found)
+        if value is None:
+            return False
+        return value < self.limit.value if self.below else value >= self.limit.value
+
+
+class Shared(ResourceKind[ShareMeasures]):
+    """A kind of resource that is neither CPU nor disk.
+
+    Attributes:
+        called: its name, with ``{instance}``, ``{host}`` and ``{where}`` (`` of the sql tier (sql1)``).
+        shown: what shows that it is used up, with ``{used}``, ``{witness}``, ``{each_s}`` and ``{scenario}``.
+        relieved: what would relieve it.
+    """
+
+    called: str
+    shown: str
+    relieved: str
+    grows = False
+
+    def measure(self, resource: Resource, rows: Rows) -> ShareMeasures:
+        """The mean of each of its columns."""
+        figures = {name: mean(column[rows]) for name, column in resource.columns.items()}
+        return ShareMeasures(**{"used": None, "witness": None, **figures})
+
+    def figures(self, resource: Resource) -> tuple[Figure, ...]:
+        """What it is judged by, the strongest first."""
+        raise NotImplementedError
+
+    def waited_for(self, resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
+        """Whether whoever waits for it, if anybody does, presses the farm."""
+        return any(flow.pressed and flow.share(tier) > 0 for flow in flows for tier in resource.tiers)
+
+    def name(self, resource: Resource, found: ShareMeasures) -> str:
+        """In plain words."""
+        tier, host = next(iter(resource.tiers), ""), next(iter(resource.hosts), "")
+        where = f" of the {tier} tier ({host})" if tier else ""
+        return self.called.format(where=where, host=host, instance=resource.instance)
+
+    def proof(self, one: Suspicion, found: ShareMeasures) -> str:
+        """The figure that shows that it is used up, in words."""
+        used, witness, each_s = units.percent(found.used), units.percent(found.witness), found.each_s
+        return self.shown.format(
+            used=used, witness=witness, each_s=units.seconds(each_s), scenario=one.resource.scenario
+        )
+
+    def excused(self, found: ShareMeasures) -> str:
+        """It has enough to do itself, or nobody waits for it."""
+        if at_least(found.own, OWN_USE):
+            return f"what is there has enough to do itself ({units.percent(found.own)} used)"
+        return "no scenario waited for the farm there, or not for long"
+
+    def relief(self, resource: Resource) -> str:
+        """What would relieve it."""
+        return self.relieved
+
+    def evidence(self, resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -> frozenset[str]:
+        """E1 from its use, E4 from who else sees that; none unless all that is required holds."""
+        figures = self.figures(resource)
+        held = all(one.reached(found) for one in figures if one.required)
+        excused = any(one.reached(found) for one in figures if one.excuses)
+        if excused or not held or not self.waited_for(resource, found, flows):
+            return frozenset()
+        return frozenset(one.evidence for one in figures if one.reached(found)) - {"context"}
+
+    def facts(self, one: Suspicion, found: ShareMeasures) -> Iterator[Fact]:
+        """The evidence as sentences, the strongest first; what was not measured is left out."""
+        return _facts(self.figures(one.resource), one.resource, found)
+
+    def witnesses(self, one: Suspicion, found: ShareMeasures) -> Iterator[Fact]:
+        """What somebody else says of it."""
+        others = (each for each in self.figures(one.resource)[1:] if each.evidence != "context")
+        return _facts(others, one.resource, found)
+
+
+def _facts(figures: Iterable[Figure], resource: Resource, found: ShareMeasures) -> Iterator[Fact]:
+    for one in figures:
+        value = one.of(found)
+        if value is None:
+            continue
+        host = next(iter(resource.hosts), "") if one.host is None else one.host
+        of_load = one.metric.startswith("operations.")
+        yield Fact(
+            fact=one.says.format(one.show(value)),
+            metric=one.metric,
+            value=value,
+            host="" if of_load else host,
+            instance=resource.scenario if of_load else one.instance,
+            evidence=one.evidence if one.required or one.reached(found) else "context",
+            threshold=one.limit.value,
+            source=one.limit.source,
+            rule=one.limit.says,
+        )
