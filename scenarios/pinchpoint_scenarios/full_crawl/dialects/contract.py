@@ -103,10 +103,10 @@ class CrawlSql:
 
     create: tuple[LiteralString, ...]
     there: LiteralString
-    unfinished: LiteralString = "SELECT number FROM cycle WHERE ended IS NULL ORDER BY number DESC"
-    latest: LiteralString = "SELECT max(number) FROM cycle WHERE started IS NOT NULL"
-    named: LiteralString = "SELECT source FROM sources"
-    counts: LiteralString = "SELECT (SELECT count(*) FROM history), (SELECT count(*) FROM queue)"
+    unfinished: LiteralString
+    latest: LiteralString
+    named: LiteralString
+    counts: LiteralString
     greet: LiteralString
     take: LiteralString
     drop: LiteralString
@@ -142,12 +142,13 @@ class CrawlSql:
 
 
 def within(sql: CrawlSql, schema: LiteralString) -> CrawlSql:
-    """The statements with a schema, as its server wants it written, for ``OURS``."""
+    """The statements with a schema, as its server wants it written, for ``OURS``; "": with none."""
+    before = f"{schema}." if schema else ""
 
     def named(given: LiteralString | tuple[LiteralString, ...]) -> LiteralString | tuple[LiteralString, ...]:
         if isinstance(given, tuple):
-            return tuple(statement.replace(OURS, f"{schema}.") for statement in given)
-        return given.replace(OURS, f"{schema}.")
+            return tuple(statement.replace(OURS, before) for statement in given)
+        return given.replace(OURS, before)
 
     changed: dict[str, Any] = {each.name: named(getattr(sql, each.name)) for each in fields(sql)}
     return replace(sql, **changed)

@@ -1,0 +1,383 @@
+"""The statements of the crawl database that all kinds of servers understand, but for a few words."""
+
+# ruff: noqa: S608 - SQL put together of parts of ours alone; parameters travel apart from it
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_COLUMNS = {
+    # The key is a digest of source and url, because a url can be longer than an index entry may be.
+    "queue": "id numbered, key uuid!, source name!, kind word!, leaf bool!, url text!, detail text!, "
+    "version exact!, identity identity!, cycle int!, holder uuid, held_until lease, taken moment",
+    "history": "key uuid!, source name!, kind word!, url text!, state word!, reason line!, attempts int!, "
+    "bytes bigint!, latency_s float, index_s float, started moment!, ended moment!, detail text!, "
+    "version exact!, identity identity!, cycle int!, seen int!, holder uuid!, id bigint!",
+    "access": "key uuid!, principal exact!, rights exact!, allowed bool!",
+    "links": "key uuid!, target uuid!, url text!",
+    "errors": "key uuid!, cycle int!, at stamp, stage word!, failure word!, message text!",
+    "sources": "source name!, cycle int!, enumerated bool!, token text, next_token text",
+    "cycle": "number int!, started moment, ended moment, holder uuid, held_until lease",
+    "pauses": "cycle int!, stopped moment!, resumed moment!",
+    "holds": "source name!, host name!, until moment!",
+}
+"""Table -> its columns, each with its type (``Words.types``); ``!``: never NULL."""
+_KEYS = {
+    "history": "key",
+    "links": "key, target",
+    "sources": "source",
+    "cycle": "number",
+    "holds": "source, host",
+}
+"""Table -> its primary key, where that is the same on every server."""
+ITEM = "key uuid, kind word, url text, detail text, version text, identity identity"
+"""What is found, in a JSON array of such objects."""
+DONE = (
+    "id bigint, state word, reason line, attempts int, bytes bigint, latency_s float, index_s float, "
+    "version text, address text, ago_s float, grants json, targets json, failures json"
+)
+"""What became of items, likewise."""
+GRANT, TARGET, FAILURE = (
+    "principal text, rights text, allowed bool",
+    "target uuid, url text",
+    "stage word, failure word, message text",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """How a kind of server says what the portable statements leave open.
+
+    Attributes:
+        quoted: names of columns, and of a table, that are words of its language -> as they are written there.
+        types: type of a column or of a member of JSON -> how it is called.
+        casts: type of a parameter -> its placeholder, with ``{}`` for its number; None: parameters are
+            declared as variables of their type.
+        keys: further tables' keys, as a part of CREATE TABLE.
+        storage: table -> what follows its columns; "": all others.
+        indexes: further indexes.
+        now: the moment, in UTC where it has no zone.
+        never: a moment before all others.
+        true: the truth value.
+        by_row: after a table whose rows are changed one by one.
+        exact: after a text that is compared letter by letter.
+        kept: at the end of an insert into the queue that leaves alone what is there.
+        looked_up: at the end of an insert that joins a list: row by row.
+        queued: whether anything is in the queue.
+        empties: how all rows of a table are removed.
+        whole: the type of a sum.
+        key_as_text: a key as text, for ``{}``.
+        truth: a condition as a value, which is not NULL.
+        later: the moment so many seconds from now.
+        seconds: from one moment to another.
+        second: the second in which a moment lies.
+        rows: of JSON (an expression), by an alias, with columns as (name as written, type as written).
+        values: of a JSON array, of a type as written, as a query.
+        json_object: of two columns, as text.
+        windowed: whether it has percentiles as windows alone; else as aggregates alone.
+    """
+
+    quoted: Mapping[str, str]
+    types: Mapping[str, str]
+    casts: Mapping[str, str] | None
+    keys: Mapping[str, str]
+    storage: Mapping[str, str]
+    indexes: tuple[str, ...]
+    now: str
+    never: str
+    true: str = "1"
+    by_row: str = ""
+    exact: str = ""
+    kept: str = ""
+    looked_up: str = ""
+    queued: str = "EXISTS (SELECT 1 FROM our.queue)"
+    empties: str = "TRUNCATE TABLE"
+    whole: str = "bigint"
+    key_as_text: str = "{}"
+    truth: Callable[[str], str]
+    later: Callable[[str], str]
+    seconds: Callable[[str, str], str]
+    second: Callable[[str], str]
+    rows: Callable[[str, str, list[tuple[str, str]]], str]
+    values: Callable[[str, str], str]
+    json_object: Callable[[str, str], str]
+    windowed: bool = True
+
+    def name(self, name: str) -> str:
+        """A column's or table's name, as it is written there."""
+        return self.quoted.get(name, name)
+
+    def columns(self, given: str) -> list[tuple[str, str]]:
+        """(name, type) of each of ``name type, ...``, as they are written there."""
+        found = []
+        for each in given.split(", "):
+            name, kind = each.split(" ")
+            found.append((self.name(name), self.types[kind.rstrip("!")] + " NOT NULL" * kind.endswith("!")))
+        return found
+
+    def given(self, json: str, alias: str, columns: str) -> str:
+        """The objects of a JSON array as rows; ``columns``: ``name type, ...``."""
+        return self.rows(json, alias, self.columns(columns))
+
+    def listed(self, json: str, kind: str) -> str:
+        """The values of a JSON array, as a query."""
+        return self.values(json, self.types[kind])
+
+    def bound(self, signature: str, text: str) -> str:
+        """A statement with parameters ``:name``; ``signature``: ``name type, ...``, in their order."""
+        parameters = [each.split(" ") for each in signature.split(", ")]
+        begin, written = "", {name: f"@{name}" for name, _ in parameters}
+        if self.casts is None:
+            types = {name: self.types[kind].partition(" ")[0] for name, kind in parameters}
+            declared = (f"@{name} {kind} = ${at}" for at, (name, kind) in enumerate(types.items(), 1))
+            begin = f"\n    DECLARE {', '.join(declared)};"
+        else:
+            casts = [(name, self.casts.get(kind, "{}")) for name, kind in parameters]
+            written = {name: cast.format(f"${at}") for at, (name, cast) in enumerate(casts, 1)}
+        return begin + re.sub(r"(?<![:\w]):([a-z_]+)", lambda match: written[match[1]], text)
+
+
+def added(words: Words, cycle: str, source: str, items: str, only: str = "") -> str:
+    """Puts items into the queue.
+
+    What is in the queue as the statement begins is left alone even while whoever crawled it is moving it to
+    the history: to wait for that, and find it gone, would be to crawl it twice; and two who move what the
+    other one found would wait for each other for ever.
+    """
+    key, its_cycle, identity = map(words.name, ("key", "cycle", "identity"))
+    return f"""
+    INSERT INTO our.queue ({its_cycle}, source, {key}, kind, leaf, url, detail, version, {identity})
+    SELECT {cycle}, {source}, given.{key}, given.kind, {words.truth("given.kind = 'document'")}, given.url,
+        given.detail, given.version, given.{identity}
+    FROM {words.given(items, "given", ITEM)}
+    WHERE NOT EXISTS (SELECT 1 FROM our.queue AS q WHERE q.{key} = given.{key})
+        AND NOT EXISTS (
+            SELECT 1 FROM our.history AS h WHERE h.{key} = given.{key}
+                AND (h.{its_cycle} = {cycle} OR (given.kind = 'document' AND {same(words)})))
+        {only}{words.looked_up}{words.kept}"""
+
+
+def same(words: Words) -> str:
+    """Whether a document (``h``) is known in the very version that was found (``given``)."""
+    return f"h.state IN ('ok', 'skipped') AND given.version <> '' AND h.version = given.version{words.exact}"
+
+
+def taken(words: Words, queue: str) -> str:
+    """The rows of ``CrawlSql.take``, of what was taken: ``t`` in ``queue``."""
+    key, cycle, identity = map(words.name, ("key", "cycle", "identity"))
+    return f"""
+    SELECT t.id, t.{cycle}, {words.key_as_text.format(f"t.{key}")}, t.source, t.kind, t.url, t.detail,
+    t.version, t.{identity}, CASE WHEN h.state = 'ok' THEN h.version END, ( SELECT
+    {words.json_object("o.host", words.seconds(words.now, "o.until"))} FROM our.holds AS o WHERE o.source =
+    t.source AND o.until > {words.now}), {words.truth(f"h.{cycle} = t.{cycle} AND h.kind = t.kind")} FROM
+    {queue} LEFT JOIN our.history AS h ON h.{key} = t.{key}
+    ORDER BY t.id"""
+
+
+def _created(words: Words) -> tuple[str, ...]:
+    made = []
+    for table, columns in _COLUMNS.items():
+        listed = ", ".join(f"{name} {kind}" for name, kind in words.columns(columns))
+        key = ", ".join(map(words.name, _KEYS[table].split(", "))) if table in _KEYS else ""
+        further = f", PRIMARY KEY ({key})" if key else words.keys.get(table, "")
+        storage = words.storage.get(table, words.storage.get("", ""))
+        made.append(f"CREATE TABLE our.{words.name(table)} ({listed}{further}){storage}")
+    return (
+        *made,
+        *words.indexes,
+        "CREATE INDEX queue_turn ON our.queue (source, leaf, id)",
+        "CREATE INDEX links_target ON our.links (target)",
+        f"CREATE INDEX errors_key ON our.errors ({words.name('key')})",
+        # What the first cycle follows.
+        f"INSERT INTO our.{words.name('cycle')} (number, ended) VALUES (0, {words.now})",
+    )
+
+
+def portable(words: Words) -> dict[str, Any]:  # a dictionary: what a server says in its own way replaces some
+    """The statements of ``CrawlSql``, but for those that each server has its own way for."""
+    w, bound = words, words.bound
+    key, cycle, identity = map(w.name, ("key", "cycle", "identity"))
+
+    def queued_again(kind: str, leaf: str, condition: str) -> str:
+        """Puts known items into the queue that are not there, in the order of their addresses."""
+        return f"""
+    INSERT INTO our.queue ({cycle}, {key}, source, kind, leaf, url, detail, version, {identity})
+    SELECT :cycle, h.{key}, h.source, {kind}, {leaf}, h.url, h.detail, '', h.{identity} FROM our.history AS h
+    WHERE {condition} AND NOT EXISTS (SELECT 1 FROM our.queue AS q WHERE q.{key} = h.{key})
+    ORDER BY h.url{w.kept}"""
+
+    def removed(signature: str, condition: str) -> str:
+        gone = f"h.kind <> 'container' AND h.state <> 'deleted' AND {condition}"
+        return bound(signature, queued_again("'removal'", w.true, gone))
+
+    def container_failed(source: str) -> str:
+        return f"""EXISTS (
+            SELECT 1 FROM our.history AS f WHERE f.source = {source} AND f.{cycle} = :cycle
+                AND f.kind <> 'document' AND f.state = 'failed')"""
+
+    def how_many(condition: str) -> str:
+        return f"CAST(SUM(CASE WHEN {condition} THEN 1 ELSE 0 END) AS {w.whole})"
+
+    def percentile(share: float) -> str:
+        return f"PERCENTILE_CONT({share}) WITHIN GROUP (ORDER BY latency_s){over}"
+
+    over, grouped = (" OVER (PARTITION BY source)", "") if w.windowed else ("", " GROUP BY source")
+    return {
+        "create": _created(w),
+        "unfinished": f"SELECT number FROM our.{cycle} WHERE ended IS NULL ORDER BY number DESC",
+        "latest": f"SELECT MAX(number) FROM our.{cycle} WHERE started IS NOT NULL",
+        "named": "SELECT source FROM our.sources",
+        "counts": "SELECT (SELECT COUNT(*) FROM our.history), (SELECT COUNT(*) FROM our.queue)",
+        "drop": bound(
+            "holder uuid, ids json",
+            f"""
+    DELETE FROM our.queue WHERE id IN ({w.listed(":ids", "bigint")}) AND holder = :holder""",
+        ),
+        "renew": bound(
+            "lease_s float, id bigint, holder uuid",
+            f"""
+    UPDATE our.queue{w.by_row} SET held_until = {w.later(":lease_s")} WHERE id = :id AND holder = :holder""",
+        ),
+        "add": bound("cycle int, source name, items json", added(w, ":cycle", ":source", ":items")),
+        "finished": bound(
+            "holder uuid, items json",
+            f"""
+    SELECT h.id FROM {w.given(":items", "item", "id bigint, key uuid")}
+        JOIN our.history AS h ON h.{key} = item.{key} AND h.id = item.id
+    WHERE h.holder = :holder""",
+        ),
+        "relink": bound(
+            "cycle int, keys json",
+            queued_again(
+                "h.kind",
+                w.true,
+                f"""h.kind = 'document' AND h.state IN ('ok', 'skipped') AND h.{cycle} < :cycle
+        AND h.seen < :cycle AND h.{key} IN (
+            SELECT l.target FROM our.links AS l WHERE l.{key} IN ({w.listed(":keys", "uuid")}))""",
+            ),
+        ),
+        "forget": removed(
+            "cycle int, source name, identities json",
+            f"""h.source = :source AND h.{identity} <> ''
+        AND h.{identity} IN ({w.listed(":identities", "identity")})""",
+        ),
+        "moved": removed(
+            "cycle int, source name, items json",
+            f"""h.source = :source AND EXISTS (
+            SELECT 1 FROM {w.given(":items", "given", ITEM)}
+            WHERE h.{identity} = given.{identity}{w.exact} AND given.{identity} <> ''
+                AND given.{key} <> h.{key})""",
+        ),
+        "sweep": removed(
+            "cycle int",
+            f"""h.seen < :cycle AND h.source IN (
+            SELECT s.source FROM our.sources AS s
+            WHERE s.enumerated = {w.true} AND s.{cycle} = :cycle AND NOT {container_failed("s.source")})""",
+        ),
+        "retry": bound(
+            "cycle int, source name",
+            queued_again(
+                "h.kind",
+                w.truth("h.kind <> 'container'"),
+                f"h.source = :source AND h.state = 'failed' AND h.{cycle} < :cycle AND h.kind <> 'changes'",
+            ),
+        ),
+        "state": bound(
+            "holder uuid",
+            f"""
+    SELECT number, {w.truth("ended IS NOT NULL")},
+        {w.truth(f"held_until >= {w.now} AND holder <> :holder")}, {w.truth(w.queued)},
+        {
+                w.seconds(
+                    f'''(SELECT MIN(started) FROM our.{cycle} WHERE number > (
+            SELECT MAX(number) FROM our.{cycle} WHERE started IS NULL))''',
+                    "ended",
+                )
+            },
+        {w.seconds("started", w.now)}
+    FROM our.{cycle} WHERE number = (SELECT MAX(number) FROM our.{cycle})""",
+        ),
+        "claim": bound(
+            "holder uuid, lease_s float, number int, ended bool",
+            f"""
+    UPDATE our.{cycle}{w.by_row} SET holder = :holder, held_until = {w.later(":lease_s")}
+    WHERE number = :number AND {w.truth("ended IS NOT NULL")} = :ended
+        AND (held_until < {w.now} OR holder = :holder) AND NOT ({w.queued})
+        AND NOT EXISTS (SELECT 1 FROM our.{cycle} AS later WHERE later.number > :number)""",
+        ),
+        "give_back": bound(
+            "number int, holder uuid",
+            f"UPDATE our.{cycle} SET held_until = {w.never} WHERE number = :number AND holder = :holder",
+        ),
+        "begun": bound(
+            "number int, holder uuid",
+            f"SELECT started FROM our.{cycle} WHERE number = :number + 1 AND holder = :holder",
+        ),
+        "forget_all": tuple(
+            f"{w.empties} our.{table}" for table in ("history", "access", "links", "errors", "sources")
+        ),
+        "tokens": "SELECT source, token FROM our.sources",
+        "mark": bound(
+            "source name, token text", "UPDATE our.sources SET next_token = :token WHERE source = :source"
+        ),
+        "keep_tokens": bound(
+            "cycle int",
+            f"""
+    UPDATE our.sources SET token = next_token, next_token = NULL
+    WHERE {cycle} = :cycle AND next_token IS NOT NULL AND NOT {container_failed("sources.source")}""",
+        ),
+        "summary": bound(
+            "cycle int",
+            f"""
+    WITH crawled AS (
+            SELECT h.*,
+                CASE WHEN kind = 'document' AND state = 'ok' AND reason = '' THEN 1 ELSE 0 END AS indexed
+            FROM our.history AS h WHERE h.{cycle} = :cycle),
+        kinds AS (
+            SELECT source, reason, COUNT(*) AS n FROM crawled WHERE state = 'failed' GROUP BY source, reason),
+        spans AS (SELECT source, MIN(started) AS started, MAX(ended) AS ended FROM crawled GROUP BY source),
+        latencies AS (
+            SELECT DISTINCT source, AVG(latency_s){over} AS mean_s, {percentile(0.5)} AS p50_s,
+                {percentile(0.95)} AS p95_s
+            FROM crawled WHERE kind = 'document' AND latency_s IS NOT NULL{grouped})
+    SELECT s.source, {how_many("c.indexed = 1")}, {how_many("c.state = 'failed'")},
+        {how_many("c.state = 'skipped'")}, {how_many("c.state = 'deleted'")},
+        {how_many("c.state = 'ok' AND c.reason <> ''")} + (
+            SELECT COUNT(*) FROM our.history AS h
+            WHERE h.source = s.source AND h.{cycle} < :cycle AND h.seen = :cycle),
+        CAST(SUM(CASE WHEN c.indexed = 1 THEN c.bytes ELSE 0 END) AS {w.whole}), s.started, s.ended,
+        (SELECT COALESCE(SUM({w.seconds("p.stopped", "p.resumed")}), 0) FROM our.pauses AS p
+         WHERE p.stopped >= s.started AND p.resumed <= s.ended),
+        COUNT(DISTINCT CASE WHEN c.indexed = 1 THEN {w.second("c.ended")} END),
+        MAX(l.mean_s), MAX(l.p50_s), MAX(l.p95_s),
+        (SELECT {w.json_object("k.reason", "k.n")} FROM kinds AS k WHERE k.source = s.source)
+    FROM crawled AS c JOIN spans AS s ON s.source = c.source LEFT JOIN latencies AS l ON l.source = c.source
+    GROUP BY s.source, s.started, s.ended""",
+        ),
+        "failures": bound(
+            "cycle int, each int",
+            f"""
+    SELECT r.source, r.url, r.reason, COALESCE((
+            SELECT e.message FROM our.errors AS e WHERE e.{key} = r.{key} AND e.{cycle} = :cycle
+            ORDER BY e.at DESC OFFSET 0 ROWS FETCH NEXT 1 ROWS ONLY), ''),
+        r.attempts, r.ended
+    FROM (SELECT h.*, ROW_NUMBER() OVER (PARTITION BY source, reason ORDER BY ended) AS place
+          FROM our.history AS h WHERE h.{cycle} = :cycle AND h.state = 'failed') AS r
+    WHERE r.place <= :each ORDER BY r.source, r.reason, r.ended""",
+        ),
+        "follow": f"INSERT INTO our.{cycle} (number, ended) SELECT MAX(number) + 1, {w.now} FROM our.{cycle}",
+        "release": (
+            f"UPDATE our.queue SET holder = NULL, held_until = {w.never} WHERE holder IS NOT NULL",
+            f"UPDATE our.{cycle} SET held_until = {w.never}",
+        ),
+        "pause": f"""
+    INSERT INTO our.pauses ({cycle}, stopped, resumed)
+    SELECT n.number, MAX(t.at), {w.now}
+    FROM (SELECT MAX(number) AS number FROM our.{cycle} WHERE ended IS NULL) AS n, (
+        SELECT MAX(started) AS at FROM our.{cycle} UNION ALL SELECT MAX(ended) FROM our.history
+        UNION ALL SELECT MAX(taken) FROM our.queue) AS t
+    WHERE n.number IS NOT NULL GROUP BY n.number""",
+    }
