@@ -7,14 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
-from collectors.imports.test_damage import FILES
-from collectors.imports.test_other_formats import MAPPING
+from collectors.imports.test_formats import FILES, read
 
 import pinchpoint_collectors
 from pinchpoint_collectors import bounds
 from pinchpoint_collectors.exporters.tables import EXPORTERS
 from pinchpoint_collectors.imports.mapped_csv import METRICS
-from pinchpoint_collectors.imports.record import Format, Found, Settings
 from pinchpoint_collectors.record import Sample
 from pinchpoint_collectors.windows.counters import COUNTERS
 
@@ -60,11 +58,10 @@ def test_no_metric_takes_nonsense(metric: str) -> None:
     assert bounds.is_possible(Sample(AT, 1.0, "a", metric, "", 0.0))
 
 
-@pytest.mark.parametrize(("format_", "text"), FILES, ids=lambda each: getattr(each, "name", ""))
-def test_what_real_files_hold_is_possible(format_: Format, text: str) -> None:
+@pytest.mark.parametrize(("kind", "text"), FILES, ids=lambda each: each[:12])
+def test_what_real_files_hold_is_possible(kind: str, text: str) -> None:
     """Nothing of them is taken away."""
-    given = Settings(mapping=MAPPING)
-    samples = list(format_.read(text.splitlines(keepends=True), given, Found()))
+    samples, _ = read(kind, text)
     assert samples
     assert [each for each in samples if not bounds.is_possible(each)] == []
     assert [each.metric for each in samples if not bounds.is_known(each.metric)] == []

@@ -4,71 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux import diskstats
 from pinchpoint_collectors.linux.diskstats import METRICS, DiskCounters
 from pinchpoint_collectors.value import Value
-
-KERNEL_3_10 = """\
-   8       0 sda 114273 35622 6303114 92718 96105 207122 9921448 512803 0 149332 605310
-   8       1 sda1 1650 0 13168 337 6 0 4096 8 0 318 345
- 253       0 dm-0 81022 0 5011202 71210 210312 0 8721440 1401112 0 101212 1472322
- 104       0 cciss/c0d0 10 0 80 1 20 0 160 2 0 3 3
-"""
-KERNEL_4_18 = """\
- 259       0 nvme0n1 500 3 40000 100 900 4 80000 300 2 350 400 7 0 56 1
- 259       1 nvme0n1p1 400 3 30000 90 900 4 80000 300 0 340 390 7 0 56 1
-"""
-KERNEL_6_18 = """\
-   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
- 254       0 vda 72771 25800 3448090 9171 10012 32225 2741408 5916 3 9072 15344 3974 35 313176 248 250 7
-"""
-
-
-def test_lines_of_fourteen_fields() -> None:
-    """Kernels before 4.18: device mapper, partitions, and a slash that /sys writes as a mark."""
-    parsed = diskstats.parse(KERNEL_3_10)
-    assert list(parsed) == ["sda", "sda1", "dm-0", "cciss!c0d0"]
-    assert parsed["sda"] == DiskCounters(
-        114273, 6303114, 92718, 96105, 9921448, 512803, 149332, 605310, None, None
-    )
-
-
-def test_lines_of_eighteen_fields_have_discards_but_no_flushes() -> None:
-    """The four discard fields must not be taken for flushes."""
-    assert diskstats.parse(KERNEL_4_18)["nvme0n1"] == DiskCounters(
-        500, 40000, 100, 900, 80000, 300, 350, 400, None, None
-    )
-
-
-def test_lines_of_twenty_fields_have_flushes() -> None:
-    """Fields 16 and 17 by the kernel's numbering."""
-    vda = diskstats.parse(KERNEL_6_18)["vda"]
-    assert (vda.flushes, vda.flush_ms) == (250, 7)
-    assert (vda.writes, vda.write_ms, vda.busy_ms, vda.outstanding_ms) == (10012, 5916, 9072, 15344)
-
-
-def test_a_short_line_is_refused() -> None:
-    """The error shows the line."""
-    with pytest.raises(CollectorError, match="7 fields, expected 14"):
-        diskstats.parse("8 1 sda1 1650 0 13168 337")
-
-
-PATHS = """\
-   0       0 nvme0c0n1 500 3 40000 100 900 4 80000 300 2 350 400 7 0 56 1 10 20
-   0       0 nvme0c1n1 50 3 4000 10 90 4 8000 30 2 35 40 7 0 56 1 1 2
- 259       1 nvme0n1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
-"""
-
-
-def test_paths_to_a_disk_are_added_up() -> None:
-    """As kernels before 6.4 have it: the disk's own line is all zeros, and each path has its part."""
-    found = diskstats.parse(PATHS, {"nvme0c0n1": "nvme0n1", "nvme0c1n1": "nvme0n1"})
-    assert found == {"nvme0n1": DiskCounters(550, 44000, 110, 990, 88000, 330, 350, 440, 11, 22)}
-    assert diskstats.parse(PATHS, {"nvme0n1": "nvme0n1"})["nvme0n1"].writes == 0
-    old = diskstats.parse(KERNEL_4_18.replace("nvme0n1 ", "nvme0c0n1 "), {"nvme0c0n1": "nvme0n1"})
-    assert old["nvme0n1"].flushes is None
-
 
 OLD = DiskCounters(1000, 8000, 500, 2000, 16000, 900, 400, 1500, 100, 50)
 NEW = DiskCounters(1010, 8160, 530, 2200, 19200, 1900, 1150, 3500, 190, 950)

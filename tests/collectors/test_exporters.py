@@ -32,36 +32,6 @@ def values(
     return told
 
 
-def test_windows_disks_and_cpus_become_ours() -> None:
-    """300 writes of 6 ms each and 3 s idle in 15; 12 of 15 s of a core busy, interrupts not counted twice."""
-    disk = "windows_logical_disk"
-    found = values(
-        WINDOWS,
-        series(f"{disk}_writes_total", 1000, 1300, volume="L:"),
-        series(f"{disk}_write_latency_seconds_total", 4.0, 5.8, volume="L:"),
-        series(f"{disk}_write_bytes_total", 0, 300 * 8192, volume="L:"),
-        series(f"{disk}_idle_seconds_total", 100, 103, volume="L:"),
-        series(f"{disk}_requests_queued", 3, 2, volume="L:"),
-        series("windows_cpu_time_total", 50, 53, core="0,0", mode="idle"),
-        series("windows_cpu_time_total", 10, 18, core="0,0", mode="user"),
-        series("windows_cpu_time_total", 5, 9, core="0,0", mode="privileged"),
-        series("windows_cpu_time_total", 1, 2, core="0,0", mode="dpc"),
-        series("windows_memory_available_bytes", 4e9, 2e9),
-        series("windows_cs_physical_memory_bytes", 8e9, 8e9),
-        series("windows_net_packets_received_errors_total", 0, 30, nic="Ethernet"),
-        series("windows_net_packets_outbound_errors_total", 0, 15, nic="Ethernet"),
-    )
-    assert found["disk.writes_per_s", "L:"] == [20.0]
-    assert found["disk.write_latency_s", "L:"] == [pytest.approx(0.006)]
-    assert found["disk.write_bytes_per_s", "L:"] == [20 * 8192]
-    assert found["disk.busy_ratio", "L:"] == [pytest.approx(0.8)]
-    assert found["disk.outstanding", "L:"] == [2]
-    assert found["cpu.busy_ratio", "0"] == found["cpu.busy_ratio", ""] == [pytest.approx(0.8)]
-    assert found["mem.available_ratio", ""] == [0.25]
-    assert found["net.errors_per_s", "Ethernet"] == [3.0]
-    assert ("cpu.steal_ratio", "") not in found, "Windows does not tell it"
-
-
 def test_facts_of_a_machine_are_told_by_its_series() -> None:
     """Cores by number, the size of its memory; of a second group of processors the name says so."""
     found = [
@@ -110,15 +80,6 @@ def test_a_series_goes_on_under_other_labels() -> None:
         assert {"disk.writes_per_s", "cpu.busy_ratio", "mem.available_ratio"} <= set(told)
         rates = values(NODE, *found)["disk.writes_per_s", "sda"]
         assert rates == [pytest.approx(10 / 15)] * 6, "no rise from one counter to another"
-
-
-def test_of_two_jobs_that_scrape_one_exporter_one_is_taken() -> None:
-    """Where both did; what one of them had before or after is there."""
-    name = "node_disk_writes_completed_total"
-    long = part(name, 0, *(15.0 * at for at in range(9)), device="sda", job="a")
-    short = part(name, 3, *(30.0 * at for at in range(3)), device="sda", job="b")
-    for found in ((long, short), (short, long)):
-        assert values(NODE, *found)["disk.writes_per_s", "sda"] == [1.0, 1.0, 2.0, 2.0, 1.0, 1.0]
 
 
 def test_partitions_show_their_disk_s_io_once_more_and_are_left_out() -> None:

@@ -8,7 +8,6 @@ import pytest
 import sqlglot
 
 from pinchpoint_collectors.databases import mariadb
-from pinchpoint_collectors.databases.session_sampler import SessionSample
 from pinchpoint_collectors.errors import CollectorError
 
 # MariaDB 10.11 and MySQL 8.0: COMMAND, STATE, the state of the transaction, how many.
@@ -41,12 +40,6 @@ COUNTERS = {
     "uptime": 100.0,
 }
 
-LOG: dict[str, Any] = {
-    "name": "wait/io/file/innodb/innodb_log_file", "read_count": 7, "read_bytes": 68608, "read_ps": 10**8,
-    "write_count": 4000, "write_bytes": 4_000_000, "write_ps": 40 * 10**9, "other_count": 4000,
-    "other_ps": 8 * 10**12,
-}  # fmt: skip
-
 
 def recorded() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The rows of PROCESSLIST, our own first, and of INNODB_TRX."""
@@ -59,16 +52,6 @@ def recorded() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
             if trx is not None:
                 transactions.append({"id": number, "state": trx})
     return sessions, transactions
-
-
-def test_sessions_at_work_are_told_from_those_that_wait() -> None:
-    """By transaction and state; replication and the server's own threads are nobody's sessions."""
-    sessions, transactions = recorded()
-    assert mariadb.session_sample(sessions, transactions, own=1) == SessionSample(
-        waiting={"Lock:row": 6, "Log:commit": 5, "Lock:table metadata": 1, "Client:write": 1},
-        running=5,
-        idle_in_transaction=2,
-    )
 
 
 @pytest.mark.parametrize(
@@ -89,19 +72,6 @@ def test_states_of_sessions(state: str, waits: str | None) -> None:
     assert mariadb.waits_for(state, "RUNNING") == waits
 
 
-def test_blockers_are_named_by_user_and_by_what_they_do() -> None:
-    """A sleeping one has forgotten its transaction; one that waits itself is not the first cause."""
-    sessions = [
-        {"Id": 7, "User": "loader", "Command": "Sleep"},
-        {"Id": 8, "User": "loader", "Command": "Query"},
-        {"Id": 9, "User": "batch", "Command": "Query"},
-    ]
-    transactions = [{"id": 7, "state": "RUNNING"}, {"id": 8, "state": "LOCK WAIT"}]
-    rows = [{"id": 7, "sessions": 3}, {"id": 8, "sessions": 1}, {"id": 9, "sessions": 2}]
-    found = mariadb.blockers([*rows, {"id": 99, "sessions": 1}], sessions, transactions)
-    assert found == {"loader:idle": 3, "loader:waiting": 1, "batch:active": 2}
-
-
 def test_the_age_of_the_checkpoint_is_told_by_both() -> None:
     """MariaDB says it, MySQL its two ends; one that says neither is not measured."""
     both = {"innodb_checkpoint_age": 20.0, "innodb_checkpoint_max_age": 80.0}
@@ -110,32 +80,6 @@ def test_the_age_of_the_checkpoint_is_told_by_both() -> None:
     assert mariadb.checkpoint_age({}) == (None, None)
     values = {each.metric: each.value for each in mariadb.levels(MYSQL)}
     assert values == {"db.checkpoint_age_bytes": 2_000_000, "db.checkpoint_age_ratio": 0.02}
-
-
-def test_growth_of_the_counters() -> None:
-    """200 commits in 2 s; 50 of 1,000 pages missed; 4 waits of half a second for a row."""
-    after = {
-        "handler_commit": 1200.0,
-        "innodb_buffer_pool_read_requests": 11_000.0,
-        "innodb_buffer_pool_reads": 150.0,
-        "innodb_row_lock_waits": 14.0,
-        "innodb_row_lock_time": 7000.0,
-        "uptime": 102.0,
-    }
-    found = {(v.metric, v.instance): v for v in mariadb.since(COUNTERS, after, 2.0, log_apart=True)}
-    assert found["db.commits_per_s", ""].value == 100
-    assert found["db.buffer_hit_ratio", ""][2:] == pytest.approx((0.95, 1000))
-    assert found["db.lock_waits_per_s", ""].value == 2
-    assert found["db.lock_wait_latency_s", ""][2:] == pytest.approx((0.5, 4))
-    assert ("db.deadlocks_per_s", "") not in found, "what the server does not count is not sent"
-
-
-def test_a_counter_that_went_back_is_not_measured() -> None:
-    """FLUSH STATUS, or a restart."""
-    after = COUNTERS | {"handler_commit": 10.0, "innodb_buffer_pool_reads": 1.0}
-    found = {(v.metric, v.instance): v.value for v in mariadb.since(COUNTERS, after, 1.0, log_apart=True)}
-    assert found["db.commits_per_s", ""] is None
-    assert found["db.buffer_hit_ratio", ""] is None
 
 
 @pytest.mark.parametrize(
@@ -153,34 +97,6 @@ def test_status_variables_that_are_no_numbers_are_left_out() -> None:
     rows = [("Uptime", "17"), ("Innodb_buffer_pool_dump_status", ""), ("Threads_connected", "3")]
     given = [dict(zip(("Variable_name", "Value"), row, strict=True)) for row in rows]
     assert mariadb.numbers(given) == {"uptime": 17, "threads_connected": 3}
-
-
-def test_files_are_added_up_by_kind_and_timed() -> None:
-    """1,000 flushes of 2 ms each; picoseconds become seconds; a log of errors is none of the data."""
-    later = LOG | {
-        "other_count": 5000,
-        "other_ps": 10 * 10**12,
-        "write_count": 5000,
-        "write_bytes": 5_000_000,
-    }
-    data = {**LOG, "name": "wait/io/file/innodb/innodb_data_file"}
-    more = {**LOG, "name": "wait/io/file/innodb/innodb_dblwr_file"}
-    other = {**LOG, "name": "wait/io/file/sql/slow_log"}
-    before = mariadb.by_kind([LOG, data, more, other])
-    assert set(before) == {"log", "data"}
-    assert before["data"]["write_count"] == 8000
-    after = mariadb.by_kind([later, data, more])
-    found = {
-        (v.metric, v.instance): (v.value, v.weight) for v in mariadb.files(before, after, 2.0, timed=True)
-    }
-    assert found["db.fsyncs_per_s", "log"][0] == 500
-    assert found["db.fsync_latency_s", "log"] == pytest.approx((0.002, 1000))
-    assert found["db.fsync_s_per_s", "log"][0] == pytest.approx(1.0)
-    assert found["db.write_bytes_per_s", "log"][0] == 500_000
-    assert found["db.write_latency_s", "data"] == (None, 0), "no operation, no latency"
-    untimed = {(v.metric, v.instance): v.value for v in mariadb.files(before, after, 2.0, timed=False)}
-    assert untimed["db.fsyncs_per_s", "log"] == 500
-    assert untimed["db.fsync_latency_s", "log"] is None, "never the 0 the server says"
 
 
 @pytest.mark.parametrize(
@@ -218,20 +134,6 @@ def test_what_a_server_lacks_is_listed_once_with_its_place() -> None:
     assert found[-1].remedy == "run: GRANT PROCESS ON *.* TO 'w'@'%'"
     listed = [(each.metric, each.instance) for each in found[:3]]
     assert listed == [("db.*_s", name) for name in ("data", "temp", "log")]
-
-
-def test_where_the_log_is_apart_data_files_are_told_alone() -> None:
-    """MariaDB from 10.8 on; before, and in MySQL, all files of InnoDB are counted together."""
-    before = {"innodb_data_writes": 0.0, "innodb_log_writes": 0.0, "innodb_os_log_written": 0.0}
-    before |= {"innodb_data_fsyncs": 0.0}
-    after = dict.fromkeys(before, 100.0)
-    apart, together = (
-        {(v.metric, v.instance) for v in mariadb.since(before, after, 1.0, log_apart=each)}
-        for each in (True, False)
-    )
-    assert {("db.writes_per_s", "data"), ("db.write_bytes_per_s", "log")} <= apart
-    assert ("db.writes_per_s", "innodb") in together
-    assert {("db.writes_per_s", "log"), ("db.fsyncs_per_s", "innodb")} <= apart & together
 
 
 @pytest.mark.parametrize(

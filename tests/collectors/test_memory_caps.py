@@ -21,21 +21,6 @@ from pinchpoint_collectors.value import Value
 
 MIB = 2**20
 
-STAT_V1 = """\
-cache 11894784
-rss 9957376
-workingset_refault_file 9067
-pgmajfault 0
-inactive_file 245760
-hierarchical_memory_limit 9223372036854771712
-total_cache 1406418944
-total_rss 959447040
-total_workingset_refault_anon 0
-total_workingset_refault_file 6606686
-total_pgmajfault 40404
-total_inactive_file 646160384
-total_active_file 671289344
-"""
 
 STAT_V2 = """\
 anon 41943040
@@ -56,38 +41,6 @@ pgmajfault 250
 """
 
 EVENTS_V2 = "low 0\nhigh 2\nmax 7\noom 0\noom_kill 0\noom_group_kill 0\n"
-
-
-def test_version_1_is_read_with_the_groups_below() -> None:
-    """The `total_` figures count; the group's own, without its children, do not."""
-    found = cgroups.memory_v1(2**31, "2000000000\n", STAT_V1, "17\n", None)
-    assert found == Memory(2**31, 2_000_000_000, 646160384, 40404, 6606686, None, 17)
-    assert found.available_bytes == 2**31 - (2_000_000_000 - 646160384)
-
-
-@pytest.mark.parametrize(
-    ("memsw", "hits"),
-    [(None, 17), ((str(2**40), "0"), 17), ((str(2**31), "5"), 5), ((str(2**31), "0"), None)],
-)
-def test_hits_of_a_limit_nobody_counts_are_not_measured(
-    memsw: tuple[str, str] | None, hits: int | None
-) -> None:
-    """With memory and swap capped alike the second limit is met, which some kernels do not count: no 0."""
-    assert cgroups.memory_v1(2**31, "0", STAT_V1, "17", memsw).limit_hits == hits
-
-
-def test_version_2_is_read_with_its_events() -> None:
-    """Both limits' events are hits; reclaim is known here."""
-    found = cgroups.memory_v2(80 * MIB, "70000000\n", STAT_V2, EVENTS_V2)
-    assert found == Memory(80 * MIB, 70_000_000, 20971520, 250, 1200, 4096, 9)
-
-
-def test_refaults_of_a_kernel_before_5_9_have_another_name() -> None:
-    """There one figure held both kinds; none at all is none."""
-    old = STAT_V2.replace("workingset_refault_file", "workingset_refault").replace("_refault_anon", "_x")
-    assert cgroups.memory_v2(MIB, "0", old, EVENTS_V2).refaults == 1200
-    none = STAT_V2.replace("workingset_refault_file", "other")
-    assert cgroups.memory_v2(MIB, "0", none, EVENTS_V2).refaults is None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from pinchpoint_collectors.databases.session_sampler import (
     mean_connections,
 )
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.value import Value
 
 VERSIONS = range(postgres.OLDEST, postgres.NEWEST + 1)
 
@@ -32,11 +31,6 @@ SESSIONS: list[dict[str, Any]] = [
     {"state": "active", "wait_event_type": None, "wait_event": None, "sessions": 1, "ours": True},
 ]  # fmt: skip
 
-WAL: dict[str, Any] = {
-    "file": "wal", "timed": True, "reads": 0, "read_bytes": 0, "read_s": 0.0,
-    "writes": 4574, "write_bytes": 42401792, "write_s": 0.077392, "extends": None, "extend_s": None,
-    "fsyncs": 4190, "fsync_s": 2.12367,
-}  # fmt: skip
 
 TOTALS: dict[str, Any] = {
     "started": 1.0, "commits": 100, "rollbacks": 1, "deadlocks": 0, "buffer_hits": 900, "buffer_misses": 100,
@@ -48,31 +42,6 @@ TOTALS: dict[str, Any] = {
 
 def sampled() -> SessionSample:
     return postgres.session_sample({"ours": False, "hidden": False, **row} for row in SESSIONS)
-
-
-def test_a_look_tells_waiting_from_running_and_leaves_us_out() -> None:
-    """Connections count everybody; what they do, only those we may see, and not ourselves."""
-    assert sampled() == SessionSample(
-        waiting={"Lock:transactionid": 6, "Lock:tuple": 1, "Timeout:PgSleep": 1},
-        running=2,
-        idle_in_transaction=2,
-        connections=21,
-        hidden=3,
-    )
-    assert sampled().blocked == 7
-
-
-def test_who_does_not_tell_is_hidden_and_a_fastpath_call_is_work() -> None:
-    """``track_activities`` off hides a session from everybody: at work or not, it is none that is idle."""
-    rows: list[dict[str, Any]] = [
-        {"state": "disabled", "wait_event_type": None, "wait_event": None, "sessions": 4},
-        {"state": "disabled", "wait_event_type": "IO", "wait_event": "WalSync", "sessions": 3},
-        {"state": "fastpath function call", "wait_event_type": None, "wait_event": None, "sessions": 2},
-        {"state": "fastpath function call", "wait_event_type": "IO", "wait_event": "DataFileRead",
-         "sessions": 1},
-    ]  # fmt: skip
-    found = postgres.session_sample({"ours": False, "hidden": False, **row} for row in rows)
-    assert found == SessionSample({"IO:DataFileRead": 1}, running=2, connections=10, hidden=7)
 
 
 def test_an_interval_is_the_mean_of_its_samples() -> None:
@@ -103,73 +72,6 @@ def test_an_interval_is_the_mean_of_its_samples() -> None:
 
 def of(values: Any) -> dict[tuple[str, str], tuple[float | None, float | None]]:
     return {(value.metric, value.instance): (value.value, value.weight) for value in values}
-
-
-def test_totals_become_rates() -> None:
-    """Per second; the hit ratio is of what grew and weighs as many pages; what is not there is not sent."""
-    after = TOTALS | {"commits": 120, "buffer_hits": 990, "buffer_misses": 110, "checkpoint_write_s": 3.5}
-    found = of(postgres.totals(TOTALS, after, 2.0))
-    assert found["db.commits_per_s", ""] == (10.0, None)
-    assert found["db.buffer_hit_ratio", ""] == (0.9, 100)
-    assert found["db.checkpoint_write_s_per_s", ""] == (0.5, None)
-    assert found["db.checkpoints_per_s", "timed"] == (0.0, None)
-    old = {key: value for key, value in TOTALS.items() if not key.startswith("wal_r")}
-    assert ("db.wal_records_per_s", "") not in of(postgres.totals(old, old, 1.0))
-    quiet = of(postgres.totals(TOTALS, TOTALS, 1.0))
-    assert quiet["db.buffer_hit_ratio", ""] == (None, 0)
-
-
-def test_statistics_that_were_reset_are_null_for_one_interval() -> None:
-    """A counter that went back says nothing about what happened in between."""
-    found = of(postgres.totals(TOTALS, TOTALS | {"commits": 3, "buffer_hits": 1}, 1.0))
-    assert found["db.commits_per_s", ""] == (None, None)
-    assert found["db.buffer_hit_ratio", ""] == (None, None)
-    reset = WAL | {"fsyncs": 2, "fsync_s": 0.001}
-    assert of(postgres.files([WAL], [reset], 1.0))["db.fsync_latency_s", "wal"] == (None, None)
-
-
-def test_file_io_has_count_time_and_latency() -> None:
-    """Latency is time over operations and weighs as many; without any it is null with weight 0."""
-    after = WAL | {"fsyncs": 4290, "fsync_s": 2.32367, "writes": 4674, "write_bytes": 42401792 + 819200}
-    found = of(postgres.files([WAL], [after], 2.0))
-    assert found["db.fsyncs_per_s", "wal"] == (50.0, None)
-    assert found["db.fsync_s_per_s", "wal"][0] == pytest.approx(0.1)
-    latency, weight = found["db.fsync_latency_s", "wal"]
-    assert latency == pytest.approx(0.002)
-    assert weight == 100
-    assert found["db.write_bytes_per_s", "wal"] == (409600.0, None)
-    assert found["db.read_latency_s", "wal"] == (None, 0)
-    assert not any(metric.startswith("db.extend") for metric, _ in found)
-
-
-@pytest.mark.parametrize(("then", "now"), [(False, False), (True, False), (False, True)])
-def test_times_that_are_not_measured_are_null_and_never_zero(then: bool, now: bool) -> None:
-    """Also in the interval in which measuring was switched on or off; the counts stay."""
-    before, after = WAL | {"timed": then}, WAL | {"timed": now, "fsyncs": 4290}
-    found = of(postgres.files([before], [after], 1.0))
-    assert found["db.fsyncs_per_s", "wal"] == (100.0, None)
-    assert found["db.fsync_latency_s", "wal"] == (None, None)
-    assert found["db.fsync_s_per_s", "wal"] == (None, None)
-
-
-def test_operations_that_took_no_time_at_all_were_not_timed() -> None:
-    """Our role has ``track_io_timing`` of its own, the server has not: no latency of 0. None done, 0 s."""
-    found = of(postgres.files([WAL], [WAL | {"fsyncs": 4290}], 1.0))
-    assert found["db.fsyncs_per_s", "wal"] == (100.0, None)
-    assert found["db.fsync_latency_s", "wal"] == (None, None)
-    assert found["db.fsync_s_per_s", "wal"] == (None, None)
-    assert found["db.write_s_per_s", "wal"] == (0.0, None)
-
-
-def test_a_kind_of_file_first_seen_now_waits_for_the_next_reading() -> None:
-    """No difference without a before."""
-    assert list(postgres.files([], [WAL], 1.0)) == []
-
-
-def test_a_value_is_what_a_sample_needs() -> None:
-    """The pure part ends in the same record as that of /proc."""
-    (first, *_) = activity([SessionSample()], [])
-    assert first == Value("db.sessions_active", "", 0.0)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

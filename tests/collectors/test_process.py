@@ -3,25 +3,7 @@
 from __future__ import annotations
 
 from pinchpoint_collectors import processes
-from pinchpoint_collectors.linux.processes import parse
 from pinchpoint_collectors.processes import Process
-
-POSTGRES = (
-    "812 (postgres: io wo) S 1 812 812 0 -1 4194560 1834 5120 2 7 31 12 403 96 20 0 1 0 5012 "
-    "230195200 4096 18446744073709551615 1 1 0 0 0 0 0 19935232 17663 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0"
-)
-ODD_NAME = POSTGRES.replace("(postgres: io wo)", "(a) S 9 (b) c)").replace(" 20 0 1 0 ", " 20 0 17 0 ")
-
-
-def test_a_stat_file() -> None:
-    """31 + 12 ticks of its own, 403 + 96 of children it has waited for."""
-    assert parse(POSTGRES) == Process(812, 1, "postgres: io wo", 5012, 1, 43, 499)
-
-
-def test_a_name_with_spaces_and_parentheses() -> None:
-    """Anybody may call a process anything: the last parenthesis ends the name."""
-    parsed = parse(ODD_NAME)
-    assert (parsed.name, parsed.parent, parsed.threads) == ("a) S 9 (b) c", 1, 17)
 
 
 def made(pid: int, parent: int, own: int, reaped: int = 0, start: int = 1) -> Process:

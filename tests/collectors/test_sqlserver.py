@@ -20,7 +20,6 @@ from support import missing
 from pinchpoint_collectors.common.odbc import wheel_library
 from pinchpoint_collectors.databases import sqlserver
 from pinchpoint_collectors.databases.base import Target
-from pinchpoint_collectors.databases.session_sampler import SessionSample
 from pinchpoint_collectors.databases.sqlserver import SqlserverCollector
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Sample, Watch
@@ -146,106 +145,11 @@ def found(samples: Sequence[Sample]) -> dict[tuple[str, str], float | None]:
 # ---- values -------------------------------------------------------------------------------------------
 
 
-def test_sessions_are_told_by_what_they_wait_for() -> None:
-    """Those that want a CPU run; a wait nobody knows keeps its name."""
-    assert sqlserver.session_sample(SESSIONS) == SessionSample(
-        waiting={"Log:WRITELOG": 5, "Lock:LCK_M_X": 4, "Data:PAGEIOLATCH_SH": 1, "Other:WAITFOR": 1},
-        running=5,
-        idle_in_transaction=2,
-    )
-    assert sqlserver.blockers(BLOCKERS) == {"loader:idle": 3, "loader:waiting": 1}
-
-
-def test_waits_grow_and_idle_threads_are_left_out() -> None:
-    """100 waits of 8 ms for the log in 2 s, a fifth of it for a CPU; and a wait met for the first time."""
-    after = [
-        {"wait_type": "WRITELOG", "waits": 1100, "wait_ms": 5800, "signal_ms": 260},
-        {"wait_type": "LAZYWRITER_SLEEP", "waits": 902, "wait_ms": 902_000, "signal_ms": 50},
-        {"wait_type": "LCK_M_U", "waits": 1, "wait_ms": 200, "signal_ms": 0},
-    ]
-    values = {(v.metric, v.instance): v for v in sqlserver.waits(WAITS, after, 2.0)}
-    assert values["db.waits_per_s", "Log:WRITELOG"].value == 50
-    assert values["db.wait_s_per_s", "Log:WRITELOG"].value == pytest.approx(0.4)
-    assert values["db.wait_latency_s", "Log:WRITELOG"][2:] == pytest.approx((0.008, 100))
-    assert values["db.wait_s_per_s", "Lock:LCK_M_U"].value == pytest.approx(0.1)
-    assert values["db.signal_wait_ratio", ""].value == pytest.approx(0.16)
-    assert not any("LAZYWRITER" in name for _, name in values)
-
-
-def test_waits_that_somebody_cleared_are_not_measured() -> None:
-    """DBCC SQLPERF clears them: the truth of that interval is lost."""
-    after = [{"wait_type": "WRITELOG", "waits": 3, "wait_ms": 10, "signal_ms": 0}]
-    values = {(v.metric, v.instance): v.value for v in sqlserver.waits(WAITS, after, 1.0)}
-    assert values["db.wait_s_per_s", "Log:WRITELOG"] is None
-    assert values["db.signal_wait_ratio", ""] is None
-
-
-def test_files_are_told_by_kind_and_one_by_one() -> None:
-    """200 writes of the log at 6 ms each in 2 s: METHOD's formula; tempdb's log is temporary too."""
-    later = [
-        file("loadtest", 1, 0, 140, 700),
-        file("loadtest", 2, 1, 1200, 5200, governed_ms=400),
-        file("tempdb", 1, 0, 60, 200),
-        file("tempdb", 2, 1, 5, 10),
-    ]
-    before, after = sqlserver.by_file(FILES), sqlserver.by_file(later)
-    values = {(v.metric, v.instance): v for v in sqlserver.files(before, after, 2.0)}
-    for instance in ("log", "loadtest:loadtest_2"):
-        assert values["db.writes_per_s", instance].value == 100
-        assert values["db.write_latency_s", instance][2:] == pytest.approx((0.006, 200))
-        assert values["db.write_s_per_s", instance].value == pytest.approx(0.6)
-        assert values["db.write_bytes_per_s", instance].value == 100 * 4096
-        assert values["db.governed_s_per_s", instance].value == pytest.approx(0.2)
-    assert values["db.writes_per_s", "data"].value == 20
-    assert values["db.writes_per_s", "temp"].value == 5
-    assert values["db.read_latency_s", "log"][2:] == (None, 0), "no operation, no latency"
-
-
 def test_a_file_whose_type_is_hidden_is_told_by_its_number() -> None:
     """The first log file of a database is its second file."""
     assert sqlserver.kind_of(file("loadtest", 2, None, 0, 0)) == "log"
     assert sqlserver.kind_of(file("loadtest", 3, None, 0, 0)) == "data"
     assert sqlserver.kind_of(file("loadtest", 3, 1, 0, 0)) == "log"
-
-
-def test_many_files_are_all_in_the_sums() -> None:
-    """The busiest are told one by one."""
-    rows = [{**file("loadtest", number, 0, number, 0), "name": f"f{number}"} for number in range(1, 81)]
-    told = sqlserver.by_file(rows)
-    assert len(told) == 1 + sqlserver.MOST_FILES
-    assert told["data"]["writes"] == sum(range(1, 81))
-    assert "loadtest:f80" in told
-    assert "loadtest:f1" not in told
-
-
-def test_performance_counters_are_those_of_an_imported_log() -> None:
-    """A count becomes a rate, a fraction is divided by its base, a level stays; of a named instance too."""
-    named = [{**row, "object": row["object"].replace("SQLServer:", "MSSQL$PROD:")} for row in PERFORMANCE]
-    before = sqlserver.by_name(named)
-    after = sqlserver.by_name(
-        [{**row, "value": row["value"] + 500} if row["type"] == 272696576 else row for row in PERFORMANCE]
-    )
-    values = {v.metric: v.value for v in sqlserver.counters(before, after, 2.0)}
-    assert values == {
-        "db.batches_per_s": 250,
-        "db.page_life_s": 4200,
-        "db.buffer_hit_ratio": pytest.approx(0.97),
-        "db.log_flushes_per_s": 250,
-    }
-    assert sqlserver.connection_count(after) == 40
-    first = {v.metric for v in sqlserver.counters(None, after, 0.0)}
-    assert first == {"db.page_life_s", "db.buffer_hit_ratio"}, "a rate needs two readings"
-
-
-def test_cpu_memory_and_schedulers() -> None:
-    """1.6 s of CPU in one second on four cores; memory against what the server aims at."""
-    later = TOTALS | {"cpu_ms": 101_600}
-    assert sqlserver.cpu(TOTALS, later, 1.0).value == pytest.approx(0.4)
-    values = {(v.metric, v.instance): v.value for v in sqlserver.levels(TOTALS, CLERKS)}
-    assert values["db.tasks_runnable", ""] == 3
-    assert values["db.workers_ratio", ""] == 0.125
-    assert values["db.memory_ratio", ""] == 0.75
-    assert values["db.memory_clerk_bytes", "MEMORYCLERK_SQLBUFFERPOOL"] == 2_048_000_000
 
 
 # ---- the collector ------------------------------------------------------------------------------------

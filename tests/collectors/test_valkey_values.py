@@ -41,26 +41,6 @@ def of(values: Any) -> dict[tuple[str, str], tuple[float | None, float | None]]:
     return {(value.metric, value.instance): (value.value, value.weight) for value in values}
 
 
-def test_the_threads_time_divides_into_file_commands_and_the_rest() -> None:
-    """Shares of the interval; of a cycle, the mean that weighs as many."""
-    found = of(valkey.since(BEFORE, AFTER, 8.0))
-    assert found["db.main_thread.busy_ratio", ""][0] == pytest.approx(0.8775, abs=1e-4)
-    assert found["db.aof.wait_ratio", ""][0] == pytest.approx(0.84875)
-    assert found["db.main_thread.commands_ratio", ""][0] == pytest.approx(0.00212)
-    assert found["db.main_thread.cpu_ratio", ""][0] == pytest.approx(0.0626, abs=1e-4)
-    cycle_s, weight = found["db.main_thread.cycle_s", ""]
-    assert weight == 3106
-    assert cycle_s == pytest.approx(7055708e-6 / 3106)
-    assert found["db.commands_per_s", ""] == (3001 / 8, None)
-
-
-def test_without_the_active_time_the_loops_own_is_taken() -> None:
-    """Redis 7.2 has no ``used_active_time_main_thread``; the loop's time is the same figure."""
-    old, new = ({k: v for k, v in each.items() if "used_active" not in k} for each in (BEFORE, AFTER))
-    (busy, _) = of(valkey.since(old, new, 8.0))["db.main_thread.busy_ratio", ""]
-    assert busy == pytest.approx(0.882, abs=1e-3)
-
-
 @pytest.mark.parametrize(
     ("version", "by_threads", "told"), [("8.1.3", 5000, False), ("8.1.3", 0, True), ("7.2.7", 5000, True)]
 )
@@ -101,19 +81,6 @@ def test_an_old_server_sends_what_it_has_and_lists_the_rest() -> None:
     assert ("db.connections_ratio", "") not in of(valkey.levels(REDIS_5))
 
 
-def test_counters_that_were_reset_are_null_for_one_interval() -> None:
-    """CONFIG RESETSTAT sets most of them back: what happened in between is lost."""
-    found = of(valkey.since(AFTER, BEFORE, 1.0))
-    for metric in (
-        "db.commands_per_s",
-        "db.main_thread.busy_ratio",
-        "db.aof.wait_ratio",
-        "db.aof.bytes_per_s",
-    ):
-        assert found[metric, ""] == (None, None)
-    assert found["db.main_thread.cycle_s", ""] == (None, None)
-
-
 def test_without_a_file_there_is_nothing_said_of_it() -> None:
     """Also where the server tells a 0."""
     before, after = (each | {"aof_enabled": 0} for each in (BEFORE, AFTER))
@@ -121,28 +88,6 @@ def test_without_a_file_there_is_nothing_said_of_it() -> None:
     assert not [metric for metric, _ in values if metric.startswith("db.aof.")]
     missing = list(valkey.not_measured(after, "default", sees_latency=True, notes_delays=None))
     assert "db.aof.*" in [each.metric for each in missing]
-
-
-def test_a_file_that_cannot_be_written_is_said() -> None:
-    """The server then refuses all writes."""
-    assert of(valkey.levels(AFTER))["db.aof.failing", ""] == (0.0, None)
-    broken = AFTER | {"aof_last_write_status": "err"}
-    assert of(valkey.levels(broken))["db.aof.failing", ""] == (1.0, None)
-
-
-@pytest.mark.parametrize(("forks", "expected"), [(0, (None, 0)), (1, (0.0042, 1)), (2, (0.0042, 2))])
-def test_a_fork_has_its_time_and_no_fork_has_none(forks: int, expected: tuple[float | None, float]) -> None:
-    """The time of the latest fork is old news in an interval without one."""
-    after = AFTER | {"total_forks": forks, "latest_fork_usec": 4200}
-    assert of(valkey.since(BEFORE, after, 1.0))["db.fork_latency_s", ""] == expected
-
-
-def test_ratios_need_a_limit() -> None:
-    """Of no limit there is no share."""
-    found = of(valkey.levels(AFTER | {"maxmemory": 2_000_000, "used_memory": 1_500_000}))
-    assert found["db.memory_ratio", ""] == (0.75, None)
-    assert found["db.connections_ratio", ""] == (0.0002, None)
-    assert ("db.memory_ratio", "") not in of(valkey.levels(AFTER))
 
 
 @pytest.mark.parametrize(

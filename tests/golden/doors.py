@@ -190,12 +190,15 @@ def _performed(driver: Scenario) -> None:
 
 
 def answered(door: str, line: str) -> str:
-    """What a door answers to one recorded input, as JSON; an error as its words."""
+    """What a door answers to one recorded input, as JSON; an error as its words; ``case`` says what it is."""
     given = json.loads(line, object_hook=_object)
+    given.pop("case", None)
     try:
         found = _plain(DOORS[door](**given))
-    except (CollectorError, ForeignFileError, ValueError) as error:
+    except (CollectorError, ValueError) as error:
         found = {"error": str(error)}
+        if isinstance(error, ForeignFileError):
+            found["line"] = error.line
     return json.dumps(found, sort_keys=True)
 
 
@@ -307,12 +310,7 @@ DOORS: dict[str, Callable[..., Any]] = {
     "exporters.samples": _exported,
     "frame.parse": frame.parse,
     "hello.parse": _host,
-    "imports.crawl-log": _imported,
-    "imports.csv": _imported,
-    "imports.iostat": _imported,
-    "imports.node_exporter": _imported,
-    "imports.perfmon": _imported,
-    "imports.sadf": _imported,
+    **{f"imports.{name}": _imported for name in registry.names()},
     "linux.sources": _linux,
     "mariadb.blockers": mariadb.blockers,
     "mariadb.by_kind": mariadb.by_kind,

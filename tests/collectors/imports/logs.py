@@ -3,8 +3,21 @@
 # ruff: noqa: DTZ001, E501 -- perfmon writes local times; other files are as long as theirs
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from pinchpoint_collectors.imports.record import CsvMapping, MappedColumn
+
+RECORDED = Path(__file__).parents[2] / "golden_runs" / "imports"
+
+
+def recorded(name: str) -> str:
+    """A file as its tool wrote it."""
+    return (RECORDED / name).read_bytes().decode()
+
 
 HEADER = "(PDH-CSV 4.0) (W. Europe Standard Time)(-60)"
 
@@ -139,4 +152,41 @@ CRAWL_ITEMS = """"FullUrl","TimeStampUtc","ErrorID","ErrorLevel","ErrorDesc","Co
 "https://intranet/b","2026-11-20 09:00:50","0","0","Crawled","3"
 "https://intranet/c","2026-11-20 09:01:05","5","2","Access denied","3"
 "https://intranet/d","2026-11-20 09:02:30","0","0","Crawled","3"
+"""
+
+T = 1763629200
+
+
+def matrix(*results: tuple[dict[str, str], list[float]]) -> str:
+    """An answer of Prometheus, a scrape each 15 s."""
+    found: list[dict[str, Any]] = [
+        {
+            "metric": {"instance": "db1:9100", "job": "node", **labels},
+            "values": [[T + 15 * at, str(value)] for at, value in enumerate(values)],
+        }
+        for labels, values in results
+    ]
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": found}})
+
+
+def named(name: str, **labels: str) -> dict[str, str]:
+    return {"__name__": name, **labels}
+
+
+MAPPING = CsvMapping(
+    time="time",
+    time_format="%d.%m.%Y %H:%M:%S",
+    columns={
+        "cpu idle": MappedColumn("cpu.busy_ratio", scale=-0.01, offset=1.0),
+        "write ms": MappedColumn("disk.write_latency_s", "vol1", scale=0.001, weight="writes"),
+    },
+    host_column="server",
+    delimiter=";",
+    decimal=",",
+)
+CSV = """time;server;cpu idle;write ms;writes
+20.11.2026 09:00:00;a;90;1;1
+20.11.2026 09:00:00;b;90;1;1
+20.11.2026 09:00:10;a;25,5;12,5;1.000
+20.11.2026 09:00:10;b;;0;0
 """

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux_over_ssh import frame
-from pinchpoint_collectors.linux_over_ssh.frame import Section, Timeline
+from pinchpoint_collectors.linux_over_ssh.frame import Timeline
 from pinchpoint_collectors.remote.clock import HostClock
 
 MS = 1_000_000
@@ -15,31 +12,6 @@ S = 1_000 * MS
 
 def text(stamp_ns: int, *uptimes: str) -> str:
     return f"#f {stamp_ns}\n" + "".join(f"{each} 99.00\nfile {at}\n" for at, each in enumerate(uptimes))
-
-
-def test_the_uptime_parts_the_files() -> None:
-    """Two files, one of them empty because it went away, and a last one without its newline."""
-    found = frame.parse("#f 42\n100.07 9.00\ncpu 1 2\nintr 5\n100.08 9.00\n100.10 9.01\nMemTotal: 5 kB")
-    assert found == frame.Frame(
-        42,
-        (
-            Section(100_070 * MS, "cpu 1 2\nintr 5\n"),
-            Section(100_080 * MS, ""),
-            Section(100_100 * MS, "MemTotal: 5 kB\n"),
-        ),
-    )
-
-
-def test_an_empty_last_file_is_a_section_too() -> None:
-    """What vanished between two readings must not shift the others."""
-    assert frame.parse("#f 1\n5.00 1.00\na\n5.00 1.00").sections[-1] == Section(5 * S, "")
-
-
-@pytest.mark.parametrize("broken", ["", "#f x\n1.00 2.00\na", "#f 1\nrubbish\n1.00 2.00\na", "#f 1\n"])
-def test_a_damaged_reading_is_refused(broken: str) -> None:
-    """With its begin, so that somebody can see what it was."""
-    with pytest.raises(CollectorError, match="a reading came damaged"):
-        frame.parse(broken)
 
 
 def times(timeline: Timeline, *frames: str) -> list[list[tuple[int, int]]]:

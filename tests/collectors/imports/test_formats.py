@@ -1,0 +1,184 @@
+"""How kinds of files are told apart, and files that were cut off or damaged.
+
+What is read of each file is compared by the golden answers ``inputs`` and ``imported``.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from collectors.imports.logs import (
+    CRAWL_HISTORY,
+    CRAWL_ITEMS,
+    CSV,
+    IOSTAT,
+    MAPPING,
+    RECORDED,
+    SADF,
+    matrix,
+    named,
+    perfmon,
+    recorded,
+    row,
+)
+
+from pinchpoint_collectors.imports import registry
+from pinchpoint_collectors.imports.perfmon import Perfmon, registry_names
+from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.record import Sample
+
+RANGE = matrix(
+    (named("node_disk_writes_completed_total", device="sda"), [100, 400, 700]),
+    (named("node_disk_write_time_seconds_total", device="sda"), [1.0, 4.0, 4.6]),
+    (named("node_cpu_seconds_total", cpu="0", mode="idle"), [0, 3, 6]),
+    (named("node_memory_MemAvailable_bytes"), [4e9, 2e9, 1e9]),
+    (named("node_memory_MemTotal_bytes"), [8e9, 8e9, 8e9]),
+)
+FILES: list[tuple[str, str]] = [
+    ("perfmon", perfmon([row(), row(), row()])),
+    ("sadf", SADF),
+    ("iostat", IOSTAT),
+    ("node_exporter", RANGE),
+    ("crawl-log", CRAWL_HISTORY),
+    ("crawl-log", CRAWL_ITEMS),
+    *(
+        (path.stem.removesuffix("-text").removesuffix("-samples"), recorded(path.name))
+        for path in sorted(RECORDED.iterdir())
+    ),
+]
+
+
+def read(kind: str, text: str, settings: Settings | None = None) -> tuple[list[Sample], Found]:
+    """The samples of a file, and what else was found in it."""
+    found = Found()
+    given = settings or Settings(mapping=MAPPING)
+    return list(registry.format_named(kind).read(text.splitlines(keepends=True), given, found)), found
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        *FILES,
+        ("perfmon", "\ufeff" + perfmon([row()])),
+        ("jmeter", '<testResults version="1.2">\n<sample t="40000" lb="db1 Disks I/O writes"/>\n'),
+    ],
+    ids=lambda each: each[:12],
+)
+def test_a_file_is_known_by_its_begin(kind: str, text: str) -> None:
+    """No kind needs to be said of what tells itself."""
+    assert registry.recognised(text[:8192]).name == kind
+
+
+def test_a_file_of_no_kind_is_told_what_kinds_there_are() -> None:
+    """What was seen of it, and every kind with what it is."""
+    with pytest.raises(ForeignFileError) as caught:
+        registry.recognised("hello,world\n1,2\n")
+    assert "hello,world" in str(caught.value)
+    assert all(name in str(caught.value) for name in registry.names())
+
+
+def test_kinds_by_name() -> None:
+    """An unknown one is told the nearest; one name is taken once."""
+    with pytest.raises(ForeignFileError, match="nearest: perfmon"):
+        registry.format_named("perfmom")
+    with pytest.raises(ValueError, match="registered already"):
+        registry.register(Perfmon())
+
+
+def test_a_language_nobody_knows_is_read_with_windows_own_list() -> None:
+    """The registry's indices are alike in all languages; a list that is none is told its line."""
+    busy, free = "A processzor kihasználtsága (%)", "Rendelkezésre álló memória (MB)"
+    text = perfmon([["40", "100"]], (rf"\Processzor(_Total)\{busy}", rf"\Memória\{free}"))
+    with pytest.raises(ForeignFileError, match=r"German.*--names"):
+        read("perfmon", text)
+    names = registry_names(["238", "Processzor", "6", busy, "4", "Memória", "", "1382", free])
+    samples, _ = read("perfmon", text, Settings(names=names))
+    assert {each.metric: each.value for each in samples} == {
+        "cpu.busy_ratio": pytest.approx(0.40),
+        "mem.available_bytes": 100 * 1024 * 1024,
+    }
+    with pytest.raises(ForeignFileError, match="index") as caught:
+        registry_names(["2", "System", "not a number"])
+    assert caught.value.line == 3
+
+
+def repeated(text: str, count: int) -> str:
+    """So many reports of iostat, or records of sadf, as they indent them."""
+    content = json.loads(text)
+    host = content["sysstat"]["hosts"][0]
+    last = host["statistics"][-1]
+    host["statistics"] = [
+        last
+        | {
+            "timestamp": f"2026-11-20T09:00:{at * 5:02d}+0100"
+            if isinstance(last["timestamp"], str)
+            else last["timestamp"] | {"time": f"00:{10 * at + 10:02d}:01"}
+        }
+        for at in range(count)
+    ]
+    return json.dumps(content, indent=8)
+
+
+@pytest.mark.parametrize(("kind", "text"), [("iostat", IOSTAT), ("sadf", SADF)])
+def test_a_recording_that_was_ended_in_the_middle_is_read_as_far_as_it_goes(kind: str, text: str) -> None:
+    """Ctrl-C: whatever the place, what is whole is there and it is said that the rest is not."""
+    text = repeated(text, 4)
+    whole, _ = read(kind, text)
+    cuts = range(text.index('"statistics"'), len(text) - 3, 97)
+    kept = 0
+    for at in cuts:
+        try:
+            samples, found = read(kind, text[:at])
+        except ForeignFileError as error:
+            assert "cut off" in str(error) or "record for longer" in str(error)  # noqa: PT017 - one of many
+        else:
+            kept += 1
+            assert set(samples) <= set(whole)
+            assert any("cut off" in note for note in found.notes)
+    assert kept > len(cuts) // 4
+
+
+def mutated(text: str, chance: random.Random) -> Iterator[str]:
+    """Cut off, letters changed, lines doubled, taken away or moved."""
+    for _ in range(80):
+        at = chance.randrange(len(text))
+        yield text[:at]
+        yield text[:at] + chance.choice('",;\n\t\0{}[]:9x\\') + text[at + 1 :]
+        lines = text.splitlines(keepends=True)
+        lines.insert(chance.randrange(len(lines)), lines.pop(chance.randrange(len(lines))))
+        yield "".join(lines)
+
+
+ODD: tuple[Any, ...] = (None, "x", -1, 1e300, [], {}, [None], {"a": None}, True, "")
+
+
+def twisted(content: Any, chance: random.Random) -> Any:
+    """JSON in which one value is of another type."""
+    if isinstance(content, dict) and content and chance.random() < 0.9:
+        key = chance.choice(list(content))
+        return {**content, key: twisted(content[key], chance)}
+    if isinstance(content, list) and content and chance.random() < 0.9:
+        at = chance.randrange(len(content))
+        return [*content[:at], twisted(content[at], chance), *content[at + 1 :]]
+    return chance.choice(ODD)
+
+
+@pytest.mark.parametrize(("kind", "text"), [*FILES, ("csv", CSV)], ids=lambda each: each[:12])
+def test_a_damaged_file_is_read_or_refused(kind: str, text: str) -> None:
+    """Anything but a ``ForeignFileError`` would end the command as a fault of ours."""
+    chance = random.Random(1)
+    damaged = list(mutated(text, chance))
+    if text.startswith("{") and text.endswith("}\n"):  # neither of the two recordings that were cut off
+        content = json.loads(text)
+        damaged += [json.dumps(twisted(content, chance)) for _ in range(400)]
+    refused = 0
+    for each in damaged:
+        try:
+            assert all(sample.metric for sample in read(kind, each)[0])
+        except ForeignFileError:
+            refused += 1
+    assert refused > len(damaged) / 20  # what is in columns that are not used is no damage
