@@ -31,7 +31,7 @@ from valkey import Valkey
 
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import load
-from pinchpoint.probe.text import probe_text
+from pinchpoint.report.probe import probe_text
 from pinchpoint_collectors.databases import (
     cassandra,
     mariadb,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Collection, Iterator, Sequence
 
 WIDTH = 88
 
@@ -18,3 +19,14 @@ def wrapped(text: str, bullet: str = "") -> str:
 def one_line(text: str) -> str:
     """On one line and without control characters: a name from the farm must not steer the terminal."""
     return " ".join("".join(each if each.isprintable() or each.isspace() else "?" for each in text).split())
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[str]:
+    """Rows as lines whose columns stand below each other, those numbered in ``right`` flush right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (
+            cell.rjust(width) if at in right else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield "  ".join(cells).rstrip()

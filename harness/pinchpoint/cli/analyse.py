@@ -11,8 +11,8 @@ import click
 from pinchpoint.analysis import exit_status
 from pinchpoint.base.errors import InputError
 from pinchpoint.cli.arguments import RUN
-from pinchpoint.conclude import verdict_of
 from pinchpoint.report.explained import explanation_text
+from pinchpoint.report.files import conclude
 from pinchpoint.report.terminal import verdict_text
 from pinchpoint.store.schema import EVENTS, MANIFEST, OPERATIONS, REPORT, SAMPLES, VERDICT
 
@@ -36,7 +36,7 @@ def analyse(directory: Path, *, as_json: bool, explain: bool) -> int:
             where = directory.parent
             raise InputError(f"{directory}: is a file of a run; give the run's directory: {where}")
         return _published(directory, as_json=as_json)
-    _, verdict = verdict_of(directory)
+    _, verdict = conclude(directory)
     if not os.access(directory, os.W_OK):
         click.echo(f"{directory}: you may not write there, so the verdict is not kept", err=True)
     content = verdict.to_json()

@@ -19,15 +19,16 @@ from pinchpoint.comparison import (
     read_sides,
 )
 from pinchpoint.comparison import compare as compare_sides
-from pinchpoint.comparison.saved import beside, directory_for, save, write_reports
+from pinchpoint.comparison.saved import beside
 from pinchpoint.comparison.sides import predicted
 from pinchpoint.comparison.statistics import ENOUGH, RUN_TO_RUN, SAME
 from pinchpoint.plan.load import load_as
 from pinchpoint.plan.prices import Prices
 from pinchpoint.plan.problems import Unfit
 from pinchpoint.plan.units import ratio
-from pinchpoint.probe.compared import are_probes, compared, saved
-from pinchpoint.probe.compared import comparison_text as probe_comparison_text
+from pinchpoint.probe.compare import are_probes, compared
+from pinchpoint.report.files import write_comparison, write_probe_comparison
+from pinchpoint.report.probe import comparison_text as probe_comparison_text
 from pinchpoint.report.terminal import comparison_text
 from pinchpoint.run.run_set import SET, is_set, load_set
 
@@ -263,16 +264,8 @@ def _probes(
     if not other:
         raise InputError("--with: is missing: give the probe of the other side")
     found = compared(base, other)
-    directory = saved(found, out)
+    directory = write_probe_comparison(found, out)
     click.echo(json.dumps(found.to_json(), indent=1) if as_json else probe_comparison_text(found))
     click.echo(directory, err=as_json)
     worse = fail_on is not None and any(one.call == "worse" for one in found.changes)
     return ExitStatus.OBJECTIVES_MISSED if worse else ExitStatus.FINE
-
-
-def write_comparison(found: Comparison, parent: Path) -> Path:
-    """Make the comparison's directory with comparison.json and report.html; its path. Raises InputError."""
-    directory = directory_for(parent, found)
-    save(found, directory)
-    write_reports(found.to_json(), ["html"], directory)
-    return directory

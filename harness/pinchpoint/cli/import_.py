@@ -11,7 +11,6 @@ import click
 from pinchpoint.analysis import exit_status
 from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.cli.arguments import OUT, time_zone
-from pinchpoint.conclude import verdict_of, write_reports
 from pinchpoint.imports import (
     import_alone,
     import_into,
@@ -23,6 +22,7 @@ from pinchpoint.imports import (
 from pinchpoint.imports.reading import Between
 from pinchpoint.plan.problems import Unfit
 from pinchpoint.plan.units import duration
+from pinchpoint.report.files import conclude, write_run
 from pinchpoint.report.terminal import verdict_text
 from pinchpoint_collectors.imports import registry
 from pinchpoint_collectors.imports.record import Settings
@@ -126,8 +126,8 @@ def import_(  # noqa: PLR0913 - one for each option
         added = import_into(run, sources, settings, places)
         click.echo(f"{added:,} samples were added to {run}", err=True)
         directory = run
-    stored, verdict = verdict_of(directory)
-    write_reports(stored, verdict.to_json(), ["html"], directory)
+    stored, verdict = conclude(directory)
+    write_run(stored, verdict.to_json(), ["html"], directory)
     click.echo(verdict_text(verdict.to_json()))
     click.echo(directory)
     return exit_status(verdict)

@@ -58,5 +58,5 @@ _SUITES = "".join(f"\n\n{each.name}: {each.about}." for each in SUITES.values())
 def probe(**given: Any) -> int:
     """See ``help`` above."""
     # Whoever asks for help waits for no charts and no servers' drivers: they take seconds to import.
-    command = import_module("pinchpoint.probe.command")
+    command = import_module("pinchpoint.cli.probing")
     return int(command.execute(command.Asked(**given)))

@@ -13,12 +13,12 @@ from pinchpoint.analysis import Verdict, exit_status
 from pinchpoint.base.errors import ExitStatus, FarmUnavailable, InputError, gravest
 from pinchpoint.cli.arguments import OUT, PLAN, TOKEN_FILE
 from pinchpoint.cli.worker import address
-from pinchpoint.conclude import cut_off, verdict_of, write_reports
+from pinchpoint.data.timeaxis import clock_of
 from pinchpoint.loadgen.crew import DEFAULT_PORT, Crew
 from pinchpoint.loadgen.permits import given_token, new_token
 from pinchpoint.plan import Farm, Plan, expand_all, guard, load
 from pinchpoint.plan.locustfile import scenario_class
-from pinchpoint.report.clock import clock_of
+from pinchpoint.report.files import conclude, write_run
 from pinchpoint.report.run_tables import replayed
 from pinchpoint.report.similarity import similarity
 from pinchpoint.report.terminal import table_text, verdict_text
@@ -27,6 +27,7 @@ from pinchpoint.run.controller import run as run_plan
 from pinchpoint.run.dry_run import dry_run
 from pinchpoint.run.progress import Board, ProgressDisplay
 from pinchpoint.run.run_set import Repeated, new_set
+from pinchpoint.store.write import what_is_kept
 
 MOST_REPEATS = 1000
 
@@ -241,6 +242,13 @@ def run_and_report(farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAI
     return ended.directory, gravest([*ended.statuses, ExitStatus(exit_status(verdict))])
 
 
+def _cut_off(directory: Path, error: InputError) -> str:
+    """Why a run that has just been measured came to no verdict or report, and what of it is kept."""
+    cause = error.__cause__ if isinstance(error.__cause__, OSError) else None
+    why = str(error) if directory.is_dir() else f"{directory}: the folder is gone"
+    return f"{why}. {what_is_kept(directory, cause)}"
+
+
 def conduct(farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN) -> tuple[Ended, Verdict]:
     """The same, for who judges by itself what the verdict means for the exit status."""
     board = Board()
@@ -250,10 +258,10 @@ def conduct(farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN) -> t
             progress.say(reason)
         progress.say("analysing")
         try:
-            stored, verdict = verdict_of(ended.directory)
-            write_reports(stored, verdict.to_json(), ["html"], ended.directory)
+            stored, verdict = conclude(ended.directory)
+            write_run(stored, verdict.to_json(), ["html"], ended.directory)
         except InputError as error:  # the files are our own: what befell them is no fault of the user's input
-            raise FarmUnavailable(cut_off(ended.directory, error)) from error
+            raise FarmUnavailable(_cut_off(ended.directory, error)) from error
     click.echo(verdict_text(verdict.to_json()))
     for table in (similarity(stored, clock_of(stored)), replayed(stored)):
         if table.rows:

@@ -9,14 +9,14 @@ from typing import Any
 
 import click
 
+from pinchpoint.analysis.saved import saved_verdict
 from pinchpoint.base import units
 from pinchpoint.base.errors import ExitStatus, InputError, PinchpointError, gravest
-from pinchpoint.cli.compare import write_comparison
 from pinchpoint.comparison import compare, exit_status, read_again, read_sides
 from pinchpoint.comparison.sides import predicted
-from pinchpoint.conclude import verdict_content
 from pinchpoint.plan import Farm, Plan
 from pinchpoint.plan.compare import disks_of, unfit, unfit_of_farm
+from pinchpoint.report.files import write_comparison
 from pinchpoint.report.terminal import comparison_text
 from pinchpoint.run.run_set import Place, RunSet, turns
 from pinchpoint.store.read import read_manifest
@@ -155,7 +155,7 @@ def spread_text(made: RunSet) -> str:
 
 def _verdicts(made: RunSet, folder: Path) -> list[dict[str, Any]]:
     names = [str(run["run"]) for run in made.runs if run["folder"] == folder.name]
-    return [verdict_content(folder / name) for name in names]
+    return [saved_verdict(folder / name) for name in names]
 
 
 def _plain(metric: str) -> str:

@@ -56,18 +56,19 @@ def runs(directory: Path, plan: str | None, fail_on: str | None, out: Path | Non
 
 
 def _trend(directory: Path, plan: str, out: Path | None, *, as_json: bool, fail: bool) -> int:
+    from pinchpoint.report.trend import trend_text  # noqa: PLC0415 -- likewise
     from pinchpoint.trend import find_trend, read_histories  # noqa: PLC0415 -- a list of runs needs no statistics
-    from pinchpoint.trend.text import trend_text  # noqa: PLC0415 -- likewise
 
     found = find_trend(read_histories(directory, _plan_name(plan)))
     click.echo(json.dumps(found.to_json(), indent=1) if as_json else trend_text(found))
     if out is not None:
-        from pinchpoint.trend.page import page  # noqa: PLC0415 -- charts take a second
+        from pinchpoint.report.html import write  # noqa: PLC0415 -- charts take a second
+        from pinchpoint.report.trend_page import document  # noqa: PLC0415 -- likewise
 
         path = out / PAGE
         try:
             out.mkdir(parents=True, exist_ok=True)
-            path.write_text(page(found), encoding="utf-8")
+            path.write_text(write(document(found)), encoding="utf-8")
         except OSError as error:
             raise InputError(
                 f"{path}: cannot be written: {error.strerror}; give another folder with --out"

@@ -1,9 +1,9 @@
-"""A comparison's directory: comparison.json, its form as it is read back, and its reports."""
+"""A comparison's directory: comparison.json, its form as it is read back."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -21,7 +21,6 @@ from pinchpoint.comparison.sides import Side
 from pinchpoint.comparison.statistics import Call
 from pinchpoint.comparison.timelines import Timeline
 from pinchpoint.comparison.work import How, Work
-from pinchpoint.report import registry
 from pinchpoint.store import document
 from pinchpoint.store.document import Form, NotBelow0, Time
 from pinchpoint.store.write import free_path, write_json
@@ -234,17 +233,6 @@ def save(comparison: Comparison, directory: Path) -> Path:
             f"{path}: cannot be written: {error.strerror}; give another folder with --out"
         ) from error
     return path
-
-
-def write_reports(content: Mapping[str, Any], formats: Sequence[str], out: Path) -> list[Path]:
-    """Write a comparison's reports into a folder; their paths. Raises InputError."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        return [registry.write_comparison(content, name, out) for name in formats]
-    except OSError as error:
-        raise InputError(
-            f"{out}: cannot be written: {error.strerror}; give another folder with --out"
-        ) from error
 
 
 def is_comparison(directory: Path) -> bool:

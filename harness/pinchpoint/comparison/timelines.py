@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pinchpoint.report import timeline as drawn
-from pinchpoint.report.charts import Axis
-from pinchpoint.report.clock import Clock, clock_of
+from pinchpoint.data import timeline as recorded
+from pinchpoint.data.timeaxis import Clock, clock_of
+from pinchpoint.data.timeline import Axis
 from pinchpoint.store.read import StoredRun
 
 MOST_POINTS = 120
@@ -37,7 +37,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Lines of one quantity; see ``report.timeline.Panel``."""
+    """Lines of one quantity; see ``data.timeline.Panel``."""
 
     name: str
     title: str
@@ -88,7 +88,7 @@ def _coarser(clock: Clock) -> Clock:
 
 
 def _panels(run: StoredRun, clock: Clock, points: int) -> Iterator[Panel]:
-    for panel in drawn.panels(run, clock):
+    for panel in recorded.panels(run, clock):
         if panel.name in SHOWN and panel.series:
             lines = tuple(
                 _line(series, clock, points, disk=panel.name.startswith("disk")) for series in panel.series
@@ -96,7 +96,7 @@ def _panels(run: StoredRun, clock: Clock, points: int) -> Iterator[Panel]:
             yield Panel(panel.name, panel.title, panel.axis, panel.logarithmic, lines)
 
 
-def _line(series: drawn.Series, clock: Clock, points: int, *, disk: bool) -> Line:
+def _line(series: recorded.Series, clock: Clock, points: int, *, disk: bool) -> Line:
     values: list[float | None] = [None] * points
     for point in series.points:
         at = int(point.t_s // clock.bucket_s)

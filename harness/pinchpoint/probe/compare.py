@@ -9,16 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from statistics import median
 from typing import Any
+
+from pydantic_core import from_json
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.comparison.statistics import ENOUGH, SAME, Call, Estimate, call_of, holm, welch
 from pinchpoint.probe.figures import Figures, figures
 from pinchpoint.probe.judge import judge
-from pinchpoint.probe.record import Probe, Trial
+from pinchpoint.probe.record import PROBE, Probe, Trial
+from pinchpoint.probe.record import load as load_probe
 from pinchpoint.probe.verdict import Verdict
 from pinchpoint.probe.words import OVER_TIME, listed
+from pinchpoint.store import document
 from pinchpoint_scenarios.storage_probe import Cell
 
 SCHEMA = "pinchpoint.probe-comparison/1"
@@ -225,3 +230,51 @@ def _summary(found: ProbeComparison) -> str:
     if found.confounders:
         text += " Not only the disks differ, so the difference is not shown to be theirs."
     return text
+
+
+COMPARISON = "comparison.json"
+
+
+def are_probes(directories: Sequence[Path]) -> bool:
+    """Whether all of these are probes. Raises InputError where only some are."""
+    probes = [directory for directory in directories if (directory / PROBE).exists()]
+    if probes and len(probes) < len(directories):
+        rest = next(directory for directory in directories if directory not in probes)
+        raise InputError(
+            f"compare: {probes[0]} is a probe, {rest} is none: probes compare with probes, runs with runs"
+        )
+    return bool(probes)
+
+
+def is_comparison(directory: Path) -> bool:
+    """Whether a directory holds a comparison of probes."""
+    return _schema(directory / COMPARISON) == SCHEMA
+
+
+def compared(base: Sequence[Path], other: Sequence[Path]) -> ProbeComparison:
+    """One probe with another. Raises InputError."""
+    if len(base) != 1 or len(other) != 1:
+        raise InputError(
+            f"compare: found {len(base)} and {len(other)} probes; a comparison of probes takes one on each "
+            "side (its repetitions are in it)"
+        )
+    return compare(load_probe(base[0]), load_probe(other[0]))
+
+
+def load(directory: Path) -> ProbeComparison:
+    """A comparison's directory, read back. Raises InputError."""
+    path, remedy = directory / COMPARISON, "`pinchpoint compare PROBE --with PROBE` makes it anew"
+    try:
+        found: ProbeComparison = document.read_record(path, ProbeComparison, SCHEMA, remedy)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: is missing; {remedy}") from error
+    return found
+
+
+def _schema(path: Path) -> object:
+    """What a file says it is; None where it is not there, or no JSON: whoever reads it says so."""
+    try:
+        found = from_json(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found.get("schema") if isinstance(found, dict) else None

@@ -1,26 +1,20 @@
-"""One probe from its begin to its page: estimate, safety, the suite, verdict, files."""
+"""One probe from its begin to its verdict: estimate, safety, the suite, files."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from pinchpoint.base import units
 from pinchpoint.base.errors import ExitStatus, FarmUnavailable, InputError
 from pinchpoint.base.interrupts import Interrupts
-from pinchpoint.probe import driver, record
+from pinchpoint.probe import driver, record, words
 from pinchpoint.probe.driver import Driver, Watch
-from pinchpoint.probe.figures import figures
-from pinchpoint.probe.judge import judge
-from pinchpoint.probe.page import page
 from pinchpoint.probe.record import Options, Probe
 from pinchpoint.probe.shown import Shown
 from pinchpoint.probe.target import Target
-from pinchpoint.probe.text import estimate_text
 from pinchpoint.probe.verdict import Verdict
-from pinchpoint.store.schema import REPORT
 from pinchpoint.store.write import free_path
 from pinchpoint_collectors.common.times import utc
 from pinchpoint_scenarios.errors import ScenarioError
@@ -65,20 +59,8 @@ def begun(
             f"{target.where.folder} lies on no disk of this machine ({target.where.file_system}): memory, or "
             "a network share, is what is measured"
         )
-    probe.warnings += remembered(chosen, size, target.memory_bytes)
+    probe.warnings += words.in_memory(chosen, size, target.memory_bytes)
     return probe
-
-
-def remembered(chosen: Suite, size_bytes: int, memory_bytes: int) -> list[str]:
-    """What a reader must know of a file that memory holds, where a suite goes through the page cache."""
-    if chosen.size_bytes is not None or size_bytes >= 2 * memory_bytes:
-        return []
-    most, memory = units.bytes_(size_bytes), units.bytes_(memory_bytes)
-    why = (
-        f"the suite {chosen.name} goes through the page cache, and a file of {most} is less than twice the "
-        f"memory ({memory}): it is memory, in part or wholly, that was measured; leave the size to the suite"
-    )
-    return [why]
 
 
 def new_directory(parent: Path, probe: Probe) -> Path:
@@ -96,8 +78,12 @@ def new_directory(parent: Path, probe: Probe) -> Path:
             ) from error
 
 
-def run(target: Target, probe: Probe, directory: Path, interrupts: Interrupts) -> Verdict:
-    """Measure what is not measured yet, judge, write ``probe.json`` and ``report.html``.
+Conclude = Callable[[Probe, Path], Verdict]
+"""Judges a probe and writes its files into a directory."""
+
+
+def run(target: Target, probe: Probe, directory: Path, interrupts: Interrupts, conclude: Conclude) -> Verdict:
+    """Measure what is not measured yet, and conclude.
 
     Raises:
         FarmUnavailable: a tool is missing or failed, or the file does not fit.
@@ -123,7 +109,7 @@ def run(target: Target, probe: Probe, directory: Path, interrupts: Interrupts) -
 def _measure(chosen: Suite, target: Target, probe: Probe, directory: Path, interrupts: Interrupts) -> None:
     expected = driver.estimate(chosen, probe)
     with Shown(probe, expected["jobs"]) as shown:
-        shown.say(estimate_text(expected))
+        shown.say(words.estimate(expected))
         interrupts.graceful = True  # from before the folder is there until it is gone
         with target.opened(expected["longest_bytes"]) as machine:
             watch = Watch(
@@ -134,25 +120,6 @@ def _measure(chosen: Suite, target: Target, probe: Probe, directory: Path, inter
                 save=lambda made: record.save(directory, made.to_json()),
             )
             Driver(chosen, probe, machine, watch).run()
-
-
-def conclude(probe: Probe, directory: Path) -> Verdict:
-    """Judge a probe and write its files anew. Raises InputError."""
-    verdict = judge(probe)
-    record.save(directory, content(probe, verdict))
-    try:
-        (directory / REPORT).write_text(page(probe, verdict), encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{directory / REPORT}: cannot be written: {error.strerror}") from error
-    return verdict
-
-
-def content(probe: Probe, verdict: Verdict) -> dict[str, Any]:
-    """probe.json: the probe, with each cell's figures over its repetitions, and the verdict."""
-    made = probe.to_json()
-    for row, one in zip(made["cells"], figures(probe).values(), strict=True):
-        row["figures"] = asdict(one)
-    return {**made, "verdict": verdict.to_json()}
 
 
 def status(probe: Probe) -> ExitStatus:

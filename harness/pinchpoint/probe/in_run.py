@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from pinchpoint.plan import Disk
-from pinchpoint.probe import conduct
+from pinchpoint.probe import words
 from pinchpoint.probe.record import LINE_S, Declared, Options, Probe, Trial, Where
 from pinchpoint.probe.target import of_disk
 from pinchpoint.store import times
@@ -26,17 +25,6 @@ _FIGURES = (
     "mean_s",
     "max_s",
 )
-
-
-def write_probes(run: StoredRun) -> list[Path]:
-    """Judge each; write ``probe-NAME/probe.json`` and its page; the folders. Raises InputError, OSError."""
-    written = []
-    for name, probe in probes_of(run):
-        directory = run.directory / f"probe-{name}"
-        directory.mkdir(exist_ok=True)
-        conduct.conclude(probe, directory)
-        written.append(directory)
-    return written
 
 
 def probes_of(run: StoredRun) -> Iterator[tuple[str, Probe]]:
@@ -79,7 +67,7 @@ def _probe(run: StoredRun, params: Mapping[str, Any], events: Sequence[Mapping[s
         cells=cells,
         warnings=[
             "measured while the rest of a plan went on: what the disk has left, not what it can do by itself",
-            *conduct.remembered(chosen, first["size_bytes"], first.get("memory_bytes", 0)),
+            *words.in_memory(chosen, first["size_bytes"], first.get("memory_bytes", 0)),
         ],
     )
 

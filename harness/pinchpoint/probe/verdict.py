@@ -9,6 +9,8 @@ from typing import Any
 from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.caps import Alike, Caps
 from pinchpoint.probe.course import Change, Outliers
+from pinchpoint.probe.figures import figures
+from pinchpoint.probe.record import Probe
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +100,11 @@ class Verdict:
         for name, cap in self.caps:
             content["caps"][name]["cells"] = [cell.name for cell in cap.cells]
         return content
+
+
+def probe_content(probe: Probe, verdict: Verdict) -> dict[str, Any]:
+    """probe.json: the probe, with each cell's figures over its repetitions, and the verdict."""
+    made = probe.to_json()
+    for row, one in zip(made["cells"], figures(probe).values(), strict=True):
+        row["figures"] = asdict(one)
+    return {**made, "verdict": verdict.to_json()}

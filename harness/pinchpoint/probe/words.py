@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from pinchpoint.analysis.resources.disk.types import limits_words
 from pinchpoint.base import units
@@ -10,7 +11,7 @@ from pinchpoint.probe.caps import rate
 from pinchpoint.probe.course import Change
 from pinchpoint.probe.record import Declared, Probe
 from pinchpoint.probe.verdict import Verdict
-from pinchpoint_scenarios.storage_probe import Cell
+from pinchpoint_scenarios.storage_probe import Cell, Suite
 
 KINDS: Mapping[str, str] = {
     "disk_cap": "held by a cap: more outstanding I/O gets no more done",
@@ -154,3 +155,32 @@ def moved(change: Change | None) -> str | None:
     where = f" after {units.seconds(change.at_s)}" if change.at_s is not None else ""
     where = f" in repetition {change.at_trial}" if change.at_trial is not None else where
     return f"{way}: {units.times(change.after / change.before) if change.before else ''}{where}"
+
+
+def estimate(found: dict[str, Any]) -> str:
+    """What it will take, before it begins."""
+    parts = [f"{found['jobs']} measurement{'s' * (found['jobs'] != 1)}"]
+    if found["seconds"]:
+        parts.append(f"about {units.seconds(found['seconds'])} of timed ones")
+    if found["pauses_s"]:
+        parts.append(f"{units.seconds(found['pauses_s'])} of pauses")
+    if found["untimed"]:
+        size = units.bytes_(found["longest_bytes"])
+        parts.append(f"{found['untimed']} that last until their work is done, up to {size} each")
+    if found["bytes"]:
+        parts.append(
+            f"before them a file of {units.bytes_(found['bytes'])} is written, as fast as the disk takes it"
+        )
+    return "estimate: " + "; ".join(parts)
+
+
+def in_memory(chosen: Suite, size_bytes: int, memory_bytes: int) -> list[str]:
+    """What a reader must know of a file that memory holds, where a suite goes through the page cache."""
+    if chosen.size_bytes is not None or size_bytes >= 2 * memory_bytes:
+        return []
+    most, memory = units.bytes_(size_bytes), units.bytes_(memory_bytes)
+    why = (
+        f"the suite {chosen.name} goes through the page cache, and a file of {most} is less than twice the "
+        f"memory ({memory}): it is memory, in part or wholly, that was measured; leave the size to the suite"
+    )
+    return [why]

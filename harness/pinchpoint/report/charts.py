@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import altair as alt
 import vl_convert
 
 from pinchpoint.base import units
-from pinchpoint.report.latency import Distribution
+from pinchpoint.data.latency import Distribution
+from pinchpoint.data.timeline import Axis
 
 # Okabe and Ito's palette ("Color Universal Design", 2008) without its yellow, which vanishes on white:
 # told apart with any colour vision, and by lightness on a grey printer.
@@ -21,7 +22,6 @@ SECONDS = (
     "datum.value == 0 ? '0' : datum.value < 0.00099 ? format(datum.value * 1e6, '~g') + ' µs'"
     " : datum.value < 0.99 ? format(datum.value * 1e3, '~g') + ' ms' : format(datum.value, '~g') + ' s'"
 )
-Axis = Literal["rate", "latency", "ratio"]
 
 SHOW: Mapping[Axis, Callable[[float], str]] = {
     "rate": units.per_second,

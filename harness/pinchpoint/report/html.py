@@ -6,10 +6,12 @@ import base64
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
+from typing import Any
 
 import platformdirs
 import vl_convert
@@ -17,27 +19,52 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pinchpoint.base import units, wording
+from pinchpoint.data.latency import Distribution
+from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.charts import Chart, burst_chart, distribution_chart
-from pinchpoint.report.clock import day_and_time
 from pinchpoint.report.compared.charts import ratio_chart
 from pinchpoint.report.compared.charts import timeline_chart as both_timelines
 from pinchpoint.report.compared.report import SECTIONS as COMPARED_SECTIONS
 from pinchpoint.report.compared.report import ComparisonReport
-from pinchpoint.report.latency import Distribution
+from pinchpoint.report.document import Document
 from pinchpoint.report.report import SECTIONS, Report
-from pinchpoint.report.timeline import timeline_chart
+from pinchpoint.report.timeline_chart import timeline_chart
 
 _TEMPLATES = "templates"
 _LOOK = {True: "moved", False: "stayed", None: "inconclusive"}
 
 
-def write(report: Report) -> str:
+def write(report: Report | ComparisonReport | Document) -> str:
     """The page."""
+    match report:
+        case Report():
+            return _run(report)
+        case ComparisonReport():
+            return _comparison(report)
+    return _page("document.html.j2", doc=report)
+
+
+def _page(template: str, scripts: Sequence[str] = (), **shown: Any) -> str:
+    """A page of its own: styles and scripts in it, nothing else allowed."""
+    return (
+        environment()
+        .get_template(template)
+        .render(
+            **shown,
+            style=Markup(template_file("style.css")),  # noqa: S704 - our own file
+            scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own file and vl-convert's bundle
+            policy=policy(scripts),
+        )
+    )
+
+
+def _run(report: Report) -> str:
     timeline = timeline_chart(report.panels, report.clock)
     latencies = _latencies(report)
     scripts = [_bundle(), template_file("page.js")] if timeline or latencies else []
-    page = environment().get_template("report.html.j2")
-    return page.render(
+    return _page(
+        "report.html.j2",
+        scripts,
         report=report,
         sections={section.name: section for section in SECTIONS},
         verdict=report.verdict,
@@ -52,32 +79,23 @@ def write(report: Report) -> str:
         ],
         outcome_words=wording.OUTCOME[str(report.verdict["outcome"])],
         crashes=[event for event in report.run.events if event.get("event") == "tier_crashed"],
-        style=Markup(template_file("style.css")),  # noqa: S704 - our own file
-        scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own file and vl-convert's bundle
-        policy=policy(scripts),
     )
 
 
-def compare(report: ComparisonReport) -> str:
-    """The page of a comparison: without any script."""
+def _comparison(report: ComparisonReport) -> str:
     content = report.content
     look = "invalid" if content["claim"] is None else _LOOK[content["bottleneck"]["moved"]]
-    return (
-        environment()
-        .get_template("comparison.html.j2")
-        .render(
-            report=report,
-            sections=COMPARED_SECTIONS,
-            content=content,
-            tables=report.tables,
-            base=report.sides[0],
-            other=report.sides[1],
-            look=look,
-            ratios=ratio_chart(content),
-            timelines=both_timelines(content),
-            style=Markup(template_file("style.css")),  # noqa: S704 - our own file
-            policy=policy([]),
-        )
+    return _page(
+        "comparison.html.j2",
+        report=report,
+        sections=COMPARED_SECTIONS,
+        content=content,
+        tables=report.tables,
+        base=report.sides[0],
+        other=report.sides[1],
+        look=look,
+        ratios=ratio_chart(content),
+        timelines=both_timelines(content),
     )
 
 
@@ -89,7 +107,7 @@ def _latencies(report: Report) -> list[tuple[Chart, list[Distribution]]]:
     return [(distribution_chart(scenario, kinds), kinds) for scenario, kinds in by_scenario.items()]
 
 
-def policy(scripts: list[str]) -> str:
+def policy(scripts: Sequence[str]) -> str:
     """The content security policy: no network at all, and no script but these, by their hashes."""
     hashes = " ".join(f"'sha256-{_sha256(script)}'" for script in scripts) or "'none'"
     return f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {hashes}"

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pinchpoint.report.compared.report import ComparisonReport
+from pinchpoint.report.document import Document
 from pinchpoint.report.report import Report
 from pinchpoint.report.tables import Table
 
@@ -16,13 +17,13 @@ COMPARED_SCHEMA = "pinchpoint.comparison-report/1"
 _ENVIRONMENT = ("versions", "hosts", "generators", "collectors", "content", "plan", "farm")
 
 
-def write(report: Report) -> str:
+def write(report: Report | ComparisonReport | Document) -> str:
     """The document. Its keys: see report/README.md."""
-    return _document(content(report))
-
-
-def compare(report: ComparisonReport) -> str:
-    """The document of a comparison: comparison.json and the tables that the page shows."""
+    match report:
+        case Report():
+            return _document(content(report))
+        case Document():
+            return json.dumps(report.content, indent=1) + "\n"
     return _document(
         {
             "schema": COMPARED_SCHEMA,

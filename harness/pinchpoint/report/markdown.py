@@ -4,26 +4,42 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pinchpoint.base import units, wording
-from pinchpoint.report.clock import day_and_time
+from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.compared.report import SECTIONS as COMPARED_SECTIONS
 from pinchpoint.report.compared.report import ComparisonReport, SideWords
+from pinchpoint.report.document import Document
 from pinchpoint.report.evidence import Finding
 from pinchpoint.report.picture import Machine, Resource
 from pinchpoint.report.report import SECTIONS, Report
 from pinchpoint.report.tables import Section, Table
 
 
-def write(report: Report) -> str:
+def write(report: Report | ComparisonReport | Document) -> str:
     """The document, without the charts: those are in the page, their values in report.json."""
-    return "\n".join(_lines(report)) + "\n"
+    match report:
+        case Report():
+            lines = _lines(report)
+        case ComparisonReport():
+            lines = _compared_lines(report)
+        case _:
+            lines = _document_lines(report)
+    return "\n".join(lines) + "\n"
 
 
-def compare(report: ComparisonReport) -> str:
-    """The document of a comparison."""
-    return "\n".join(_compared_lines(report)) + "\n"
+def _document_lines(doc: Document) -> Iterator[str]:
+    yield from (f"# {escaped(' '.join(doc.title).strip())}", "")
+    yield from (escaped(" ".join(filter(None, (doc.headline, doc.more)))), "")
+    for table in (table for part in doc.parts for table in part.tables):
+        yield from table_lines(table)
+    yield from _warnings(doc.notes)
+
+
+def _warnings(notes: Sequence[str]) -> Iterator[str]:
+    if notes:
+        yield from ("### Warnings", "", *(f"- {escaped(note)}" for note in notes), "")
 
 
 def _lines(report: Report) -> Iterator[str]:
@@ -133,8 +149,7 @@ def _compared_lines(report: ComparisonReport) -> Iterator[str]:
     yield from ("## What each side's verdict rests on", "")
     for side in report.sides:
         yield from _side(side)
-    if report.content["warnings"]:
-        yield from ("### Warnings", "", *(f"- {escaped(str(one))}" for one in report.content["warnings"]), "")
+    yield from _warnings(report.content["warnings"])
 
 
 def _answers(report: ComparisonReport) -> Iterator[str]:

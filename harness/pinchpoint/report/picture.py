@@ -9,9 +9,9 @@ from typing import Any, Literal
 from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, UTILISATION, latency_limit
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
-from pinchpoint.report.clock import Clock
-from pinchpoint.report.places import farm_cores, machine_name, machines, tiers
-from pinchpoint.report.recorded import Means
+from pinchpoint.data.places import farm_cores, machine_name, machines, tiers
+from pinchpoint.data.recorded import Means
+from pinchpoint.data.timeaxis import Clock
 from pinchpoint.store.read import StoredRun
 
 State = Literal["saturated", "busy", "fine", "not measured"]

@@ -9,14 +9,14 @@ from typing import Any
 from pinchpoint.analysis.verdict import SCHEMA
 from pinchpoint.base import wording
 from pinchpoint.base.errors import InputError
+from pinchpoint.data.latency import Distribution, distributions
+from pinchpoint.data.timeaxis import Clock, clock_of
+from pinchpoint.data.timeline import Panel, panels
 from pinchpoint.report import run_tables, verdict_tables
-from pinchpoint.report.clock import Clock, clock_of
 from pinchpoint.report.evidence import Finding, findings
-from pinchpoint.report.latency import Distribution, distributions
 from pinchpoint.report.picture import Machine, picture
 from pinchpoint.report.similarity import similarity
 from pinchpoint.report.tables import Section, Table
-from pinchpoint.report.timeline import Panel, panels
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.schema import VERDICT
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from pinchpoint.base import units
 from pinchpoint.base.clock import seconds_of
-from pinchpoint.report.clock import Clock, day_and_time
-from pinchpoint.report.latency import operation_percentiles
-from pinchpoint.report.recorded import over_operations, over_samples
+from pinchpoint.data.latency import operation_percentiles
+from pinchpoint.data.recorded import over_operations, over_samples
+from pinchpoint.data.timeaxis import Clock, day_and_time
 from pinchpoint.report.tables import Column, Row, Table, duration, number, rate, share, text
 from pinchpoint.report.verdict_tables import of_load
 from pinchpoint.store import times

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pinchpoint.base import units
+from pinchpoint.data.places import tiers
+from pinchpoint.data.recorded import over_operations
+from pinchpoint.data.timeaxis import Clock
 from pinchpoint.fit import replayed as of_sql
 from pinchpoint.fit import replayed as of_stores
 from pinchpoint.fit.rates import Rate
 from pinchpoint.plan.production import FIGURES
-from pinchpoint.report.clock import Clock
-from pinchpoint.report.places import tiers
-from pinchpoint.report.recorded import over_operations
 from pinchpoint.report.tables import Column, Table, number, text
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.samples import show

@@ -74,6 +74,11 @@ class Table:
         return [[column.cell(row) for column in self.columns] for row in self.rows]
 
 
+def right_of(columns: Sequence[Column]) -> list[int]:
+    """Which columns are set flush right."""
+    return [at for at, column in enumerate(columns) if column.numeric]
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """A part of a document: tables by name under one heading.

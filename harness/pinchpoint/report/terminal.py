@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pinchpoint.base import units, wording
-from pinchpoint.base.text import WIDTH, one_line, wrapped
+from pinchpoint.base.text import WIDTH, aligned, one_line, wrapped
 from pinchpoint.report import verdict_tables
 from pinchpoint.report.compared.report import ComparisonReport, gather
-from pinchpoint.report.tables import Table
+from pinchpoint.report.tables import Table, right_of
 
 BY: Mapping[str, str] = {
     "command": "as the command says",
@@ -154,14 +154,11 @@ def _grid(table: Table, keys: Sequence[str]) -> Iterator[str]:
     columns = [column for key in keys for column in table.columns if column.key == key]
     rows = [[column.title for column in columns]]
     rows += [[one_line(column.cell(row)) for column in columns] for row in table.rows]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(columns))]
-    widths[0] = max(min(widths[0], WIDTH - 2 - sum(widths[1:]) - 2 * (len(widths) - 1)), 8)
-    for row in rows:
-        cells = [
-            cell.rjust(width) if column.numeric else _cut(cell, width).ljust(width)
-            for cell, width, column in zip(row, widths, columns, strict=True)
-        ]
-        yield ("  " + "  ".join(cells)).rstrip()
+    others = sum(2 + max(map(len, each)) for each in list(zip(*rows, strict=True))[1:])
+    room = max(WIDTH - 2 - others, 8)
+    cut = ([_cut(name, room).ljust(8), *rest] for name, *rest in rows)
+    lines = aligned(list(cut), right_of(columns))
+    yield from (f"  {line}" for line in lines)
 
 
 def _cut(text: str, width: int) -> str:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pinchpoint.analysis.saved import saved_verdict
 from pinchpoint.base.errors import InputError
 from pinchpoint.base.figures import Better
-from pinchpoint.conclude import verdict_content
 from pinchpoint.plan.compare import NO_WORK
 from pinchpoint.plan.problems import listed, nearest
 from pinchpoint.store.read import read_manifest
@@ -128,7 +128,7 @@ def _gathered(plan: str, runs: Iterable[tuple[Path, Mapping[str, Any]]], left_ou
             left_out.append(f"{place.name}: its work is not whole ({manifest['state']})")
             continue
         try:
-            verdict = verdict_content(place)
+            verdict = saved_verdict(place)
         except InputError as error:  # one damaged night is no reason to be silent about all others
             left_out.append(str(error))
             continue

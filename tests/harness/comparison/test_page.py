@@ -35,7 +35,7 @@ def _content() -> dict[str, Any]:
 
 
 def _open(browser: webdriver.Chrome, folder: Path, content: dict[str, Any], width: int = 1280) -> None:
-    _show(browser, registry.write_comparison(content, "html", folder), (width, 800))
+    _show(browser, registry.write_reports(gather(content), ["html"], folder)[0], (width, 800))
 
 
 def test_the_first_screen_answers_the_three_questions(browser: webdriver.Chrome, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from harness.fit.test_records import file, info
 from harness.report.example import steady_run
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.report.clock import clock_of
+from pinchpoint.data.timeaxis import clock_of
 from pinchpoint.report.run_tables import replayed
 from pinchpoint.report.similarity import similarity
 from pinchpoint.report.terminal import table_text

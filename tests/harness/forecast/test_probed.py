@@ -20,10 +20,10 @@ from pinchpoint.forecast.network import Commit, Model, Users, solve
 from pinchpoint.forecast.predict import predict_settings, read_base
 from pinchpoint.forecast.prediction import Prediction, Throughput
 from pinchpoint.forecast.settings import Setting
-from pinchpoint.probe import conduct
 from pinchpoint.probe.disk import MeasuredDisk, measured_disk
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import save
+from pinchpoint.probe.verdict import probe_content
 from pinchpoint.store import times
 from pinchpoint.store.read import StoredRun
 from pinchpoint_scenarios.storage_probe import Cell
@@ -251,7 +251,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     saved(commits(0.002), folder / "run")
     (folder / "probe").mkdir()
     probe = probe_of(Disk(0.005), suite="database", repeat=3)
-    save(folder / "probe", conduct.content(probe, judge(probe)))
+    save(folder / "probe", probe_content(probe, judge(probe)))
     return folder
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.imports.days import between
 
-from pinchpoint.conclude import verdict_of
+from pinchpoint.analysis.saved import verdict_of
 from pinchpoint.imports import Places, import_alone, open_source, read_places
 from pinchpoint.imports.reading import Between
 from pinchpoint_collectors.imports.record import Settings

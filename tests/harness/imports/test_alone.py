@@ -10,7 +10,7 @@ from collectors.imports.logs import CRAWL_HISTORY, IOSTAT, SADF
 from harness.imports.days import At, between, day
 from harness.imports.made import BUSY_AT_NIGHT, DISKS, imported, judged, places
 
-from pinchpoint.conclude import verdict_of
+from pinchpoint.analysis.saved import verdict_of
 from pinchpoint.imports import read_places
 from pinchpoint.report import html
 from pinchpoint.report.evidence import findings

@@ -15,9 +15,9 @@ from harness.imports.days import between, day
 from harness.imports.made import BUSY_AT_NIGHT, DISKS, imported, places, written
 from support import run_cli
 
+from pinchpoint.analysis.saved import verdict_of
 from pinchpoint.base.errors import InputError
 from pinchpoint.cli.import_ import import_
-from pinchpoint.conclude import verdict_of
 from pinchpoint.imports import import_alone, import_into, open_source, read_places
 from pinchpoint.imports.reading import Between
 from pinchpoint.store.read import open_run

@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.analysis.build import START_S, Build
 from harness.comparison.example import saved
 
-from pinchpoint.conclude import verdict_of
+from pinchpoint.analysis.saved import verdict_of
 from pinchpoint.imports import import_into, open_source, read_places
 from pinchpoint.imports.places import address_names
 from pinchpoint_collectors.imports.record import CsvMapping, MappedColumn, Settings

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from harness.imports.made import judged, places, written
 
-from pinchpoint.conclude import verdict_of
+from pinchpoint.analysis.saved import verdict_of
 from pinchpoint.imports import import_alone, open_source, read_mapping
 from pinchpoint.imports.reading import Between
 from pinchpoint_collectors.imports.record import Settings

@@ -12,11 +12,11 @@ from harness.probe.build import Disk, cells_of, probe_of
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.cli.compare import compare as command
-from pinchpoint.probe import conduct
-from pinchpoint.probe.compare import SCHEMA, compare
-from pinchpoint.probe.compared import are_probes, compared, comparison_text, table
+from pinchpoint.probe.compare import SCHEMA, are_probes, compare, compared
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe, Trial, save
+from pinchpoint.probe.verdict import probe_content
+from pinchpoint.report.probe import changes, comparison_text
 from pinchpoint_scenarios.storage_probe import Cell
 
 
@@ -79,7 +79,7 @@ def test_a_cell_that_failed_on_one_side_keeps_its_unit(failed: int) -> None:
     assert figures[failed] is None
     assert figures[1 - failed] is not None
     assert (change.metric, change.ratio, change.call) == ("iops", None, "inconclusive")
-    [row] = [row for row in table(found).rows if row["cell"] == cell.name]
+    [row] = [row for row in changes(found).rows if row["cell"] == cell.name]
     assert str(row[("other", "base")[failed]]).endswith(" IOPS")
 
 
@@ -95,7 +95,7 @@ def test_what_else_differs_weakens_the_claim() -> None:
 
 def saved_probe(folder: Path, probe: Probe) -> Path:
     folder.mkdir()
-    save(folder, conduct.content(probe, judge(probe)))
+    save(folder, probe_content(probe, judge(probe)))
     return folder
 
 

@@ -10,11 +10,10 @@ from harness.probe.build import Disk, probe_of
 from support import require
 
 from pinchpoint.base.errors import FarmUnavailable
-from pinchpoint.probe.conduct import remembered
+from pinchpoint.probe import words
 from pinchpoint.probe.driver import Driver, Watch, estimate, version_of
 from pinchpoint.probe.machine import Here
 from pinchpoint.probe.record import Options, Probe
-from pinchpoint.probe.text import estimate_text
 from pinchpoint_scenarios.storage_probe import SUITES, Tool, process, tool
 from pinchpoint_scenarios.storage_probe.process import Said
 
@@ -118,8 +117,8 @@ def test_the_estimate_counts_cells_repetitions_and_pauses() -> None:
     assert found["seconds"] == pytest.approx(60 * 6.5)
     found = estimate(SUITES["sequential"], probe_of(Disk(), [], "sequential", repeat=12))
     assert (found["jobs"], found["untimed"], found["seconds"], found["pauses_s"]) == (36, 36, 0.0, 110.0)
-    assert "timed ones" not in estimate_text(found)
-    assert "110 s of pauses" in estimate_text(found)
+    assert "timed ones" not in words.estimate(found)
+    assert "110 s of pauses" in words.estimate(found)
 
 
 def test_the_estimate_of_what_is_gone_on_with_is_of_what_is_left() -> None:
@@ -139,7 +138,7 @@ def test_the_estimate_of_what_is_gone_on_with_is_of_what_is_left() -> None:
 
 def test_a_file_that_memory_holds_is_said_where_the_page_cache_takes_part() -> None:
     """bonnie++ with 1 GiB on a machine of 16: a warning; with 33 GiB, or by fio past the page cache: none."""
-    [why] = remembered(SUITES["bonnie"], 2**30, 16 * 2**30)
+    [why] = words.in_memory(SUITES["bonnie"], 2**30, 16 * 2**30)
     assert "1.07 GB is less than twice the memory (17.2 GB)" in why
-    assert remembered(SUITES["bonnie"], 33 * 2**30, 16 * 2**30) == []
-    assert remembered(SUITES["database"], 2**30, 16 * 2**30) == []
+    assert words.in_memory(SUITES["bonnie"], 33 * 2**30, 16 * 2**30) == []
+    assert words.in_memory(SUITES["database"], 2**30, 16 * 2**30) == []

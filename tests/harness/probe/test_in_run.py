@@ -15,10 +15,12 @@ from support import require, run_cli
 from pinchpoint.analysis import analyse
 from pinchpoint.cli.report import report as report_command
 from pinchpoint.probe.figures import of
-from pinchpoint.probe.in_run import probes_of, write_probes
+from pinchpoint.probe.in_run import probes_of
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Declared
-from pinchpoint.report.registry import render
+from pinchpoint.report.files import write_probes
+from pinchpoint.report.registry import FORMATS
+from pinchpoint.report.report import gather
 from pinchpoint.report.run_tables import probes
 from pinchpoint.store.read import StoredRun
 
@@ -119,14 +121,14 @@ def test_its_cells_are_rows_of_the_report(tmp_path: Path) -> None:
     assert row["iops"] == pytest.approx(500)
     verdict = analyse(run).to_json()
     for name in ("html", "md"):
-        assert "What storage probes measured" in render(run, verdict, name)
+        assert "What storage probes measured" in FORMATS[name](gather(run, verdict))
 
 
 def test_a_run_without_probes_shows_none(tmp_path: Path) -> None:
     run = replace(Build().closed("a", "sql-mix", 1).run(), directory=tmp_path)
     assert write_probes(run) == []
     assert not list(probes_of(run))
-    assert "What storage probes measured" not in render(run, analyse(run).to_json(), "md")
+    assert "What storage probes measured" not in FORMATS["md"](gather(run, analyse(run).to_json()))
 
 
 def test_any_line_can_be_asked_for_in_a_plan(tmp_path: Path) -> None:

@@ -7,16 +7,19 @@ from dataclasses import replace
 import pytest
 from harness.probe.build import Disk, declared, probe_of
 
-from pinchpoint.probe.charts import MARGIN, charts
-from pinchpoint.probe.figures import figures
 from pinchpoint.probe.judge import judge
-from pinchpoint.probe.page import page
 from pinchpoint.probe.record import Probe, Trial
-from pinchpoint.probe.tables import workloads
 from pinchpoint.probe.target import of_profile
-from pinchpoint.probe.text import probe_text
+from pinchpoint.probe.verdict import Verdict
+from pinchpoint.report import html
+from pinchpoint.report.probe import probe_text, workloads
+from pinchpoint.report.probe_page import MARGIN, document
 from pinchpoint_infra.catalogue import profile
 from pinchpoint_scenarios.storage_probe import SUITES
+
+
+def page(probe: Probe, verdict: Verdict) -> str:
+    return html.write(document(probe, verdict))
 
 
 def one_of_each() -> dict[str, Probe]:
@@ -59,7 +62,7 @@ def test_charts_of_a_matrix_have_the_line() -> None:
 def test_charts_have_room_for_a_browser_s_letters_and_scroll_on_a_phone() -> None:
     """Letters wider than those it was laid out with were cut off; shrunk to 400 px none is read."""
     probe = probe_of(Disk(0.001, 500, 60e6))
-    for chart in charts(probe, figures(probe)):
+    for chart in document(probe, judge(probe)).parts[0].charts:
         assert chart.spec["config"]["padding"] == MARGIN
         assert MARGIN["left"] >= 0.25 * 24 * 6  # a quarter of 24 letters of 6 px
     assert '<div class="scroll"><svg' in page(probe, judge(probe))

@@ -10,11 +10,11 @@ import pytest
 from harness.probe.build import Disk, declared, probe_of
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.probe import conduct
 from pinchpoint.probe.driver import resumed
 from pinchpoint.probe.figures import Mean, of
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe, Trial, load, save
+from pinchpoint.probe.verdict import probe_content
 from pinchpoint.store import times
 from pinchpoint_scenarios.storage_probe import Cell
 
@@ -27,7 +27,7 @@ def test_a_probe_is_read_back_as_it_was(tmp_path: Path) -> None:
         {"bytes": 1.0, "seconds": 2.0},
         ["careful"],
     )
-    save(tmp_path, conduct.content(probe, judge(probe)))
+    save(tmp_path, probe_content(probe, judge(probe)))
     assert load(tmp_path) == probe
     said = json.loads((tmp_path / "probe.json").read_text())
     assert said["schema"] == "pinchpoint.probe/1"

@@ -13,11 +13,11 @@ from harness.probe.build import Disk, probe_of
 from pinchpoint.base.errors import InputError
 from pinchpoint.cli.compare import compare as compare_command
 from pinchpoint.cli.report import report
-from pinchpoint.probe import conduct
 from pinchpoint.probe.compare import compare
-from pinchpoint.probe.compared import saved
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import save
+from pinchpoint.probe.verdict import probe_content
+from pinchpoint.report.files import write_probe_comparison as saved
 
 
 def probed(folder: Path, name: str, disk: Disk) -> Path:
@@ -26,7 +26,7 @@ def probed(folder: Path, name: str, disk: Disk) -> Path:
     probe.where = replace(probe.where, folder=f"/srv/{name}<b>")
     directory = folder / name
     directory.mkdir()
-    save(directory, conduct.content(probe, judge(probe)))
+    save(directory, probe_content(probe, judge(probe)))
     return directory
 
 

@@ -11,8 +11,8 @@ from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.disk import measured_disk
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Declared
-from pinchpoint.probe.text import probe_text
 from pinchpoint.probe.verdict import Verdict
+from pinchpoint.report.probe import probe_text
 from pinchpoint_scenarios.storage_probe import Cell
 
 

@@ -230,7 +230,7 @@ def test_what_was_not_proved_is_said_everywhere(result: str) -> None:
     verdict = analyse(run).to_json()
     assert verdict["bottleneck"] is not None
     assert verdict["proof"]["measured_ratio"] is None
-    for text in (verdict_text(verdict), registry.render(run, verdict, "md")):
+    for text in (verdict_text(verdict), registry.FORMATS["md"](gather(run, verdict))):
         assert "Not proved" in text
         assert "he farm does not allow it" in text
 
@@ -253,6 +253,6 @@ def test_reports_show_the_test_with_its_control() -> None:
     [finding] = report.findings
     [causal] = [each for each in finding.evidence if each.kind == "a causal test"]
     assert f"time_s >= {PROVE_S + GAP_S} AND" in causal.query
-    page = registry.render(run, verdict, "html")
+    page = registry.FORMATS["html"](gather(run, verdict))
     assert report.proof_words in page
     assert 'data-table="proof"' in page

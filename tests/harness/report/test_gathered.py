@@ -11,12 +11,13 @@ from harness.analysis.build import START_S, Build, utc
 from harness.report.example import saved_run, steady_run, suspect, verdict
 
 from pinchpoint.base.wording import place
+from pinchpoint.data.latency import distributions
+from pinchpoint.data.timeaxis import clock_of
+from pinchpoint.data.timeline import Panel, panels
 from pinchpoint.report.charts import decades
-from pinchpoint.report.clock import clock_of
-from pinchpoint.report.latency import distributions
 from pinchpoint.report.picture import Box, picture
 from pinchpoint.report.report import gather
-from pinchpoint.report.timeline import Panel, panels, timeline_chart
+from pinchpoint.report.timeline_chart import timeline_chart
 from pinchpoint.run.progress import Board
 from pinchpoint.store.read import StoredRun
 

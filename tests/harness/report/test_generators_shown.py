@@ -6,7 +6,7 @@ import pytest
 from harness.analysis.build import Build
 from harness.report.example import suspect, verdict
 
-from pinchpoint.report.clock import clock_of
+from pinchpoint.data.timeaxis import clock_of
 from pinchpoint.report.picture import LIMITS, picture
 
 

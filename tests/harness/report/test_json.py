@@ -16,12 +16,12 @@ from pinchpoint.report.report import gather
 def test_json_reads_back_as_it_was_gathered() -> None:
     """What is written is exactly the content, in JSON's own types."""
     content = jsonfile.content(gather(saved_run(), verdict()))
-    assert json.loads(registry.render(saved_run(), verdict(), "json")) == content
+    assert json.loads(registry.FORMATS["json"](gather(saved_run(), verdict()))) == content
 
 
 def test_the_verdict_is_in_it_unchanged() -> None:
     """A program that reads report.json needs no second file."""
-    found = json.loads(registry.render(saved_run(), verdict(), "json"))
+    found = json.loads(registry.FORMATS["json"](gather(saved_run(), verdict())))
     assert found["schema"] == "pinchpoint.report/1"
     assert found["verdict"] == verdict()
     assert found["tables"]["crawl"] == verdict()["crawl"]
@@ -30,7 +30,7 @@ def test_the_verdict_is_in_it_unchanged() -> None:
 def test_unmeasured_stays_null() -> None:
     """A disk without latency is null in the table, and its words in the picture say so."""
     row = {**verdict()["disks"][0], "write_latency_mean_s": None, "iops_mean": None}
-    found = json.loads(registry.render(saved_run(), verdict(disks=[row]), "json"))
+    found = json.loads(registry.FORMATS["json"](gather(saved_run(), verdict(disks=[row]))))
     assert found["tables"]["disks"][0]["write_latency_mean_s"] is None
     boxes = [box for machine in found["farm"] for box in machine["boxes"] if box["tier"] == "sql"]
     states = {each["name"]: each["state"] for each in boxes[0]["resources"]}
@@ -40,12 +40,12 @@ def test_unmeasured_stays_null() -> None:
 def test_a_number_that_is_none_is_refused() -> None:
     """NaN has no place in JSON; it would be a wrong number to every reader."""
     with pytest.raises(ValueError, match="Out of range float"):
-        registry.render(saved_run(), verdict(headroom_ratio=math.nan), "json")
+        registry.FORMATS["json"](gather(saved_run(), verdict(headroom_ratio=math.nan)))
 
 
 def test_the_timeline_has_the_measured_values() -> None:
     """Points carry mean, low and high in base units, at the middle of their second."""
-    found = json.loads(registry.render(saved_run(), verdict(), "json"))["timeline"]
+    found = json.loads(registry.FORMATS["json"](gather(saved_run(), verdict())))["timeline"]
     panels: dict[str, Any] = {panel["name"]: panel for panel in found["panels"]}
     cpu = {line["name"]: line["points"] for line in panels["cpu"]["series"]}
     assert cpu["machine box"][0]["t_s"] == 0.5

@@ -65,7 +65,7 @@ def _open(
     content: dict[str, Any],
 ) -> None:
     """Write a page and show it."""
-    _show(browser, registry.write(run, content, "html", folder))
+    _show(browser, registry.write_reports(gather(run, content), ["html"], folder)[0])
 
 
 def _show(browser: webdriver.Chrome, path: Path, size: tuple[int, int] = (1280, 800)) -> None:
@@ -95,7 +95,8 @@ def _wait_for(browser: webdriver.Chrome, condition: str) -> None:
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example's page, written once."""
-    return registry.write(saved_run(), verdict(), "html", tmp_path_factory.mktemp("page"))
+    folder = tmp_path_factory.mktemp("page")
+    return registry.write_reports(gather(saved_run(), verdict()), ["html"], folder)[0]
 
 
 @pytest.fixture(scope="module")

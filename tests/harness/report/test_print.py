@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 def printed(tmp_path_factory: pytest.TempPathFactory) -> pypdfium2.PdfDocument:
     """The example's page as a PDF, printed once."""
     folder = tmp_path_factory.mktemp("print")
-    page = registry.write(saved_run(), verdict(), "html", folder)
+    page = registry.write_reports(gather(saved_run(), verdict()), ["html"], folder)[0]
     arguments = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]
     pdf = folder / "page.pdf"
     subprocess.run(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from harness.analysis.build import Build
 
-from pinchpoint.report import recorded
+from pinchpoint.data import recorded
 from pinchpoint.store.read import StoredRun
 
 Ask = Callable[[StoredRun], duckdb.DuckDBPyConnection]

@@ -24,14 +24,7 @@ def test_an_unknown_format_lists_all_of_them_and_the_nearest() -> None:
     with pytest.raises(
         InputError, match=r"'htm' is not a report format; allowed: html, json, md; nearest: html"
     ):
-        registry.format_named("htm")
-
-
-def test_two_formats_of_one_name_are_refused() -> None:
-    """A silent overwrite would change what users get."""
-    twice = registry.FORMATS["md"]
-    with pytest.raises(ValueError, match="two report formats are named 'md'"):
-        registry.registered((twice, twice))
+        registry.check_formats(["md", "htm"])
 
 
 def test_every_table_is_in_every_format() -> None:
@@ -40,41 +33,41 @@ def test_every_table_is_in_every_format() -> None:
     marks = {name: f"cell of {name.replace('_', ' ')}." for name in report.tables}
     rows = {name: [{"a": mark, "met": None, "scenario": ""}] for name, mark in marks.items()}
     tables = {name: Table(name, name, (Column("a", "a"),), rows[name]) for name in marks}
-    for each in registry.FORMATS.values():
-        text = each.write(replace(report, tables=tables))
-        assert [name for name, mark in marks.items() if mark not in text] == [], each.name
+    for name, write in registry.FORMATS.items():
+        text = write(replace(report, tables=tables))
+        assert [mark for mark in marks.values() if mark not in text] == [], name
 
 
 @pytest.mark.parametrize("broken", [{}, [], {"schema": "pinchpoint.verdict/1", "outcome": "?"}])
 def test_what_is_no_verdict_is_said_so(broken: object) -> None:
     """A damaged verdict.json ends in one sentence with the remedy, not in a traceback."""
     with pytest.raises(InputError, match="pinchpoint analyse RUN"):
-        registry.render(saved_run(), broken, "md")  # type: ignore[arg-type]
+        gather(saved_run(), broken)  # type: ignore[arg-type]
 
 
 def test_a_report_is_written_under_its_format_and_replaces_an_older_one(tmp_path: Path) -> None:
     """The file is the rendered text, and nothing partial stays beside it."""
     (tmp_path / "report.md").write_text("older")
-    path = registry.write(saved_run(), verdict(), "md", tmp_path)
-    assert path == tmp_path / "report.md"
-    assert path.read_text() == registry.render(saved_run(), verdict(), "md")
-    assert list(tmp_path.iterdir()) == [path]
+    report = gather(saved_run(), verdict())
+    assert registry.write_reports(report, ["md"], tmp_path) == [tmp_path / "report.md"]
+    assert (tmp_path / "report.md").read_text() == registry.FORMATS["md"](report)
+    assert list(tmp_path.iterdir()) == [tmp_path / "report.md"]
 
 
 def test_a_report_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
-    """A folder that is not there is the caller's error, and no partial file is left."""
-    with pytest.raises(FileNotFoundError):
-        registry.write(saved_run(), verdict(), "md", tmp_path / "missing")
-    assert list(tmp_path.iterdir()) == []
+    """Where a file is in the way the remedy is said, and no partial file is left."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"cannot be written: .*; give another folder with --out"):
+        registry.write_reports(gather(saved_run(), verdict()), ["md"], tmp_path / "file")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_name_that_is_no_text_does_not_stop_a_report(tmp_path: Path) -> None:
     """A file name of bytes that are no UTF-8 arrives as a lone surrogate; it is written escaped."""
     run = saved_run()
     run.manifest["warnings"].append("skipped caf\udce9.txt")
-    for name in registry.FORMATS:
-        text = registry.write(run, verdict(), name, tmp_path).read_text(encoding="utf-8")
-        assert "udce9.txt" in text
+    for path in registry.write_reports(gather(run, verdict()), registry.FORMATS, tmp_path):
+        assert "udce9.txt" in path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("spoilt", [None, b"", b"\xff", b"of\nanother"])

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.report.example import saved_run
 
-from pinchpoint.report.clock import clock_of
+from pinchpoint.data.timeaxis import clock_of
 from pinchpoint.report.run_tables import blind, clocks, collectors
 from pinchpoint.store.read import StoredRun
 

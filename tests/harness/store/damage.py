@@ -31,11 +31,11 @@ from harness.report.example import saved_run
 from pinchpoint import cli
 from pinchpoint.analysis import analyse
 from pinchpoint.base.errors import ExitStatus
-from pinchpoint.probe import conduct
-from pinchpoint.probe.compared import compared
-from pinchpoint.probe.compared import saved as save_comparison
+from pinchpoint.probe.compare import compared
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import save
+from pinchpoint.probe.verdict import probe_content
+from pinchpoint.report.files import write_probe_comparison as save_comparison
 from pinchpoint.run.run_set import SET, Place, RunSet
 from pinchpoint.store.journal import MAGIC, JournalWriter, read_frames
 from pinchpoint.store.read import StoredRun
@@ -186,7 +186,7 @@ def kept(folder: Path) -> Path:
     probe, slow = probe_of(Disk(0.0005, 500, 60e6), repeat=2), probe_of(Disk(0.001), repeat=2)
     for name, one in (("one", probe), ("two", slow)):
         (folder / "probes" / name).mkdir(parents=True)
-        save(folder / "probes" / name, conduct.content(one, judge(one)))
+        save(folder / "probes" / name, probe_content(one, judge(one)))
     save_comparison(compared([folder / "probes/one"], [folder / "probes/two"]), folder / "found").rename(
         folder / "found" / "probes"
     )

@@ -18,10 +18,10 @@ from harness.analysis.build import crawl_bound_by_search
 from hdrh.histogram import HdrHistogram
 
 from pinchpoint.analysis import analyse
+from pinchpoint.data.latency import distributions
 from pinchpoint.data.operations import Traffic
 from pinchpoint.data.series import Window
-from pinchpoint.report.clock import clock_of
-from pinchpoint.report.latency import distributions
+from pinchpoint.data.timeaxis import clock_of
 from pinchpoint.store import compact, histogram
 from pinchpoint.store.coarse import coarse, step_s
 from pinchpoint.store.journal import JournalWriter

@@ -13,7 +13,7 @@ import pytest
 from collectors.imports.logs import perfmon, row
 from harness.imports.made import imported
 
-from pinchpoint.conclude import verdict_of
+from pinchpoint.analysis.saved import verdict_of
 from pinchpoint.store import samples as stored
 from pinchpoint.store.compact import SampleGroups, compact_closed
 from pinchpoint.store.compact import tables as journal_tables

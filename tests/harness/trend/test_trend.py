@@ -11,9 +11,10 @@ from harness.trend.histories import nightly, nights, one_run
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.data.changes import find_levels
+from pinchpoint.report import html
+from pinchpoint.report.trend import sparkline, trend_text
+from pinchpoint.report.trend_page import document
 from pinchpoint.trend import Line, find_trend, read_histories
-from pinchpoint.trend.page import page
-from pinchpoint.trend.text import sparkline, trend_text
 from pinchpoint.trend.trend import LEAST_RUNS, LEAST_SIDE, MATTERS
 
 
@@ -119,10 +120,10 @@ def test_a_trend_reads_as_lines_and_as_a_page(tmp_path: Path) -> None:
     assert "throughput of orders on dev" in text
     assert "until dev-14" in text
     assert "from dev-15" in text
-    drawn = page(found)
+    drawn = html.write(document(found))
     assert drawn.count("<svg") == 2
     assert "https://" not in drawn.replace("http://www.w3.org", "")
-    assert 'class="worse"' in drawn
+    assert "Worse: throughput of orders on dev" in drawn
 
 
 def test_nothing_to_follow_is_no_steady_history(tmp_path: Path) -> None:
@@ -134,7 +135,7 @@ def test_nothing_to_follow_is_no_steady_history(tmp_path: Path) -> None:
     assert "Nothing can be followed" in text
     assert "No change of level" not in text
     assert text.count("is no valid evidence") == 3
-    assert "Nothing can be followed" in page(found)
+    assert "Nothing can be followed" in html.write(document(found))
 
 
 def test_a_night_in_which_nothing_was_done_is_said(tmp_path: Path) -> None:
@@ -165,7 +166,7 @@ def test_where_nothing_is_done_any_more_it_is_worse(tmp_path: Path) -> None:
     found = find_trend(read_histories(tmp_path, "nightly"))
     assert [line.key.metric for line in found.worse] == ["throughput_per_s"]
     assert "throughput of orders on dev: 0 from dark-6" in trend_text(found)
-    assert "0 from dark-6" in page(found)
+    assert "0 from dark-6" in html.write(document(found))
     one_run(tmp_path / "light", 8, 200)
     assert find_trend(read_histories(tmp_path, "nightly")).worse == ()
 
@@ -215,7 +216,7 @@ def test_a_wild_night_neither_makes_a_change_nor_hides_one(tmp_path: Path) -> No
     found = find_trend(read_histories(nightly(tmp_path / "b", steady), "nightly"))
     assert not any(one.changes for one in found.lines)
     assert "/s in dev-25" in trend_text(found)
-    assert "dev-25" in page(found)
+    assert "dev-25" in html.write(document(found))
     assert not any(one.lone for one in lines(tmp_path / "c", nights((200, 10), (150, 10))).values())
 
 

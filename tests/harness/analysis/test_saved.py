@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from harness.analysis.build import Build
 
-from pinchpoint import conclude
+from pinchpoint.analysis import saved
 from pinchpoint.store.schema import VERDICT
 
 
@@ -17,7 +17,7 @@ def test_a_verdict_on_a_run_that_goes_on_is_not_kept(
 ) -> None:
     """A report made later would show it as the one on the whole run."""
     stored = Build(state=state).host("sql1", "sql").cpu("sql1", 0.3, 0.2).run()
-    monkeypatch.setattr(conclude, "open_run", lambda _: stored)
-    _, verdict = conclude.verdict_of(tmp_path)
+    monkeypatch.setattr(saved, "open_run", lambda _: stored)
+    _, verdict = saved.verdict_of(tmp_path)
     assert verdict.outcome
     assert (tmp_path / VERDICT).exists() is kept

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pinchpoint.report.clock import Clock
+from pinchpoint.data.timeaxis import Clock
 from pinchpoint.store import samples
 from pinchpoint.store.read import StoredRun
 

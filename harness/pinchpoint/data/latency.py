@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pinchpoint.report.clock import Clock
-from pinchpoint.report.recorded import over_operations
+from pinchpoint.data.recorded import over_operations
+from pinchpoint.data.timeaxis import Clock
 from pinchpoint.store import histogram
 from pinchpoint.store.read import StoredRun
 

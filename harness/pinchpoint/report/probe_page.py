@@ -1,4 +1,4 @@
-"""A probe's charts: throughput by workload, rate and latency over outstanding I/Os, repetitions over time."""
+"""The pages of a probe (throughput, rate and latency over outstanding I/Os, repetitions) and of two."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
-import vl_convert
 
 from pinchpoint.base import units
-from pinchpoint.probe.figures import Figures
+from pinchpoint.probe import words
+from pinchpoint.probe.compare import ProbeComparison
+from pinchpoint.probe.figures import Figures, figures
 from pinchpoint.probe.record import Probe
-from pinchpoint.report.charts import PALETTE, Chart, decades
+from pinchpoint.probe.verdict import Verdict, probe_content
+from pinchpoint.report import probe as tables
+from pinchpoint.report.charts import PALETTE, SECONDS, Chart, decades, svg_of
+from pinchpoint.report.document import Document, Part
 from pinchpoint_scenarios.storage_probe import Cell
 
 Found = Mapping[Cell, Figures]
@@ -20,16 +24,73 @@ _HEIGHT = 240
 _MOST_BARS = 48
 MARGIN = {"left": 40, "top": 5, "right": 40, "bottom": 5}
 """Browsers' letters are up to a quarter wider than those that the picture was laid out with."""
-_SECONDS = (
-    "datum.value < 0.00099 ? format(datum.value * 1e6, '~g') + ' µs'"
-    " : datum.value < 0.99 ? format(datum.value * 1e3, '~g') + ' ms' : format(datum.value, '~g') + ' s'"
-)
+_MOST_RATIOS = 64
+"""More cells than that make no chart of ratios: the table has them all."""
 
 
-def charts(probe: Probe, found: Found) -> list[Chart]:
-    """All that there is something to draw for."""
+def document(probe: Probe, verdict: Verdict) -> Document:
+    """The report of a probe."""
+    found = figures(probe)
     drawn = [throughput(found), *over_outstanding(found, probe.options.line_s), repetitions(probe)]
-    return [chart for chart in drawn if chart is not None]
+    return Document(
+        title=(probe.suite, "on", probe.where.label),
+        kind="Storage probe",
+        headline=verdict.summary,
+        parts=(
+            Part("charts", "Charts", tuple(chart for chart in drawn if chart is not None)),
+            Part(
+                "figures",
+                "Figures",
+                tables=(
+                    tables.workloads(verdict, probe.options.line_s),
+                    tables.behaves_like(verdict),
+                    tables.cells(found, verdict),
+                ),
+            ),
+        ),
+        content=probe_content(probe, verdict),
+        at=probe.started,
+        more=words.distance(verdict, probe.declared) or "",
+        notes=(*verdict.host_cache, *dict.fromkeys(probe.warnings)),
+        reasons=tuple(cap.why for _, cap in verdict.caps),
+        facts=_facts(probe),
+    )
+
+
+def compared_document(found: ProbeComparison) -> Document:
+    """The report of two probes beside each other."""
+    chart = ratios(found)
+    return Document(
+        title=(found.labels[0], "and", found.labels[1]),
+        kind="Two storage probes",
+        headline=found.summary,
+        parts=(
+            *((Part("charts", chart.title, (chart,)),) if chart else ()),
+            Part("figures", "Figures", tables=(tables.changes(found), tables.moved(found))),
+        ),
+        content=found.to_json(),
+        notes=(*(f"what else differs: {one}" for one in found.confounders), *found.warnings),
+    )
+
+
+def _facts(probe: Probe) -> tuple[tuple[str, Any], ...]:
+    """How it was done, for whoever repeats it."""
+    where, options = probe.where, probe.options
+    each = units.seconds(options.time_per_cell_s) if options.time_per_cell_s else "until its work was done"
+    return (
+        ("Folder", where.folder),
+        ("Machine", where.host),
+        ("Device", where.device or "none: memory or a network share"),
+        ("File system", where.file_system or "not known"),
+        ("Model", where.model or "not known"),
+        ("Declared", probe.declared.words or "nothing"),
+        ("Repetitions", options.repeat),
+        ("Time per cell", each),
+        ("File", units.bytes_(options.size_bytes)),
+        ("Began", probe.started),
+        ("Ended", probe.ended or "not yet"),
+        *probe.versions.items(),
+    )
 
 
 def throughput(found: Found) -> Chart | None:
@@ -45,10 +106,8 @@ def throughput(found: Found) -> Chart | None:
     if not cells:
         return None
     rows = [_whiskers(cell.name, found[cell]) for cell in cells]
-    order = [cell.name for cell in cells]
-    y = alt.Y("name:N", sort=order, axis=alt.Axis(title=None, labelLimit=260))
     title = alt.Axis(title="bytes per second", format="~s", tickCount=6)
-    base = alt.Chart(alt.InlineData(values=rows)).encode(y=y)
+    base = alt.Chart(alt.InlineData(values=rows)).encode(y=_names(rows))
     bars = base.mark_bar(color=PALETTE[0]).encode(x=alt.X("mean:Q", axis=title))
     rules = base.mark_rule(color="#333").encode(x="low:Q", x2="high:Q")
     words = base.mark_text(align="left", dx=6, fontSize=10).encode(x="high:Q", text="told:N")
@@ -126,7 +185,7 @@ def _rate_and_latency(
     rates = _lines(
         base, "iops", "I/Os per second", "format(datum.value, ',~s')", [row["iops"] for row in rows]
     )
-    times = _lines(base, "mean_s", "mean latency", _SECONDS, [*(row["mean_s"] for row in rows), line_s])
+    times = _lines(base, "mean_s", "mean latency", SECONDS, [*(row["mean_s"] for row in rows), line_s])
     rule = (
         alt.Chart(alt.InlineData(values=[{"y": line_s, "told": f"{units.seconds(line_s)} line"}]))
         .mark_rule(color="#b00", strokeDash=[6, 4])
@@ -149,10 +208,10 @@ def _log(values: Sequence[float]) -> alt.Scale:
     return alt.Scale(type="log", domain=[low, high])
 
 
-def _colour(names: Sequence[str]) -> alt.Color:
+def _colour(names: Sequence[str], field: str = "name") -> alt.Color:
     shown = list(names)[: len(PALETTE)]
     scale = alt.Scale(domain=shown, range=list(PALETTE[: len(shown)]))
-    return alt.Color("name:N", scale=scale, sort=shown, legend=alt.Legend(title=None, labelLimit=220))
+    return alt.Color(f"{field}:N", scale=scale, sort=shown, legend=alt.Legend(title=None, labelLimit=220))
 
 
 def _point(name: str, cell: Cell, one: Figures) -> dict[str, Any]:
@@ -179,4 +238,43 @@ def _bytes(found: Found, cell: Cell) -> float:
 
 def _drawn(name: str, title: str, chart: Any) -> Chart:
     spec = chart.configure(padding=MARGIN).to_dict()
-    return Chart(name, title, spec, vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]))
+    return Chart(name, title, spec, svg_of(spec))
+
+
+def ratios(found: ProbeComparison) -> Chart | None:
+    """How many times as fast each cell is, on a scale of ratios, with its interval where there is one."""
+    rows: list[dict[str, Any]] = [
+        {
+            "name": one.cell,
+            "ratio": one.ratio,
+            "low": one.ci95[0] if one.ci95 else one.ratio,
+            "high": one.ci95[1] if one.ci95 else one.ratio,
+            "call": one.call,
+            "told": units.times(one.ratio),
+        }
+        for one in found.changes
+        if one.ratio
+    ]
+    if not rows or len(rows) > _MOST_RATIOS:
+        return None
+    x = alt.Scale(type="log", nice=True)
+    title = alt.Axis(title=f"{found.labels[1]} ÷ {found.labels[0]}", tickCount=6)
+    calls = ("better", "worse", "equivalent", "inconclusive")
+    colour = _colour(calls, "call")
+    base = alt.Chart(alt.InlineData(values=rows)).encode(y=_names(rows))
+    line = (
+        alt.Chart(alt.InlineData(values=[{"x": 1}]))
+        .mark_rule(color="#888", strokeDash=[4, 4])
+        .encode(x=alt.X("x:Q", scale=x))
+    )
+    rules = base.mark_rule().encode(x=alt.X("low:Q", scale=x, axis=title), x2="high:Q", color=colour)
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(
+        x=alt.X("ratio:Q", scale=x), color=colour
+    )
+    said = base.mark_text(align="left", dx=8, fontSize=10).encode(x=alt.X("high:Q", scale=x), text="told:N")
+    layered = (line + rules + points + said).properties(width=460, height=18 * len(rows))
+    return _drawn("ratios", "How many times as fast", layered)
+
+
+def _names(rows: Sequence[Mapping[str, Any]]) -> alt.Y:
+    return alt.Y("name:N", sort=[row["name"] for row in rows], axis=alt.Axis(title=None, labelLimit=260))

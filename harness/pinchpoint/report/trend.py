@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pinchpoint.base import units
-from pinchpoint.base.text import wrapped
+from pinchpoint.base.text import aligned, wrapped
 from pinchpoint.trend.history import Entry, Key
 from pinchpoint.trend.trend import Change, Line, Trend
 
@@ -62,9 +62,7 @@ def _table(lines: Sequence[Line]) -> Iterator[str]:
         state = _state(line)
         level = units.of_metric(line.key.metric, line.level)
         rows.append((figure(line.key), str(len(values)), level, sparkline(values), state))
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    return aligned(rows)
 
 
 def _state(line: Line) -> str:

@@ -20,8 +20,9 @@ from pinchpoint.probe import conduct, target
 from pinchpoint.probe.calibrate import calibration
 from pinchpoint.probe.record import LINE_S, Probe, load
 from pinchpoint.probe.target import Target
-from pinchpoint.probe.text import probe_text
-from pinchpoint.probe.verdict import Verdict
+from pinchpoint.probe.verdict import Verdict, probe_content
+from pinchpoint.report.files import conclude_probe
+from pinchpoint.report.probe import probe_text
 from pinchpoint_scenarios.storage_probe import SUITES
 
 Number = TypeVar("Number", int, float)
@@ -59,7 +60,7 @@ def execute(asked: Asked) -> ExitStatus:
             suite = conduct.named(str(asked.suite))
             made = conduct.begun(suite, chosen, asked.repeat, seconds, size_bytes, line_s)
             directory = conduct.new_directory(asked.out, made)
-        verdict = conduct.run(chosen, made, directory, interrupts)
+        verdict = conduct.run(chosen, made, directory, interrupts, conclude_probe)
         # Before the farm is stopped: what was measured is told whatever comes of that.
         _print(made, verdict, directory, asked)
     return conduct.status(made)
@@ -125,7 +126,7 @@ def _target(asked: Asked) -> Iterator[Target]:
 
 def _print(made: Probe, verdict: Verdict, directory: Path, asked: Asked) -> None:
     if asked.as_json:
-        click.echo(json.dumps(conduct.content(made, verdict), indent=1))
+        click.echo(json.dumps(probe_content(made, verdict), indent=1))
     else:
         click.echo(probe_text(made, verdict))
     if asked.calibrate:

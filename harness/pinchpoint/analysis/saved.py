@@ -1,0 +1,48 @@
+"""verdict.json beside a run: reached anew and kept, or read back."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import Any
+
+from pinchpoint.analysis import Verdict, analyse
+from pinchpoint.analysis.kept import Kept
+from pinchpoint.analysis.verdict import SCHEMA
+from pinchpoint.base.errors import InputError
+from pinchpoint.store import document
+from pinchpoint.store.read import StoredRun, open_run
+from pinchpoint.store.schema import VERDICT
+from pinchpoint.store.write import write_json
+
+_MAY_NOT = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""A run of somebody else's, or on a medium that is read only."""
+
+
+def verdict_of(directory: Path) -> tuple[StoredRun, Verdict]:
+    """Analyse a run anew and keep the verdict beside it, where we may write there.
+
+    That on a run which is still going on is not kept: it would be shown for the one on the whole run.
+
+    Raises:
+        InputError: the folder is no run, or damaged.
+    """
+    run = open_run(directory)
+    verdict = analyse(run)
+    if run.manifest["state"] != "running":  # and alive: one that was killed has been mended
+        try:
+            write_json(directory / VERDICT, verdict.to_json())
+        except OSError as error:
+            if error.errno not in _MAY_NOT:
+                raise InputError(f"{directory / VERDICT}: cannot be written: {error.strerror}") from error
+    return run, verdict
+
+
+def saved_verdict(directory: Path) -> dict[str, Any]:
+    """What a history needs of verdict.json, reached now where there is none. Raises as ``verdict_of``."""
+    again = f"`pinchpoint analyse {directory}` writes it anew"
+    try:
+        content: dict[str, Any] = document.read(directory / VERDICT, Kept, SCHEMA, again)
+    except FileNotFoundError:
+        return verdict_of(directory)[1].to_json()
+    return content

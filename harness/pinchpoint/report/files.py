@@ -1,0 +1,113 @@
+"""What is left in folders: verdicts of runs and probes, comparisons, and the reports of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pinchpoint.analysis import Verdict
+from pinchpoint.analysis.saved import verdict_of
+from pinchpoint.base.errors import InputError
+from pinchpoint.comparison import Comparison, saved
+from pinchpoint.probe import compare as of_probes
+from pinchpoint.probe import in_run, record
+from pinchpoint.probe.judge import judge
+from pinchpoint.probe.record import Probe
+from pinchpoint.probe.verdict import Verdict as ProbeVerdict
+from pinchpoint.probe.verdict import probe_content
+from pinchpoint.store.read import StoredRun
+from pinchpoint.store.write import free_path, write_json
+from pinchpoint_scenarios.storage_probe.scenario import PROBE_FAILED, PROBED
+
+# The formats are imported where they are used: charts take a second, and a verdict alone needs none.
+
+
+def conclude(directory: Path) -> tuple[StoredRun, Verdict]:
+    """A run's verdict, reached anew and kept beside it; so are those on its probes. Raises InputError."""
+    run, verdict = verdict_of(directory)
+    if run.manifest["state"] != "running":
+        write_probes(run)
+    return run, verdict
+
+
+def write_probes(run: StoredRun) -> list[Path]:
+    """The probes that were scenarios of the plan, judged in folders of their own. Raises InputError."""
+    if not any(event.get("event") in (PROBED, PROBE_FAILED) for event in run.events):
+        return []
+    written = []
+    try:
+        for name, probe in in_run.probes_of(run):
+            directory = run.directory / f"probe-{name}"
+            directory.mkdir(exist_ok=True)
+            conclude_probe(probe, directory)
+            written.append(directory)
+    except OSError as error:
+        raise InputError(f"{run.directory}: cannot be written: {error.strerror}") from error
+    return written
+
+
+def conclude_probe(probe: Probe, directory: Path) -> ProbeVerdict:
+    """Judge a probe and write its files anew. Raises InputError."""
+    from pinchpoint.report.probe_page import document  # noqa: PLC0415 -- as above
+    from pinchpoint.report.registry import write_reports  # noqa: PLC0415 -- likewise
+
+    verdict = judge(probe)
+    record.save(directory, probe_content(probe, verdict))
+    write_reports(document(probe, verdict), ["html"], directory)
+    return verdict
+
+
+def write_run(run: StoredRun, verdict: dict[str, Any], formats: Sequence[str], out: Path) -> list[Path]:
+    """The reports of a run; their paths. Raises InputError."""
+    from pinchpoint.report.registry import write_reports  # noqa: PLC0415 -- as above
+    from pinchpoint.report.report import gather  # noqa: PLC0415 -- likewise
+
+    return write_reports(gather(run, verdict), formats, out)
+
+
+def write_comparison(found: Comparison, parent: Path) -> Path:
+    """Make the comparison's directory with comparison.json and report.html; its path. Raises InputError."""
+    directory = saved.directory_for(parent, found)
+    saved.save(found, directory)
+    write_saved(directory, ["html"], directory)
+    return directory
+
+
+def write_probe_comparison(found: of_probes.ProbeComparison, parent: Path) -> Path:
+    """Likewise of two probes."""
+    directory = free_path(parent, "probe-comparison")
+    try:
+        directory.mkdir(parents=True)
+        write_json(directory / of_probes.COMPARISON, found.to_json())
+    except OSError as error:
+        raise InputError(
+            f"{directory}: cannot be written: {error.strerror}; give another with --out"
+        ) from error
+    write_saved(directory, ["html"], directory)
+    return directory
+
+
+def write_saved(directory: Path, formats: Sequence[str], out: Path) -> list[Path]:
+    """The reports of a run, a comparison, a probe or two, from the saved files alone; their paths.
+
+    Raises:
+        InputError: the directory is none of them, a format is not known, or ``out`` cannot be written to.
+    """
+    from pinchpoint.report import probe_page, registry  # noqa: PLC0415 -- as above
+    from pinchpoint.report.compared.report import gather as gather_comparison  # noqa: PLC0415 -- likewise
+    from pinchpoint.report.report import gather  # noqa: PLC0415 -- likewise
+
+    registry.check_formats(formats)
+    report: registry.Gathered
+    if (directory / record.PROBE).exists():
+        probe = record.load(directory)
+        report = probe_page.document(probe, judge(probe))
+    elif of_probes.is_comparison(directory):
+        report = probe_page.compared_document(of_probes.load(directory))
+    elif saved.is_comparison(directory):
+        report = gather_comparison(saved.load(directory))
+    else:
+        run, verdict = conclude(directory)
+        report = gather(run, verdict.to_json())
+    return registry.write_reports(report, formats, out)

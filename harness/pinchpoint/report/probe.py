@@ -1,0 +1,265 @@
+"""A probe, and two probes beside each other: their tables, and how they read in a terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from pinchpoint.base import units
+from pinchpoint.base.text import aligned, wrapped
+from pinchpoint.probe import words
+from pinchpoint.probe.caps import rate
+from pinchpoint.probe.compare import CellChange, ProbeComparison
+from pinchpoint.probe.figures import Figures, Mean, figures
+from pinchpoint.probe.record import Probe
+from pinchpoint.probe.verdict import Verdict
+from pinchpoint.report.tables import Column, Table, duration, number, right_of
+from pinchpoint_scenarios.storage_probe import Cell
+
+_KINDS = {
+    "disk_cap": "cap",
+    "disk_device": "device",
+    "disk_concurrency": "too little at once",
+    "disk_latency": "latency",
+}
+
+
+def cells(found: Mapping[Cell, Figures], verdict: Verdict) -> Table:
+    """One row per cell that was tried: its figures, and what it tells."""
+    kinds = {one.cell: one.kind for workload in verdict.workloads for one in workload.cells}
+    tried = {cell: one for cell, one in found.items() if one.trials or one.failed}
+    rows = [_row(cell, one, kinds.get(cell.name)) for cell, one in tried.items()]
+    missing = len(found) - len(tried)
+    left = f" {missing} of {len(found)} cells are not measured yet: --resume goes on." if missing else ""
+    return Table(
+        name="cells",
+        title="What was measured",
+        columns=(
+            Column("workload", "workload"),
+            number("outstanding", "outstanding", absent="not told"),
+            number("iops", "I/Os per second", units.per_second),
+            number("bytes_per_s", "bytes per second", lambda value: units.of_metric("_bytes_per_s", value)),
+            number(
+                "spread_ratio", "spread", lambda value: f"± {units.percent(value)}", absent="one repetition"
+            ),
+            duration("mean_s", "mean latency"),
+            duration("p50_s", "p50"),
+            duration("p95_s", "p95"),
+            duration("p99_s", "p99"),
+            duration("p999_s", "p99.9"),
+            duration("max_s", "longest"),
+            Column("kind", "limited by", absent="does not tell"),
+            Column("failed", "not measured", absent=""),
+        ),
+        rows=rows,
+        note="Means over the repetitions; the spread is half of what lies between lowest and highest. "
+        f"Percentiles are of all I/Os of all repetitions together.{left}",
+    )
+
+
+def workloads(verdict: Verdict, line_s: float) -> Table:
+    """One row per workload: what limits it, and where the latency line is crossed."""
+    rows = [
+        {
+            "workload": one.workload,
+            "kind": _KINDS.get(one.kind, one.kind) if one.kind else None,
+            "why": one.cells[-1].why,
+            "varied": one.varied,
+            "holds": 0 if one.line_holds_to is None and one.line_crossed_at else one.line_holds_to,
+            "crossed": one.line_crossed_at,
+            "class": one.load_class,
+            "course": words.moved(one.course),
+            "outliers": f"{one.outliers.count} of {one.outliers.of} steps" if one.outliers else None,
+        }
+        for one in verdict.workloads
+    ]
+    line = units.seconds(line_s)
+    return Table(
+        name="workloads",
+        title="What limits each workload",
+        columns=(
+            Column("workload", "workload"),
+            Column("kind", "limited by", absent="does not tell"),
+            Column("why", "at the most outstanding"),
+            number("holds", f"{line} hold up to", _up_to, absent="no latency told"),
+            number("crossed", "crossed at", absent="never"),
+            Column("class", "such a load is", absent="not told"),
+            Column("course", "over time", absent="too few repetitions"),
+            Column("outliers", "ten times slower", absent="no course"),
+            Column("varied", "varied"),
+        ),
+        rows=rows,
+        note=f"The line is {line} of mean latency; I/Os outstanding. Names of loads: up to 8 very light, "
+        "around 128 relatively heavy, 256 heavy, 1,024 very heavy (a published series of storage tests).",
+    )
+
+
+def behaves_like(verdict: Verdict) -> Table:
+    """Types of the catalogue with the caps that were found."""
+    return Table(
+        name="alike",
+        title="It behaves like",
+        columns=(
+            Column("type", "type"),
+            Column("at", "stands at its"),
+            Column("words", "figures"),
+            Column("source", "source"),
+        ),
+        rows=[{**one.to_json(), "type": one.type} for one in verdict.behaves_like],
+        empty="No type of the catalogue: no cap was found, or none has such caps.",
+    )
+
+
+def _up_to(outstanding: float | None) -> str:
+    """0: not even the fewest."""
+    return f"{outstanding:,.0f}" if outstanding else "none"
+
+
+def _row(cell: Cell, one: Figures, kind: str | None) -> dict[str, Any]:
+    main: Mean | None = one.iops or one.bytes_per_s
+    return {
+        "workload": cell.workload,
+        "outstanding": cell.outstanding,
+        "iops": one.iops.mean if one.iops else None,
+        "bytes_per_s": one.bytes_per_s.mean if one.bytes_per_s else None,
+        "spread_ratio": main.spread_ratio if main and one.trials > 1 else None,
+        "mean_s": one.mean_s,
+        "p50_s": one.p50_s,
+        "p95_s": one.p95_s,
+        "p99_s": one.p99_s,
+        "p999_s": one.p999_s,
+        "max_s": one.max_s,
+        "kind": _KINDS.get(kind, kind) if kind else None,
+        "failed": "; ".join(one.failed) or None,
+    }
+
+
+_CELLS = (
+    "workload",
+    "outstanding",
+    "iops",
+    "bytes_per_s",
+    "spread_ratio",
+    "mean_s",
+    "p99_s",
+    "max_s",
+    "kind",
+)
+_WORKLOADS = ("workload", "kind", "holds", "crossed", "class", "course")
+_NARROWEST = 8
+"""A heading has so many characters a line at least."""
+
+
+def probe_text(probe: Probe, verdict: Verdict) -> str:
+    """Summary, tables, the arithmetic per workload, warnings."""
+    found = figures(probe)
+    blocks = [f"{probe.suite} on {probe.where.label}:", wrapped(verdict.summary)]
+    blocks.append(_drawn(cells(found, verdict), _CELLS))
+    untried = sum(not (one.trials or one.failed) for one in found.values())
+    if untried:
+        said = f"{untried} of {len(probe.cells)} cells are not measured yet: --resume goes on with them."
+        blocks.append(wrapped(said))
+    blocks.append(_drawn(workloads(verdict, probe.options.line_s), _WORKLOADS))
+    why = [f"{one.workload}: {one.cells[-1].why}" for one in verdict.workloads]
+    why += [cap.why for _, cap in verdict.caps]
+    blocks += _listed("The arithmetic, at the most outstanding:", why)
+    if verdict.behaves_like:
+        names = ", ".join(
+            one.type + (" on credits" if one.at == "burst" else "") for one in verdict.behaves_like
+        )
+        blocks.append(wrapped(f"It behaves like: {names}."))
+    distance = words.distance(verdict, probe.declared)
+    if distance:
+        blocks.append(wrapped(distance))
+    notes = [f"{cell.name}: {why}" for cell, one in found.items() for why in one.failed]
+    notes = [*verdict.host_cache, *dict.fromkeys([*probe.warnings, *notes])]
+    return "\n\n".join([*blocks, *_listed("Warnings:", notes, "  ! ")])
+
+
+def comparison_text(found: ProbeComparison) -> str:
+    """Summary, cells, what moved, what else differs, warnings."""
+    moved = [
+        f"{workload}: {_kind(base)}; now {_kind(other)}" for workload, (base, other) in found.moved.items()
+    ]
+    blocks = [
+        wrapped(found.summary),
+        _drawn(changes(found)),
+        *_listed("What limits is another thing:", moved),
+        *_listed("What else differs:", found.confounders),
+        *_listed("Warnings:", found.warnings, "  ! "),
+    ]
+    return "\n\n".join(blocks)
+
+
+def _listed(title: str, lines: Sequence[str], bullet: str = "  - ") -> list[str]:
+    return ["\n".join([title, *(wrapped(line, bullet) for line in lines)])] if lines else []
+
+
+def _drawn(table: Table, keys: Collection[str] = ()) -> str:
+    """The columns of those keys (none: all); headings are as narrow as what stands below them."""
+    columns = [column for column in table.columns if not keys or column.key in keys]
+    rows = [[column.cell(row) for column in columns] for row in table.rows]
+    heads = []
+    for at, column in enumerate(columns):
+        texts = (*column.title.split(), *(row[at] for row in rows))
+        lines = textwrap.wrap(column.title, max(_NARROWEST, *map(len, texts)))
+        pad = str.rjust if column.numeric else str.ljust
+        heads.append([pad(line, _NARROWEST) for line in reversed(lines)])
+    # As wide as it is: a terminal folds a line that is too long for it, and nothing is cut off.
+    head = [*zip_longest(*heads, fillvalue="")][::-1]
+    return "\n".join(aligned([*head, *rows], right_of(columns)))
+
+
+def moved(found: ProbeComparison) -> Table:
+    """Workloads that something else limits now."""
+    return Table(
+        name="moved",
+        title="What limits is another thing",
+        columns=(
+            Column("workload", "workload"),
+            Column("base", found.labels[0]),
+            Column("other", found.labels[1]),
+        ),
+        rows=[
+            {"workload": workload, "base": _kind(base), "other": _kind(other)}
+            for workload, (base, other) in found.moved.items()
+        ],
+        empty="The same thing limits each workload on both sides.",
+    )
+
+
+def changes(found: ProbeComparison) -> Table:
+    """Cell by cell."""
+    return Table(
+        name="changes",
+        title="Cell by cell",
+        columns=(
+            Column("cell", "cell"),
+            number("base", found.labels[0]),
+            number("other", found.labels[1]),
+            number("ratio", "ratio", units.times),
+            Column("ci95", "95 %", absent="too few repetitions"),
+            number("latency_ratio", "latency", units.times),
+            Column("call", "call"),
+        ),
+        rows=[_change(one) for one in found.changes],
+    )
+
+
+def _change(one: CellChange) -> dict[str, object]:
+    base, other = (None if value is None else rate(one.metric, value) for value in (one.base, one.other))
+    return {
+        "cell": one.cell,
+        "base": base,
+        "other": other,
+        "ratio": one.ratio,
+        "ci95": f"{one.ci95[0]:.2f} to {one.ci95[1]:.2f}" if one.ci95 else None,
+        "latency_ratio": one.latency_ratio,
+        "call": one.call,
+    }
+
+
+def _kind(kind: str | None) -> str:
+    return words.KINDS.get(kind, kind) if kind else "it did not tell"

@@ -1,0 +1,256 @@
+"""The chart of a run over time: all panels under each other on one time axis, phases shaded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from pinchpoint.data.recorded import Point
+from pinchpoint.data.timeaxis import Clock, day_and_time
+from pinchpoint.data.timeline import Panel, Series
+from pinchpoint.report.charts import (
+    LABELS,
+    PALETTE,
+    SHOW,
+    Chart,
+    Datasets,
+    decades,
+    digits,
+    finished,
+    svg_of,
+)
+from pinchpoint_collectors.common.times import utc
+
+_AXIS_WIDTH = 62  # the same for every panel, so that their plots start at the same place
+_WIDTH = 780
+_NARROW, _LETTER = 390, 6  # a narrow window's chart, and a letter of a phase's name in it
+_HEIGHT = 118
+_LONG_S = 3 * 3600
+_STEPS_S = (1800, 3600, 7200, 10800, 21600, 43200, 86400, 604800)
+_TICKS = 14
+_LOG_HEIGHT = 150  # a decade needs room for its labels
+
+
+def timeline_chart(panels: Sequence[Panel], clock: Clock) -> Chart | None:
+    """All panels under each other on one time axis, phases shaded; ``None`` when there is nothing to draw."""
+    drawn = [panel for panel in panels if panel.series]
+    if not drawn:
+        return None
+    spec = _stack(drawn, clock)
+    return Chart("timeline", "Timeline: load, latency and the tiers' key metrics", spec, svg_of(_still(spec)))
+
+
+def _stack(panels: Sequence[Panel], clock: Clock) -> dict[str, Any]:
+    data = Datasets()
+    rows = [
+        _panel(panel, clock, data, first=place == 0, last=place == len(panels) - 1)
+        for place, panel in enumerate(panels)
+    ]
+    return finished(
+        alt.vconcat(*rows, spacing=14).resolve_scale(color="independent", strokeDash="independent"), data
+    )
+
+
+def _still(stack: Mapping[str, Any]) -> dict[str, Any]:
+    """The stack without what answers a pointer, each panel's last layer: building it anew takes seconds."""
+    panels = [{**panel, "layer": panel["layer"][:-1]} for panel in stack["vconcat"]]
+    return {**{key: value for key, value in stack.items() if key != "params"}, "vconcat": panels}
+
+
+def _panel(
+    panel: Panel, clock: Clock, data: Datasets, *, first: bool, last: bool
+) -> alt.LayerChart | alt.FacetChart:
+    x = alt.X(
+        "t:Q",
+        scale=alt.Scale(domain=[0, max(clock.length_s, 1.0)], nice=False),
+        axis=_time_axis(clock, last=last),
+    )
+    layers = (*_phases(clock, data, named=first), *_lines(panel, clock, data, x), _hover(panel, clock, data))
+    return alt.layer(*layers).properties(
+        width=_WIDTH,
+        height=_LOG_HEIGHT if panel.logarithmic else _HEIGHT,
+        title=alt.TitleParams(panel.title, frame="group"),
+    )
+
+
+def _time_axis(clock: Clock, *, last: bool) -> alt.Axis:
+    """Seconds; of what went on for hours these, or halves of one. Only the lowest panel's is labelled."""
+    since = f"since the {'recording' if clock.alone else 'load'} began"
+    if clock.length_s <= _LONG_S:
+        return alt.Axis(title=f"seconds {since}" if last else None, labels=last, tickCount=12, grid=True)
+    step_s = next((each for each in _STEPS_S if clock.length_s / each <= _TICKS), _STEPS_S[-1])
+    ticks = [float(at) for at in range(0, math.floor(clock.length_s) + 1, step_s)]
+    at = day_and_time(utc(round(clock.start_s * 1e9)))
+    return alt.Axis(
+        title=f"hours {since}, at {at}" if last else None,
+        labels=last,
+        labelExpr="datum.value / 3600",
+        values=ticks,
+        grid=True,
+    )
+
+
+def _phases(clock: Clock, data: Datasets, *, named: bool) -> list[alt.Chart]:
+    """Everything that is not the measure phase is shaded; the first panel also names the phases."""
+    letter_s = clock.length_s * _LETTER / _NARROW
+    rows = [
+        {
+            "from": phase.from_s,
+            "to": (to_s := min(phase.to_s, clock.length_s)),
+            "name": phase.name,
+            # One that its phase has no room for would lie over the next one's.
+            "shown": phase.name.replace("_", "-")
+            if to_s - phase.from_s >= len(phase.name) * letter_s
+            else "",
+        }
+        for phase in clock.phases
+        if phase.to_s > phase.from_s
+    ]
+    if not rows:
+        return []
+    base = alt.Chart(data.named(rows))
+    shade = (
+        base.transform_filter("datum.name != 'measure'")
+        .mark_rect(color="#8a8a8a", opacity=0.16)
+        .encode(x=alt.X("from:Q"), x2="to:Q")
+    )
+    if not named:
+        return [shade]
+    words = base.mark_text(align="left", dx=4, dy=8, color="#666", fontSize=10).encode(
+        x="from:Q", y=alt.value(0), text="shown:N"
+    )
+    return [shade, words]
+
+
+def _lines(panel: Panel, clock: Clock, data: Datasets, x: alt.X) -> list[alt.Chart]:
+    rows = [row for place, series in enumerate(panel.series) for row in _rows(series, place, clock)]
+    names = [series.name for series in panel.series]
+    colour = alt.Color(
+        "name:N",
+        scale=alt.Scale(domain=names, range=_colours(panel.series)),
+        legend=alt.Legend(title=None, symbolType="stroke", symbolStrokeWidth=3),
+        sort=names,
+    )
+    base = alt.Chart(data.named(rows)).encode(x=x, color=colour)
+    y = alt.Y("v:Q", scale=_scale(panel), axis=_y_axis(panel))
+    found = []
+    if clock.bucket_s > 1 and any(row["low"] != row["high"] for row in rows):
+        found.append(base.mark_area(opacity=0.16, tooltip=False).encode(y=alt.Y("low:Q"), y2="high:Q"))
+    dashes = [[5, 3] if series.style == "dashed" else [1, 0] for series in panel.series]
+    dash = alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=dashes), sort=names)
+    found.append(base.mark_line(strokeWidth=1.7, clip=True).encode(y=y, strokeDash=dash, detail="run:N"))
+    alone = [row for row in rows if row["alone"]]
+    if alone:  # a line needs two points
+        found.append(
+            base.mark_point(filled=True, size=14, opacity=1).encode(y=y).properties(data=data.named(alone))
+        )
+    return found
+
+
+def _rows(series: Series, place: int, clock: Clock) -> list[dict[str, Any]]:
+    """A series as rows; ``run`` counts up where buckets are missing, so that no line crosses a gap."""
+    rows: list[dict[str, Any]] = []
+    run = 0
+    points = series.points
+    for index, point in enumerate(points):
+        after_gap = index > 0 and _gap(points[index - 1], point, clock)
+        before_gap = index + 1 < len(points) and _gap(point, points[index + 1], clock)
+        run += after_gap
+        alone = (index == 0 or after_gap) and (index + 1 == len(points) or before_gap)
+        rows.append(
+            {
+                "t": point.t_s,
+                "name": series.name,
+                "v": digits(point.mean),
+                "low": digits(point.low),
+                "high": digits(point.high),
+                "run": f"{place}.{run}",
+                "alone": alone,
+            }
+        )
+    return rows
+
+
+def _gap(before: Point, after: Point, clock: Clock) -> bool:
+    return after.t_s - before.t_s > clock.bucket_s * 1.5
+
+
+def _colours(series: Sequence[Series]) -> list[str]:
+    """One colour a line; a dashed line directly after a solid one is its partner and shares its colour."""
+    colours: list[str] = []
+    taken = 0
+    for place, line in enumerate(series):
+        taken += not (line.style == "dashed" and place > 0 and series[place - 1].style == "solid")
+        colours.append(PALETTE[(taken - 1) % len(PALETTE)])
+    return colours
+
+
+def _scale(panel: Panel) -> alt.Scale:
+    if panel.logarithmic:
+        low, *_, high = _decades(panel)
+        return alt.Scale(type="log", domain=[low, high])
+    if panel.axis == "ratio":
+        highest = max((point.high for series in panel.series for point in series.points), default=1.0)
+        return alt.Scale(domain=[0, max(1.0, digits(highest))] if highest > 0.5 else [0, 0.5], nice=True)
+    return alt.Scale(zero=True, nice=True)
+
+
+def _y_axis(panel: Panel) -> alt.Axis:
+    ticks = {"values": _decades(panel)} if panel.logarithmic else {"tickCount": 4}
+    return alt.Axis(
+        title=None,
+        labelExpr=LABELS[panel.axis],
+        minExtent=_AXIS_WIDTH,
+        maxExtent=_AXIS_WIDTH,
+        labelOverlap=True,
+        **ticks,
+    )
+
+
+def _decades(panel: Panel) -> list[float]:
+    return decades([point.mean for series in panel.series for point in series.points])
+
+
+def _hover(panel: Panel, clock: Clock, data: Datasets) -> alt.Chart:
+    """A column per bucket that lights up under the pointer and tells every line's value and the UTC time.
+
+    Columns, not Vega-Lite's nearest point: its tooltips lose every field that is no number.
+    """
+    show = SHOW[panel.axis]
+    half = clock.bucket_s / 2
+    moments: dict[float, dict[str, Any]] = {}
+    for place, series in enumerate(panel.series):
+        for point in series.points:
+            t = point.t_s
+            row = moments.setdefault(t, {"t": t, "from": t - half, "to": t + half, "utc": clock.utc(t)})
+            row[f"s{place}"] = _told(point, show)
+    for row in moments.values():
+        for place in range(len(panel.series)):
+            row.setdefault(f"s{place}", "not measured")
+    since = f"seconds since the {'recording' if clock.alone else 'load'} began"
+    tips = [alt.Tooltip("t:Q", title=since), alt.Tooltip("utc:N", title="UTC")]
+    tips += [alt.Tooltip(f"s{place}:N", title=series.name) for place, series in enumerate(panel.series)]
+    pointed = alt.selection_point(
+        name=f"pointed_{panel.name}", fields=["t"], on="pointerover", clear="pointerout", empty=False
+    )
+    columns: alt.Chart = (
+        alt.Chart(data.named([moments[t] for t in sorted(moments)]))
+        .mark_rect(color="#333")
+        .encode(
+            x=alt.X("from:Q"),
+            x2="to:Q",
+            opacity=alt.condition(pointed, alt.value(0.18), alt.value(0)),
+            tooltip=tips,
+        )
+        .add_params(pointed)
+    )
+    return columns
+
+
+def _told(point: Point, show: Any) -> str:
+    if math.isclose(point.low, point.high):
+        return str(show(point.mean))
+    return f"{show(point.mean)} ({show(point.low)} to {show(point.high)})"

@@ -1,0 +1,92 @@
+"""The page of a trend: a chart per figure, the changes of its level below it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import altair as alt
+
+from pinchpoint.base import units, wording
+from pinchpoint.report.charts import LABELS, PALETTE, Chart, Datasets, finished, svg_of
+from pinchpoint.report.document import Document, Part
+from pinchpoint.report.tables import Column, Table, share
+from pinchpoint.report.trend import NOTHING, figure, lone_words, zero_words
+from pinchpoint.trend.trend import Line, Trend
+
+
+def document(trend: Trend) -> Document:
+    """The whole report."""
+    lone = (f"{one}: far from the runs before and after, and in no level" for one in lone_words(trend))
+    zero = (
+        f"{figure(line.key)}: {zero_words(line.zero_since)}: worse" for line in trend.lines if line.zero_since
+    )
+    worse = ", ".join(figure(line.key) for line in trend.worse)
+    return Document(
+        title=(f"Trend of {trend.plan}", "", ""),
+        kind="Trend",
+        headline=(f"Worse: {worse}." if worse else "No figure is worse.") if trend.lines else NOTHING,
+        parts=tuple(
+            Part(f"line-{number}", figure(line.key), (chart(line),), (_changes(line, number),))
+            for number, line in enumerate(trend.lines)
+        ),
+        content=trend.to_json(),
+        notes=(*zero, *lone, *trend.warnings, *(f"not counted: {one}" for one in trend.left_out)),
+    )
+
+
+def _changes(line: Line, number: int) -> Table:
+    return Table(
+        f"changes-{number}",
+        "Changes of level",
+        (
+            Column("started", "since"),
+            Column("first", "run"),
+            Column("call", "now"),
+            share("ratio", "of before"),
+            Column("ci95", "95 % interval", _interval, "not known"),
+        ),
+        [asdict(one) for one in (*line.changes, *((line.drift,) if line.drift else ()))],
+        empty=f"{wording.capitalised(line.why_not or 'no change of level')}.",
+    )
+
+
+def _interval(ends: tuple[float, float]) -> str:
+    return " to ".join(map(units.percent, ends))
+
+
+def chart(line: Line) -> Chart:
+    """Every run's value over time as SVG, with the levels and where they changed."""
+    rows: list[dict[str, Any]] = [
+        {"started": entry.started, "value": entry.value, "level": _level(line, place)}
+        for place, entry in enumerate(line.entries)
+    ]
+    data = Datasets()
+    base = alt.Chart(data.named(rows)).encode(
+        x=alt.X("started:T", axis=alt.Axis(title=None), scale=alt.Scale(type="utc"))
+    )
+    y = alt.Axis(
+        title=None, tickCount=5, labelExpr=LABELS["rate" if line.key.metric.endswith("_per_s") else "latency"]
+    )
+    levels = base.mark_line(interpolate="step-after", color=PALETTE[1], strokeWidth=1.6).encode(y="level:Q")
+    points = base.mark_point(filled=True, size=45, color=PALETTE[0]).encode(
+        y=alt.Y("value:Q", axis=y, scale=alt.Scale(zero=True))
+    )
+    rules = (
+        alt.Chart(data.named([{"at": one.started} for one in line.changes]))
+        .mark_rule(strokeDash=[4, 3], color="#666")
+        .encode(x="at:T")
+    )
+    layers = [points, levels, rules] if line.changes else [points, levels]
+    spec = finished(alt.layer(*layers).properties(width=760, height=180), data)
+    name = "-".join((line.key.farm, line.key.about, line.key.metric))
+    return Chart(name, figure(line.key), spec, svg_of(spec))
+
+
+def _level(line: Line, place: int) -> float:
+    """The median of the level that a run belongs to."""
+    level = line.changes[0].before_value if line.changes else line.level
+    for change in line.changes:
+        if place >= change.at:
+            level = change.after_value
+    return level
