@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from pinchpoint_infra.content import apart
+from pinchpoint_infra.content import processes
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_readers_left() -> Iterator[None]:
     yield
-    apart.close()
+    processes.close()

@@ -2,15 +2,185 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import zlib
 from dataclasses import dataclass
 from typing import Literal
 
-from pinchpoint_infra.content.charset import decode, has_mark, is_text
+import charset_normalizer
+import puremagic
+
 from pinchpoint_infra.content.errors import CostlyError
-from pinchpoint_infra.content.kinds import binary_kind
 from pinchpoint_infra.content.office import MEDIA_TYPES, OfficeForm, office_form
+
+_SIGNATURES = (
+    (0, b"\x89PNG\r\n\x1a\n", "PNG image"),
+    (0, b"GIF87a", "GIF image"),
+    (0, b"GIF89a", "GIF image"),
+    (0, b"\xff\xd8\xff", "JPEG image"),
+    (8, b"WEBP", "WebP image"),
+    (0, b"\x00\x00\x01\x00", "icon"),
+    (0, b"II*\x00", "TIFF image"),
+    (0, b"MM\x00*", "TIFF image"),
+    (0, b"\x7fELF", "ELF program"),
+    (0, b"MZ", "Windows program"),
+    (0, b"%PDF-", "PDF document"),
+    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "OLE document"),
+    (0, b"PK\x03\x04", "ZIP archive"),
+    (0, b"PK\x05\x06", "ZIP archive"),
+    (0, b"BZh", "bzip2 data"),
+    (0, b"\xfd7zXZ\x00", "xz data"),
+    (0, b"\x28\xb5\x2f\xfd", "zstd data"),
+    (0, b"7z\xbc\xaf\x27\x1c", "7z archive"),
+    (257, b"ustar", "tar archive"),
+    (0, b"!<arch>\n", "ar archive"),
+    (0, b"SQLite format 3\x00", "SQLite database"),
+    (0, b"\xde\x12\x04\x95", "gettext catalogue"),
+    (0, b"\x95\x04\x12\xde", "gettext catalogue"),
+    (0, b"\x00asm", "WebAssembly module"),
+    (0, b"wOFF", "web font"),
+    (0, b"wOF2", "web font"),
+    (0, b"\x00\x01\x00\x00\x00", "TrueType font"),
+    (0, b"OTTO", "OpenType font"),
+    (0, b"OggS", "Ogg media"),
+    (0, b"\x1f\x9d", "compress data"),
+)
+_BINARY = "binary data"
+_LEAST_CONFIDENCE = 0.4
+_LEAST_SIGNATURE_BYTES = 4
+_HEAD_BYTES = 4096
+
+
+def binary_kind(content: bytes) -> str:
+    """What content that is no text is, in words: ``PNG image``; ``binary data`` where nobody knows.
+
+    The kinds a documentation folder or a file share is full of have names of ours: the library's guesses
+    among formats with a common signature (a ZIP archive is a DOCX to it). It names the rest, where the match
+    is longer than chance allows.
+    """
+    for offset, signature, kind in _SIGNATURES:
+        if content.startswith(signature, offset):
+            return kind
+    try:
+        matches = puremagic.magic_string(content[:_HEAD_BYTES])
+    except puremagic.PureError:
+        return _BINARY
+    best = matches[0]
+    known = (
+        best.confidence >= _LEAST_CONFIDENCE and len(best.byte_match.strip(b"\0")) >= _LEAST_SIGNATURE_BYTES
+    )
+    return best.name if known and best.name else _BINARY
+
+
+# The longer marks first: UTF-32's begins with UTF-16's.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+# What occurs in texts: bell, backspace, tab, line feed, vertical tab, form feed, carriage return, escape.
+_CONTROLS = bytes(sorted(set(range(32)) - {7, 8, 9, 10, 11, 12, 13, 27})) + b"\x7f"
+_CONTROLS_IN_TEXT_RATIO = 0.01
+_DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
+_DECLARED_WITHIN_BYTES = 2048
+_SAMPLE_BYTES = 2**16
+_MIXED = "pinchpoint.mixed"
+
+
+def is_text(content: bytes) -> bool:
+    """Whether these bytes are text in any encoding known here.
+
+    With a byte order mark, what its encoding reads. Without, no NUL and at most one control character in a
+    hundred: texts hold a stray one now and then, compressed or compiled data one in ten.
+    """
+    for mark, encoding in _MARKS:
+        if content.startswith(mark):
+            text = _strict(content[len(mark) :], encoding)
+            return text is not None and "\0" not in text
+    if b"\0" in content:
+        return False
+    controls = len(content) - len(content.translate(None, _CONTROLS))
+    return controls <= _CONTROLS_IN_TEXT_RATIO * len(content)
+
+
+def has_mark(content: bytes) -> bool:
+    """Whether a byte order mark leads."""
+    return content.startswith(tuple(mark for mark, _ in _MARKS))
+
+
+def decode(content: bytes, *, markup: bool = False) -> tuple[str, bool]:
+    """The text of bytes that ``is_text`` accepts, and whether the encoding had to be guessed; never fails.
+
+    In this order: a byte order mark; UTF-8; what the document itself declares (``markup``: HTML and XML do);
+    UTF-8 with a few stray bytes, as files have that grew over decades; the legacy encoding whose letters
+    make the most sense.
+    """
+    for mark, encoding in _MARKS:
+        if content.startswith(mark):
+            return content[len(mark) :].decode(encoding, "replace"), False
+    text = _strict(content, "utf-8")
+    if text is None and markup:
+        text = _declared(content)
+    if text is not None:
+        return text, False
+    for reading in (_mostly_utf8, _guessed):
+        if (text := reading(content)) is not None:
+            return text, True
+    return content.decode("utf-8", _MIXED), True
+
+
+def _strict(content: bytes, encoding: str) -> str | None:
+    try:
+        return content.decode(encoding)
+    except (UnicodeError, LookupError):  # or an encoding nobody knows, as a document may declare
+        return None
+
+
+def _declared(content: bytes) -> str | None:
+    found = _DECLARED.search(content, 0, _DECLARED_WITHIN_BYTES)
+    if found is None:
+        return None
+    name = found[1].decode("ascii").lower()
+    # Browsers read the first two as the third, and so do their writers.
+    text = _strict(content, "cp1252" if name in {"iso-8859-1", "us-ascii"} else name)
+    return text if isinstance(text, str) else None
+
+
+def _mostly_utf8(content: bytes) -> str | None:
+    """UTF-8 where most of what is not ASCII is valid UTF-8; its other bytes are read as Western European."""
+    valid = content.decode("utf-8", "ignore")
+    letters = len(valid.encode("utf-8"))
+    stray = len(content) - letters
+    beyond_ascii = len(valid) - len(valid.encode("ascii", "ignore"))
+    return content.decode("utf-8", _MIXED) if beyond_ascii > stray else None
+
+
+def _guessed(content: bytes) -> str | None:
+    best = charset_normalizer.from_bytes(_around_first_letter(content)).best()
+    return None if best is None else _strict(content, best.encoding)
+
+
+def _around_first_letter(content: bytes) -> bytes:
+    """A sample that holds what is not ASCII: guessing on megabytes takes seconds and knows no more."""
+    if len(content) <= _SAMPLE_BYTES:
+        return content
+    first = re.search(rb"[\x80-\xff]", content)
+    start = max(0, (first.start() if first else 0) - 1024)
+    return content[start : start + _SAMPLE_BYTES]
+
+
+def _western(error: UnicodeError) -> tuple[str, int]:
+    """Bytes that are no UTF-8, as Windows' Western European, else as Latin 1, which knows every byte."""
+    assert isinstance(error, UnicodeDecodeError)  # noqa: S101 -- registered for decoding alone
+    stray = error.object[error.start : error.end]
+    return _strict(stray, "cp1252") or stray.decode("latin-1"), error.end
+
+
+codecs.register_error(_MIXED, _western)
+
 
 Form = Literal["text", "html"] | OfficeForm
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from selectolax.lexbor import LexborHTMLParser
 
-from pinchpoint_infra.content.apart import apart
 from pinchpoint_infra.content.document import Document, NotADocumentError
 from pinchpoint_infra.content.errors import CostlyError
 from pinchpoint_infra.content.office import OfficeForm, UnreadableError, read
+from pinchpoint_infra.content.processes import apart
 
 _UNSEEN = ["script", "style", "template"]
 _SPOKEN_ATTRIBUTES = ("alt", "title", "placeholder", "aria-label", "label", "summary")

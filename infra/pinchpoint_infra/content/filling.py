@@ -17,15 +17,13 @@ from typing import Any
 
 import psycopg
 
-from pinchpoint_infra.content import apart, database, looking
+from pinchpoint_infra.content import database, looking, processes
 from pinchpoint_infra.content.corpus import Folder
 from pinchpoint_infra.content.errors import ContentError, CorpusError
 from pinchpoint_infra.content.generated import DOCUMENTS, MOST_DOCUMENTS, Generated
 from pinchpoint_infra.content.loading import Loaded, load_files, load_rows, told
-from pinchpoint_infra.content.looking import Source
-from pinchpoint_infra.content.planned import Copies, Found, Planned
-from pinchpoint_infra.content.said import Said
-from pinchpoint_infra.content.workers import Workers, parts
+from pinchpoint_infra.content.looking import Copies, Found, Planned, Said, Source
+from pinchpoint_infra.content.processes import Workers, parts
 
 DOCUMENTATION = Path("/usr/share/doc")
 """The default corpus: nearly every Linux machine has thousands of documents there."""
@@ -70,7 +68,7 @@ def ingest(
     """
     if database_url is None and folder is None:
         raise ContentError("there is no place for content: name a database, a folder, or both")
-    with closing(apart), Workers(os.sched_getaffinity(0) if cores is None else cores) as workers:
+    with closing(processes), Workers(os.sched_getaffinity(0) if cores is None else cores) as workers:
         source, found = _looked_at(corpus, documents, workers, progress)
         if not found:
             raise CorpusError(_nothing(source))

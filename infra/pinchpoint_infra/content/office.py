@@ -10,8 +10,8 @@ import zipfile
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
-from pinchpoint_infra.content.apart import apart
 from pinchpoint_infra.content.errors import CostlyError
+from pinchpoint_infra.content.processes import apart
 
 OfficeForm = Literal["pdf", "docx", "xlsx", "pptx"]
 

@@ -33,7 +33,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pinchpoint_infra.content import apart
+from pinchpoint_infra.content import processes
 from pinchpoint_infra.content.document import LARGEST_BYTES, TOO_LARGE, NotADocumentError, identify
 from pinchpoint_infra.content.extract import extract
 from pinchpoint_infra.services.process import configuration, serve
@@ -160,7 +160,7 @@ class SearchService:
             with contextlib.suppress(asyncio.CancelledError):
                 await committing
             await self._aside(self._index.close)
-            apart.close()
+            processes.close()
 
     async def _commit_now_and_then(self) -> None:
         """So that the index's disk is written to while documents come, as a real crawl's is."""

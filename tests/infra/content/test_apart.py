@@ -14,7 +14,7 @@ import pytest
 
 ASK = """
 import test_apart, time
-from pinchpoint_infra.content.apart import apart
+from pinchpoint_infra.content.processes import apart
 apart(test_apart.{work}, {begun!r})
 time.sleep(60)
 """

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from infra.services.serving import Service, serving
 
-from pinchpoint_infra.content import apart
+from pinchpoint_infra.content import processes
 from pinchpoint_infra.content.document import NotADocumentError, identify
 from pinchpoint_infra.content.extract import extract
 from pinchpoint_infra.content.filling import ingest
@@ -228,17 +228,17 @@ def test_one_that_is_costly_to_open_is_skipped_by_its_path(
     (tmp_path / "corpus" / "good.txt").write_text("good")
     tests = Path(__file__).parents[2]
     monkeypatch.setenv("PYTHONPATH", f"{tests.parent}:{tests}")  # the child imports this module
-    apart.close()
-    apart.apart(slow, b"", 0)  # what follows is timed without the child's start
+    processes.close()
+    processes.apart(slow, b"", 0)  # what follows is timed without the child's start
     monkeypatch.setattr("pinchpoint_infra.content.office._form", slow)
-    monkeypatch.setattr("pinchpoint_infra.content.apart.WITHIN_S", 0.5)
-    monkeypatch.setattr("pinchpoint_infra.content.apart._SLACK_S", 0.5)
+    monkeypatch.setattr("pinchpoint_infra.content.processes.WITHIN_S", 0.5)
+    monkeypatch.setattr("pinchpoint_infra.content.processes._SLACK_S", 0.5)
     found = ingest(tmp_path / "corpus", None, None, tmp_path / "files", lambda _: None)
     assert found["documents"] == 1
     (reason,) = found["skipped"]
     assert reason.startswith("PDF document that takes more than 10 s of CPU time")
     assert reason.endswith(": a/b.pdf")
-    apart.close()
+    processes.close()
 
 
 def slow(_: bytes, for_s: float = 60) -> None:

@@ -17,7 +17,7 @@ from servers import postgres
 from pinchpoint_infra.content import ContentError, filling, loading, looking
 from pinchpoint_infra.content.corpus import Folder
 from pinchpoint_infra.content.filling import ingest
-from pinchpoint_infra.content.planned import Copies, Found
+from pinchpoint_infra.content.looking import Copies, Found
 
 BYTES = {
     b"a/%03d.txt" % number if number % 4 else b"b/c/%03d" % number: b"document %d" % number

@@ -14,8 +14,8 @@ from infra.content.corpora import in_folder, put
 from servers import postgres
 
 from pinchpoint_infra.content import ContentError, filling
+from pinchpoint_infra.content.database import readable
 from pinchpoint_infra.content.filling import ingest
-from pinchpoint_infra.content.names import readable
 
 ODD_NAMES = (
     b"a space.txt",

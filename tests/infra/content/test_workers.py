@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from pinchpoint_infra.content import ContentError
-from pinchpoint_infra.content.workers import Workers, parts
+from pinchpoint_infra.content.processes import Workers, parts
 
 CORES = os.sched_getaffinity(0)
 
@@ -25,7 +25,7 @@ def workers() -> Iterator[Workers]:
         pytest.skip("one core: no processes are started there")
     with Workers(CORES) as several:
         yield several
-    assert not [each for each in psutil.Process().children() if "content.worker" in " ".join(each.cmdline())]
+    assert not [each for each in psutil.Process().children() if "content.child" in " ".join(each.cmdline())]
 
 
 def test_results_come_in_the_order_of_the_parts_and_not_too_far_ahead(workers: Workers) -> None:

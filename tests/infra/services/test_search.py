@@ -214,7 +214,7 @@ def test_process_name_and_interface(search: Service) -> None:
     assert Path(f"/proc/{process.pid}/comm").read_text().strip() == "pp-search"
     listening = [link.laddr.ip for link in process.net_connections() if link.status == "LISTEN"]
     assert listening == ["127.0.0.1"]
-    assert all("pinchpoint_infra.content.reader" in each.cmdline() for each in process.children())
+    assert all("pinchpoint_infra.content.child" in each.cmdline() for each in process.children())
 
 
 def test_sigterm_commits_and_ends_promptly(tmp_path: Path) -> None:

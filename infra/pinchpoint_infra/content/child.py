@@ -1,8 +1,8 @@
-"""One of the processes that read documents with limits: see ``apart``.
+"""A process that does pieces of work for another one: see ``processes``.
 
-``python -m pinchpoint_infra.content.reader DESCRIPTOR``: it does what comes over that socket until the other
-end is closed. Where one document takes too long, or the other end is closed meanwhile, a signal that nothing
-catches ends it, in any library.
+``python -m pinchpoint_infra.content.child DESCRIPTOR LIMITED CORES``: it does what comes over that socket, on
+those cores, until the other end is closed: it never outlives who started it. Where one piece takes too long
+(LIMITED is 1), or the other end is closed meanwhile, a signal that nothing catches ends it, in any library.
 """
 
 from __future__ import annotations
@@ -13,34 +13,37 @@ import os
 import resource
 import signal
 import sys
+import traceback
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 
-from pinchpoint_infra.content.apart import CPU_S, MEMORY_BYTES, OUT_OF_MEMORY, WITHIN_S
-from pinchpoint_infra.content.errors import CostlyError
+from pinchpoint_infra.content.errors import ContentError, CostlyError
+from pinchpoint_infra.content.processes import CPU_S, MEMORY_BYTES, OUT_OF_MEMORY, WITHIN_S
 
 
-def _serve(link: Connection) -> None:
+def _serve(link: Connection, *, limited: bool) -> None:
     while True:
         try:
             work, given = link.recv()
         except EOFError:
             return
-        with _limited(), _ended_with(link):
+        with _within_limits() if limited else contextlib.nullcontext(), _ended_with(link):
             try:
                 answer = ForkingPickler.dumps((True, work(*given)))
             except MemoryError:
                 answer = ForkingPickler.dumps((False, CostlyError(OUT_OF_MEMORY, memory=True)))
             except Exception as error:  # noqa: BLE001 -- raised by who asked
+                if not (limited or isinstance(error, ContentError)):
+                    traceback.print_exc()
                 answer = ForkingPickler.dumps((False, error))
         link.send_bytes(answer)
         del answer, given
 
 
 @contextlib.contextmanager
-def _limited() -> Iterator[None]:
+def _within_limits() -> Iterator[None]:
     """SIGPROF or SIGALRM ends this process at the limit."""
     signal.setitimer(signal.ITIMER_PROF, CPU_S)
     signal.setitimer(signal.ITIMER_REAL, WITHIN_S)
@@ -64,17 +67,20 @@ def _ended_with(link: Connection) -> Iterator[None]:
 
 
 def main() -> None:
-    """Entry of a reader."""
-    comm = Path("/proc/self/comm")
-    if comm.exists():  # elsewhere than on Linux the name is the interpreter's
-        comm.write_text("pp-reader")
+    """Entry of the process."""
+    descriptor, limited, cores = int(sys.argv[1]), sys.argv[2] == "1", sys.argv[3]
+    os.sched_setaffinity(0, {int(core) for core in cores.split(",")})
+    if limited:
+        comm = Path("/proc/self/comm")
+        if comm.exists():  # elsewhere than on Linux the name is the interpreter's
+            comm.write_text("pp-reader")
+        with contextlib.suppress(ValueError, OSError):  # a system that knows no such limit, or allows less
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
-    with contextlib.suppress(ValueError, OSError):  # a system that knows no such limit, or allows less
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError), Connection(int(sys.argv[1])) as link:
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError), Connection(descriptor) as link:
         fcntl.fcntl(link.fileno(), fcntl.F_SETOWN, os.getpid())
-        _serve(link)
+        _serve(link, limited=limited)
 
 
 if __name__ == "__main__":
