@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,7 @@ class EmulatedDisk:
             "file": self._file,
             "backing": [str(self._backing(number, each)) for number in range(spec.stripes)],
             "size_bytes": self._spec.size_bytes,
-            "spec": spec.to_json(),
+            "spec": asdict(spec),
             "seed": self.name,
             "events": str(self._folder / EVENTS),
         }

@@ -26,6 +26,7 @@ from typing import Any
 import mfusepy
 
 from pinchpoint_collectors.common.times import utc
+from pinchpoint_infra.codec import record
 from pinchpoint_infra.disks.model import Disk, parts
 from pinchpoint_infra.disks.record import DiskSpec
 
@@ -39,7 +40,7 @@ class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
     use_ns = True
 
     def __init__(self, config: dict[str, Any]) -> None:
-        self._spec = DiskSpec.from_json(config["spec"])
+        self._spec = record(DiskSpec, config["spec"])
         self._size_bytes: int = config["size_bytes"]
         self._file: str = config["file"]
         self._seed: str = config["seed"]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 from pinchpoint_infra.catalogue import Burst
 
@@ -78,15 +76,3 @@ class DiskSpec:
     stripes: int = 1
     size_bytes: int = DEFAULT_SIZE_BYTES
     time_scale: float = 1.0
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON types."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> DiskSpec:
-        """What ``to_json`` made."""
-        nested = {"burst": Burst, "device": Device, "warm_up": WarmUp}
-        given = {field.name: content[field.name] for field in fields(cls)}
-        given |= {name: kind(**given[name]) for name, kind in nested.items() if given[name] is not None}
-        return cls(**given)

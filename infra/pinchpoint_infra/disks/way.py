@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pinchpoint_infra.disks.record import DiskSpec
@@ -74,17 +74,16 @@ def _assembled(spec: DiskSpec, throttle: Literal["v1", "v2"] | None, timed: bool
 
 def without_caps(spec: DiskSpec) -> DiskSpec:
     """The same disk without its caps."""
-    content = spec.to_json()
-    caps = (
-        "iops",
-        "bytes_per_s",
-        "read_iops",
-        "write_iops",
-        "read_bytes_per_s",
-        "write_bytes_per_s",
-        "burst",
+    return replace(
+        spec,
+        iops=None,
+        bytes_per_s=None,
+        read_iops=None,
+        write_iops=None,
+        read_bytes_per_s=None,
+        write_bytes_per_s=None,
+        burst=None,
     )
-    return DiskSpec.from_json(content | dict.fromkeys(caps))
 
 
 def _only_model(spec: DiskSpec) -> bool:

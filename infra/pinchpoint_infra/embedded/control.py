@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
@@ -277,7 +278,7 @@ def _alone(farms: Path) -> Iterator[None]:
 def _launch(spec: FarmSpec, directory: Path, *, lifeline: bool) -> None:
     place.make_directory(directory)
     identifier = place.farm_id(spec.identity)
-    write_secret(directory / SPEC, json.dumps(spec.to_json()))
+    write_secret(directory / SPEC, json.dumps(asdict(spec), default=os.fsdecode))
     log_file = directory / "supervisor.log"
     log_file.touch(mode=0o600)
     with log_file.open("ab") as log:

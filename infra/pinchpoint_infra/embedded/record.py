@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,43 +57,6 @@ class FarmSpec:
     throttle: Mapping[str, Throttle] = field(default_factory=dict)
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     share_cores: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON types."""
-        return {
-            "identity": os.fsdecode(self.identity),
-            "name": self.name,
-            "tiers": list(self.tiers),
-            "corpus": os.fsdecode(self.corpus) if self.corpus else None,
-            "documents": self.documents,
-            "disks": {name: disk.to_json() for name, disk in self.disks.items()},
-            "cpus": dict(self.cpus),
-            "memory": dict(self.memory),
-            "delays": {tier: delay.to_json() for tier, delay in self.delays.items()},
-            "networks": dict(self.networks),
-            "throttle": {tier: throttle.to_json() for tier, throttle in self.throttle.items()},
-            "settings": {tier: dict(settings) for tier, settings in self.settings.items()},
-            "share_cores": self.share_cores,
-        }
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> FarmSpec:
-        """What ``to_json`` made."""
-        return cls(
-            identity=Path(content["identity"]),
-            name=content["name"],
-            tiers=tuple(content["tiers"]),
-            corpus=Path(content["corpus"]) if content["corpus"] else None,
-            documents=content["documents"],
-            disks={name: DiskSpec.from_json(disk) for name, disk in content["disks"].items()},
-            cpus=content["cpus"],
-            memory=content["memory"],
-            delays={tier: Delay(**delay) for tier, delay in content["delays"].items()},
-            networks=content["networks"],
-            throttle={tier: Throttle(**throttle) for tier, throttle in content["throttle"].items()},
-            settings=content["settings"],
-            share_cores=content["share_cores"],
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pinchpoint_infra.codec import record
 from pinchpoint_infra.embedded.record import Slower
 
 STATE = "state.json"
@@ -50,12 +51,6 @@ class Limits:
     slower: Slower | None = None
     until_s: float = 0.0
 
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> Limits:
-        """What ``dataclasses.asdict`` made."""
-        slower = content.pop("slower")
-        return cls(**content, slower=Slower(**slower) if slower else None)
-
 
 @dataclass(slots=True)
 class State:
@@ -88,10 +83,7 @@ class State:
 
     def save(self, directory: Path) -> None:
         """Write it, whole or not at all; only its owner may read it (it holds passwords)."""
-        partial = directory / f"{STATE}.partial"
-        partial.touch(mode=0o600)
-        partial.write_text(json.dumps(asdict(self)), encoding="utf-8")
-        partial.replace(directory / STATE)
+        _save(directory / STATE, self)
 
 
 def load(directory: Path) -> State | None:
@@ -101,28 +93,26 @@ def load(directory: Path) -> State | None:
     such a farm is found and removed by its mark, as one whose state is lost.
     """
     try:
-        content = json.loads((directory / STATE).read_text(encoding="utf-8"))
-        tiers = {name: TierState(**tier) for name, tier in content.pop("tiers").items()}
-        supervisor = content.pop("supervisor")
-        limits = Limits.from_json(content.pop("limits"))
-        return State(
-            **content, tiers=tiers, limits=limits, supervisor=tuple(supervisor) if supervisor else None
-        )
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return record(State, json.loads((directory / STATE).read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError):
         return None
 
 
 def want(directory: Path, limits: Limits) -> None:
     """Ask the supervisor for limits; it answers in the state."""
-    partial = directory / f"{WANTED}.partial"
-    partial.touch(mode=0o600)
-    partial.write_text(json.dumps(asdict(limits)), encoding="utf-8")
-    partial.replace(directory / WANTED)
+    _save(directory / WANTED, limits)
 
 
 def wanted(directory: Path) -> Limits:
     """What is wanted of the farm's limits."""
     try:
-        return Limits.from_json(json.loads((directory / WANTED).read_text(encoding="utf-8")))
+        return record(Limits, json.loads((directory / WANTED).read_text(encoding="utf-8")))
     except FileNotFoundError:
         return Limits()
+
+
+def _save(path: Path, content: State | Limits) -> None:
+    partial = path.with_name(f"{path.name}.partial")
+    partial.touch(mode=0o600)
+    partial.write_text(json.dumps(asdict(content)), encoding="utf-8")
+    partial.replace(path)

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import psutil
 
+from pinchpoint_infra.codec import record
 from pinchpoint_infra.content import ContentError, CorpusError
 from pinchpoint_infra.content.filling import ingest
 from pinchpoint_infra.embedded import cores, removal
@@ -43,7 +44,7 @@ class Supervisor:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._spec = FarmSpec.from_json(json.loads((directory / SPEC).read_text(encoding="utf-8")))
+        self._spec = record(FarmSpec, json.loads((directory / SPEC).read_text(encoding="utf-8")))
         self._knobs = Knobs(self._spec, os.environ[MARK], directory)
         self._tiers: dict[str, Tier] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}

@@ -39,10 +39,6 @@ class Delay:
     round_trip_s: float = 0.0
     bytes_per_s: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON types."""
-        return asdict(self)
-
     def at(self, ratio: float) -> Delay:
         """The same way at that share of its speed."""
         narrower = None if self.bytes_per_s is None else self.bytes_per_s * ratio
@@ -148,7 +144,7 @@ class DelayProxy(ProxyProcess):
     def __init__(self, ways: Sequence[tuple[int, Delay]], log: Path, environment: Mapping[str, str]) -> None:
         self.ports = [free_port() for _ in ways]
         config = [
-            {"port": port, "to": to, "delay": delay.to_json()}
+            {"port": port, "to": to, "delay": asdict(delay)}
             for port, (to, delay) in zip(self.ports, ways, strict=True)
         ]
         super().__init__("pinchpoint_infra.faults.delay", config, log, environment)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +18,3 @@ class Throttle:
     requests_per_s: float
     retry_after_s: int = 1
     status: int = 429
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON types."""
-        return asdict(self)

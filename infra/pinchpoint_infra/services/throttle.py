@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from pinchpoint_infra.faults.throttle import Throttle
@@ -46,5 +47,5 @@ class Gate:
 
     def describe(self) -> Mapping[str, Any]:
         """How it is set, and what it counted since the service was started."""
-        throttle = self._throttle.to_json() if self._throttle else None
+        throttle = asdict(self._throttle) if self._throttle else None
         return {"throttle": throttle, "admitted": self.admitted, "refused": self.refused}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import heapq
 import statistics
+from dataclasses import asdict
 from random import Random
 
 import pytest
 
 from pinchpoint_infra.catalogue import Burst
+from pinchpoint_infra.codec import record
 from pinchpoint_infra.disks import Device, DiskSpec, WarmUp
 from pinchpoint_infra.disks.model import CHUNK_BYTES, Disk, parts
 
@@ -214,4 +216,4 @@ def test_every_byte_lies_on_one_place_of_one_backend(offset: int, size: int, str
 
 def test_a_spec_survives_the_way_to_the_supervisor() -> None:
     spec = DiskSpec(iops=5, burst=Burst(9, 8, 7), device=Device(1, 2), warm_up=WarmUp(0.5, 3), stripes=2)
-    assert DiskSpec.from_json(spec.to_json()) == spec
+    assert record(DiskSpec, asdict(spec)) == spec

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 
 import psycopg
 import pytest
 import valkey
 
+from pinchpoint_infra.codec import record
 from pinchpoint_infra.embedded import FarmError, FarmSpec, down, up
 from pinchpoint_infra.embedded.cores import shared_out
 
@@ -24,7 +26,7 @@ def test_servers_have_the_settings_asked_for_and_tiers_the_cores(tmp_path: Path)
         settings={"sql": {"max_connections": "15", "wal_buffers": "64kB"}, "nosql": {"maxclients": "77"}},
         share_cores=True,
     )
-    assert FarmSpec.from_json(made.to_json()) == made
+    assert record(FarmSpec, asdict(made)) == made
     try:
         found = up(made, lifeline=False, progress=lambda _: None)
         with psycopg.connect(found.endpoints["sql"]["url"]) as connection:

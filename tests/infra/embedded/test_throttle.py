@@ -6,12 +6,14 @@ import json
 import time
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from scenarios.support import Events, Recorder, crawl, made, quiet
 
+from pinchpoint_infra.codec import record
 from pinchpoint_infra.embedded import FarmInputError, FarmSpec, FarmStatus, down, limit, up
 from pinchpoint_infra.faults.throttle import Throttle
 from pinchpoint_scenarios.contract import Endpoint
@@ -30,7 +32,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FarmSpec, F
         (corpus / f"{number:02}.txt").write_text(f"document {number}")
     throttle = {"web": Throttle(RATE, retry_after_s=1, status=503)}
     spec = FarmSpec(folder / "farm.yaml", "throttled", ("web", "sql"), corpus.parent, throttle=throttle)
-    assert FarmSpec.from_json(spec.to_json()) == spec
+    assert record(FarmSpec, asdict(spec)) == spec
     try:
         yield spec, up(spec, lifeline=True, progress=quiet)
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 from pinchpoint_infra.embedded.tiers.contract import new_secret, write_config
@@ -43,7 +44,7 @@ class Web(Service):
 
         One that has ended by itself refuses nothing any more: there is nothing to lift then.
         """
-        body = json.dumps(throttle.to_json() if throttle else None)
+        body = json.dumps(asdict(throttle) if throttle else None)
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_THROTTLE_WITHIN_S)
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
         try:

@@ -1,0 +1,14 @@
+"""Records from JSON: dataclasses of plain types, of paths and of other such records."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
+
+T = TypeVar("T")
+
+
+def record(kind: type[T], content: Any) -> T:
+    """The record that ``dataclasses.asdict`` made ``content`` of. Raises ``ValueError``: it is another."""
+    return TypeAdapter(kind).validate_python(content)
