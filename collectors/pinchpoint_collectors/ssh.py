@@ -13,9 +13,8 @@ from dataclasses import replace
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux_over_ssh.frame import Frame
-from pinchpoint_collectors.linux_over_ssh.host import FILES, Host
 from pinchpoint_collectors.linux_over_ssh.script import script
-from pinchpoint_collectors.linux_over_ssh.session import LoopSession
+from pinchpoint_collectors.linux_over_ssh.session import FILES, Host, LoopSession
 from pinchpoint_collectors.linux_over_ssh.tiers import parse_all
 from pinchpoint_collectors.options import each_once, interval_s, process_names, say_the_same
 from pinchpoint_collectors.record import Collector, Incident, Processes, Sample, Watch

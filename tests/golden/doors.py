@@ -61,11 +61,11 @@ from pinchpoint_collectors.linux import (
 from pinchpoint_collectors.linux.inventory import core_list
 from pinchpoint_collectors.linux.sources import machine_sources
 from pinchpoint_collectors.linux_over_ssh import frame, hello
-from pinchpoint_collectors.linux_over_ssh.host import Host
+from pinchpoint_collectors.linux_over_ssh.session import Host
 from pinchpoint_collectors.record import Watch
 from pinchpoint_collectors.remote.clock import HostClock
-from pinchpoint_collectors.windows.classes import wanted
 from pinchpoint_collectors.windows.reader import ScriptReader
+from pinchpoint_collectors.windows.script import wanted
 from pinchpoint_collectors.windows.stream import Arrived
 from pinchpoint_infra.content.filling import ingest
 from pinchpoint_scenarios.contract import Endpoint, Scenario

@@ -16,7 +16,6 @@ from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.options import each_once, say_the_same
 from pinchpoint_collectors.record import Collector, Incident, Sample, Watch
 from pinchpoint_collectors.remote import ssh
-from pinchpoint_collectors.windows.classes import Wanted, wanted
 from pinchpoint_collectors.windows.machine import not_measured, role_places
 from pinchpoint_collectors.windows.openssh import SshLink
 from pinchpoint_collectors.windows.options import (
@@ -30,7 +29,7 @@ from pinchpoint_collectors.windows.options import (
     transport,
 )
 from pinchpoint_collectors.windows.reader import KIND, ScriptReader
-from pinchpoint_collectors.windows.script import Sought, request
+from pinchpoint_collectors.windows.script import Sought, Wanted, request, wanted
 from pinchpoint_collectors.windows.stream import Link, Stream, Taken
 from pinchpoint_collectors.windows.tiers import WindowsTiers
 

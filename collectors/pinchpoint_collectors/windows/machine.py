@@ -9,9 +9,9 @@ from typing import Any
 from pinchpoint_collectors.common.powershell import Line
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import NotMeasured, Watch
-from pinchpoint_collectors.windows.classes import Wanted
 from pinchpoint_collectors.windows.disks import Storage, WindowsPlace, is_watched
 from pinchpoint_collectors.windows.reading import CounterClass
+from pinchpoint_collectors.windows.script import Wanted
 
 _KIB, _MIB = 1024, 1024**2
 _VIRTUAL = (

@@ -9,7 +9,6 @@ from pinchpoint_collectors.common.powershell import Line
 from pinchpoint_collectors.record import Incident, Sample
 from pinchpoint_collectors.remote.clock import WARN_OFFSET_S, HostClock
 from pinchpoint_collectors.value import Value
-from pinchpoint_collectors.windows.classes import Wanted
 from pinchpoint_collectors.windows.counters import TOTAL
 from pinchpoint_collectors.windows.disks import is_watched
 from pinchpoint_collectors.windows.machine import WindowsMachine
@@ -23,7 +22,7 @@ from pinchpoint_collectors.windows.reading import (
     values,
     with_ratio,
 )
-from pinchpoint_collectors.windows.script import unix_ns
+from pinchpoint_collectors.windows.script import Wanted, unix_ns
 from pinchpoint_collectors.windows.stream import Arrived
 from pinchpoint_collectors.windows.tiers import WindowsTiers
 

@@ -1,15 +1,127 @@
-"""The script that is sent to a Windows machine, what it is asked, and the lines it answers with."""
+r"""The script that is sent to a Windows machine, what it is asked for, and the lines it answers with.
+
+It reads CIM classes. The counters and what each becomes are those of ``counters.csv``. A counter's name as a
+property is told by a rule: ``\LogicalDisk(L:)\Avg. Disk sec/Write`` is ``AvgDisksecPerWrite`` of
+``Win32_PerfRawData_PerfDisk_LogicalDisk``, whatever the language of the system.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-from pinchpoint_collectors.windows.classes import Wanted
+from pinchpoint_collectors.windows.counters import COUNTERS, Counter
+
+PREFIX = "Win32_PerfRawData_"
+
+_SERVICES: Mapping[str, str] = {
+    "LogicalDisk": "PerfDisk",
+    "PhysicalDisk": "PerfDisk",
+    "Processor": "PerfOS",
+    "Processor Information": "Counters",
+    "Memory": "PerfOS",
+    "System": "PerfOS",
+    "Network Interface": "Tcpip",
+}
+"""Object -> the service that provides it: the middle of the class's name."""
+SQL_SERVER = "SQLServer:"
+BOTH_DIRECTIONS = ("disk.transfers_per_s", "disk.transfer_latency_s")
+"""Of no use where reads and writes are told apart."""
+ERRORS: Mapping[str, tuple[str, ...]] = {
+    "Network Interface": ("Packets Received Errors", "Packets Outbound Errors")
+}
+"""Totals that become a rate here: the Performance Monitor shows them as they are."""
+_SPELT = {"%": "Percent", "/": "Per", "#": "Number"}
+
+
+def property_name(counter: str) -> str:
+    """A counter or object as WMI spells it: signs that are words are written out, all others left away."""
+    spelt = "".join(_SPELT.get(letter, letter) for letter in counter)
+    return re.sub(r"[^A-Za-z0-9_]", "", spelt)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One object whose counters are asked for.
+
+    Attributes:
+        object: as the Performance Monitor calls it, in English.
+        pattern: of the class's name without ``PREFIX``; ``*`` stands for anything.
+        counters: property -> what it becomes.
+        errors: properties that are totals of errors.
+        needed: whether every Windows has it.
+    """
+
+    object: str
+    pattern: str
+    counters: Mapping[str, Counter]
+    errors: tuple[str, ...] = ()
+    needed: bool = True
+
+
+def wanted(*, sql_server: bool = True) -> tuple[Wanted, ...]:
+    """Every object that is understood, ``Processor`` aside: it sees one group of 64 processors only.
+
+    Args:
+        sql_server: whether SQL Server's are among them.
+    """
+    return tuple(one for one in _wanted() if sql_server or not one.object.startswith(SQL_SERVER))
+
+
+def _wanted() -> Iterator[Wanted]:
+    for name, counters in COUNTERS.items():
+        if name == "Processor":
+            continue
+        properties = {
+            property_name(counter): means
+            for counter, means in counters.items()
+            if means.metric not in BOTH_DIRECTIONS
+        }
+        errors = tuple(map(property_name, ERRORS.get(name, ())))
+        yield Wanted(name, _pattern(name), properties, errors, needed=name in _SERVICES)
+
+
+def _pattern(name: str) -> str:
+    """Of SQL Server's classes the instance is part of the name, of the gatherer's the product's version."""
+    if name in _SERVICES:
+        return f"{_SERVICES[name]}_{property_name(name)}"
+    if name.startswith(SQL_SERVER):
+        return f"MSSQL*_*{property_name(name.removeprefix(SQL_SERVER))}"
+    return f"*_{property_name(name)}"
+
+
+def sql_instance(wanted_: Wanted, found: str) -> str | None:
+    """Which instance of SQL Server a class is of: ``""`` is the default one; None: it is none's.
+
+    ``MSSQLSERVER_SQLServerLocks`` is of the default instance, ``MSSQLPROD_MSSQLPRODLocks`` of ``PROD``.
+    """
+    if not wanted_.object.startswith(SQL_SERVER):
+        return None
+    ending = property_name(wanted_.object.removeprefix(SQL_SERVER))
+    if found == f"MSSQLSERVER_SQLServer{ending}":
+        return ""
+    named = re.fullmatch(rf"MSSQL(\w+)_MSSQL\1{ending}", found)
+    return named[1] if named else None
+
+
+def chosen(wanted_: Wanted, present: Mapping[str, int]) -> dict[str, Counter]:
+    """Of the counters a class really has, for each metric the one of lowest rank.
+
+    Args:
+        wanted_: what was asked for.
+        present: the properties the class has -> their types.
+    """
+    best: dict[str, tuple[str, Counter]] = {}
+    for name, means in wanted_.counters.items():
+        if name in present and (means.metric not in best or means.rank < best[means.metric][1].rank):
+            best[means.metric] = name, means
+    return dict(best.values())
+
 
 PATTERN = "PerfProc_Process"
 """The class of processes, without its prefix."""

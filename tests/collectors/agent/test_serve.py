@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pinchpoint_collectors.agent import serve
+from pinchpoint_collectors.agent import command
 from pinchpoint_collectors.agent.collector import _unseen
 from pinchpoint_collectors.local import LocalKind
 
@@ -19,7 +19,7 @@ def test_whatever_goes_wrong_is_the_answer(monkeypatch: pytest.MonkeyPatch, erro
         raise error
 
     monkeypatch.setattr(LocalKind, "connect", fail)
-    said = serve._answer({"watch": {"host": "sql1", "tier": "sql", "disks": {}}}, {})
+    said = command._answer({"watch": {"host": "sql1", "tier": "sql", "disks": {}}}, {})
     assert said == {"inventory": "sql1", "error": f"{type(error).__name__}: {error}"}
 
 

@@ -13,8 +13,8 @@ from pinchpoint_collectors.linux.disks import Disks
 from pinchpoint_collectors.linux.inventory import interfaces, machine_facts, usable_cores
 from pinchpoint_collectors.linux_over_ssh.frame import Frame, Section
 from pinchpoint_collectors.linux_over_ssh.hello import Hello, parse
-from pinchpoint_collectors.linux_over_ssh.host import FILES, Host
 from pinchpoint_collectors.linux_over_ssh.script import script
+from pinchpoint_collectors.linux_over_ssh.session import FILES, Host
 from pinchpoint_collectors.linux_over_ssh.tiers import parse_all
 from pinchpoint_collectors.record import Processes, Watch
 from pinchpoint_collectors.remote.clock import HostClock

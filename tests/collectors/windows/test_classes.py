@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pinchpoint_collectors.windows.classes import Wanted, chosen, property_name, sql_instance, wanted
 from pinchpoint_collectors.windows.counters import COUNTERS
+from pinchpoint_collectors.windows.script import Wanted, chosen, property_name, sql_instance, wanted
 
 BY_OBJECT = {one.object: one for one in wanted()}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinchpoint_collectors.windows.counter_types import TYPES, Cooked, Raw, grown
+from pinchpoint_collectors.windows.reading import TYPES, Cooked, Raw, grown
 
 NAMES = {one.name: one for one in TYPES.values()}
 PERF_PER_S = 10_000_000

@@ -9,11 +9,10 @@ from collectors.windows.standin import Machine as StandIn
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Watch
-from pinchpoint_collectors.windows.classes import wanted
 from pinchpoint_collectors.windows.disks import Storage
 from pinchpoint_collectors.windows.machine import WindowsMachine, not_measured, role_places
 from pinchpoint_collectors.windows.reading import class_of
-from pinchpoint_collectors.windows.script import request
+from pinchpoint_collectors.windows.script import request, wanted
 
 
 @pytest.fixture

@@ -10,9 +10,8 @@ import pytest
 from collectors.windows.standin import PERF_PER_S, Machine
 
 from pinchpoint_collectors.record import Sample
-from pinchpoint_collectors.windows.classes import wanted
 from pinchpoint_collectors.windows.reader import ScriptReader
-from pinchpoint_collectors.windows.script import request
+from pinchpoint_collectors.windows.script import request, wanted
 from pinchpoint_collectors.windows.stream import Arrived
 
 NS = 1_000_000_000

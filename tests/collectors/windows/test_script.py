@@ -14,8 +14,16 @@ from powershell import named, parse, wrong
 
 from pinchpoint_collectors.common.powershell import line_of
 from pinchpoint_collectors.windows import openssh, winrm
-from pinchpoint_collectors.windows.classes import PREFIX, wanted
-from pinchpoint_collectors.windows.script import PROPERTIES, SCRIPT, Sought, request, script, unix_ns
+from pinchpoint_collectors.windows.script import (
+    PREFIX,
+    PROPERTIES,
+    SCRIPT,
+    Sought,
+    request,
+    script,
+    unix_ns,
+    wanted,
+)
 
 COMMANDS = {
     *("ConvertFrom-Json", "ConvertTo-Json", "ForEach-Object", "Where-Object", "Write-Output", "New-Object"),

@@ -14,11 +14,10 @@ from collectors.workers import Worker
 
 from pinchpoint_collectors.processes import Process
 from pinchpoint_collectors.record import Processes, Sample
-from pinchpoint_collectors.windows.classes import wanted
 from pinchpoint_collectors.windows.local import nothing_runs, processes_here, roots_here
 from pinchpoint_collectors.windows.reader import ScriptReader
 from pinchpoint_collectors.windows.reading import Row, Rows
-from pinchpoint_collectors.windows.script import PROPERTIES, Sought, request
+from pinchpoint_collectors.windows.script import PROPERTIES, Sought, request, wanted
 from pinchpoint_collectors.windows.stream import Arrived
 from pinchpoint_collectors.windows.tiers import WindowsTiers, plain, table_of
 
