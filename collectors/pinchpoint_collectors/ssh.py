@@ -14,7 +14,7 @@ from dataclasses import replace
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux_over_ssh.frame import Frame
 from pinchpoint_collectors.linux_over_ssh.script import script
-from pinchpoint_collectors.linux_over_ssh.session import FILES, Host, LoopSession
+from pinchpoint_collectors.linux_over_ssh.session import FILES, LinuxHost, LoopSession
 from pinchpoint_collectors.linux_over_ssh.tiers import parse_all
 from pinchpoint_collectors.options import each_once, interval_s, process_names, say_the_same
 from pinchpoint_collectors.record import Collector, Incident, Processes, Sample, Watch
@@ -95,7 +95,7 @@ class SshCollector(RemoteCollector[LoopSession]):
         places = sorted({place for watch in watches for place in watch.disks.values() if place[0] == "/"})
         wanted = any(watch.processes is not None for watch in self._watches)
         self._script = script(interval_s, silence_s, FILES, places, processes=wanted)
-        self._host: Host
+        self._host: LinuxHost
         self._is_first_reading = True
         try:
             session = self._open(CONNECT_S)
@@ -116,7 +116,7 @@ class SshCollector(RemoteCollector[LoopSession]):
 
     def _begin(self, session: LoopSession) -> None:
         assert session.hello is not None  # noqa: S101 - it has greeted us; tells the type checker
-        host = Host(session.hello, self._watches, session.stamps)
+        host = LinuxHost(session.hello, self._watches, session.stamps)
         if self._inventory and self._host.machine_id != host.machine_id:
             self._why = f"{self._address}: the machine was started anew"
         self._host, self._is_first_reading = host, True

@@ -11,7 +11,7 @@ import pytest
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux import mountinfo
-from pinchpoint_collectors.linux.disks import Disks, Place
+from pinchpoint_collectors.linux.disks import DiskPlace, Disks
 from pinchpoint_collectors.linux.mountinfo import Mount
 
 MOUNTS = """\
@@ -199,7 +199,7 @@ def test_an_anonymous_device_number_is_resolved_by_the_mount_table(sys: Path) ->
     number = source.stat().st_rdev
     add(sys, "vdz", f"{os.major(number)}:{os.minor(number)}", {"size": "9"}, replace=True)
     mount = Mount("0:50", "/", "/proc", "rw", "btrfs", str(source), "rw")
-    assert Disks([mount], sys).place("/proc") == Place("/proc", "vdz", mount)
+    assert Disks([mount], sys).place("/proc") == DiskPlace("/proc", "vdz", mount)
 
 
 def test_a_real_folder_lies_on_a_real_whole_disk(tmp_path: Path, real_disk: Callable[[Path], str]) -> None:

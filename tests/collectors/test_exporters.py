@@ -12,7 +12,7 @@ from pinchpoint_collectors.exporters import means, places, query
 from pinchpoint_collectors.exporters.means import NAME, Points, Series
 from pinchpoint_collectors.exporters.tables import EXPORTERS, NODE, WINDOWS, whose
 from pinchpoint_collectors.imports.node_exporter import NodeExporter
-from pinchpoint_collectors.imports.record import Found, Settings
+from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.record import Watch
 
 T = 1_790_000_000.0
@@ -144,7 +144,7 @@ def test_a_role_is_resolved_to_its_whole_device(given: str, device: str | None, 
 )
 def test_a_role_on_windows_is_a_drive_or_a_mounted_folder(given: str, device: str | None) -> None:
     """Names are taken in any case, the deepest volume is the one."""
-    there = places.Layout(("C:", "C:\\mnt\\log", "L:"), {}, {})
+    there = places.StorageLayout(("C:", "C:\\mnt\\log", "L:"), {}, {})
     assert places.role(there, given)["device"] == device
 
 
@@ -237,7 +237,7 @@ def test_a_saved_answer_of_either_exporter_is_imported() -> None:
         for labels, points in found
     ]
     text = json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
-    told = Found()
+    told = FileFacts()
     samples = list(NodeExporter().read([text], Settings(), told))
     assert {(each.host, each.metric, each.instance, each.value) for each in samples} == {
         ("app1", "disk.writes_per_s", "sda", 10.0),
@@ -257,7 +257,7 @@ def test_the_gaps_of_a_range_whose_labels_changed_are_said() -> None:
         for labels, found in parts
     ]
     text = json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
-    told = Found()
+    told = FileFacts()
     times = [sample.time_ns // 10**9 - T for sample in NodeExporter().read([text], Settings(), told)]
     assert times == [15, 30, 45, 60, *range(150, 435, 15)]
     assert any(note.startswith("nothing was recorded of sql1 once from") for note in told.notes)

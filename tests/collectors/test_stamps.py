@@ -10,7 +10,7 @@ import pytest
 from collectors.test_sqlserver import FILES, Recorded, file, watching
 
 from pinchpoint_collectors.databases import sqlserver
-from pinchpoint_collectors.databases.base import Asked, ServerReading
+from pinchpoint_collectors.databases.base import ReadingQuestion, ServerReading
 
 _WAIT_S = 0.2
 
@@ -28,7 +28,7 @@ class Slow:
 
 def test_the_first_answer_s_time_is_the_reading_s() -> None:
     """Rates of what is asked for later are over the time between its own answers."""
-    questions = {"totals": Asked("totals"), "files": Asked("files", len)}
+    questions = {"totals": ReadingQuestion("totals"), "files": ReadingQuestion("files", len)}
     before = ServerReading({"totals": [{}], "files": []}.__getitem__, questions)
     utc_ns = time.time_ns()
     reading = ServerReading(Slow({"files": [1, 2]}).ask, questions)

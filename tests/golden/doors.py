@@ -46,7 +46,13 @@ from pinchpoint_collectors.exporters import means
 from pinchpoint_collectors.exporters.tables import EXPORTERS
 from pinchpoint_collectors.imports import registry
 from pinchpoint_collectors.imports.checked import checked
-from pinchpoint_collectors.imports.record import CsvMapping, ForeignFileError, Found, MappedColumn, Settings
+from pinchpoint_collectors.imports.record import (
+    CsvMapping,
+    FileFacts,
+    ForeignFileError,
+    MappedColumn,
+    Settings,
+)
 from pinchpoint_collectors.linux import (
     cgroups,
     diskstats,
@@ -61,7 +67,7 @@ from pinchpoint_collectors.linux import (
 from pinchpoint_collectors.linux.inventory import core_list
 from pinchpoint_collectors.linux.sources import machine_sources
 from pinchpoint_collectors.linux_over_ssh import frame, hello
-from pinchpoint_collectors.linux_over_ssh.session import Host
+from pinchpoint_collectors.linux_over_ssh.session import LinuxHost
 from pinchpoint_collectors.record import Watch
 from pinchpoint_collectors.remote.clock import HostClock
 from pinchpoint_collectors.windows.reader import ScriptReader
@@ -256,7 +262,7 @@ def _imported(
         every_s=every_s,
         mapping=CsvMapping(**{**mapping, "columns": columns}) if mapping else None,
     )
-    found = Found()
+    found = FileFacts()
     samples = registry.format_named(format).read(text.splitlines(keepends=True), settings, found)
     return [list(checked(samples, found, settings.mapping)), found.hosts, found.notes]
 
@@ -296,7 +302,7 @@ def _host(text: str) -> Any:
     """The first words of a host at the other end of ssh -> its inventory."""
     said = hello.parse(text)
     watch = Watch("sql1", "sql", {"data": "/var/lib/postgresql", "log": "/wal"})
-    return [Host(said, [watch], HostClock()).facts(watch), said.missing]
+    return [LinuxHost(said, [watch], HostClock()).facts(watch), said.missing]
 
 
 DOORS: dict[str, Callable[..., Any]] = {

@@ -12,7 +12,7 @@ from pinchpoint_collectors.record import Sample
 VERSION = 1
 
 
-class Reading(NamedTuple):
+class RingReading(NamedTuple):
     """What was read at once.
 
     Attributes:
@@ -31,7 +31,7 @@ class Encoder:
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, str], int] = {}
 
-    def encode(self, reading: Reading) -> str:
+    def encode(self, reading: RingReading) -> str:
         """One line, with its end: ``at``, ``names`` that are new, and ``rows`` by time and interval."""
         new: list[tuple[str, str]] = []
         rows: dict[tuple[int, float], list[list[float | int | None]]] = {}
@@ -57,7 +57,7 @@ class Decoder:
     def __init__(self) -> None:
         self._names: list[tuple[str, str]] = []
 
-    def decode(self, line: str) -> Reading:
+    def decode(self, line: str) -> RingReading:
         """The reading of one line. Raises ``ValueError`` for what no ``Encoder`` wrote."""
         try:
             said = legible.loads(line)
@@ -67,6 +67,6 @@ class Decoder:
                 for time_ns, interval_s, cells in said["rows"]
                 for cell in cells
             ]
-            return Reading(said["at"], samples)
+            return RingReading(said["at"], samples)
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise ValueError(f"no reading: {line[:80]!r}") from error

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from pinchpoint_collectors.agent.codec import VERSION, Decoder, Reading
+from pinchpoint_collectors.agent.codec import VERSION, Decoder, RingReading
 from pinchpoint_collectors.agent.command import FOLDER
 from pinchpoint_collectors.common import legible
 from pinchpoint_collectors.errors import CollectorError
@@ -38,7 +38,7 @@ class TailSession(SshSession):
 
     def __init__(self, address: Address, command: str, folder: str, since_ns: int | None) -> None:
         self.hello: dict[str, Any] | None = None
-        self.readings: deque[Reading] = deque()
+        self.readings: deque[RingReading] = deque()
         self.inventories: dict[str, dict[str, Any]] = {}
         """By host: ``facts``, or ``error``."""
         self._clock = HostClock()
@@ -243,7 +243,7 @@ class AgentCollector(RemoteCollector[TailSession]):
             found += self._fanned_out(session, reading)
         return found
 
-    def _fanned_out(self, session: TailSession, reading: Reading) -> Iterator[Sample]:
+    def _fanned_out(self, session: TailSession, reading: RingReading) -> Iterator[Sample]:
         """One reading by our clock, under the name of each host, with its tier's name."""
         for watch in self._watches:
             for sample in reading.samples:
@@ -257,7 +257,7 @@ class AgentCollector(RemoteCollector[TailSession]):
                 time_ns = session.wall.to_ours(sample.time_ns)
                 yield sample._replace(time_ns=time_ns, host=watch.host, instance=instance)
 
-    def _note_gap(self, session: TailSession, reading: Reading) -> None:
+    def _note_gap(self, session: TailSession, reading: RingReading) -> None:
         """Tell the gap there is before a reading: what came late is none."""
         before_ns, self._last_ns = self._last_ns, reading.at_ns
         interval_s = self._interval_s(session)

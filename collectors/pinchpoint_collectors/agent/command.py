@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
-from pinchpoint_collectors.agent.codec import VERSION, Encoder, Reading
+from pinchpoint_collectors.agent.codec import VERSION, Encoder, RingReading
 from pinchpoint_collectors.agent.ring import Ring, RingReader
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.local import LocalKind
@@ -166,7 +166,7 @@ def record(config: Config) -> None:
         raise CollectorError(f"{config.folder}: {error}; give a folder that can be written") from error
 
     def keep(samples: Sequence[Sample]) -> None:
-        ring.append(Reading(time.time_ns(), samples))
+        ring.append(RingReading(time.time_ns(), samples))
 
     # Whoever fetches a recording looks for values that cannot be, and says so in its run.
     every_s = config.interval_s

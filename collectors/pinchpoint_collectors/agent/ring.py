@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from pinchpoint_collectors.agent.codec import Decoder, Encoder, Reading
+from pinchpoint_collectors.agent.codec import Decoder, Encoder, RingReading
 from pinchpoint_collectors.errors import CollectorError
 
 _ABOUT = "ring.json"
@@ -48,7 +48,7 @@ class Ring:
         new.write_text(json.dumps({**about, "hours": hours, "size_bytes": size_bytes}))
         new.replace(folder / _ABOUT)
 
-    def append(self, reading: Reading) -> None:
+    def append(self, reading: RingReading) -> None:
         """Keep one reading. Raises ``OSError``."""
         at_ns = max(reading.at_ns, self._at_ns + 1)
         if (
@@ -121,7 +121,7 @@ class RingReader:
         self.dropped = bool(segments) and _number(segments[0]) > 1
         """Whether older ones have been dropped to make room."""
 
-    def new(self) -> Iterator[Reading]:
+    def new(self) -> Iterator[RingReading]:
         """All that came since it was asked before."""
         while True:
             if self._file is not None:
@@ -147,7 +147,7 @@ class RingReader:
             self._file.close()
             self._file = None
 
-    def _more(self, file: IO[bytes]) -> Iterator[Reading]:
+    def _more(self, file: IO[bytes]) -> Iterator[RingReading]:
         while chunk := file.read(1 << 16):
             *lines, self._rest = (self._rest + chunk).split(b"\n")
             for line in lines:

@@ -196,7 +196,7 @@ class ServerConnection(ABC, Generic[Link, Question, Answer]):
 # ---- the collector ------------------------------------------------------------------------------------
 
 
-class Asked(NamedTuple):
+class ReadingQuestion(NamedTuple):
     """One question of each reading, and how its answer is parsed."""
 
     question: Any
@@ -209,7 +209,7 @@ class ServerReading:
     The time of the first answer is that of the reading.
     """
 
-    def __init__(self, ask: Callable[[Any], Any], questions: Mapping[str, Asked]) -> None:
+    def __init__(self, ask: Callable[[Any], Any], questions: Mapping[str, ReadingQuestion]) -> None:
         self.time_ns = 0
         self._answers: dict[str, Any] = {}
         self._came_ns: dict[str, int] = {}
@@ -287,7 +287,7 @@ class ServerCollector(ABC):
         """Ask what the server is (``_about``). Raises ``CollectorError`` for one that cannot be watched."""
 
     @abstractmethod
-    def _questions(self) -> Mapping[str, Asked]:
+    def _questions(self) -> Mapping[str, ReadingQuestion]:
         """What is asked at each reading, in this order."""
 
     @abstractmethod

@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pinchpoint_collectors.databases.base import Asked, Row, ServerCollector, ServerKind, ServerReading
+from pinchpoint_collectors.databases.base import (
+    ReadingQuestion,
+    Row,
+    ServerCollector,
+    ServerKind,
+    ServerReading,
+)
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import NotMeasured
 from pinchpoint_collectors.value import Metric, Value, grown, mean, rate, rates
@@ -178,10 +184,10 @@ class CassandraCollector(ServerCollector):
         limit = int(self._settings.get("native_transport_max_concurrent_connections", -1))
         self._connections_limit = limit if limit > 0 else None
 
-    def _questions(self) -> Mapping[str, Asked]:
+    def _questions(self) -> Mapping[str, ReadingQuestion]:
         names = ("started", *self._statements)
         statements = (_STARTED, *self._statements.values())
-        return {"tables": Asked(statements, lambda answers: dict(zip(names, answers, strict=True)))}
+        return {"tables": ReadingQuestion(statements, lambda answers: dict(zip(names, answers, strict=True)))}
 
     def _is_same_server(self, before: ServerReading, now: ServerReading) -> bool:
         return bool(before["tables"]["started"] == now["tables"]["started"])

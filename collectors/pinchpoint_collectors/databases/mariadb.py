@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pinchpoint_collectors.databases.base import (
-    Asked,
+    ReadingQuestion,
     RefusedError,
     Row,
     SamplingCollector,
@@ -493,9 +493,9 @@ class MariadbCollector(SamplingCollector):
             return (why, f"run: {remedy} WHERE NAME LIKE 'wait/io/file/%'"), False
         return None, all(row["timed"] for row in rows)
 
-    def _questions(self) -> Mapping[str, Asked]:
-        asked = {"status": Asked(COUNTERS, numbers)}
-        return asked if self._no_summaries else {**asked, "files": Asked(FILES, by_kind)}
+    def _questions(self) -> Mapping[str, ReadingQuestion]:
+        asked = {"status": ReadingQuestion(COUNTERS, numbers)}
+        return asked if self._no_summaries else {**asked, "files": ReadingQuestion(FILES, by_kind)}
 
     def _is_same_server(self, before: ServerReading, now: ServerReading) -> bool:
         return is_same_server(before["status"], now["status"], now.seconds_since(before))

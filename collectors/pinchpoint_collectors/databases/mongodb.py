@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pinchpoint_collectors.databases.base import (
-    Asked,
+    ReadingQuestion,
     RefusedError,
     ServerCollector,
     ServerKind,
@@ -206,8 +206,8 @@ class MongodbCollector(ServerCollector):
         self._version = str(self._server.ask({"buildInfo": 1})["version"])
         self._about = self._server.ask(STATUS)
 
-    def _questions(self) -> Mapping[str, Asked]:
-        return {"status": Asked(STATUS)}
+    def _questions(self) -> Mapping[str, ReadingQuestion]:
+        return {"status": ReadingQuestion(STATUS)}
 
     def _is_same_server(self, before: ServerReading, now: ServerReading) -> bool:
         return is_same_server(before["status"], now["status"])

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pinchpoint_collectors.databases.base import (
     APPLICATION,
-    Asked,
+    ReadingQuestion,
     Row,
     SamplingCollector,
     ServerKind,
@@ -272,10 +272,10 @@ class PostgresCollector(SamplingCollector):
         self._about = self._server.ask(ABOUT)[0]
         self._statements = statements(self._about["number"])
 
-    def _questions(self) -> Mapping[str, Asked]:
+    def _questions(self) -> Mapping[str, ReadingQuestion]:
         return {
-            "totals": Asked(self._statements.totals, lambda rows: rows[0]),
-            "files": Asked(self._statements.files),
+            "totals": ReadingQuestion(self._statements.totals, lambda rows: rows[0]),
+            "files": ReadingQuestion(self._statements.files),
         }
 
     def _is_same_server(self, before: ServerReading, now: ServerReading) -> bool:

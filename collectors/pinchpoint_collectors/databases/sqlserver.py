@@ -13,7 +13,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pinchpoint_collectors.databases.base import Asked, Row, SamplingCollector, ServerKind, ServerReading
+from pinchpoint_collectors.databases.base import (
+    ReadingQuestion,
+    Row,
+    SamplingCollector,
+    ServerKind,
+    ServerReading,
+)
 from pinchpoint_collectors.databases.session_sampler import LOCK, SessionSample
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import NotMeasured
@@ -365,11 +371,11 @@ class SqlserverCollector(SamplingCollector):
         self._check()
         engine = self._about["engine"]
         self._asked = {
-            "totals": Asked(TOTALS, lambda rows: rows[0]),
-            "clerks": Asked(CLERKS),
-            "counters": Asked(COUNTERS_STATEMENT, by_name),
-            "waits": Asked(waits_statement(engine)),
-            "files": Asked(files_statement(engine), by_file),
+            "totals": ReadingQuestion(TOTALS, lambda rows: rows[0]),
+            "clerks": ReadingQuestion(CLERKS),
+            "counters": ReadingQuestion(COUNTERS_STATEMENT, by_name),
+            "waits": ReadingQuestion(waits_statement(engine)),
+            "files": ReadingQuestion(files_statement(engine), by_file),
         }
 
     def _check(self) -> None:
@@ -392,7 +398,7 @@ class SqlserverCollector(SamplingCollector):
                 f"GRANT VIEW SERVER STATE TO [{role}] (from 2022 on VIEW SERVER PERFORMANCE STATE is enough)"
             )
 
-    def _questions(self) -> Mapping[str, Asked]:
+    def _questions(self) -> Mapping[str, ReadingQuestion]:
         return self._asked
 
     def _is_same_server(self, before: ServerReading, now: ServerReading) -> bool:

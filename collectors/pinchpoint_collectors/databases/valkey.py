@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pinchpoint_collectors.databases.base import Asked, ServerCollector, ServerKind, ServerReading
+from pinchpoint_collectors.databases.base import ReadingQuestion, ServerCollector, ServerKind, ServerReading
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import NotMeasured
 from pinchpoint_collectors.value import Metric, Value, grown, mean, rate
@@ -41,7 +41,7 @@ class Spike(NamedTuple):
     longest_ms: int
 
 
-class Answer(NamedTuple):
+class ServerAnswer(NamedTuple):
     """What a server says at one instant.
 
     Attributes:
@@ -55,7 +55,7 @@ class Answer(NamedTuple):
     histories: dict[str, list[Spike]]
 
 
-def asked(events: Collection[str] = (), *, sees_latency: bool = True) -> Asked:
+def asked(events: Collection[str] = (), *, sees_latency: bool = True) -> ReadingQuestion:
     """Everything at one instant, in one exchange: a server that flushes answers once in a flush.
 
     Args:
@@ -65,10 +65,10 @@ def asked(events: Collection[str] = (), *, sees_latency: bool = True) -> Asked:
     commands: Commands = (("INFO",), ("INFO", "debug"))
     if sees_latency:
         commands += (("LATENCY LATEST",), *(("LATENCY HISTORY", name) for name in events))
-    return Asked(commands, lambda answers: _answer(answers, tuple(events)))
+    return ReadingQuestion(commands, lambda answers: _answer(answers, tuple(events)))
 
 
-def _answer(answers: list[Any], events: Collection[str]) -> Answer:
+def _answer(answers: list[Any], events: Collection[str]) -> ServerAnswer:
     """The answers to ``asked``. Raises ``CollectorError`` where ``INFO`` was refused."""
     basic, debug, *delays = answers
     for answer in (basic, debug):
@@ -77,7 +77,7 @@ def _answer(answers: list[Any], events: Collection[str]) -> Answer:
     if any(isinstance(answer, CollectorError) for answer in delays):
         delays = []
     latest, *histories = delays or [None]
-    return Answer(
+    return ServerAnswer(
         basic | debug,
         None if latest is None else frozenset(_text(event[0]) for event in latest),
         {name: [Spike(*each) for each in history] for name, history in zip(events, histories, strict=False)},
@@ -303,7 +303,7 @@ class ValkeyCollector(ServerCollector):
                 "or leave this collector out"
             )
 
-    def _questions(self) -> Mapping[str, Asked]:
+    def _questions(self) -> Mapping[str, ReadingQuestion]:
         if self._before is not None:
             # Of a kind first noted at the last reading, the history comes with this one.
             new = (self._before["answer"].events or frozenset()) - self._reported.keys()
@@ -325,20 +325,20 @@ class ValkeyCollector(ServerCollector):
             yield from since(before["answer"].info, now["answer"].info, interval_s)
             yield from self._spikes(now["answer"])
 
-    def _spikes(self, answer: Answer) -> Iterator[Value]:
+    def _spikes(self, answer: ServerAnswer) -> Iterator[Value]:
         """A delay of a kind once seen is sent from then on: null while there are none."""
         for name, history in answer.histories.items():
             yield Value("db.spike_s", name, longest(history, self._reported[name]))
             if history:
                 self._reported[name] = history[-1]
 
-    def _note_newest(self, answer: Answer) -> None:
+    def _note_newest(self, answer: ServerAnswer) -> None:
         """Note the newest delay of each kind: what is older was before the collector came."""
         histories = self._ask(asked(answer.events)).histories if answer.events else {}
         self._reported = {name: history[-1] for name, history in histories.items() if history}
 
-    def _ask(self, one: Asked) -> Answer:
-        answer: Answer = one.parse(self._server.ask(one.question))
+    def _ask(self, one: ReadingQuestion) -> ServerAnswer:
+        answer: ServerAnswer = one.parse(self._server.ask(one.question))
         return answer
 
     def _facts(self) -> tuple[Mapping[str, Any], Iterable[NotMeasured]]:

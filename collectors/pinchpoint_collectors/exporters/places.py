@@ -19,7 +19,7 @@ INFORMS = (FILE_SYSTEMS, MAPPER, UNAME, SYSTEM, DISK, MACHINE, HOSTNAME, WINDOWS
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class StorageLayout:
     """A machine's storage, as far as it is told.
 
     Attributes:
@@ -33,7 +33,7 @@ class Layout:
     mapped: Mapping[str, str]
 
 
-def layout(exporter: Exporter, found: Iterable[Labels]) -> Layout:
+def layout(exporter: Exporter, found: Iterable[Labels]) -> StorageLayout:
     """From the labels of all series of one machine."""
     label = exporter.means[exporter.disks].label
     devices, mounts, mapped = set(), {}, {}
@@ -44,10 +44,10 @@ def layout(exporter: Exporter, found: Iterable[Labels]) -> Layout:
             mounts[labels.get("mountpoint", "")] = labels.get("device", ""), labels.get("fstype", "")
         elif labels.get(NAME) == MAPPER:
             mapped[labels.get("name", "")] = labels.get("device", "")
-    return Layout(tuple(sorted(devices)), mounts, mapped)
+    return StorageLayout(tuple(sorted(devices)), mounts, mapped)
 
 
-def role(there: Layout, given: str) -> dict[str, Any]:
+def role(there: StorageLayout, given: str) -> dict[str, Any]:
     """What the inventory says of a role that was given as a device, a drive or a path."""
     mount, file_system, why = None, None, None
     if given.startswith("/dev/") or ("/" not in given and "\\" not in given):
@@ -75,7 +75,9 @@ def role(there: Layout, given: str) -> dict[str, Any]:
     }
 
 
-def disks(there: Layout, roles: Iterable[Mapping[str, Any]], found: Iterable[Labels]) -> dict[str, Any]:
+def disks(
+    there: StorageLayout, roles: Iterable[Mapping[str, Any]], found: Iterable[Labels]
+) -> dict[str, Any]:
     """The machine's whole disks, and those with a role.
 
     What a mapped device is made of an exporter does not tell. Where a role lies on one, the disks below show
@@ -107,7 +109,7 @@ def machine(found: Iterable[Labels]) -> dict[str, Any]:
     return {key: value for key, value in facts.items() if value}
 
 
-def _device(there: Layout, given: str) -> str | None:
+def _device(there: StorageLayout, given: str) -> str | None:
     """The whole disk, or the mapped device, of a device's name."""
     name = given.removeprefix("/dev/")
     if name.startswith("mapper/"):

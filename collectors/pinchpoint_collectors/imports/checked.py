@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from pinchpoint_collectors import bounds
-from pinchpoint_collectors.imports.record import CsvMapping, ForeignFileError, Found
+from pinchpoint_collectors.imports.record import CsvMapping, FileFacts, ForeignFileError
 from pinchpoint_collectors.record import Sample
 
 _PERCENT = 105.0
@@ -74,7 +74,9 @@ class _Column:
         return f"{odd} of {counted} {limit}, median {bounds.number(middle)}: {guess}; {remedy}"
 
 
-def checked(samples: Iterable[Sample], found: Found, mapping: CsvMapping | None = None) -> Iterator[Sample]:
+def checked(
+    samples: Iterable[Sample], found: FileFacts, mapping: CsvMapping | None = None
+) -> Iterator[Sample]:
     """The samples; those that cannot be as not measured, which ``found`` is told.
 
     A column of the file has one unit: where it holds several hosts, all of them are counted together.

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC
 
 from pinchpoint_collectors.common import numerals
-from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
 from pinchpoint_collectors.imports.text import ALLOWED_POWERSHELL_DATES, POWERSHELL_DATES
 from pinchpoint_collectors.imports.times import Dates
 from pinchpoint_collectors.record import Sample
@@ -45,7 +45,7 @@ class CrawlLog:
         first = next((line for line in head.splitlines() if line.strip() and not line.startswith("#")), "")
         return any(all(name in first for name in names) for names in (HISTORY, ITEMS))
 
-    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
         """Samples of ``search.*``, the content source as instance; see ``Format.read``."""
         rows = list(_rows(lines))
         columns = rows[0][1].keys()
@@ -96,9 +96,9 @@ def _rows(lines: Iterable[str]) -> Iterator[_Row]:
         raise ForeignFileError("it holds a header and not a single row")
 
 
-def _history(rows: Iterable[_Row], settings: Settings, found: Found) -> Iterator[Sample]:
+def _history(rows: Iterable[_Row], settings: Settings, found: FileFacts) -> Iterator[Sample]:
     rows = list(rows)
-    clock = _Clock([row[name] for _, row in rows for name in HISTORY], settings, found)
+    clock = _LogTimes([row[name] for _, row in rows for name in HISTORY], settings, found)
     decimal, open_ = _decimal_mark(rows), 0
     for line, row in rows:
         begun_s, ended_s = (clock.utc_s(row[name], line) for name in HISTORY)
@@ -128,9 +128,9 @@ def _crawl(
             yield Sample(time_ns, length_s, "", metric, source, value, weight)
 
 
-def _items(rows: Iterable[_Row], settings: Settings, found: Found) -> Iterator[Sample]:
+def _items(rows: Iterable[_Row], settings: Settings, found: FileFacts) -> Iterator[Sample]:
     rows = list(rows)
-    clock = _Clock([row["TimeStampUtc"] for _, row in rows], settings, found)
+    clock = _LogTimes([row["TimeStampUtc"] for _, row in rows], settings, found)
     done: Counter[tuple[str, int]] = Counter()
     failed: Counter[tuple[str, int]] = Counter()
     for line, row in rows:
@@ -202,7 +202,7 @@ def _is_number(text: str, decimal: str) -> bool:
     return True
 
 
-class _Clock:
+class _LogTimes:
     """Reads the times of one file.
 
     Args:
@@ -211,7 +211,7 @@ class _Clock:
         found: see ``Dates``.
     """
 
-    def __init__(self, texts: Sequence[str], settings: Settings, found: Found) -> None:
+    def __init__(self, texts: Sequence[str], settings: Settings, found: FileFacts) -> None:
         self._dates = Dates(texts, POWERSHELL_DATES, found)
         self._zone = settings.zone or UTC
 

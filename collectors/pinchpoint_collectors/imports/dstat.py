@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
 from pinchpoint_collectors.imports.sysstat import Told, available_of, cpu_values, scaled, total
 from pinchpoint_collectors.imports.text import LastLine, cells, number, zone_of
-from pinchpoint_collectors.imports.times import Pace, zoned_s
+from pinchpoint_collectors.imports.times import ReadingTimes, zoned_s
 from pinchpoint_collectors.record import Sample
 
 _BEGINS = re.compile(r"[\ufeff\s]*\"?(?:pcp-dstat|Dstat|Dool) \S+ CSV output", re.IGNORECASE)
@@ -43,19 +43,19 @@ class Dstat:
         """By its first line."""
         return _BEGINS.match(head) is not None
 
-    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
         """One sample per value; see ``Format.read``."""
-        part: _Part | None = None
+        part: _Section | None = None
         last = LastLine(found)
         for line, text in last.lines(lines):
             if _BEGINS.match(text):
-                part = _Part(settings, found)
+                part = _Section(settings, found)
             elif part is not None:
                 yield from last.kept(part.samples(text, line))
         found.note("its first row was left out: it covers the time since the machine started")
 
 
-class _Part:
+class _Section:
     """What follows one header.
 
     Args:
@@ -63,7 +63,7 @@ class _Part:
         found: see ``record.Found``.
     """
 
-    def __init__(self, settings: Settings, found: Found) -> None:
+    def __init__(self, settings: Settings, found: FileFacts) -> None:
         self._settings = settings
         self._found = found
         self._host = ""
@@ -72,7 +72,7 @@ class _Part:
         self._every_s = 1.0
         self._groups: Sequence[str] = ()
         self._columns: list[Column] = []
-        self._pace = Pace()
+        self._pace = ReadingTimes()
         self._last_s: float | None = None
 
     def samples(self, text: str, line: int) -> Iterator[Sample]:
@@ -213,7 +213,7 @@ _MEMORY = ("used", "free", "buff", "cach")
 _USED = frozenset({"usr", "sys", *_CPU_NAMES, *_NET, *_MEMORY, *(name for _, name in (*_DISK, *_PLAIN))})
 
 
-def _values(row: Row, interval_s: float, found: Found) -> Iterator[Told]:
+def _values(row: Row, interval_s: float, found: FileFacts) -> Iterator[Told]:
     groups = dict.fromkeys(group for group, _ in row)
     is_all = sum(group.startswith("net/") for group in groups) == 1
     for group in groups:

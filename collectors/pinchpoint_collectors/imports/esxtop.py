@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pinchpoint_collectors.common import numerals
 from pinchpoint_collectors.imports import perfmon
-from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
-from pinchpoint_collectors.imports.times import Pace
+from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
+from pinchpoint_collectors.imports.times import ReadingTimes
 from pinchpoint_collectors.record import Sample
 from pinchpoint_collectors.windows.counters import TOTAL, Counter
 
@@ -68,11 +68,11 @@ class Esxtop:
         """By the frame of perfmon's logs, and counters that only ESX has."""
         return perfmon.Perfmon().recognises(head) and any(name in head.splitlines()[0] for name in _OWN)
 
-    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
         """One sample per counter that is understood and row; see ``Format.read``."""
         rows = perfmon.rows_of(lines)
         line, header = next(rows, (1, [""]))
-        pace = Pace()
+        pace = ReadingTimes()
         clock = perfmon.clock_of(header[0], line, settings, pace, found)
         paths = [perfmon.PATH.fullmatch(path.strip()) for path in header[1:]]
         known = [match.groupdict(default="") if match else {} for match in paths]

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from pinchpoint_collectors.imports import perfmon
-from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
 from pinchpoint_collectors.imports.text import ALLOWED_POWERSHELL_DATES, POWERSHELL_DATES, zone_of
-from pinchpoint_collectors.imports.times import Dates, LocalClock, Pace
+from pinchpoint_collectors.imports.times import Dates, LocalClock, ReadingTimes
 from pinchpoint_collectors.record import Sample
 
 _SETS = frozenset({"Timestamp", "Readings"})
@@ -38,7 +38,7 @@ class GetCounter:
         header = set(re.split(r'[",;\t]+', first))
         return header >= _SETS or header >= _SINGLE
 
-    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
         """One sample per counter that is understood and reading; see ``Format.read``."""
         rows = list(_rows(lines, found))
         dates = Dates([row["Timestamp"] for _, row in rows], POWERSHELL_DATES, found)
@@ -49,7 +49,7 @@ class GetCounter:
                 readings.append((line, local, {}))
             readings[-1][2].update(_told(row, line))
         paths = list(dict.fromkeys(path for _, _, cells in readings for path in cells))
-        pace = Pace()
+        pace = ReadingTimes()
         clock = LocalClock(zone_of(settings, found), 0.0, pace, found)
         table = (
             (line, local, ["", *(cells.get(path, "") for path in paths)]) for line, local, cells in readings
@@ -63,7 +63,7 @@ def _is_content(line: str) -> bool:
     return bool(line.strip("\ufeff \r\n")) and not line.lstrip("\ufeff").startswith("#TYPE")
 
 
-def _rows(lines: Iterable[str], found: Found) -> Iterator[tuple[int, Mapping[str, str]]]:
+def _rows(lines: Iterable[str], found: FileFacts) -> Iterator[tuple[int, Mapping[str, str]]]:
     """(line, column -> cell) of each row; what was cut off at the end is left out."""
     numbered = [(line, text) for line, text in enumerate(lines, 1) if text.strip()]
     begin = next((at for at, (_, text) in enumerate(numbered) if _is_content(text)), None)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
 from pinchpoint_collectors.imports.sysstat import (
     BEGINS,
     KIB,
@@ -51,7 +51,7 @@ class Iostat:
             return any(_is_header(line.split()) for line in head.splitlines())
         return BEGINS.match(head) is not None and '"file-date"' not in head and _reports(head)
 
-    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
         """One sample per value; see ``Format.read``."""
         content = list(lines)
         is_text = TEXT.match("".join(content[:_BEGIN])) is not None
@@ -81,7 +81,7 @@ def _is_header(words: Sequence[str]) -> bool:
     return words[:1] == [_CPU] or (len(words) > 1 and not {"tps", "r/s"}.isdisjoint(words[1:]))
 
 
-def _text_blocks(lines: Sequence[str], found: Found) -> Iterator[Fields]:
+def _text_blocks(lines: Sequence[str], found: FileFacts) -> Iterator[Fields]:
     """The text as the blocks that JSON has."""
     blocks: list[_TextBlock] = []
     last = LastLine(found)
@@ -150,7 +150,7 @@ def _reports(head: str) -> bool:
     return any(name in head for name in ('"statistics"', '"avg-cpu"', '"disk"'))
 
 
-def _times(reports: Sequence[Fields], settings: Settings, found: Found) -> list[float]:
+def _times(reports: Sequence[Fields], settings: Settings, found: FileFacts) -> list[float]:
     """UTC seconds of each report: as it says, else by ``start_s`` and ``every_s``."""
     if all("timestamp" in report for report in reports):
         times: list[float] = []
@@ -174,7 +174,7 @@ def _times(reports: Sequence[Fields], settings: Settings, found: Found) -> list[
     return times
 
 
-def _time_s(moment: datetime, last_s: float | None, settings: Settings, found: Found) -> float:
+def _time_s(moment: datetime, last_s: float | None, settings: Settings, found: FileFacts) -> float:
     if moment.tzinfo is not None:
         return moment.timestamp()
     if settings.zone is None:
@@ -193,7 +193,7 @@ def _moment(text: str, dates: Dates) -> datetime:
         raise ForeignFileError(f"found the time {text!r}; {ALLOWED_DATES}") from error
 
 
-def _values(report: Fields, interval_s: float, found: Found) -> Iterator[Told]:
+def _values(report: Fields, interval_s: float, found: FileFacts) -> Iterator[Told]:
     if cpu := mapping(report.get("avg-cpu"), "avg-cpu"):
         yield from ((metric, "", value, None) for metric, value in cpu_values(cpu))
     disks = listed(report.get("disk"), "disk")
@@ -219,7 +219,7 @@ def _is_extended(disk: Fields) -> bool:
     return number(disk, "r/s") is not None or number(disk, "w/s") is not None
 
 
-def _short(disk: Fields, device: str, interval_s: float, found: Found) -> Iterator[Told]:
+def _short(disk: Fields, device: str, interval_s: float, found: FileFacts) -> Iterator[Told]:
     """What it prints without -x, or with -s: both ways together."""
     rate = number(disk, "tps")
     yield "disk.transfers_per_s", device, rate, None
@@ -249,7 +249,7 @@ _ROUNDED = 0.1
 """Requests x their mean size and bytes a second differ by a tenth at most, and by what is rounded."""
 
 
-def _checked(disk: Fields, way: str, size_kib: float | None, found: Found) -> float | None:
+def _checked(disk: Fields, way: str, size_kib: float | None, found: FileFacts) -> float | None:
     """KiB a second; where requests x their size contradict it, these: with -m some versions are wrong."""
     rate, each_kib = number(disk, f"{way[0]}/s"), number(disk, f"{way[0]}areq-sz")
     if rate is None or each_kib is None or size_kib is None:
@@ -264,7 +264,7 @@ def _checked(disk: Fields, way: str, size_kib: float | None, found: Found) -> fl
     return reckoned
 
 
-def _disk(disk: Fields, device: str, interval_s: float, found: Found) -> Iterator[Told]:
+def _disk(disk: Fields, device: str, interval_s: float, found: FileFacts) -> Iterator[Told]:
     rates = {"read": number(disk, "r/s"), "write": number(disk, "w/s"), "flush": number(disk, "f/s")}
     for way, rate in rates.items():
         if rate is None:

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
 from pinchpoint_collectors.imports.text import LastLine, cells, number
-from pinchpoint_collectors.imports.times import Pace
+from pinchpoint_collectors.imports.times import ReadingTimes
 from pinchpoint_collectors.record import Sample
 
 _LABEL = re.compile(r"(?P<host>\S+) (?P<metric>CPU|Memory|Swap|Disks I/O|Network I/O)(?: (?P<params>.*))?")
@@ -37,7 +37,7 @@ _PAGE = 4096.0
 _ALL = "all"
 
 
-class _Means(NamedTuple):
+class _ReadingMeans(NamedTuple):
     """What a type of a metric becomes: ours = theirs x scale + offset, of a second where it is counted."""
 
     metric: str
@@ -47,29 +47,29 @@ class _Means(NamedTuple):
     has_unit: bool = False
 
 
-_MEANS: Mapping[tuple[str, str], _Means] = {
-    ("CPU", "combined"): _Means("cpu.busy_ratio", 0.01),
-    ("CPU", "idle"): _Means("cpu.busy_ratio", -0.01, 1.0),
-    ("CPU", "iowait"): _Means("cpu.wait_ratio", 0.01),
-    ("CPU", "stolen"): _Means("cpu.steal_ratio", 0.01),
-    ("Memory", "usedperc"): _Means("mem.available_ratio", -0.01, 1.0),
-    ("Memory", "freeperc"): _Means("mem.available_ratio", 0.01),
-    ("Memory", "actualfree"): _Means("mem.available_bytes", has_unit=True),
-    ("Swap", "pagein"): _Means("mem.paged_in_bytes_per_s", _PAGE, is_count=True),
-    ("Swap", "pageout"): _Means("mem.paged_out_bytes_per_s", _PAGE, is_count=True),
-    ("Disks I/O", "queue"): _Means("disk.outstanding"),
-    ("Disks I/O", "reads"): _Means("disk.reads_per_s", is_count=True),
-    ("Disks I/O", "writes"): _Means("disk.writes_per_s", is_count=True),
-    ("Disks I/O", "readbytes"): _Means("disk.read_bytes_per_s", is_count=True, has_unit=True),
-    ("Disks I/O", "writebytes"): _Means("disk.write_bytes_per_s", is_count=True, has_unit=True),
-    ("Network I/O", "bytesrecv"): _Means("net.received_bytes_per_s", is_count=True, has_unit=True),
-    ("Network I/O", "bytessent"): _Means("net.sent_bytes_per_s", is_count=True, has_unit=True),
-    ("Network I/O", "speed"): _Means("net.speed_bytes_per_s", 1 / 8),
+_MEANS: Mapping[tuple[str, str], _ReadingMeans] = {
+    ("CPU", "combined"): _ReadingMeans("cpu.busy_ratio", 0.01),
+    ("CPU", "idle"): _ReadingMeans("cpu.busy_ratio", -0.01, 1.0),
+    ("CPU", "iowait"): _ReadingMeans("cpu.wait_ratio", 0.01),
+    ("CPU", "stolen"): _ReadingMeans("cpu.steal_ratio", 0.01),
+    ("Memory", "usedperc"): _ReadingMeans("mem.available_ratio", -0.01, 1.0),
+    ("Memory", "freeperc"): _ReadingMeans("mem.available_ratio", 0.01),
+    ("Memory", "actualfree"): _ReadingMeans("mem.available_bytes", has_unit=True),
+    ("Swap", "pagein"): _ReadingMeans("mem.paged_in_bytes_per_s", _PAGE, is_count=True),
+    ("Swap", "pageout"): _ReadingMeans("mem.paged_out_bytes_per_s", _PAGE, is_count=True),
+    ("Disks I/O", "queue"): _ReadingMeans("disk.outstanding"),
+    ("Disks I/O", "reads"): _ReadingMeans("disk.reads_per_s", is_count=True),
+    ("Disks I/O", "writes"): _ReadingMeans("disk.writes_per_s", is_count=True),
+    ("Disks I/O", "readbytes"): _ReadingMeans("disk.read_bytes_per_s", is_count=True, has_unit=True),
+    ("Disks I/O", "writebytes"): _ReadingMeans("disk.write_bytes_per_s", is_count=True, has_unit=True),
+    ("Network I/O", "bytesrecv"): _ReadingMeans("net.received_bytes_per_s", is_count=True, has_unit=True),
+    ("Network I/O", "bytessent"): _ReadingMeans("net.sent_bytes_per_s", is_count=True, has_unit=True),
+    ("Network I/O", "speed"): _ReadingMeans("net.speed_bytes_per_s", 1 / 8),
 }
 
 
 @dataclass(slots=True)
-class _Series:
+class _LabelReadings:
     """One label: what it means, and its readings.
 
     Attributes:
@@ -81,7 +81,7 @@ class _Series:
 
     host: str
     instance: str
-    means: _Means
+    means: _ReadingMeans
     readings: list[tuple[float, float | None, int]] = field(default_factory=list)
 
 
@@ -101,9 +101,9 @@ class JMeter:
             _LABEL.match(html.unescape(value)) for name, value in _ATTRIBUTE.findall(head) if name == "lb"
         )
 
-    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
+    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
         """One sample per value; see ``Format.read``."""
-        series: dict[str, _Series] = {}
+        series: dict[str, _LabelReadings] = {}
         left: dict[str, None] = {}
         for line, row in _rows(lines, found):
             label = row["label"]
@@ -126,7 +126,7 @@ class JMeter:
             yield from _samples(one, series.values(), found)
 
 
-def _rows(lines: Iterable[str], found: Found) -> Iterator[tuple[int, Mapping[str, str]]]:
+def _rows(lines: Iterable[str], found: FileFacts) -> Iterator[tuple[int, Mapping[str, str]]]:
     """(line, name -> cell) of each value, in either form."""
     header: Sequence[str] = ()
     last = LastLine(found)
@@ -155,7 +155,7 @@ def _rows(lines: Iterable[str], found: Found) -> Iterator[tuple[int, Mapping[str
                 last.damaged(error)
 
 
-def _series(label: str) -> _Series | None:
+def _series(label: str) -> _LabelReadings | None:
     """What a label is; None of one that is not used, of a process for instance."""
     match = _LABEL.fullmatch(label)
     if match is None:
@@ -171,10 +171,10 @@ def _series(label: str) -> _Series | None:
     instance = named.get("core") or named.get("fs") or named.get("iface") or ""
     if not instance and match["metric"] in {"Disks I/O", "Network I/O"}:
         instance = _ALL
-    return _Series(match["host"], instance, means)
+    return _LabelReadings(match["host"], instance, means)
 
 
-def _samples(one: _Series, all_: Iterable[_Series], found: Found) -> Iterator[Sample]:
+def _samples(one: _LabelReadings, all_: Iterable[_LabelReadings], found: FileFacts) -> Iterator[Sample]:
     found.facts(one.host)
     means, waits = one.means, dict[int, float]()
     if means in {_MEANS["CPU", "combined"], _MEANS["CPU", "idle"]}:
@@ -185,7 +185,7 @@ def _samples(one: _Series, all_: Iterable[_Series], found: Found) -> Iterator[Sa
             waits = {round(at_s): value for at_s, value, _ in wait.readings if value is not None}
         else:
             found.note("how busy its CPU was has waiting for I/O in it: record CPU iowait as well")
-    pace = Pace()
+    pace = ReadingTimes()
     before_s: float | None = None
     for at_s, theirs, line in one.readings:
         found.line = line

@@ -11,12 +11,12 @@ from pinchpoint_collectors import bounds
 from pinchpoint_collectors.common import numerals
 from pinchpoint_collectors.imports.record import (
     CsvMapping,
+    FileFacts,
     ForeignFileError,
-    Found,
     MappedColumn,
     Settings,
 )
-from pinchpoint_collectors.imports.times import Pace, zoned_s
+from pinchpoint_collectors.imports.times import ReadingTimes, zoned_s
 from pinchpoint_collectors.record import Sample
 
 METRICS = frozenset(
@@ -79,7 +79,7 @@ class MappedCsv:
         """Never by itself."""
         return False
 
-    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
         """One sample per mapped cell; see ``Format.read``."""
         mapping = settings.mapping
         if mapping is None:
@@ -89,7 +89,7 @@ class MappedCsv:
         reader = csv.reader(lines, delimiter=mapping.delimiter)
         try:
             header = [cell.strip("\ufeff ") for cell in _header(reader)]
-            rows = _Rows(header, mapping, settings, found)
+            rows = _MappedRows(header, mapping, settings, found)
             for row in reader:
                 if any(cell.strip() for cell in row):
                     yield from rows.samples(row, reader.line_num)
@@ -128,7 +128,7 @@ def _places(header: Sequence[str], mapping: CsvMapping) -> Mapping[str, int]:
     return places
 
 
-class _Rows:
+class _MappedRows:
     """Turns the rows of one file into samples, in their order.
 
     Args:
@@ -138,14 +138,16 @@ class _Rows:
         found: is told of the hosts.
     """
 
-    def __init__(self, header: Sequence[str], mapping: CsvMapping, settings: Settings, found: Found) -> None:
+    def __init__(
+        self, header: Sequence[str], mapping: CsvMapping, settings: Settings, found: FileFacts
+    ) -> None:
         self._places = _places(header, mapping)
         self._width = len(header)
         self._mapping = mapping
         self._settings = settings
         self._found = found
         self._last_s: dict[str, float] = {}
-        self._paces: dict[str, Pace] = {}
+        self._paces: dict[str, ReadingTimes] = {}
         self._seen: dict[str, set[float]] = {}
 
     def samples(self, row: Sequence[str], line: int) -> Iterator[Sample]:
@@ -244,7 +246,7 @@ class _Rows:
                 "row is (interval: 15s in the mapping)",
                 line,
             )
-        return self._paces.setdefault(host, Pace()).covered_s(before_s, time_s)
+        return self._paces.setdefault(host, ReadingTimes()).covered_s(before_s, time_s)
 
 
 def _check_latency(sample: Sample, column: str, line: int) -> None:

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
 
-from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
 from pinchpoint_collectors.imports.sysstat import KIB, Fields, Told, available_of, cpu_values, scaled, total
 from pinchpoint_collectors.imports.sysstat import number as figure
 from pinchpoint_collectors.imports.text import LastLine, number, zone_of
-from pinchpoint_collectors.imports.times import Pace, zoned_s
+from pinchpoint_collectors.imports.times import ReadingTimes, zoned_s
 from pinchpoint_collectors.record import Sample
 
 _MIB = KIB * KIB
@@ -53,7 +53,7 @@ class Nmon:
             _BEGINS.match(head) is not None and re.search(r"^AAA,progname,", head, re.MULTILINE) is not None
         )
 
-    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
         """One sample per value; see ``Format.read``."""
         recording = _Recording(found)
         last = LastLine(found)
@@ -69,7 +69,7 @@ class Nmon:
 class _Recording:
     """What was read of one file."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: FileFacts) -> None:
         self._found = found
         self._facts: dict[str, str] = {}
         self._columns: dict[str, Sequence[str]] = {}
@@ -117,7 +117,7 @@ class _Recording:
         self._found.facts(host).update(os=os, cores=int(cores) if cores.isdecimal() else None)
         if left := self._rows.keys() - self._moments.keys():
             self._found.note(f"{len(left)} snapshots have no time (ZZZZ), such as {min(left)}: left out")
-        pace, last_s = Pace(), None
+        pace, last_s = ReadingTimes(), None
         times: list[tuple[str, float]] = []
         zone = zone_of(settings, self._found)
         for name, moment in sorted(self._moments.items(), key=lambda each: (len(each[0]), each[0])):
@@ -164,7 +164,7 @@ def _moment(cells: Sequence[str], line: int) -> datetime:
         ) from error
 
 
-def _memory(table: str, its: Fields, step_s: float, found: Found) -> Iterator[Told]:
+def _memory(table: str, its: Fields, step_s: float, found: FileFacts) -> Iterator[Told]:
     """Memory in MiB; Linux counts the pages of a snapshot, AIX those of a second."""
     if table == "MEM" and "memtotal" in its:
         cached = total(figure(its, "cached"), figure(its, "buffers"))

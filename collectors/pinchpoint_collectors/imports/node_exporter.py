@@ -18,8 +18,8 @@ from pinchpoint_collectors.exporters import means
 from pinchpoint_collectors.exporters.means import NAME, Labels, Points, Series
 from pinchpoint_collectors.exporters.query import matrix
 from pinchpoint_collectors.exporters.tables import EXPORTERS, whose
-from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
-from pinchpoint_collectors.imports.times import Pace
+from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
+from pinchpoint_collectors.imports.times import ReadingTimes
 from pinchpoint_collectors.record import Sample
 
 _BEGINS = re.compile(r"[\ufeff\s]*\{\s*\"status\"\s*:\s*\"")
@@ -39,7 +39,7 @@ class NodeExporter:
         """By the frame of the API's answers."""
         return _BEGINS.match(head) is not None
 
-    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
+    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
         """One sample per value and scrape; see ``Format.read``."""
         known = frozenset().union(*(each.names for each in EXPORTERS))
         by_host: dict[str, list[Series]] = {}
@@ -78,9 +78,9 @@ def _series(lines: Iterable[str]) -> Iterator[Series]:
         raise ForeignFileError(f"{error}; {AS_IT_CAME}") from error
 
 
-def _note_gaps(host: str, series: Iterable[Sequence[Points]], found: Found) -> None:
+def _note_gaps(host: str, series: Iterable[Sequence[Points]], found: FileFacts) -> None:
     """Say where no scrape was made: by one series, as two jobs may scrape one host in turns."""
-    pace = Pace()
+    pace = ReadingTimes()
     longest = max(({at for piece in pieces for at in piece} for pieces in series), key=len, default=set())
     for before_s, time_s in itertools.pairwise(sorted(longest)):
         pace.covered_s(before_s, time_s)

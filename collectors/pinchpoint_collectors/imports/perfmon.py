@@ -16,8 +16,8 @@ from datetime import datetime
 
 from pinchpoint_collectors import bounds
 from pinchpoint_collectors.common import numerals
-from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
-from pinchpoint_collectors.imports.times import LocalClock, Pace
+from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
+from pinchpoint_collectors.imports.times import LocalClock, ReadingTimes
 from pinchpoint_collectors.record import Sample
 from pinchpoint_collectors.windows.counters import (
     HYPERVISOR,
@@ -98,7 +98,7 @@ class Perfmon:
         """By the first cell of the header."""
         return _BEGINS.match(head) is not None
 
-    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
         """One sample per counter that is understood and row; see ``Format.read``."""
         rows = rows_of(lines)
         number, header = next(rows, (1, []))
@@ -106,7 +106,7 @@ class Perfmon:
             raise ForeignFileError(
                 "it holds no header line; allowed: the file as perfmon or typeperf wrote it"
             )
-        pace = Pace()
+        pace = ReadingTimes()
         clock = clock_of(header[0], number, settings, pace, found)
         readings = ((line, local_of(row[0], line), row) for line, row in whole_rows(rows, len(header), found))
         columns = columns_of(header[1:], settings.names, found)
@@ -117,8 +117,8 @@ def samples(
     columns: Sequence[Column],
     readings: Iterable[tuple[int, datetime, Sequence[str]]],
     clock: LocalClock,
-    pace: Pace,
-    found: Found,
+    pace: ReadingTimes,
+    found: FileFacts,
 ) -> Iterator[Sample]:
     """Those of a table of counters.
 
@@ -167,7 +167,7 @@ def rows_of(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def whole_rows(
-    rows: Iterator[tuple[int, list[str]]], width: int, found: Found
+    rows: Iterator[tuple[int, list[str]]], width: int, found: FileFacts
 ) -> Iterator[tuple[int, list[str]]]:
     """The rows with all their cells. Words after the last one are typeperf's; a last row may be cut off."""
     held: tuple[int, list[str]] | None = None
@@ -231,7 +231,7 @@ def local_of(text: str, line: int) -> datetime:
         ) from error
 
 
-def clock_of(cell: str, line: int, settings: Settings, pace: Pace, found: Found) -> LocalClock:
+def clock_of(cell: str, line: int, settings: Settings, pace: ReadingTimes, found: FileFacts) -> LocalClock:
     """The file's clock: by ``--zone``, else by what its header says, else UTC, which is said."""
     match = _HEADER.fullmatch(cell.strip())
     if match is None:
@@ -296,7 +296,7 @@ def _number(text: str, line: int) -> float | None:
         ) from error
 
 
-def _note(columns: Sequence[Column], found: Found) -> None:
+def _note(columns: Sequence[Column], found: FileFacts) -> None:
     never = [one.path for one in columns if not one.begun]
     if never:
         found.note(f"{len(never)} counters have no value in the whole file, such as {never[0]}")
@@ -357,7 +357,7 @@ def _name_servers(known: Sequence[Column]) -> None:
             one.instance = f"{one.server}/{one.instance}"
 
 
-def columns_of(paths: Sequence[str], names: Mapping[str, frozenset[int]], found: Found) -> list[Column]:
+def columns_of(paths: Sequence[str], names: Mapping[str, frozenset[int]], found: FileFacts) -> list[Column]:
     """The columns that are understood; ``found`` is told of cores and of what was left out.
 
     Args:
@@ -408,7 +408,7 @@ def _first_of_each(known: Iterable[Column]) -> list[Column]:
     return list(best.values())
 
 
-def _without_same_disks(known: Sequence[Column], found: Found) -> list[Column]:
+def _without_same_disks(known: Sequence[Column], found: FileFacts) -> list[Column]:
     """With what drives and the disks below tell once; the sum of all disks only where it is all there is."""
     disks = [one for one in known if one.object in _DISKS]
     each = [one for one in disks if one.logged.casefold() != TOTAL]
@@ -423,7 +423,7 @@ def _without_same_disks(known: Sequence[Column], found: Found) -> list[Column]:
     return [kept.get(one.at, one) for one in known if one.object not in _DISKS or one.at in kept]
 
 
-def _told_once(disks: Sequence[Column], found: Found) -> Iterator[Column]:
+def _told_once(disks: Sequence[Column], found: FileFacts) -> Iterator[Column]:
     """The columns of disks without those of physical ones ("1 L: M:") whose drives show the same I/O."""
     drives: dict[tuple[str, str], dict[str, Column]] = {}
     physical: dict[tuple[str, str], list[Column]] = {}
@@ -440,7 +440,7 @@ def _told_once(disks: Sequence[Column], found: Found) -> Iterator[Column]:
 
 
 def _beside(
-    columns: Sequence[Column], above: Sequence[Mapping[str, Column]], whose: str, found: Found
+    columns: Sequence[Column], above: Sequence[Mapping[str, Column]], whose: str, found: FileFacts
 ) -> Iterator[Column]:
     """What of a physical disk its drives do not tell; that of a single drive is put under its name."""
     if not above or not all(above):
@@ -465,7 +465,7 @@ def _beside(
         yield from columns
 
 
-def _cores(columns: Iterable[Column], found: Found) -> None:
+def _cores(columns: Iterable[Column], found: FileFacts) -> None:
     """How many cores each machine has, where they were logged one by one."""
     cores: dict[str, list[str]] = {}
     for column in columns:
@@ -478,7 +478,7 @@ def _cores(columns: Iterable[Column], found: Found) -> None:
             facts["usable_cores"] = sorted(map(int, names))
 
 
-def _left_out(paths: Sequence[str], known: Sequence[Column], found: Found) -> None:
+def _left_out(paths: Sequence[str], known: Sequence[Column], found: FileFacts) -> None:
     used = {one.at for one in known}
     rest = [path for at, path in enumerate(paths, 1) if at not in used]
     if rest:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pinchpoint_collectors.imports.record import Found, Settings
+from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.sysstat import TEXT, note_machine, text_block
 from pinchpoint_collectors.imports.text import DATES, DayClock, LastLine, cells, number
 from pinchpoint_collectors.imports.times import Dates
@@ -35,7 +35,7 @@ class Pidstat:
         rows = filter(None, map(_ROW.fullmatch, map(str.strip, head.splitlines())))
         return any(row["rest"].split()[-1] == _NAME for row in rows)
 
-    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
         """One sample per name and reading; see ``Format.read``."""
         tasks: _Tasks | None = None
         last = LastLine(found)
@@ -60,7 +60,7 @@ class _Tasks:
         found: see ``record.Found``.
     """
 
-    def __init__(self, machine: Mapping[str, Any], settings: Settings, found: Found) -> None:
+    def __init__(self, machine: Mapping[str, Any], settings: Settings, found: FileFacts) -> None:
         self._machine = machine
         self._host = note_machine(machine, found)
         self._settings = settings

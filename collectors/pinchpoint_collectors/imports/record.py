@@ -93,7 +93,7 @@ class Settings:
 
 
 @dataclass(slots=True)
-class Found:
+class FileFacts:
     """What a file tells beside its samples; filled while they are read.
 
     Attributes:
@@ -130,7 +130,7 @@ class Format(Protocol):
         """Whether a file that begins so (its first few thousand characters) is of this kind."""
         ...
 
-    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
         """The samples, host as the file names it, in any order; ``found`` is complete when they are.
 
         Raises ``ForeignFileError`` with the line.

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
 from pinchpoint_collectors.imports.sysstat import (
     BEGINS,
     KIB,
@@ -49,7 +49,7 @@ class Sadf:
         """By the frame, and what only sadf's hosts have."""
         return BEGINS.match(head) is not None and '"file-date"' in head
 
-    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
         """One sample per value; see ``Format.read``."""
         until_s: dict[str, float] = {}
         for block in host_blocks(lines, found):
@@ -69,7 +69,7 @@ class Sadf:
                     yield Sample(time_ns, interval_s, host, metric, instance, value, weight)
 
 
-def _time_s(stamp: Fields, last_s: float | None, settings: Settings, found: Found) -> float:
+def _time_s(stamp: Fields, last_s: float | None, settings: Settings, found: FileFacts) -> float:
     """With -j it has UTC unless it was asked for local time (-T, -t); newer ones name the zone (``tz``)."""
     text = f"{stamp.get('date')}T{stamp.get('time')}"
     try:
@@ -90,7 +90,7 @@ def _time_s(stamp: Fields, last_s: float | None, settings: Settings, found: Foun
     return zoned_s(moment, UTC if utc or settings.zone is None else settings.zone, last_s)
 
 
-def values(statistics: Fields, block: Fields, interval_s: float, found: Found) -> Iterator[Told]:
+def values(statistics: Fields, block: Fields, interval_s: float, found: FileFacts) -> Iterator[Told]:
     """What a record says.
 
     Args:
@@ -113,7 +113,7 @@ def values(statistics: Fields, block: Fields, interval_s: float, found: Found) -
     yield from _pressure(mapping(statistics.get("psi"), "psi"))
 
 
-def _memory(statistics: Fields, block: Fields, found: Found) -> Iterator[Told]:
+def _memory(statistics: Fields, block: Fields, found: FileFacts) -> Iterator[Told]:
     memory = mapping(statistics.get("memory"), "memory")
     free, buffers, cached = (number(memory, name) for name in ("memfree", "buffers", "cached"))
     available = scaled(available_of(number(memory, "avail"), free, total(buffers, cached), found), KIB)

@@ -12,7 +12,7 @@ from typing import Any
 
 from pinchpoint_collectors.common import numerals
 from pinchpoint_collectors.imports import sadf
-from pinchpoint_collectors.imports.record import Found, Settings
+from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.sysstat import TEXT, Fields, note_machine, text_block
 from pinchpoint_collectors.imports.text import DATES, DayClock, LastLine, cells, number
 from pinchpoint_collectors.imports.times import Dates
@@ -63,7 +63,7 @@ class Sar:
         rows = filter(None, map(_ROW.fullmatch, map(str.strip, head.splitlines())))
         return any(_where(row["rest"].split()) for row in rows)
 
-    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
         """One sample per value; see ``Format.read``."""
         day: _Day | None = None
         last = LastLine(found)
@@ -100,7 +100,7 @@ class _Day:
         found: see ``record.Found``.
     """
 
-    def __init__(self, machine: Mapping[str, Any], settings: Settings, found: Found) -> None:
+    def __init__(self, machine: Mapping[str, Any], settings: Settings, found: FileFacts) -> None:
         self._machine = machine
         self._host = note_machine(machine, found)
         self._settings = settings

@@ -10,7 +10,7 @@ from typing import Any
 
 from pinchpoint_collectors import bounds
 from pinchpoint_collectors.common import legible
-from pinchpoint_collectors.imports.record import ForeignFileError, Found
+from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError
 
 KIB = 1024.0
 SECTOR_BYTES = 512.0
@@ -27,7 +27,7 @@ Told = tuple[str, str, float | None, float | None]
 """metric, instance, value, weight."""
 
 
-def host_blocks(lines: Iterable[str], found: Found) -> Iterator[Fields]:
+def host_blocks(lines: Iterable[str], found: FileFacts) -> Iterator[Fields]:
     """The blocks of ``sysstat.hosts``, one per machine; of a file that was cut off what is whole.
 
     Several outputs may stand one behind the other (``for each in sa*; do sadf -j $each; done``). ``found`` is
@@ -49,7 +49,7 @@ _FAULTS = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<leading>\[\s*,)|(?P<missing>\}(?=\s
 """Strings and brackets, which stay as they are, and what sysstat is known to write beside JSON."""
 
 
-def _mended(text: str, found: Found) -> str:
+def _mended(text: str, found: FileFacts) -> str:
     """Without the comma that ``iostat -y`` writes before its first report, and with those that it forgets."""
     depth = 0
 
@@ -66,7 +66,7 @@ def _mended(text: str, found: Found) -> str:
     return mended
 
 
-def _documents(text: str, found: Found) -> Iterator[Any]:
+def _documents(text: str, found: FileFacts) -> Iterator[Any]:
     sign = _SIGN.search(text)
     while sign is not None:
         try:
@@ -133,7 +133,7 @@ def text_block(line: re.Match[str]) -> dict[str, Any]:
     return {**line.groupdict(), "sysname": "Linux", "number-of-cpus": int(cores) if cores else None}
 
 
-def note_machine(block: Fields, found: Found) -> str:
+def note_machine(block: Fields, found: FileFacts) -> str:
     """The machine's name; its facts go to ``found``."""
     host = str(block.get("nodename") or "")
     cores = block.get("number-of-cpus")
@@ -184,7 +184,7 @@ def latency(milliseconds: float | None, operations: float | None) -> float | Non
 
 
 def available_of(
-    available: float | None, free: float | None, cached: float | None, found: Found
+    available: float | None, free: float | None, cached: float | None, found: FileFacts
 ) -> float | None:
     """What is available of a memory: as the kernel says, else what is free or cached.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from pinchpoint_collectors.common import numerals
-from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
 from pinchpoint_collectors.imports.times import Dates, zoned_s
 from pinchpoint_collectors.record import Sample
 
@@ -76,7 +76,7 @@ def cells(columns: Sequence[str], words: Sequence[str], line: int) -> Mapping[st
 class LastLine:
     """Remembers the damage of a line: the last one of a file was cut off, any other is an error."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: FileFacts) -> None:
         self._found = found
         self._damage: ForeignFileError | None = None
 
@@ -119,7 +119,7 @@ class DayClock:
         found: is told where times were taken for UTC.
     """
 
-    def __init__(self, date: str, dates: Dates, settings: Settings, found: Found) -> None:
+    def __init__(self, date: str, dates: Dates, settings: Settings, found: FileFacts) -> None:
         self._date = date
         self._dates = dates
         self._settings = settings
@@ -148,7 +148,7 @@ _SET_BACK = timedelta(hours=2)
 """A clock is set back by an hour when summer ends, and by its time service by less."""
 
 
-def zone_of(settings: Settings, found: Found) -> tzinfo:
+def zone_of(settings: Settings, found: FileFacts) -> tzinfo:
     """The zone of times that name none; ``found`` is told where it is not known."""
     if settings.zone is None:
         found.zone_assumed = True

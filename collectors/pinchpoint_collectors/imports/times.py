@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from statistics import median_low
 
-from pinchpoint_collectors.imports.record import ForeignFileError, Found
+from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError
 
 GAP = 2.5
 """Readings further apart than so many usual intervals have a gap between them."""
@@ -22,7 +22,7 @@ _FEWEST = 3
 """and with fewer than these none is."""
 
 
-class Pace:
+class ReadingTimes:
     """The readings of one recorder, in their order.
 
     One that stood still says nothing of the time in between: what it reads afterwards is of the moment, or
@@ -53,7 +53,7 @@ class Pace:
         self._gaps.append((before_s, time_s - usual_s))
         return usual_s
 
-    def tell(self, found: Found, whose: str = "") -> None:
+    def tell(self, found: FileFacts, whose: str = "") -> None:
         """Say how often, and for how long at most, nothing was read."""
         if not self._gaps:
             return
@@ -92,7 +92,7 @@ class LocalClock:
         found: is told of clock changes.
     """
 
-    def __init__(self, zone: tzinfo | None, offset_s: float, pace: Pace, found: Found) -> None:
+    def __init__(self, zone: tzinfo | None, offset_s: float, pace: ReadingTimes, found: FileFacts) -> None:
         self._zone = zone
         self._offset_s = offset_s
         self._pace = pace
@@ -174,7 +174,7 @@ class Dates:
         found: is told where day and month could be the other way round.
     """
 
-    def __init__(self, texts: Sequence[str], formats: Sequence[str], found: Found) -> None:
+    def __init__(self, texts: Sequence[str], formats: Sequence[str], found: FileFacts) -> None:
         # One time of each day is enough: days are what differs.
         days = {text.split()[0]: _plain(text) for text in texts if text.strip()}
         fits = {format_: _fitting(days.values(), format_) for format_ in formats}

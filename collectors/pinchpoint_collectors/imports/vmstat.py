@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
 from pinchpoint_collectors.imports.sysstat import KIB, Fields, Told, available_of, cpu_values, scaled, total
 from pinchpoint_collectors.imports.sysstat import number as figure
 from pinchpoint_collectors.imports.text import LastLine, cells, number, zone_of
-from pinchpoint_collectors.imports.times import Pace, zoned_s
+from pinchpoint_collectors.imports.times import ReadingTimes, zoned_s
 from pinchpoint_collectors.record import Sample
 
 _FIRST = re.compile(r"[\ufeff\s]*-*procs-*\s.*memory.*swap")
@@ -37,7 +37,7 @@ class Vmstat:
         """By the line above its names."""
         return _FIRST.match(head) is not None
 
-    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
         """One sample per value; see ``Format.read``."""
         rows = _rows(lines, found)
         found.facts("").update(os="Linux")
@@ -46,7 +46,7 @@ class Vmstat:
         is_kib = most is not None and most >= LEAST_KIB
         if most is not None and not is_kib:
             found.note("its memory is not in KiB (-S), and it does not say in what: memory was left out")
-        pace, last_s = Pace(), None
+        pace, last_s = ReadingTimes(), None
         for at, (line, time, row) in enumerate(rows):
             found.line = line
             time_s = _time_s(time, at, last_s, line, settings, found)
@@ -59,7 +59,7 @@ class Vmstat:
         found.note("its first row was left out: it covers the time since the machine started")
 
 
-def _rows(lines: Iterable[str], found: Found) -> list[tuple[int, str, Fields]]:
+def _rows(lines: Iterable[str], found: FileFacts) -> list[tuple[int, str, Fields]]:
     """(line, time or "", values) of each row; headers come again each screen."""
     columns: list[str] = []
     rows: list[tuple[int, str, Fields]] = []
@@ -80,7 +80,9 @@ def _rows(lines: Iterable[str], found: Found) -> list[tuple[int, str, Fields]]:
     return rows
 
 
-def _time_s(time: str, at: int, last_s: float | None, line: int, settings: Settings, found: Found) -> float:
+def _time_s(
+    time: str, at: int, last_s: float | None, line: int, settings: Settings, found: FileFacts
+) -> float:
     if time:
         time_s = zoned_s(datetime.fromisoformat(time), zone_of(settings, found), last_s)
     elif settings.start_s is not None and settings.every_s is not None:
@@ -99,7 +101,7 @@ def _time_s(time: str, at: int, last_s: float | None, line: int, settings: Setti
     return time_s
 
 
-def _values(row: Fields, *, is_kib: bool, found: Found) -> Iterator[Told]:
+def _values(row: Fields, *, is_kib: bool, found: FileFacts) -> Iterator[Told]:
     yield from ((metric, "", value, None) for metric, value in cpu_values(row))
     yield "cpu.run_queue", "", figure(row, "r"), None
     if is_kib:

@@ -27,7 +27,7 @@ _NETWORK = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DiskPlace:
     """Where a disk role lies.
 
     Attributes:
@@ -68,7 +68,7 @@ class Disks:
             and self._files.fact(f"{block}/{name}/hidden") != "1"
         ]
 
-    def place(self, given: str) -> Place:
+    def place(self, given: str) -> DiskPlace:
         """Where a role lies. Raises ``CollectorError`` for a device or path that is not there."""
         if not given.startswith("/"):
             return self._named(given, given)
@@ -81,8 +81,8 @@ class Disks:
             # btrfs and overlays give numbers that are no device's: the mount table names what is behind them.
             device = self._by_source(mount.source)
         if device is None:
-            return Place(given, None, mount, _no_device(mount))
-        return Place(given, self._disk_of(device), mount)
+            return DiskPlace(given, None, mount, _no_device(mount))
+        return DiskPlace(given, self._disk_of(device), mount)
 
     def below(self, device: str) -> list[str]:
         """The whole disks a virtual device is made of, on every level; of a loop device its file's disk."""
@@ -148,7 +148,7 @@ class Disks:
             "members": self.below(device),
         }
 
-    def _named(self, given: str, name: str) -> Place:
+    def _named(self, given: str, name: str) -> DiskPlace:
         device = name.removeprefix("/dev/").replace("/", "!")
         folder = f"{self._sys}/class/block"
         if self._files.real(f"{folder}/{device}") is None:
@@ -159,7 +159,7 @@ class Disks:
             )
         number = self._files.fact(f"{folder}/{device}/dev")
         mount = next((mount for mount in self._mounts if mount.device == number), None)
-        return Place(given, self._disk_of(device), mount)
+        return DiskPlace(given, self._disk_of(device), mount)
 
     def _by_number(self, number: str | None) -> str | None:
         real = self._files.real(f"{self._sys}/dev/block/{number}") if number else None

@@ -10,7 +10,7 @@ from typing import Any
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux import mountinfo
 from pinchpoint_collectors.linux.data_io import DataIo
-from pinchpoint_collectors.linux.disks import Disks, Place
+from pinchpoint_collectors.linux.disks import DiskPlace, Disks
 from pinchpoint_collectors.linux.files import Files
 from pinchpoint_collectors.linux.inventory import interfaces, machine_facts, usable_cores
 from pinchpoint_collectors.linux.sources import Source, SourceReading, machine_sources
@@ -128,7 +128,7 @@ class LinuxMachine:
             yield NotMeasured("cpu.busy_ratio", f"tier:{watch.tier}", why.why, why.remedy)
 
 
-def _places(disks: Disks, watch: Watch) -> dict[str, Place]:
+def _places(disks: Disks, watch: Watch) -> dict[str, DiskPlace]:
     found = {}
     for role, given in watch.disks.items():
         try:
@@ -138,7 +138,7 @@ def _places(disks: Disks, watch: Watch) -> dict[str, Place]:
     return found
 
 
-def _role(place: Place, data_io: DataIo | None) -> dict[str, Any]:
+def _role(place: DiskPlace, data_io: DataIo | None) -> dict[str, Any]:
     """One role as the inventory has it; ``data_io`` where it was tried out."""
     mount = place.mount
     return {

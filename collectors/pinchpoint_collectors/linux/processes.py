@@ -62,7 +62,7 @@ class ProcessTable:
         return {pid: found for pid, found in table.items() if pid not in self._kernel_threads}
 
 
-class Place(NamedTuple):
+class ServerMark(NamedTuple):
     """What tells one server from another of the same name.
 
     Attributes:
@@ -93,7 +93,7 @@ class Singles(Protocol):
         """The cores that at least one of these processes may run on, in order."""
         ...
 
-    def places(self, pids: Sequence[int]) -> Mapping[int, Place]:
+    def places(self, pids: Sequence[int]) -> Mapping[int, ServerMark]:
         """Where processes listen and work, as far as this user may know."""
         ...
 
@@ -117,8 +117,8 @@ class SinglesHere:
                 continue
         return sorted(allowed)
 
-    def places(self, pids: Sequence[int]) -> Mapping[int, Place]:
-        return {pid: Place(sorted(_ports(pid)), _directory(pid)) for pid in pids}
+    def places(self, pids: Sequence[int]) -> Mapping[int, ServerMark]:
+        return {pid: ServerMark(sorted(_ports(pid)), _directory(pid)) for pid in pids}
 
 
 def _ports(pid: int) -> set[int]:

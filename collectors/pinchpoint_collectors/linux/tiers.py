@@ -180,7 +180,7 @@ class Tiers:
         return tier.missing() if tier is not None else None
 
 
-class _Seen(NamedTuple):
+class _TierProcess(NamedTuple):
     process: Process
     threads: Mapping[int, Process]
 
@@ -190,7 +190,7 @@ class _Threads:
 
     def __init__(self, ticks_per_s: int) -> None:
         self._ticks_per_s = ticks_per_s
-        self._seen: dict[int, _Seen] = {}
+        self._seen: dict[int, _TierProcess] = {}
         self._names: dict[str, None] = {}  # a set that keeps its order
 
     def wanted(self, members: Mapping[int, Process]) -> list[int]:
@@ -220,7 +220,7 @@ class _Threads:
                 continue
             several = self._has_several(process)
             threads = threads_of(pid) if several else {pid: process}
-            seen[pid] = _Seen(process, threads)
+            seen[pid] = _TierProcess(process, threads)
             is_new = before is not None and not lives(process, before)
             possible = (threads_s if several else interval_s) * self._ticks_per_s
             for tid, thread in threads.items():
@@ -240,7 +240,7 @@ class _Threads:
                 self._names[busiest] = None
         return [(name, most[name]) for name in names if name in most]
 
-    def _known(self, process: Process) -> _Seen | None:
+    def _known(self, process: Process) -> _TierProcess | None:
         old = self._seen.get(process.pid)
         return old if old is not None and old.process.start == process.start else None
 

@@ -30,7 +30,7 @@ FILES = tuple(source.path for source in machine_sources((), {}, (), {}, page_byt
 """What is read over and over, in the order of a reading's sections; then come our own processes there."""
 
 
-class Host:
+class LinuxHost:
     """One host, from its first words on.
 
     Args:

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from pinchpoint_collectors.linux.files import Facts
 from pinchpoint_collectors.linux.inventory import allowed_cores
-from pinchpoint_collectors.linux.processes import Place, parse
+from pinchpoint_collectors.linux.processes import ServerMark, parse
 from pinchpoint_collectors.linux.tiers import Tiers
 from pinchpoint_collectors.linux_over_ssh.hello import Hello
 from pinchpoint_collectors.processes import Process, children, tops
@@ -81,9 +81,9 @@ class AskedFiles:
             allowed |= set(allowed_cores(self.fact(f"/proc/{pid}/status") or ""))
         return sorted(allowed)
 
-    def places(self, pids: Sequence[int]) -> Mapping[int, Place]:
+    def places(self, pids: Sequence[int]) -> Mapping[int, ServerMark]:
         """Nothing: not asked for."""
-        return {pid: Place() for pid in pids}
+        return {pid: ServerMark() for pid in pids}
 
     def question(self) -> list[str]:
         """What was looked for since the question before."""

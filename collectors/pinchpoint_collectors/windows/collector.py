@@ -30,7 +30,7 @@ from pinchpoint_collectors.windows.options import (
 )
 from pinchpoint_collectors.windows.reader import KIND, ScriptReader
 from pinchpoint_collectors.windows.script import Sought, Wanted, request, wanted
-from pinchpoint_collectors.windows.stream import Link, Stream, Taken
+from pinchpoint_collectors.windows.stream import Received, ScriptLink, Stream
 from pinchpoint_collectors.windows.tiers import WindowsTiers
 
 FIRST_S = 60.0
@@ -142,7 +142,7 @@ class WindowsCollector:
             samples += self._taken(self._stream.take())
         return samples
 
-    def _taken(self, taken: Taken) -> list[Sample]:
+    def _taken(self, taken: Received) -> list[Sample]:
         """The samples of what has come. Raises ``CollectorError`` where nothing has, and says why."""
         self._received_bytes = self._received_bytes[0], taken.received_bytes
         self._cpu_s = self._cpu_s[0], taken.cpu_s
@@ -215,7 +215,7 @@ class WindowsKind:
         return WindowsCollector(watches, Stream(first.host, open_link), asked, every_s, where, of_tiers)
 
 
-def _opener(address: WinRm | ssh.Address, asked: str, where: str) -> Callable[[threading.Event], Link]:
+def _opener(address: WinRm | ssh.Address, asked: str, where: str) -> Callable[[threading.Event], ScriptLink]:
     if isinstance(address, ssh.Address):
         if sys.platform == "win32":
             raise CollectorError(

@@ -13,8 +13,8 @@ from pinchpoint_collectors.windows.counters import TOTAL
 from pinchpoint_collectors.windows.disks import is_watched
 from pinchpoint_collectors.windows.machine import WindowsMachine
 from pinchpoint_collectors.windows.reading import (
+    ClassRows,
     CounterClass,
-    Rows,
     class_of,
     interval_s,
     not_read,
@@ -52,7 +52,7 @@ class _Session:
     number: int
     classes: dict[str, CounterClass] = field(default_factory=dict)
     widths: dict[str, int] = field(default_factory=dict)
-    before: dict[str, Rows] = field(default_factory=dict)
+    before: dict[str, ClassRows] = field(default_factory=dict)
     read_ns: int | None = None
     reading: int = 0
     cpu_s: float | None = None
@@ -234,5 +234,5 @@ class ScriptReader:
         return len(found) <= 1
 
 
-def _disks(rows: Rows) -> tuple[str, ...]:
+def _disks(rows: ClassRows) -> tuple[str, ...]:
     return tuple(name for name in rows.by_name if name.casefold() != TOTAL)

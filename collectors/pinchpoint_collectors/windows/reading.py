@@ -187,7 +187,7 @@ class Row(NamedTuple):
     cells: tuple[int | None, ...]
 
 
-class Rows(NamedTuple):
+class ClassRows(NamedTuple):
     """One class at one moment.
 
     Attributes:
@@ -274,7 +274,7 @@ def class_of(line: Line, wanted: Sequence[Wanted]) -> CounterClass | None:
     )
 
 
-def rows_of(line: Line, width: int) -> Rows:
+def rows_of(line: Line, width: int) -> ClassRows:
     """What a line ``rows`` holds.
 
     Args:
@@ -286,7 +286,7 @@ def rows_of(line: Line, width: int) -> Rows:
     """
     try:
         found = {str(row[0]): _row(row, width) for row in line["rows"]}
-        return Rows(int(line["utc"]), found)
+        return ClassRows(int(line["utc"]), found)
     except (KeyError, ValueError, TypeError, IndexError) as error:
         raise _strange(line) from error
 
@@ -311,7 +311,7 @@ TUNNELS = re.compile(r"isatap\.|Teredo |6to4 |Microsoft 6To4|Microsoft IP-HTTPS"
 _LATENCIES = ("disk.read_latency_s", "disk.write_latency_s")
 
 
-def interval_s(before: Rows, after: Rows) -> float | None:
+def interval_s(before: ClassRows, after: ClassRows) -> float | None:
     """Seconds between two readings by the machine's steady clock; None where they share no instance.
 
     0 or less where that clock was begun anew: the machine was restarted.
@@ -324,7 +324,7 @@ def interval_s(before: Rows, after: Rows) -> float | None:
 
 
 def values(
-    counted: CounterClass, before: Rows | None, after: Rows, *, only_instance: bool = True
+    counted: CounterClass, before: ClassRows | None, after: ClassRows, *, only_instance: bool = True
 ) -> Iterator[Value]:
     """The values of a class.
 
@@ -349,10 +349,12 @@ def values(
             yield from _of_row(counted, instance, old, new)
 
 
-def not_read(counted: CounterClass, before: Rows | None, *, only_instance: bool = True) -> Iterator[Value]:
+def not_read(
+    counted: CounterClass, before: ClassRows | None, *, only_instance: bool = True
+) -> Iterator[Value]:
     """Nulls for a class that could not be read this time, for what it had before."""
     if before is not None:
-        yield from values(counted, before, Rows(before.utc, {}), only_instance=only_instance)
+        yield from values(counted, before, ClassRows(before.utc, {}), only_instance=only_instance)
 
 
 def with_ratio(found: Iterable[Value], memory_bytes: int | None) -> Iterator[Value]:

@@ -28,7 +28,7 @@ class Arrived(NamedTuple):
     line: Line
 
 
-class Link(Protocol):
+class ScriptLink(Protocol):
     """One session in which the script runs and says its lines. For one thread only."""
 
     @property
@@ -67,7 +67,7 @@ _MOST_HELD = 20_000
 """Lines that nobody takes are dropped, the oldest first: half an hour of a machine with ten classes."""
 
 
-class Taken(NamedTuple):
+class Received(NamedTuple):
     """What has come since it was asked before.
 
     Attributes:
@@ -94,7 +94,7 @@ class Stream:
             Raises ``LinkLost`` or, where trying again would not help, ``CollectorError``.
     """
 
-    def __init__(self, name: str, open_link: Callable[[threading.Event], Link]) -> None:
+    def __init__(self, name: str, open_link: Callable[[threading.Event], ScriptLink]) -> None:
         self._open = open_link
         self._came = threading.Condition()
         self._lines: list[tuple[int, Arrived]] = []
@@ -107,11 +107,11 @@ class Stream:
         self._thread = threading.Thread(target=self._run, name=f"windows-{name}", daemon=True)
         self._thread.start()
 
-    def take(self) -> Taken:
+    def take(self) -> Received:
         """Take away what has come."""
         with self._came:
             lines, self._lines = self._lines, []
-            return Taken(lines, self._error, self._lost, self._bytes, self._cpu_s)
+            return Received(lines, self._error, self._lost, self._bytes, self._cpu_s)
 
     def wait(self, timeout_s: float) -> None:
         """Wait until something comes, or goes wrong."""

@@ -18,7 +18,7 @@ from pinchpoint_collectors.processes import Members, Process, children
 from pinchpoint_collectors.record import NotMeasured
 from pinchpoint_collectors.value import Value
 from pinchpoint_collectors.windows.machine import REBUILD
-from pinchpoint_collectors.windows.reading import Rows, rows_of
+from pinchpoint_collectors.windows.reading import ClassRows, rows_of
 from pinchpoint_collectors.windows.script import PATTERN, PROPERTIES, Sought
 
 PER_S = 10_000_000
@@ -38,7 +38,7 @@ def plain(name: str) -> str:
     return _SUFFIX.sub("", _SUFFIX.sub("", name.strip())).casefold()
 
 
-def table_of(rows: Rows, columns: Iterable[str]) -> dict[int, Process]:
+def table_of(rows: ClassRows, columns: Iterable[str]) -> dict[int, Process]:
     """Every process by its id; CPU time and starts in 100 ns.
 
     Args:

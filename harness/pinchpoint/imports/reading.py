@@ -15,7 +15,7 @@ from pinchpoint_collectors import bounds
 from pinchpoint_collectors.common import legible
 from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.imports.checked import checked
-from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
 from pinchpoint_collectors.record import Sample
 
 NS = 1e9
@@ -60,7 +60,7 @@ class Read:
     """
 
     source: Source
-    found: Found = field(default_factory=Found)
+    found: FileFacts = field(default_factory=FileFacts)
     machines: dict[str, str] = field(default_factory=dict)
     span_s: tuple[float, float] | None = None
     kept: int = 0

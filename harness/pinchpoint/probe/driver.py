@@ -17,7 +17,7 @@ from pinchpoint_scenarios.storage_probe import (
     Cell,
     Job,
     Measured,
-    Place,
+    ProbePlace,
     Suite,
     Tool,
     ToolFailed,
@@ -170,9 +170,9 @@ class Driver:
                 )
         return stdout, stderr
 
-    def _place(self, trial: int) -> Place:
+    def _place(self, trial: int) -> ProbePlace:
         device = self.probe.where.device
-        return Place(
+        return ProbePlace(
             folder=self.machine.folder,
             size_bytes=self.probe.options.size_bytes,
             device=f"/dev/{device}" if device else None,

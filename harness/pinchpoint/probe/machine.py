@@ -22,7 +22,7 @@ from pinchpoint_collectors.linux import mountinfo
 from pinchpoint_collectors.linux.disks import Disks
 from pinchpoint_scenarios.storage_probe import Tool
 from pinchpoint_scenarios.storage_probe.folder import SPARE_RATIO, NoRoom, NotOurs, NotRemoved, claim
-from pinchpoint_scenarios.storage_probe.process import Said, run
+from pinchpoint_scenarios.storage_probe.process import ToolOutput, run
 from pinchpoint_scenarios.storage_probe.tool import resolved
 
 
@@ -126,7 +126,7 @@ class Machine(Protocol):
         """Whether tools run as root there."""
         ...
 
-    def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> Said:
+    def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
         """Run one of a tool's commands in the folder.
 
         Raises ToolMissing, Stopped as soon as ``stop`` says so, FarmUnavailable where there is no way there.
@@ -154,7 +154,7 @@ class Here:
         """Whether we are root."""
         return os.geteuid() == 0
 
-    def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> Said:
+    def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
         """See ``Machine``."""
         try:
             return run(resolved(tool, command), self.folder, stop)

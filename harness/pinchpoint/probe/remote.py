@@ -26,7 +26,7 @@ from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.ssh import Address
 from pinchpoint_scenarios.storage_probe import Tool, ToolFailed, ToolMissing
 from pinchpoint_scenarios.storage_probe.folder import FOLDER, OWNER
-from pinchpoint_scenarios.storage_probe.process import Said, Stopped, run
+from pinchpoint_scenarios.storage_probe.process import Stopped, ToolOutput, run
 
 _BEAT_S = 5.0
 _SILENT_S = 60
@@ -180,7 +180,7 @@ class There:
         """Whether we are root there."""
         return self.looked.root
 
-    def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> Said:
+    def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
         """See ``Machine``."""
         script = _RUN.format(
             folder=shlex.quote(str(self.folder)),

@@ -15,7 +15,7 @@ from pinchpoint_infra.content.errors import CorpusError
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CorpusEntry:
     """One document of a corpus.
 
     Attributes:
@@ -90,10 +90,10 @@ class Folder:
                 self.skipped[f"folder not readable: {_words(error)}"] += 1
         return sorted(found)
 
-    def entry(self, path: bytes) -> Entry:
+    def entry(self, path: bytes) -> CorpusEntry:
         """The document in one of the files. Raises NotADocumentError with the reason in words."""
         content, modified_s = self._read(path)
-        return Entry(path, content, identify(content), modified_s)
+        return CorpusEntry(path, content, identify(content), modified_s)
 
     def content(self, path: bytes) -> bytes:
         """The bytes of one of the files. Raises NotADocumentError where they are not to be had any more."""

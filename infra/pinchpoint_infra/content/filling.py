@@ -22,7 +22,7 @@ from pinchpoint_infra.content.corpus import Folder
 from pinchpoint_infra.content.errors import ContentError, CorpusError
 from pinchpoint_infra.content.generated import DOCUMENTS, MOST_DOCUMENTS, Generated
 from pinchpoint_infra.content.loading import Loaded, load_files, load_rows, told
-from pinchpoint_infra.content.looking import Copies, Found, Planned, Said, Source
+from pinchpoint_infra.content.looking import Copies, CorpusDocument, Planned, Progress, Source
 from pinchpoint_infra.content.processes import Workers, parts
 
 DOCUMENTATION = Path("/usr/share/doc")
@@ -79,7 +79,7 @@ def ingest(
 
 def _looked_at(
     corpus: Path | None, documents: int | None, workers: Workers, progress: Callable[[str], None]
-) -> tuple[Source, list[Found]]:
+) -> tuple[Source, list[CorpusDocument]]:
     """The corpus, and the documents in it, in path order."""
     if corpus is not None:
         folder = Folder(corpus)
@@ -98,7 +98,7 @@ class _Filling:
     def __init__(
         self,
         source: Source,
-        found: list[Found],
+        found: list[CorpusDocument],
         wanted: int,
         database_url: str | None,
         folder: Path | None,
@@ -110,7 +110,7 @@ class _Filling:
         self._folder = folder
         self._copies = Copies(found, wanted)
         self._numbers: dict[int, int] = {}  # position among the documents -> id in the database
-        self._said = Said(progress)
+        self._said = Progress(progress)
         self._progress = progress
         self._began_s = time.monotonic()
         self._done = Loaded(0, 0, 0, Counter())
@@ -188,7 +188,9 @@ class _Filling:
                 yield self._row(layout, number, path, self._found[position], self._numbers[position])
 
     @staticmethod
-    def _row(layout: database.Layout, number: int, path: bytes, found: Found, copy_of: int | None) -> Planned:
+    def _row(
+        layout: database.Layout, number: int, path: bytes, found: CorpusDocument, copy_of: int | None
+    ) -> Planned:
         list_number, address = layout.place(path)
         return Planned(
             number,
@@ -201,12 +203,12 @@ class _Filling:
             copy_of,
         )
 
-    def _files(self) -> Iterator[tuple[Found, bytes]]:
+    def _files(self) -> Iterator[tuple[CorpusDocument, bytes]]:
         for position, found in enumerate(self._found):
             if self._to_folder(position):
                 yield found, found.path
 
-    def _copied_files(self) -> Iterator[tuple[Found, bytes]]:
+    def _copied_files(self) -> Iterator[tuple[CorpusDocument, bytes]]:
         for position, path in self._copies:
             if self._to_folder(position):
                 yield self._found[position], path

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate
 
-from pinchpoint_infra.content.corpus import Entry
+from pinchpoint_infra.content.corpus import CorpusEntry
 from pinchpoint_infra.content.document import identify
 
 DOCUMENTS = 400
@@ -48,14 +48,14 @@ class Generated:
         """They are as good in the order they have."""
         return paths
 
-    def entry(self, path: bytes) -> Entry:
+    def entry(self, path: bytes) -> CorpusEntry:
         """The document with this path."""
         words, weights = _vocabulary()
         own = random.Random(path)  # noqa: S311 -- so that a document does not depend on those before it
         count = max(20, int(own.lognormvariate(_MEDIAN_WORDS_LOG, _WORDS_LOG_SPREAD)))
         said = own.choices(words, cum_weights=weights, k=count)
         content = (_html(said) if path.endswith(b".html") else _text(said)).encode()
-        return Entry(path, content, identify(content), _MODIFIED_S)
+        return CorpusEntry(path, content, identify(content), _MODIFIED_S)
 
     def content(self, path: bytes) -> bytes:
         """Its bytes."""

@@ -16,7 +16,7 @@ import psycopg
 from pinchpoint_infra.content import database
 from pinchpoint_infra.content.document import NotADocumentError
 from pinchpoint_infra.content.errors import ContentError
-from pinchpoint_infra.content.looking import Found, Planned, Source
+from pinchpoint_infra.content.looking import CorpusDocument, Planned, Source
 
 _NO_LINKS = {errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}
 """A file that has as many names as the file system allows, or a file system that allows one alone."""
@@ -110,7 +110,7 @@ def load_rows(part: tuple[Source, str, list[Planned]]) -> Loaded:
     return Loaded(len(sizes), sum(size for size, _ in sizes), sum(stored for _, stored in sizes), lost)
 
 
-def load_files(part: tuple[Source, Path, list[tuple[Found, bytes]]]) -> Loaded:
+def load_files(part: tuple[Source, Path, list[tuple[CorpusDocument, bytes]]]) -> Loaded:
     """Put some documents into the folder, or further copies of what is there. Raises ContentError."""
     source, folder, files = part
     share, lost = Share(folder), Counter[str]()

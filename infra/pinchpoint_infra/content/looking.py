@@ -19,7 +19,7 @@ from pinchpoint_infra.content.processes import Workers, parts
 _EVERY_S = 1.0
 
 
-class Said:
+class Progress:
     """Says something once a second at most.
 
     Args:
@@ -43,7 +43,7 @@ _DIGEST_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CorpusDocument:
     """A document of a corpus, looked at.
 
     Attributes:
@@ -93,7 +93,7 @@ class Copies:
         wanted: how many there are to be, copies included.
     """
 
-    def __init__(self, found: Sequence[Found], wanted: int) -> None:
+    def __init__(self, found: Sequence[CorpusDocument], wanted: int) -> None:
         self._found = found
         self.number = max(0, wanted - len(found))
         alike = (_LIKE_A_COPY.search(each.path) for each in found)
@@ -129,12 +129,12 @@ Source = Folder | Generated
 
 def documents(
     source: Source, limit: int | None, workers: Workers, progress: Callable[[str], None]
-) -> list[Found]:
+) -> list[CorpusDocument]:
     """At most so many documents, in path order; whatever else there is, is counted as skipped."""
     paths = source.files()
     order = paths if limit is None else source.shuffled(paths)
-    found: list[Found] = []
-    looked_at, said = 0, Said(progress)
+    found: list[CorpusDocument] = []
+    looked_at, said = 0, Progress(progress)
 
     def words() -> str:
         return f"content: looked at {looked_at:,} of {len(paths):,} files, {len(found):,} are documents"
@@ -145,7 +145,7 @@ def documents(
             if len(found) == limit:
                 break
             looked_at += 1
-            if isinstance(outcome, Found):
+            if isinstance(outcome, CorpusDocument):
                 found.append(outcome)
             else:
                 source.skipped[outcome] += 1
@@ -155,10 +155,10 @@ def documents(
     return sorted(found, key=lambda each: each.path)
 
 
-def look(part: tuple[Source, list[bytes]]) -> list[Found | str]:
+def look(part: tuple[Source, list[bytes]]) -> list[CorpusDocument | str]:
     """Of some files each: the document in it, or the reason why there is none."""
     source, paths = part
-    outcomes: list[Found | str] = []
+    outcomes: list[CorpusDocument | str] = []
     for path in paths:
         try:
             entry = source.entry(path)
@@ -171,5 +171,5 @@ def look(part: tuple[Source, list[bytes]]) -> list[Found | str]:
             outcomes.append(f"{reason}{named}")
         else:
             size_bytes = len(entry.content)
-            outcomes.append(Found(path, entry.document.content_type, size_bytes, entry.modified_s))
+            outcomes.append(CorpusDocument(path, entry.document.content_type, size_bytes, entry.modified_s))
     return outcomes

@@ -27,7 +27,7 @@ import mfusepy
 
 from pinchpoint_collectors.common.times import utc
 from pinchpoint_infra.codec import record
-from pinchpoint_infra.disks.model import Disk, parts
+from pinchpoint_infra.disks.model import DiskModel, parts
 from pinchpoint_infra.disks.record import DiskSpec
 
 _THREADS = 512
@@ -47,12 +47,12 @@ class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
         self._events = Path(config["events"])
         self._backing = [os.open(path, os.O_RDWR | os.O_CREAT, 0o600) for path in config["backing"]]
         self._lock = threading.Lock()
-        self._disk: Disk | None = None
+        self._disk: DiskModel | None = None
 
     def apply(self, *, on: bool) -> None:
         """Let the model rule from now on, from its beginning; or let everything pass."""
         with self._lock:
-            self._disk = Disk(self._spec, self._seed, self._happened) if on else None
+            self._disk = DiskModel(self._spec, self._seed, self._happened) if on else None
 
     def pace(self, ratio: float) -> None:
         """Let the model, where it rules, go on at that share of its speed."""

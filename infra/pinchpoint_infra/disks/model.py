@@ -21,7 +21,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(slots=True)
-class Pace:
+class CellRate:
     """A rate, kept: the generic cell rate algorithm (ITU-T I.371). Over any backlog the rate is exact."""
 
     per_s: float
@@ -42,8 +42,8 @@ class Credits:
     empty after credits ÷ (rate - base) seconds.
     """
 
-    base: Pace
-    burst: Pace
+    base: CellRate
+    burst: CellRate
     full: float
     left: float = field(init=False)
     since: float = -math.inf
@@ -53,7 +53,7 @@ class Credits:
         self.left = self.full
 
     def admit(self, now: float, amount: float, speed: float, say: Say) -> float:
-        """As ``Pace.admit``."""
+        """As ``CellRate.admit``."""
         if self.exhausted:
             # Waiting I/O spends what the base earns; only a base left unused is saved up.
             idle_s = max(0.0, now - self.base.next_at)
@@ -85,7 +85,7 @@ class Regulated:
 
     way: str | None
     of: str
-    rate: Pace | Credits
+    rate: CellRate | Credits
 
 
 class Backend:
@@ -127,7 +127,7 @@ class Backend:
             begins = self._served(self._spec.device, begins, offset, size_bytes, speed)
         return begins + self._on_the_way(speed)
 
-    def _admit(self, rate: Pace | Credits, now: float, amount: float, speed: float) -> float:
+    def _admit(self, rate: CellRate | Credits, now: float, amount: float, speed: float) -> float:
         if isinstance(rate, Credits):
             return rate.admit(now, amount, speed, self._say)
         return rate.admit(now, amount, speed)
@@ -168,7 +168,7 @@ class Backend:
         return (self._spec.latency_s + more_s) / speed
 
 
-class Disk:
+class DiskModel:
     """One or several backends side by side, as RAID 0.
 
     Args:
@@ -201,7 +201,7 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BackendIo:
     """A piece of an I/O on one backend.
 
     Attributes:
@@ -215,17 +215,17 @@ class Part:
     size_bytes: int
 
 
-def parts(offset: int, size_bytes: int, stripes: int) -> Iterator[Part]:
+def parts(offset: int, size_bytes: int, stripes: int) -> Iterator[BackendIo]:
     """How an I/O falls on the backends, chunk by chunk."""
     if stripes == 1:
-        yield Part(0, offset, 0, size_bytes)
+        yield BackendIo(0, offset, 0, size_bytes)
         return
     begin = 0
     while begin < size_bytes:
         chunk, inside = divmod(offset + begin, CHUNK_BYTES)
         row, backend = divmod(chunk, stripes)
         length = min(CHUNK_BYTES - inside, size_bytes - begin)
-        yield Part(backend, row * CHUNK_BYTES + inside, begin, length)
+        yield BackendIo(backend, row * CHUNK_BYTES + inside, begin, length)
         begin += length
 
 
@@ -241,13 +241,13 @@ def _caps(spec: DiskSpec) -> Iterator[Regulated]:
         ("read", "bytes", spec.read_bytes_per_s),
         ("write", "bytes", spec.write_bytes_per_s),
     )
-    yield from (Regulated(way, of, Pace(rate)) for way, of, rate in apart if rate is not None)
+    yield from (Regulated(way, of, CellRate(rate)) for way, of, rate in apart if rate is not None)
 
 
-def _rate(spec: DiskSpec, base: float, burst: float | None) -> Pace | Credits:
+def _rate(spec: DiskSpec, base: float, burst: float | None) -> CellRate | Credits:
     credit_s = spec.burst.credit_s if spec.burst else None
     if burst is None or burst <= base:  # a burst of the other figure alone
-        return Pace(base)
+        return CellRate(base)
     if credit_s is None:
-        return Pace(burst)
-    return Credits(Pace(base), Pace(burst), (burst - base) * credit_s / spec.time_scale)
+        return CellRate(burst)
+    return Credits(CellRate(base), CellRate(burst), (burst - base) * credit_s / spec.time_scale)

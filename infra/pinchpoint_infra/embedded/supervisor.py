@@ -231,7 +231,7 @@ class _OwnerGone(Exception):  # noqa: N818 -- a fact, not an error
     """The process that held the farm's lifeline has ended."""
 
 
-class _Ended(BaseException):
+class _TerminatedError(BaseException):
     """SIGTERM: the farm is to end."""
 
 
@@ -243,7 +243,7 @@ def _tail(log: Path) -> str:
 
 def _on_term(number: int, frame: object) -> None:  # noqa: ARG001 -- signal's signature
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise _Ended
+    raise _TerminatedError
 
 
 def main() -> None:
@@ -263,7 +263,7 @@ def main() -> None:
     except _OwnerGone:
         supervisor.stop()
         removal.remove(os.environ[MARK], directory)
-    except _Ended:
+    except _TerminatedError:
         return
     finally:
         supervisor.stop()

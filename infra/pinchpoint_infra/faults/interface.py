@@ -65,7 +65,7 @@ def missing() -> str | None:
     return None if Path(_TUNNEL).exists() else f"no {_TUNNEL} (tunnel devices)"
 
 
-class Pace:
+class PacketRate:
     """How fast packets of one direction pass.
 
     Args:
@@ -109,7 +109,7 @@ class Interface:
         if self._failure or self._far is None:
             raise OSError(f"the far end of {name} could not be made: {self._failure}") from self._failure
         near = _device(name, here, there, speed)
-        self._paces: tuple[Pace, Pace] = (Pace(bytes_per_s), Pace(bytes_per_s))
+        self._paces: tuple[PacketRate, PacketRate] = (PacketRate(bytes_per_s), PacketRate(bytes_per_s))
         for source, target, pace in ((near, self._far, self._paces[0]), (self._far, near, self._paces[1])):
             threading.Thread(target=_pass_on, args=(source, target, pace), daemon=True).start()
 
@@ -158,7 +158,7 @@ def _device(name: str, mine: str, other: str, speed_megabits: int) -> int:
     return device
 
 
-def _pass_on(source: int, target: int, pace: Pace) -> None:
+def _pass_on(source: int, target: int, pace: PacketRate) -> None:
     """Packets from one end to the other, one after the other, at the interface's speed."""
     while True:
         packet = os.read(source, _PACKET_BYTES)

@@ -37,7 +37,7 @@ class RefusalError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ODataRequest:
     """A request as it came.
 
     Attributes:
@@ -75,7 +75,7 @@ class Call:
         expanded: what ``$expand`` asks for.
     """
 
-    asked: Asked
+    asked: ODataRequest
     steps: str
     arguments: tuple[str, ...]
     named: Mapping[str, str]
@@ -151,17 +151,17 @@ class Call:
             raise RefusalError(400, f"{', '.join(sorted(unknown))}: not supported for this; allowed: {names}")
 
 
-async def received(request: Request) -> Asked:
+async def received(request: Request) -> ODataRequest:
     """A request as it came."""
     scope = request.scope
     target = scope["raw_path"].decode("ascii", "replace").partition("?")[0]
     if scope["query_string"]:
         target += "?" + scope["query_string"].decode("ascii", "replace")
     content = await request.body() if request.method == "POST" else b""
-    return Asked(request.method, target, request.headers, content, origin(request))
+    return ODataRequest(request.method, target, request.headers, content, origin(request))
 
 
-def parse(asked: Asked, site: str) -> Call:
+def parse(asked: ODataRequest, site: str) -> Call:
     """Understand a request below ``/_api/`` or ``SITE/_api/``, in whatever case.
 
     Raises:

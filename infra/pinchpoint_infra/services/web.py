@@ -47,7 +47,7 @@ from pinchpoint_infra.services.process import configuration, serve
 from pinchpoint_infra.services.throttle import Gate
 from pinchpoint_infra.services.web_changes import ChangeLog
 from pinchpoint_infra.services.web_pages import Pages
-from pinchpoint_infra.services.web_store import SITE_ID, WEB_ID, Store
+from pinchpoint_infra.services.web_store import SITE_ID, WEB_ID, ContentStore
 from pinchpoint_infra.services.web_table import answers, nothing, plain
 
 _TITLE = "Corpus"
@@ -77,7 +77,7 @@ class Site:
     ) -> None:
         self._bearer = f"Bearer {token}".encode()
         self._gate = Gate(throttle)
-        self._store = Store(database_url)
+        self._store = ContentStore(database_url)
         self._log = ChangeLog(self._store)
         self._pages = Pages(self._store)
         self._answers = answers(self._store, self._log, people) | {

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from pinchpoint_infra.content.database import list_id
 from pinchpoint_infra.services.odata import Call, RefusalError
 from pinchpoint_infra.services.odata_answer import collection
-from pinchpoint_infra.services.web_store import SITE_ID, WEB_ID, Store
+from pinchpoint_infra.services.web_store import SITE_ID, WEB_ID, ContentStore
 
 _ADD, _UPDATE, _DELETE = 1, 2, 3  # SP.ChangeType
 _SET_UP = (
@@ -36,7 +36,7 @@ _SITE_SCOPE, _LIST_SCOPE = 1, 3
 class ChangeLog:
     """The requests for change tokens and changes."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ContentStore) -> None:
         self._store = store
 
     async def token(self) -> dict[str, str]:

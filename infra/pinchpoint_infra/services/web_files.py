@@ -11,7 +11,7 @@ from pinchpoint_infra.content.database import SITE, address, list_id
 from pinchpoint_infra.services.odata import Call, RefusalError, Tree
 from pinchpoint_infra.services.odata_answer import Entity, collection, entity
 from pinchpoint_infra.services.odata_filter import NAME, Fields, time
-from pinchpoint_infra.services.web_store import Store, item_id, item_number, storable
+from pinchpoint_infra.services.web_store import ContentStore, item_id, item_number, storable
 
 COLUMNS = "id, path, size_bytes, modified, content_type"
 """Of a document, what ``file_entity`` takes."""
@@ -34,7 +34,7 @@ OF_A_FOLDER: Tree = {"files": {}, "folders": {}}
 class Files:
     """The requests for files and folders."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ContentStore) -> None:
         self._store = store
 
     async def file(self, call: Call) -> Response:

@@ -19,7 +19,7 @@ from pinchpoint_infra.services.web_store import (
     DEFAULT_PAGE,
     LARGEST_PAGE,
     WEB_ID,
-    Store,
+    ContentStore,
     item_id,
     item_number,
 )
@@ -82,7 +82,7 @@ class Lists:
         people: how many users there are.
     """
 
-    def __init__(self, store: Store, files: Files, people: int) -> None:
+    def __init__(self, store: ContentStore, files: Files, people: int) -> None:
         self._store = store
         self._files = files
         self._people = people

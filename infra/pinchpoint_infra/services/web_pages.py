@@ -16,7 +16,7 @@ from starlette.responses import Response
 from pinchpoint_infra.content.database import SITE, address
 from pinchpoint_infra.services.odata import RefusalError, origin
 from pinchpoint_infra.services.web_files import CONTENT, DOCUMENTS
-from pinchpoint_infra.services.web_store import Store, storable
+from pinchpoint_infra.services.web_store import ContentStore, storable
 
 _ON_A_PAGE = 200
 _IN_A_SITEMAP = 5_000
@@ -27,7 +27,7 @@ _LISTING = "/forms/allitems.aspx"
 class Pages:
     """What is not the API's."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ContentStore) -> None:
         self._store = store
 
     async def answer(self, request: Request) -> Response | None:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from pinchpoint_infra.services.odata import Call, RefusalError
 from pinchpoint_infra.services.odata_answer import Entity, collection, entity, value
 from pinchpoint_infra.services.odata_filter import Fields, truth
-from pinchpoint_infra.services.web_store import Store, storable
+from pinchpoint_infra.services.web_store import ContentStore, storable
 
 _FIRST = (
     "Ada", "Alan", "Barbara", "Carl", "Donna", "Edgar", "Emmy", "Felix", "Grace", "Hedy", "Ivan", "Jim",
@@ -68,7 +68,7 @@ class People:
         count: how many there are.
     """
 
-    def __init__(self, store: Store, count: int) -> None:
+    def __init__(self, store: ContentStore, count: int) -> None:
         self._store = store
         self._count = count
 

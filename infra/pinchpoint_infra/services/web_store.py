@@ -39,7 +39,7 @@ def item_number(guid: str) -> int | None:
     return int(last, 16) if given.startswith(_ITEMS) and _HEXADECIMAL.fullmatch(last) else None
 
 
-class Store:
+class ContentStore:
     """Connections to the content database.
 
     Args:

@@ -13,7 +13,7 @@ from pinchpoint_infra.services.web_changes import ChangeLog
 from pinchpoint_infra.services.web_files import OF_A_FOLDER, Files
 from pinchpoint_infra.services.web_lists import OF_AN_ITEM, PARENTS, Lists
 from pinchpoint_infra.services.web_people import People
-from pinchpoint_infra.services.web_store import Store
+from pinchpoint_infra.services.web_store import ContentStore
 
 Answer = Callable[[Call], Awaitable[Response]]
 Answers = dict[str, Answer]
@@ -21,7 +21,7 @@ _OF_ACCESS: Tree = {"member": {}, "roledefinitionbindings": {}}
 _LISTS = ("web/lists/getbytitle()", "web/lists/getbyid()", "web/lists()", "web/getlist()")
 
 
-def answers(store: Store, log: ChangeLog, people: int) -> Answers:
+def answers(store: ContentStore, log: ChangeLog, people: int) -> Answers:
     """The steps of a request (see ``Call``) -> what answers it: all that is not about the site itself.
 
     Args:

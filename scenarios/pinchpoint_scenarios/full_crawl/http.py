@@ -32,7 +32,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(slots=True)  # not frozen: making it would take three times as long
-class Answer:
+class HttpAnswer:
     """A complete answer.
 
     Attributes:
@@ -54,7 +54,7 @@ class Answer:
         return self.response.header(name.lower().encode("ascii"))
 
 
-class Login(Protocol):
+class HttpLogin(Protocol):
     """A login that belongs to a connection, as NTLM's: made once on each, before its first request."""
 
     def headers(self, challenge: str) -> Mapping[str, str] | None:
@@ -85,7 +85,7 @@ class Http:
         *,
         timeout_s: float,
         headers: Mapping[str, str],
-        login: Callable[[], Login] | None = None,
+        login: Callable[[], HttpLogin] | None = None,
     ) -> None:
         url = _parsed(base_url)
         scheme = url.scheme or "http"
@@ -113,7 +113,7 @@ class Http:
         body: bytes | None = None,
         accept: Collection[int] = (),
         headers: Mapping[str, str] | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Ask for ``target`` (path and query, without the prefix).
 
         Args:
@@ -135,7 +135,7 @@ class Http:
                 response = self._connection.exchange(message, deadline, again=True)
             else:
                 fields = self._head + _fields(headers) if headers else self._head
-                response = self._any(_Request(method, self.prefix + target, fields, body), deadline)
+                response = self._any(_HttpRequest(method, self.prefix + target, fields, body), deadline)
         except HttpError as error:
             if error.kind == "too_large":
                 raise Skipped(_TOO_LARGE) from error
@@ -145,20 +145,20 @@ class Http:
         if not (200 <= status < 300 or status in accept):
             raise refusal(response)
         content = _decoded(response) if response.encoded else response.body
-        return Answer(status, content, response, start_ns, end_ns)
+        return HttpAnswer(status, content, response, start_ns, end_ns)
 
     def close(self) -> None:
         """Close the connection. Safe to call twice."""
         self._connection.close()
 
-    def _any(self, request: _Request, deadline: float) -> Response:
+    def _any(self, request: _HttpRequest, deadline: float) -> Response:
         """Any request, with or without a login."""
         if self._login is not None:
             return self._ask(self._login, request, deadline)
         message = _message(request.method, request.path, request.fields, request.body)
         return self._connection.exchange(message, deadline, again=request.method == "GET")
 
-    def _ask(self, login: Callable[[], Login], request: _Request, deadline: float) -> Response:
+    def _ask(self, login: Callable[[], HttpLogin], request: _HttpRequest, deadline: float) -> Response:
         """The request, on a connection that is logged in."""
         connection = self._connection
         if self._logged_in == connection.opened > 0:
@@ -169,7 +169,7 @@ class Http:
                 return response
         return self._log_in(login(), request, deadline)
 
-    def _log_in(self, login: Login, request: _Request, deadline: float) -> Response:
+    def _log_in(self, login: HttpLogin, request: _HttpRequest, deadline: float) -> Response:
         """The request, with whatever the login puts before it on the same connection."""
         more = login.headers("")
         while True:
@@ -184,7 +184,7 @@ class Http:
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class _HttpRequest:
     method: str
     path: str
     fields: str

@@ -12,7 +12,7 @@ LONGEST_HOLD_S = 3600.0
 """A server that asks for a longer pause is not obeyed to the letter: a crawl has an end."""
 
 
-class Pace:
+class RequestLimits:
     """The pace at which one process asks one source; shared by its sessions.
 
     Args:
@@ -28,7 +28,7 @@ class Pace:
         self._per_host = per_host
         self.free = not delay_s and per_host is None
         self._lock = threading.Lock()
-        self._hosts: dict[str, _Host] = {}
+        self._hosts: dict[str, _HostLimits] = {}
 
     def turn(self, host: str) -> AbstractContextManager[None]:
         """The right to make one request to ``host``: entering waits for it, leaving gives it back."""
@@ -54,13 +54,13 @@ class Pace:
         hosts = list(self._hosts.values())
         return max(0.0, min((host.due_at for host in hosts), default=0.0) - time.monotonic())
 
-    def _host(self, name: str) -> _Host:
+    def _host(self, name: str) -> _HostLimits:
         with self._lock:
             self.free = False
-            return self._hosts.setdefault(name, _Host(self._delay_s, self._per_host))
+            return self._hosts.setdefault(name, _HostLimits(self._delay_s, self._per_host))
 
 
-class _Host:
+class _HostLimits:
     def __init__(self, delay_s: float, limit: int | None) -> None:
         self.delay_s = delay_s
         self.due_at = 0.0  # monotonic: when the next request may start
@@ -92,7 +92,7 @@ class _Host:
 
 
 class _Turn(AbstractContextManager[None]):
-    def __init__(self, host: _Host) -> None:
+    def __init__(self, host: _HostLimits) -> None:
         self._host = host
 
     def __enter__(self) -> None:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from protego import Protego
 
 from .failures import Failure, Skipped
-from .http import Answer
+from .http import HttpAnswer
 
 _LARGEST_BYTES = 500 * 1024
 """So much of it has to be read at least, and need not be more."""
@@ -52,7 +52,7 @@ def parsed(content: bytes, user_agent: str) -> Robots:
     return Robots(rules, user_agent, delay_s, tuple(rules.sitemaps))
 
 
-def read(ask: Callable[[], Answer], user_agent: str) -> Robots:
+def read(ask: Callable[[], HttpAnswer], user_agent: str) -> Robots:
     """The rules a host gives; whatever is allowed where it has none.
 
     Raises:

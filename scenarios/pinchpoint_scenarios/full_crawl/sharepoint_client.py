@@ -26,11 +26,11 @@ from requests.structures import CaseInsensitiveDict
 
 from ..contract import Endpoint
 from .failures import Failure
-from .http import Answer, Http
+from .http import Http, HttpAnswer
 from .login import cookies, login
 from .ntlm import Ntlm
 from .odata import LIGHT, opened
-from .politeness import Pace
+from .politeness import RequestLimits
 
 _OF_ANOTHER_FORM = (ValueError, AttributeError, TypeError, KeyError, RecursionError)
 """What the library raises on what is not SharePoint's JSON: a page to log in at, where cookies have ended."""
@@ -51,7 +51,7 @@ class SharePointClient:
         ScenarioError: the options make no login.
     """
 
-    def __init__(self, endpoint: Endpoint, timeout_s: float, pace: Pace) -> None:
+    def __init__(self, endpoint: Endpoint, timeout_s: float, pace: RequestLimits) -> None:
         auth = login(endpoint)
         options = endpoint.options
         ntlm = (lambda: Ntlm(options["user"], options["password"])) if auth == "ntlm" else None
@@ -90,7 +90,7 @@ class SharePointClient:
         )
         return self._json(target, options)
 
-    def content(self, target: str, *, accept: str = "*/*") -> Answer:
+    def content(self, target: str, *, accept: str = "*/*") -> HttpAnswer:
         """The bytes at ``target``, with the library's headers. Raises ``Failure`` and ``Skipped``."""
         try:
             with self._failures(target):

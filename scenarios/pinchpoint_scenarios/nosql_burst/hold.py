@@ -13,7 +13,7 @@ from ..contract import Endpoint
 from ..errors import ScenarioError
 
 
-class Entry(Protocol):
+class HoldEntry(Protocol):
     """Where a store has it entered who holds what one scenario has there. Raises the store's own errors."""
 
     def enter(self, holder: str, *, over: bool) -> str | None:
@@ -48,7 +48,7 @@ class Hold:
         self._lost = ""
         self.held = False
 
-    def take(self, entry: Entry, *, over: bool = False) -> None:
+    def take(self, entry: HoldEntry, *, over: bool = False) -> None:
         """Keep other runs out until ``release``; raises ``ScenarioError`` where another run holds it.
 
         ``over``: whoever holds it has ended without saying so, and is struck out.
@@ -59,7 +59,7 @@ class Hold:
             raise self.refusal(_who(other))
         self._made = self.held = True
 
-    def have(self, entry: Entry) -> bool:
+    def have(self, entry: HoldEntry) -> bool:
         """Whether what this run made since ``take`` is its own still: then it holds it, or does once more.
 
         False also where it never took it: what lies there is another run's.
@@ -77,7 +77,7 @@ class Hold:
         """What it was entered in is no more."""
         self.held = False
 
-    def release(self, entry: Entry) -> None:
+    def release(self, entry: HoldEntry) -> None:
         """Let other runs in, from now on. Safe to call twice.
 
         Raises ``ScenarioError`` where another one got in before: what this run found may be its doing.

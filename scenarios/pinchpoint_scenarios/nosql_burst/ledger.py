@@ -26,7 +26,7 @@ _NEVER: Before = ()
 
 
 @dataclass(slots=True)
-class Found:
+class ReadBack:
     """What was found of the records that have an acknowledged write.
 
     Attributes:
@@ -107,7 +107,7 @@ class Ledger:
         """The records to read back: every one held that has an acknowledged write."""
         return sorted(self._last)
 
-    def compare(self, items: Sequence[int], found: Sequence[Fields | None], into: Found) -> None:
+    def compare(self, items: Sequence[int], found: Sequence[Fields | None], into: ReadBack) -> None:
         """Hold what was read against what was acknowledged."""
         for item, fields in zip(items, found, strict=True):
             into.records += 1
@@ -150,7 +150,7 @@ READER = 0
 """The session that reads back: any will do, the others are closed."""
 
 
-def read_back(store: Store, ledger: Ledger, within_s: float) -> tuple[Found, str]:
+def read_back(store: Store, ledger: Ledger, within_s: float) -> tuple[ReadBack, str]:
     """Read every sampled record and hold it against what was acknowledged.
 
     Args:
@@ -161,7 +161,7 @@ def read_back(store: Store, ledger: Ledger, within_s: float) -> tuple[Found, str
     Returns:
         What was found, and why the rest could not be read ("": all was).
     """
-    found = Found()
+    found = ReadBack()
     until = time.monotonic() + within_s
     remaining = iter(ledger.sample())
     connection = store.connect(READER)

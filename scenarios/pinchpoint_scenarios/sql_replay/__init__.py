@@ -15,7 +15,7 @@ from ..databases.contract import TextConnection
 from ..errors import ScenarioError
 from ..sql_script.marked_copy import MarkedCopy
 from ..sql_text import bare
-from .capture import CapturedSession, Entry, at_once, sessions_of
+from .capture import CapturedSession, LogEntry, at_once, sessions_of
 from .params import SqlReplayParams
 from .reading import read_capture
 from .session import ReplaySession, Tape, verb
@@ -157,7 +157,7 @@ class SqlReplay:
     def _sessions(self) -> list[CapturedSession]:
         return sessions_of(self._entries())
 
-    def _entries(self) -> Iterator[Entry]:
+    def _entries(self) -> Iterator[LogEntry]:
         wanted = self._params.database
         databases: set[str] = set()
         for entry in read_capture([Path(path) for path in self._params.capture]):

@@ -15,7 +15,7 @@ from ..errors import ScenarioError
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogEntry:
     """One statement, as a log has it.
 
     Attributes:
@@ -57,7 +57,7 @@ class Captured:
     Attributes:
         at_s: when it began, in seconds from the beginning of the capture.
         think_s: how long the session had paused before; of its first statement 0.
-        duration_s, text, parameters, prepared: as of ``Entry``.
+        duration_s, text, parameters, prepared: as of ``LogEntry``.
     """
 
     at_s: float
@@ -94,7 +94,7 @@ class CapturedSession:
         return last.at_s + last.duration_s if last else 0.0
 
 
-def sessions_of(entries: Iterable[Entry]) -> list[CapturedSession]:
+def sessions_of(entries: Iterable[LogEntry]) -> list[CapturedSession]:
     """The sessions of a capture, by the time they began."""
     ordered = sorted(entries, key=lambda entry: entry.ended_s)
     zero_s = min((entry.began_s for entry in ordered), default=0.0)

@@ -19,7 +19,7 @@ from ..databases.servers.contract import MSSQL
 from ..errors import ScenarioError
 from ..sql_script.leaving import leaves
 from ..sql_script.values import delimiter_of
-from .capture import LOST, Entry, csv_rows, opened, with_header
+from .capture import LOST, LogEntry, csv_rows, opened, with_header
 
 BEGIN, COMMIT, ROLLBACK = "BEGIN TRANSACTION", "COMMIT", "ROLLBACK"
 
@@ -43,7 +43,7 @@ _OFFSET = re.compile(r"\s+(?=[+-]\d\d:?\d\d$)")
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ExtendedEvent:
     """One event, as it was exported.
 
     Attributes:
@@ -59,14 +59,14 @@ class Event:
     fields: Mapping[str, str]
 
 
-def entry_of(event: Event) -> Entry | None:
+def entry_of(event: ExtendedEvent) -> LogEntry | None:
     """The statement an event tells of; None: of none that is replayed. Raises ``ScenarioError``.
 
     Of the end of a connection the entry has no text, and ``LOGOUT`` for the cause.
     """
     session = event.fields.get("session_id", "")
     if _ends_connection(event):
-        return Entry(session, "", _ended_s(event), 0.0, None, left_out=LOGOUT)
+        return LogEntry(session, "", _ended_s(event), 0.0, None, left_out=LOGOUT)
     where = WHOLE.get(event.name) or PARTS.get(event.name)
     if where is None and event.name not in MANAGED:
         return None
@@ -76,7 +76,7 @@ def entry_of(event: Event) -> Entry | None:
             "ACTION (sqlserver.session_id, sqlserver.database_name, sqlserver.transaction_id)"
         )
     text = event.fields.get(where, "") if where else MANAGED[event.name]
-    return Entry(
+    return LogEntry(
         session,
         event.fields.get("database_name") or event.fields.get("database_id", ""),
         _ended_s(event),
@@ -87,11 +87,11 @@ def entry_of(event: Event) -> Entry | None:
     )
 
 
-def _ends_connection(event: Event) -> bool:
+def _ends_connection(event: ExtendedEvent) -> bool:
     return event.name == LOGOUT and event.fields.get("is_cached", "").strip().lower() not in _CACHED
 
 
-def _left_out(event: Event, text: str) -> str | None:
+def _left_out(event: ExtendedEvent, text: str) -> str | None:
     if event.fields.get("result", "").lower() not in _RESULTS:
         return "failed_when_captured"
     if not text:
@@ -101,7 +101,7 @@ def _left_out(event: Event, text: str) -> str | None:
     return "hidden_by_the_server" if _HIDDEN in text else None
 
 
-def _ended_s(event: Event) -> float:
+def _ended_s(event: ExtendedEvent) -> float:
     """When it happened, in seconds. Without a zone it is UTC: all events of a file have the same."""
     try:
         time = datetime.fromisoformat(_OFFSET.sub("", event.time.strip()))
@@ -113,7 +113,7 @@ def _ended_s(event: Event) -> float:
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
-def _whole_number(event: Event, field: str, otherwise: int | None = None) -> int:
+def _whole_number(event: ExtendedEvent, field: str, otherwise: int | None = None) -> int:
     found = event.fields.get(field, "").strip()
     if not found and otherwise is not None:
         return otherwise
@@ -174,7 +174,7 @@ class Handles:
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, str]] = {}
 
-    def replayable(self, entry: Entry) -> Entry:
+    def replayable(self, entry: LogEntry) -> LogEntry:
         """The entry as it can be made again, or why it cannot."""
         procedure = called(entry.text or "")
         if entry.text is None or procedure is None:
@@ -190,7 +190,7 @@ class Handles:
             return replace(entry, left_out=entry.left_out or "connections_housekeeping")
         return entry
 
-    def _prepared(self, entry: Entry, text: str) -> Entry:
+    def _prepared(self, entry: LogEntry, text: str) -> LogEntry:
         match = _PREPARED.fullmatch(text)
         if match is None:
             return entry
@@ -199,7 +199,7 @@ class Handles:
             return replace(entry, left_out=entry.left_out or "connections_housekeeping")
         return replace(entry, text=_executesql(match["text"], match["types"], match["values"]))
 
-    def _executed(self, entry: Entry, text: str) -> Entry:
+    def _executed(self, entry: LogEntry, text: str) -> LogEntry:
         match = _EXECUTED.fullmatch(text)
         known = self._known.get(match["handle"]) if match else None
         if match is None or known is None:
@@ -223,7 +223,7 @@ _TEMPORARY = re.compile(r"(?i)\b(?:create\s+table|into)\s+\[?#")
 _OWN_TRANSACTION = re.compile(r"(?i)\b(?:begin\s+tran|commit|rollback|implicit_transactions)")
 
 
-def read_events(paths: Sequence[Path]) -> Iterator[Entry]:
+def read_events(paths: Sequence[Path]) -> Iterator[LogEntry]:
     """The statements of a capture's events, each session's in the order in which they ended.
 
     Raises ``ScenarioError`` naming file and line of what is no event.
@@ -231,24 +231,24 @@ def read_events(paths: Sequence[Path]) -> Iterator[Entry]:
     yield from _entries_of(chain.from_iterable(map(_events, paths)))
 
 
-def _events(path: Path) -> Iterator[Event]:
+def _events(path: Path) -> Iterator[ExtendedEvent]:
     with opened(path) as file:
         first = file.readline()
         for place, row in with_header(csv_rows(chain([first], file), path, delimiter_of(first)), path):
             fields = {column: value for column, value in row.items() if value != _NULL}
             # The local time has an hour twice a year.
-            yield Event(
+            yield ExtendedEvent(
                 place, fields.get("name", ""), fields.get(_UTC) or fields.get("timestamp", ""), fields
             )
 
 
-def _entries_of(events: Iterable[Event]) -> list[Entry]:
+def _entries_of(events: Iterable[ExtendedEvent]) -> list[LogEntry]:
     """The statements of events.
 
     Where batches and calls were captured, single statements are parts of those, and left alone; where they
     were not, each is one by itself.
     """
-    found: list[tuple[str, Entry]] = []
+    found: list[tuple[str, LogEntry]] = []
     whole = False
     for event in events:
         entry = entry_of(event)
@@ -259,13 +259,13 @@ def _entries_of(events: Iterable[Event]) -> list[Entry]:
             found = [each for each in found if each[0] not in PARTS]
         found.append((event.name, _judged(entry, part=event.name in PARTS)))
     deduce = not any(name in MANAGED for name, _ in found)
-    sessions: dict[str, list[Entry]] = {}
+    sessions: dict[str, list[LogEntry]] = {}
     for _, entry in found:
         sessions.setdefault(entry.session, []).append(entry)
     return [entry for entries in sessions.values() for entry in _as_sent(entries, deduce=deduce)]
 
 
-def _judged(entry: Entry, *, part: bool) -> Entry:
+def _judged(entry: LogEntry, *, part: bool) -> LogEntry:
     """The entry; with why it cannot be made again, where its text says that."""
     text = entry.text or ""
     if entry.left_out is None and _BULK.match(text):
@@ -275,7 +275,7 @@ def _judged(entry: Entry, *, part: bool) -> Entry:
     return entry
 
 
-def _as_sent(entries: list[Entry], *, deduce: bool) -> Iterator[Entry]:
+def _as_sent(entries: list[LogEntry], *, deduce: bool) -> Iterator[LogEntry]:
     """One session's entries as they can be made again."""
     handles = Handles()
     by_time = sorted(entries, key=lambda each: each.ended_s)
@@ -285,7 +285,7 @@ def _as_sent(entries: list[Entry], *, deduce: bool) -> Iterator[Entry]:
     return _by_connection(ordered)
 
 
-def _staying(entry: Entry) -> Entry:
+def _staying(entry: LogEntry) -> LogEntry:
     """The entry; left out where it, or what it hands over to be executed, leaves the database."""
     text = entry.text or ""
     texts = (text, handed_over(text) or "")
@@ -294,7 +294,7 @@ def _staying(entry: Entry) -> Entry:
     return entry
 
 
-def _by_connection(entries: Iterable[Entry]) -> Iterator[Entry]:
+def _by_connection(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
     """With a session of its own for each connection: the server gives a session's number to the next one.
 
     So, too, for what follows a pool's reset of one that had temporary tables: the reset drops them, nobody
@@ -313,7 +313,7 @@ def _by_connection(entries: Iterable[Entry]) -> Iterator[Entry]:
             temporary = temporary or _TEMPORARY.search(text) is not None
 
 
-def _with_transactions(entries: Sequence[Entry]) -> Iterator[Entry]:
+def _with_transactions(entries: Sequence[LogEntry]) -> Iterator[LogEntry]:
     """With a begin and a commit around what shares a transaction's number.
 
     A driver's own requests to begin and end one are events of their own, which were not captured. What was

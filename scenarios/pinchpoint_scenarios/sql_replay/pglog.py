@@ -16,7 +16,7 @@ from typing import TextIO
 
 from ..errors import ScenarioError
 from ..sql_text import copies_with_client, placeholders, writes_other_letters
-from .capture import LOST, Entry, csv_rows, opened
+from .capture import LOST, LogEntry, csv_rows, opened
 
 _COLUMNS: Mapping[str, int] = {
     "time": 0,
@@ -57,7 +57,7 @@ _FETCH = "fetch from "
 _UNNAMED = "<unnamed>"
 
 
-def read_logs(paths: Sequence[Path]) -> Iterator[Entry]:
+def read_logs(paths: Sequence[Path]) -> Iterator[LogEntry]:
     """Every statement of a server's logs, each session's in the order in which they ended.
 
     Raises ``ScenarioError`` naming file and line of what is none.
@@ -65,13 +65,13 @@ def read_logs(paths: Sequence[Path]) -> Iterator[Entry]:
     return as_sent(_entries(paths))
 
 
-def _entries(paths: Sequence[Path]) -> Iterator[Entry]:
-    clock = _Clock()
+def _entries(paths: Sequence[Path]) -> Iterator[LogEntry]:
+    clock = _LogClock()
     for path in paths:
         with opened(path, errors="replace") as file:
             beginning = file.read(1)
             file.seek(0)
-            last: Entry | None = None
+            last: LogEntry | None = None
             for row in _json_rows(file, path) if beginning == "{" else _csv_rows(file, path):
                 entry = _entry(row, f"{path}:{row['line']}", clock) if row else _cut_off(last)
                 if entry is not None:
@@ -79,7 +79,7 @@ def _entries(paths: Sequence[Path]) -> Iterator[Entry]:
                     last = entry
 
 
-class _Clock:
+class _LogClock:
     """Reads the rows' times. Which zone they are of does not matter, but that all are of the same."""
 
     def __init__(self) -> None:
@@ -145,21 +145,21 @@ def _json_rows(file: TextIO, path: Path) -> Iterator[_Row]:
         yield {**row, "line": str(number)}
 
 
-def _cut_off(last: Entry | None) -> Entry | None:
+def _cut_off(last: LogEntry | None) -> LogEntry | None:
     """What ends in the middle, as a log that was copied while it was written; None: nothing was before it."""
     if last is None:
         return None
-    return Entry(last.session, last.database, last.ended_s, 0.0, None, left_out="line_cut_off")
+    return LogEntry(last.session, last.database, last.ended_s, 0.0, None, left_out="line_cut_off")
 
 
-def _entry(row: _Row, place: str, clock: _Clock) -> Entry | None:
+def _entry(row: _Row, place: str, clock: _LogClock) -> LogEntry | None:
     """The statement a row of the log tells of, if it does."""
     if row["backend"] != _CLIENT or not row["database"]:
         return None
     where = (row["session"], row["database"], clock.seconds(row["time"], place))
     # By log_min_error_statement an error may have no statement; a session's end never has.
     if row["severity"] == "ERROR" or (row["severity"] == "FATAL" and row["query"]):
-        return Entry(*where, 0.0, row["query"] or None, left_out=FAILED)
+        return LogEntry(*where, 0.0, row["query"] or None, left_out=FAILED)
     match = _DURATION.fullmatch(row["message"]) or _BEGUN.fullmatch(row["message"])
     if row["severity"] != "LOG" or match is None or _is_part(match, row["tag"]):
         return None
@@ -170,7 +170,7 @@ def _entry(row: _Row, place: str, clock: _Clock) -> Entry | None:
     if left_out is None and LOST in f"{text}{row['detail']}":
         left_out = "letters_lost"
     prepared = match["how"] == "execute" and not (match["name"] or "").startswith(_UNNAMED)
-    return Entry(
+    return LogEntry(
         *where, float(ms or 0) / 1000, text, parameters, left_out, begun=ms is None, prepared=prepared
     )
 
@@ -219,9 +219,9 @@ _COMMIT = re.compile(
 )
 
 
-def as_sent(entries: Iterable[Entry]) -> Iterator[Entry]:
+def as_sent(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
     """The statements of a log's rows, each session's in the order in which they ended."""
-    sessions: dict[str, list[Entry]] = {}
+    sessions: dict[str, list[LogEntry]] = {}
     longest = 0
     for entry in entries:
         sessions.setdefault(entry.session, []).append(entry)
@@ -231,7 +231,7 @@ def as_sent(entries: Iterable[Entry]) -> Iterator[Entry]:
         yield from _rolled_back(_joined(_whole(each, longest) for each in several))
 
 
-def _lengths(entry: Entry, *, cut: bool) -> Iterator[int]:
+def _lengths(entry: LogEntry, *, cut: bool) -> Iterator[int]:
     """Bytes of its values that end as if they were cut off, or of the others; at least a 0."""
     yield 0
     for value in entry.parameters or ():
@@ -239,7 +239,7 @@ def _lengths(entry: Entry, *, cut: bool) -> Iterator[int]:
             yield len(value.encode())
 
 
-def _whole(entry: Entry, longest: int) -> Entry:
+def _whole(entry: LogEntry, longest: int) -> LogEntry:
     """With its values, where a longer one in the log is whole: then they end in dots themselves."""
     if (
         entry.left_out != PARAMETERS_CUT
@@ -249,9 +249,9 @@ def _whole(entry: Entry, longest: int) -> Entry:
     return replace(entry, left_out=None)
 
 
-def _joined(entries: Iterable[Entry]) -> Iterator[Entry]:
+def _joined(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
     """One entry for a statement that was logged when it began and, without its text, when it ended."""
-    waiting: Entry | None = None
+    waiting: LogEntry | None = None
     for entry in entries:
         if waiting is not None and _ends(waiting, entry):
             yield _ended(waiting, entry)
@@ -266,24 +266,24 @@ def _joined(entries: Iterable[Entry]) -> Iterator[Entry]:
         yield _endless(waiting)
 
 
-def _ends(begun: Entry, entry: Entry) -> bool:
+def _ends(begun: LogEntry, entry: LogEntry) -> bool:
     """Whether an entry tells of the same statement's end."""
     if entry.begun:
         return False
     return entry.left_out == NO_TEXT or (entry.left_out == FAILED and entry.text == begun.text)
 
 
-def _ended(begun: Entry, end: Entry) -> Entry:
+def _ended(begun: LogEntry, end: LogEntry) -> LogEntry:
     if end.left_out == FAILED:
         return end
     return replace(begun, ended_s=end.ended_s, duration_s=end.duration_s, begun=False)
 
 
-def _endless(begun: Entry) -> Entry:
+def _endless(begun: LogEntry) -> LogEntry:
     return replace(begun, begun=False, left_out=begun.left_out or NO_DURATION)
 
 
-def _rolled_back(entries: Iterable[Entry]) -> Iterator[Entry]:
+def _rolled_back(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
     """ROLLBACK where COMMIT ended a transaction in which something had failed: so did the server.
 
     What failed is not made again, so that COMMIT would keep what the capture's database never had. Within

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..errors import ScenarioError
 from ..sql_script.values import delimiter_of
-from .capture import XEL, Entry, opened
+from .capture import XEL, LogEntry, opened
 from .extended_events import read_events
 from .pglog import read_logs
 from .slowlog import read_slow_logs
@@ -18,7 +18,7 @@ _PGLOG, _PGLOG_JSON = "a PostgreSQL log as CSV", "a PostgreSQL log as JSON"
 _XE_CSV = "Extended Events as CSV"
 _SLOW_LOG = "an export of mysql.slow_log"
 _SLOW_LOG_COLUMNS = {"start_time", "query_time", "thread_id", "db", "sql_text"}
-_KINDS: Mapping[str, Callable[[Sequence[Path]], Iterator[Entry]]] = {
+_KINDS: Mapping[str, Callable[[Sequence[Path]], Iterator[LogEntry]]] = {
     _PGLOG: read_logs,
     _PGLOG_JSON: read_logs,
     _SLOW_LOG: read_slow_logs,
@@ -27,7 +27,7 @@ _KINDS: Mapping[str, Callable[[Sequence[Path]], Iterator[Entry]]] = {
 """Kind of a capture's files -> how they are read."""
 
 
-def read_capture(paths: Sequence[Path]) -> Iterator[Entry]:
+def read_capture(paths: Sequence[Path]) -> Iterator[LogEntry]:
     """Every statement of a capture. Raises ``ScenarioError`` naming file and line of what is none."""
     kinds = {path: _kind_of(path) for path in paths}
     for path, kind in kinds.items():

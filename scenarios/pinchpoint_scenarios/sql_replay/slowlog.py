@@ -18,7 +18,7 @@ from ..databases.servers.contract import MYSQL
 from ..errors import ScenarioError
 from ..sql_script.leaving import leaves
 from ..sql_script.values import delimiter_of
-from .capture import Entry, Rows, csv_rows, opened, with_header
+from .capture import LogEntry, Rows, csv_rows, opened, with_header
 
 _NOT_SENT = "# administrator command"
 _LOCAL_DATA = re.compile(r"(?i)\s*load\s+(?:data|xml)\b.*\blocal\b")
@@ -29,12 +29,12 @@ _ESCAPED = {"n": "\n", "t": "\t", "0": "\0"}
 _LENGTH = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
 
 
-def read_slow_logs(paths: Sequence[Path]) -> Iterator[Entry]:
+def read_slow_logs(paths: Sequence[Path]) -> Iterator[LogEntry]:
     """Every statement of exports. Raises ``ScenarioError`` naming file and line of what is none."""
     return chain.from_iterable(map(_read, paths))
 
 
-def _read(path: Path) -> Iterator[Entry]:
+def _read(path: Path) -> Iterator[LogEntry]:
     with opened(path, newline="\n") as file:  # a carriage return is part of a statement, as it was sent
         first = file.readline()
         delimiter, whole = delimiter_of(first), chain([first], file)
@@ -55,13 +55,13 @@ def _unescaped(match: re.Match[str]) -> str:
     return _ESCAPED.get(match[1], match[1])
 
 
-def _entry(row: dict[str, str], place: str) -> Entry | None:
+def _entry(row: dict[str, str], place: str) -> LogEntry | None:
     """The statement of a row; None: nobody sent one, or not to a database."""
     text = row["sql_text"]
     if not row["db"] or text.startswith(_NOT_SENT):
         return None
     duration_s = _length_s(row["query_time"], place)
-    return Entry(
+    return LogEntry(
         row["thread_id"],
         row["db"],
         _seconds(row["start_time"], place) + duration_s,

@@ -72,7 +72,7 @@ class _Token:
 
 def parsed(text: str) -> tuple[Expression, frozenset[str]]:
     """The expression, and the variables it reads. Raises ``ExpressionError``."""
-    reader = _Reader(_tokens(text))
+    reader = _ExpressionReader(_tokens(text))
     found = reader.expression(0)
     if reader.token.kind != "end":
         raise ExpressionError(f"{reader.token.text!r} stands where the expression should have ended")
@@ -94,7 +94,7 @@ def _tokens(text: str) -> Iterator[_Token]:
             return
 
 
-class _Reader:
+class _ExpressionReader:
     """Reads an expression by the strength of its operators, one token ahead."""
 
     def __init__(self, tokens: Iterator[_Token]) -> None:

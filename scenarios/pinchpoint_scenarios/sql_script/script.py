@@ -143,7 +143,7 @@ def uses(command: Command) -> Iterator[tuple[int, str, bool]]:
 
 def read(name: str, file: str, text: str) -> Script:
     """A script of its text. Raises ``ScriptError`` naming the first line that cannot be used."""
-    reader = _Reader(file)
+    reader = _ScriptReader(file)
     for part in cut(text, file):
         if isinstance(part, Statement):
             reader.statement(part)
@@ -155,7 +155,7 @@ def read(name: str, file: str, text: str) -> Script:
     return Script(name, file, commands)
 
 
-class _Reader:
+class _ScriptReader:
     def __init__(self, file: str) -> None:
         self._file = file
         self._commands: list[list[Command]] = [[]]

@@ -5,7 +5,7 @@ A *suite* is a list of *jobs*; a job is one call of a tool (fio, dd, hdparm, bon
 Who runs the jobs, keeps what they measured and judges it lives elsewhere.
 """
 
-from .cell import Cell, Job, Measured, Place, Series
+from .cell import Cell, Job, Measured, ProbePlace, Series
 from .suites import SUITES, Suite, suite
 from .tool import Tool, ToolFailed, ToolMissing
 from .tools import TOOLS
@@ -16,7 +16,7 @@ __all__ = [
     "Cell",
     "Job",
     "Measured",
-    "Place",
+    "ProbePlace",
     "Series",
     "Suite",
     "Tool",

@@ -82,7 +82,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProbePlace:
     """Where a probe works.
 
     Attributes:

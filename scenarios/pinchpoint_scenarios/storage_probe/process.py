@@ -21,7 +21,7 @@ class Stopped(Exception):  # noqa: N818 -- no error: the user wants it
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ToolOutput:
     """What a process printed, and its exit status."""
 
     stdout: str
@@ -32,7 +32,7 @@ class Said:
 _INHERITED = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH")
 
 
-def run(command: Sequence[str], folder: Path, stop: Callable[[], bool]) -> Said:
+def run(command: Sequence[str], folder: Path, stop: Callable[[], bool]) -> ToolOutput:
     """Run it in a folder. Raises Stopped as soon as ``stop`` says so.
 
     It has a session of its own, so that Ctrl-C is ours to act upon. Where ``setpriv`` (util-linux) is there,
@@ -56,7 +56,7 @@ def run(command: Sequence[str], folder: Path, stop: Callable[[], bool]) -> Said:
         while not stop():
             with contextlib.suppress(subprocess.TimeoutExpired):  # that is how the time to look comes
                 stdout, stderr = process.communicate(timeout=_LOOK_S)
-                return Said(stdout, stderr, process.returncode)
+                return ToolOutput(stdout, stderr, process.returncode)
         raise Stopped
     finally:
         _end(process)

@@ -13,10 +13,10 @@ from typing import Any, ClassVar, cast
 
 from ..contract import OK, Context, Endpoint, Filled, Intent, Params, Record, Sent, Target
 from ..errors import EndpointUnreachable, ScenarioError
-from .cell import Cell, Job, Measured, Place
+from .cell import Cell, Job, Measured, ProbePlace
 from .folder import FOLDER, Claimed, check_space, claim
 from .params import StorageProbeParams
-from .process import Said, Stopped, run
+from .process import Stopped, ToolOutput, run
 from .tool import ToolFailed, ToolMissing, installed, resolved, too_fast
 from .tools import TOOLS
 
@@ -152,7 +152,7 @@ class StorageProbe:
 
     def _measured(self, job: Job, trial: int, stop: Callable[[], bool]) -> Mapping[Cell, Measured]:
         tool, place = TOOLS[job.tool], self._place(trial)
-        said = Said("", "", 0)
+        said = ToolOutput("", "", 0)
         for command in tool.commands(job, place):
             said = run(resolved(tool, command), place.folder, stop)
             if said.status:
@@ -185,9 +185,9 @@ class StorageProbe:
     def _size(self) -> int:
         return self._params.size or self._params.chosen.size_bytes or int(_memory_bytes() * 2.1)
 
-    def _place(self, trial: int) -> Place:
+    def _place(self, trial: int) -> ProbePlace:
         folder = self._parent() / FOLDER
-        return Place(folder, self._size(), _device(folder), _memory_bytes(), trial)
+        return ProbePlace(folder, self._size(), _device(folder), _memory_bytes(), trial)
 
     def _parent(self) -> Path:
         """The folder on the disk. Raises EndpointUnreachable where the farm has no such disk here."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ..errors import ScenarioError
-from .cell import Cell, Job, Measured, Place
+from .cell import Cell, Job, Measured, ProbePlace
 
 _SYSTEM = "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"
 """An ordinary user's PATH often lacks the folders of system programs."""
@@ -34,11 +34,11 @@ class Tool(Protocol):
         """The command that prints its version. Each command begins with ``program``, for ``resolved``."""
         ...
 
-    def prepare(self, place: Place) -> Sequence[str]:
+    def prepare(self, place: ProbePlace) -> Sequence[str]:
         """The command that writes the whole file; empty where the tool makes files of its own, or none."""
         ...
 
-    def commands(self, job: Job, place: Place) -> Sequence[Sequence[str]]:
+    def commands(self, job: Job, place: ProbePlace) -> Sequence[Sequence[str]]:
         """What is run, one after the other; the last one measures, what stands before makes ready.
 
         All commands run in ``place.folder`` and name files relative to it: a path may hold characters that
@@ -46,7 +46,7 @@ class Tool(Protocol):
         """
         ...
 
-    def read(self, job: Job, place: Place, stdout: str, stderr: str) -> Mapping[Cell, Measured]:
+    def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, Measured]:
         """What the last command said. Raises ``ToolFailed`` where that is not what it says as a rule."""
         ...
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pinchpoint_collectors.agent.codec import Decoder, Encoder, Reading
+from pinchpoint_collectors.agent.codec import Decoder, Encoder, RingReading
 from pinchpoint_collectors.agent.command import Config, main
 from pinchpoint_collectors.agent.ring import Ring, RingReader
 from pinchpoint_collectors.errors import CollectorError
@@ -17,12 +17,12 @@ HOUR_NS = 3_600_000_000_000
 ABOUT = {"interval_s": 1.0, "process": []}
 
 
-def reading(at_ns: int, instances: int = 3) -> Reading:
+def reading(at_ns: int, instances: int = 3) -> RingReading:
     samples = [
         Sample(at_ns, 1.0, "", "disk.write_latency_s", f"sd{number}", 0.0028, 12.0)
         for number in range(instances)
     ]
-    return Reading(at_ns, [*samples, Sample(at_ns - 5, 0.5, "", "cpu.steal_ratio", "", None)])
+    return RingReading(at_ns, [*samples, Sample(at_ns - 5, 0.5, "", "cpu.steal_ratio", "", None)])
 
 
 def held(folder: Path) -> int:

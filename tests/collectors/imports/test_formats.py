@@ -28,7 +28,7 @@ from collectors.imports.logs import (
 
 from pinchpoint_collectors.imports import registry
 from pinchpoint_collectors.imports.perfmon import Perfmon, registry_names
-from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
 from pinchpoint_collectors.record import Sample
 
 RANGE = matrix(
@@ -52,9 +52,9 @@ FILES: list[tuple[str, str]] = [
 ]
 
 
-def read(kind: str, text: str, settings: Settings | None = None) -> tuple[list[Sample], Found]:
+def read(kind: str, text: str, settings: Settings | None = None) -> tuple[list[Sample], FileFacts]:
     """The samples of a file, and what else was found in it."""
-    found = Found()
+    found = FileFacts()
     given = settings or Settings(mapping=MAPPING)
     return list(registry.format_named(kind).read(text.splitlines(keepends=True), given, found)), found
 

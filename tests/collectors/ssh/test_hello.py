@@ -14,7 +14,7 @@ from pinchpoint_collectors.linux.inventory import interfaces, machine_facts, usa
 from pinchpoint_collectors.linux_over_ssh.frame import Frame, Section
 from pinchpoint_collectors.linux_over_ssh.hello import Hello, parse
 from pinchpoint_collectors.linux_over_ssh.script import script
-from pinchpoint_collectors.linux_over_ssh.session import FILES, Host
+from pinchpoint_collectors.linux_over_ssh.session import FILES, LinuxHost
 from pinchpoint_collectors.linux_over_ssh.tiers import parse_all
 from pinchpoint_collectors.record import Processes, Watch
 from pinchpoint_collectors.remote.clock import HostClock
@@ -59,7 +59,7 @@ def test_a_path_that_is_not_there_names_host_and_role() -> None:
     watch = Watch("sql1", "sql", disks={"log": "/no/such"})
     message = "host 'sql1', role 'log': disk '/no/such': no such path on the host, or its user may not look"
     with pytest.raises(CollectorError, match=message):
-        Host(parse(hello()), [watch], HostClock())
+        LinuxHost(parse(hello()), [watch], HostClock())
 
 
 def test_an_unknown_device_lists_those_there_are() -> None:
@@ -104,7 +104,7 @@ def test_the_cores_of_a_machine_are_not_those_of_its_first_process(
 
 def test_facts_of_disks_and_roles() -> None:
     """Model, scheduler, cache; mount point, file system, options."""
-    host = Host(parse(hello()), [Watch("sql1", "sql", {"data": "/var/lib/postgresql"})], HostClock())
+    host = LinuxHost(parse(hello()), [Watch("sql1", "sql", {"data": "/var/lib/postgresql"})], HostClock())
     facts = host.facts(Watch("sql1", "sql", {"data": "/var/lib/postgresql"}))
     assert facts["disks"]["sdb"]["model"] == "Virtual Disk"
     assert facts["disks"]["sdb"]["write_cache"] == "write back"
@@ -128,7 +128,7 @@ def test_a_disk_that_is_not_counted_there_is_not_measured() -> None:
     watch = Watch("sql1", "sql", {"data": "sdb"})
     clock = HostClock()
     clock.observe(0, 0, 0)
-    host = Host(parse(hello("/sys/block/sdb/queue/iostats:0", *others)), [watch], clock)
+    host = LinuxHost(parse(hello("/sys/block/sdb/queue/iostats:0", *others)), [watch], clock)
     line = "   8       0 {} 500 3 40000 100 900 4 80000 300 2 350 400\n"
     text = "".join(line.format(name) for name in ("sda", "sdb"))
     for now_ns in (1_000_000_000, 2_000_000_000):
@@ -153,7 +153,7 @@ def test_the_host_is_asked_what_its_kernel_counts() -> None:
 def test_a_file_that_is_missing_is_not_measured_with_its_remedy() -> None:
     """A kernel without pressure files."""
     found = parse(hello("missing /proc/pressure/io No such file or directory"))
-    facts = Host(found, [Watch("sql1", "sql")], HostClock()).facts(Watch("sql1", "sql"))
+    facts = LinuxHost(found, [Watch("sql1", "sql")], HostClock()).facts(Watch("sql1", "sql"))
     (missing,) = (each for each in facts["not_measured"] if each["metric"] == "pressure.io_ratio")
     assert missing["why"] == "/proc/pressure/io: No such file or directory"
     assert "psi=1" in missing["remedy"]
@@ -190,7 +190,7 @@ def test_a_tier_whose_processes_are_not_there_is_not_measured() -> None:
     """With the name that was looked for; one that is there is not said."""
     for name, said in (("mysqld", ["no process named mysqld runs there"]), ("postgres", [])):
         watch = Watch("sql1", "sql", processes=Processes(names=(name,)))
-        host = Host(parse(hello()), [watch], HostClock())
+        host = LinuxHost(parse(hello()), [watch], HostClock())
         host.tiers.find(parse_all(POSTGRES))
         facts = host.facts(watch)
         assert [each["why"] for each in facts["not_measured"] if each["metric"] == "cpu.busy_ratio"] == said

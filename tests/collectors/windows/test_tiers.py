@@ -16,7 +16,7 @@ from pinchpoint_collectors.processes import Process
 from pinchpoint_collectors.record import Processes, Sample
 from pinchpoint_collectors.windows.local import nothing_runs, processes_here, roots_here
 from pinchpoint_collectors.windows.reader import ScriptReader
-from pinchpoint_collectors.windows.reading import Row, Rows
+from pinchpoint_collectors.windows.reading import ClassRows, Row
 from pinchpoint_collectors.windows.script import PROPERTIES, Sought, request, wanted
 from pinchpoint_collectors.windows.stream import Arrived
 from pinchpoint_collectors.windows.tiers import WindowsTiers, plain, table_of
@@ -148,7 +148,7 @@ def test_a_program_has_one_name(name: str) -> None:
 def test_names_that_end_with_the_id_are_understood() -> None:
     """As Windows writes them where ``ProcessNameFormat`` says so, and in the object of version 2."""
     cells = (1433, 600, START, 5, 3)
-    rows = Rows(0, {"sqlservr_1433": Row(1, 1, 1, cells), "w3wp:7": Row(1, 1, 1, (7, *cells[1:]))})
+    rows = ClassRows(0, {"sqlservr_1433": Row(1, 1, 1, cells), "w3wp:7": Row(1, 1, 1, (7, *cells[1:]))})
     assert {one.name for one in table_of(rows, PROPERTIES).values()} == {"sqlservr", "w3wp"}
 
 
@@ -156,7 +156,7 @@ def test_rows_without_the_needed_cells_are_no_processes() -> None:
     """The sum of all, the idle one, and one of which a cell is missing."""
     whole = (1433, 600, START, 5, 3)
     rows = {"_Total": (0, 0, 0, 9, 9), "Idle": (0, 0, 0, 9, 2), "odd": (8, 1, None, 5, 1), "sqlservr": whole}
-    table = table_of(Rows(0, {name: Row(1, 1, 1, cells) for name, cells in rows.items()}), PROPERTIES)
+    table = table_of(ClassRows(0, {name: Row(1, 1, 1, cells) for name, cells in rows.items()}), PROPERTIES)
     assert table == {1433: Process(1433, 0, "sqlservr", START, 3, 5, 0)}
     assert set(PROCESSES) >= {"_Total", "Idle"}
 

@@ -15,7 +15,7 @@ from pinchpoint.probe.driver import Driver, Watch, estimate, version_of
 from pinchpoint.probe.machine import Here
 from pinchpoint.probe.record import Options, Probe
 from pinchpoint_scenarios.storage_probe import SUITES, Tool, process, tool
-from pinchpoint_scenarios.storage_probe.process import Said
+from pinchpoint_scenarios.storage_probe.process import ToolOutput
 
 
 def probe_in(folder: Path, suite: str) -> Probe:
@@ -70,7 +70,7 @@ def test_a_failing_tool_s_own_words_are_kept(tmp_path: Path) -> None:
 class Lost(Here):
     """A machine whose link is cut after the first cell."""
 
-    def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> Said:
+    def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
         """Prepares, and measures once."""
         if any("runtime" in word for word in command):
             if (self.folder / "measured").exists():

@@ -17,7 +17,7 @@ from servers import postgres
 from pinchpoint_infra.content import ContentError, filling, loading, looking
 from pinchpoint_infra.content.corpus import Folder
 from pinchpoint_infra.content.filling import ingest
-from pinchpoint_infra.content.looking import Copies, Found
+from pinchpoint_infra.content.looking import Copies, CorpusDocument
 
 BYTES = {
     b"a/%03d.txt" % number if number % 4 else b"b/c/%03d" % number: b"document %d" % number
@@ -47,9 +47,9 @@ def corpus(folder: Path) -> Path:
     return folder
 
 
-def found(*paths: bytes) -> list[Found]:
+def found(*paths: bytes) -> list[CorpusDocument]:
     """Documents with these paths."""
-    return [Found(path, "text/plain", 1, 0.0) for path in paths]
+    return [CorpusDocument(path, "text/plain", 1, 0.0) for path in paths]
 
 
 @pytest.mark.parametrize("cores", [{0}, {0, 1}])

@@ -12,7 +12,7 @@ import pytest
 from pinchpoint_infra.catalogue import Burst
 from pinchpoint_infra.codec import record
 from pinchpoint_infra.disks import Device, DiskSpec, WarmUp
-from pinchpoint_infra.disks.model import CHUNK_BYTES, Disk, parts
+from pinchpoint_infra.disks.model import CHUNK_BYTES, DiskModel, parts
 
 PAGE = 8192
 THINK_S = 0.0001
@@ -24,7 +24,9 @@ class Driver:
     def __init__(self, spec: DiskSpec) -> None:
         self.happened: list[tuple[float, int, str]] = []
         self.now = 0.0
-        self.disk = Disk(spec, "seed", lambda backend, what: self.happened.append((self.now, backend, what)))
+        self.disk = DiskModel(
+            spec, "seed", lambda backend, what: self.happened.append((self.now, backend, what))
+        )
         self.random = Random(1)
         self.done: list[tuple[float, float, bool]] = []
 

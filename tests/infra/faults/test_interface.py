@@ -14,7 +14,7 @@ import pytest
 
 from pinchpoint_collectors.linux import net_dev
 from pinchpoint_collectors.linux.inventory import interfaces
-from pinchpoint_infra.faults.interface import InterfaceProxy, Pace, missing
+from pinchpoint_infra.faults.interface import InterfaceProxy, PacketRate, missing
 
 SPEED = 1_000_000.0
 ON_LINUX_AS_ROOT = pytest.mark.skipif(missing() is not None, reason=f"needs {missing()}")
@@ -63,7 +63,7 @@ def send(port: int, size_bytes: int) -> float:
 
 def test_packets_follow_one_another_at_the_interfaces_speed() -> None:
     """A packet waits for those before it; an idle interface saves nothing up; without a limit none waits."""
-    pace = Pace(1000.0)
+    pace = PacketRate(1000.0)
     assert pace.wait_s(1.0, 500) == 0.0
     pace.on = True
     assert pace.wait_s(10.0, 100) == pytest.approx(0.1)
@@ -73,7 +73,7 @@ def test_packets_follow_one_another_at_the_interfaces_speed() -> None:
 
 def test_who_slept_too_long_catches_up() -> None:
     """Each packet is sent 5 ms late: in the long run it is the interface's speed all the same."""
-    pace, now = Pace(1000.0), 0.0
+    pace, now = PacketRate(1000.0), 0.0
     pace.on = True
     for _ in range(100):
         now += pace.wait_s(now, 100) + 0.005

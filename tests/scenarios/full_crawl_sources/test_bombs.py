@@ -19,7 +19,7 @@ from pinchpoint_scenarios.fastpath.http import Response
 from pinchpoint_scenarios.full_crawl import http, robots
 from pinchpoint_scenarios.full_crawl.destinations import service
 from pinchpoint_scenarios.full_crawl.failures import Failure, Skipped
-from pinchpoint_scenarios.full_crawl.http import Answer, Http
+from pinchpoint_scenarios.full_crawl.http import Http, HttpAnswer
 from pinchpoint_scenarios.full_crawl.params import FullCrawlParams, SourceParams
 from pinchpoint_scenarios.full_crawl.sources import repository
 from pinchpoint_scenarios.full_crawl.sources.web_pages import reading
@@ -108,7 +108,7 @@ def test_a_page(bomb: str) -> None:
     """Its begin is read for links, at most 10,000."""
 
     def read(body: bytes) -> None:
-        answer = Answer(200, body, Response(200, HEAD + b"\r\n", body), 0, 0)
+        answer = HttpAnswer(200, body, Response(200, HEAD + b"\r\n", body), 0, 0)
         assert len(reading(answer, "text/html", "http://h/", "test").links) <= 10_000
 
     _held(PAGES[bomb], read)

@@ -8,16 +8,16 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from pinchpoint_scenarios.fastpath.http import Response
-from pinchpoint_scenarios.full_crawl.http import Answer
-from pinchpoint_scenarios.full_crawl.sources.web_pages import Reading, is_page, reading
+from pinchpoint_scenarios.full_crawl.http import HttpAnswer
+from pinchpoint_scenarios.full_crawl.sources.web_pages import PageContent, is_page, reading
 
 HTML = "text/html"
 URL = "http://h/a/p.html"
 
 
-def read(body: bytes, *fields: str, content_type: str = HTML, agent: str = "pinchpoint") -> Reading:
+def read(body: bytes, *fields: str, content_type: str = HTML, agent: str = "pinchpoint") -> PageContent:
     head = "".join(f"{field}\r\n" for field in ("HTTP/1.1 200 OK", *fields)).encode("latin-1")
-    answer = Answer(200, body, Response(200, head + b"\r\n", body), 0, 0)
+    answer = HttpAnswer(200, body, Response(200, head + b"\r\n", body), 0, 0)
     return reading(answer, content_type, URL, agent)
 
 

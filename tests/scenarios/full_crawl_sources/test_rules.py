@@ -16,9 +16,9 @@ import pytest
 from pydantic import ValidationError
 
 from pinchpoint_scenarios.full_crawl.failures import Failure
-from pinchpoint_scenarios.full_crawl.http import Answer, retry_after_s
+from pinchpoint_scenarios.full_crawl.http import HttpAnswer, retry_after_s
 from pinchpoint_scenarios.full_crawl.params import SourceParams
-from pinchpoint_scenarios.full_crawl.politeness import Pace
+from pinchpoint_scenarios.full_crawl.politeness import RequestLimits
 from pinchpoint_scenarios.full_crawl.robots import parsed, read
 from pinchpoint_scenarios.full_crawl.scope import Scope
 from pinchpoint_scenarios.full_crawl.sources.web_sitemaps import entries
@@ -144,8 +144,8 @@ def test_robots() -> None:
     assert not rules.allow("http://h/x1")
     assert (rules.delay_s, rules.sitemaps) == (2.0, ("/m",))
 
-    def fails(kind: str, *, permanent: bool) -> Callable[[], Answer]:
-        def ask() -> Answer:
+    def fails(kind: str, *, permanent: bool) -> Callable[[], HttpAnswer]:
+        def ask() -> HttpAnswer:
             raise Failure(kind, permanent=permanent)
 
         return ask
@@ -209,7 +209,7 @@ def test_retry_after() -> None:
 
 def test_turns_keep_their_distance_and_their_number() -> None:
     """However many ask: starts lie a pause apart, and no more than the limit are under way."""
-    pace = Pace(0.05, 2)
+    pace = RequestLimits(0.05, 2)
     lock = threading.Lock()
     starts: list[float] = []
     under_way = most = 0
@@ -237,7 +237,7 @@ def test_turns_keep_their_distance_and_their_number() -> None:
 
 def test_a_hold_stops_who_already_waits() -> None:
     """Retry-After counts for those, too, whose turn was about to come."""
-    pace = Pace(0.1)
+    pace = RequestLimits(0.1)
     with pace.turn("h"):
         pass
     began = time.monotonic()

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from pinchpoint_scenarios.nosql_burst import ledger as ledger_module
-from pinchpoint_scenarios.nosql_burst.ledger import Found, Ledger
+from pinchpoint_scenarios.nosql_burst.ledger import Ledger, ReadBack
 from pinchpoint_scenarios.nosql_burst.records import LOADER, Contents, author, stamp
 
 CONTENTS = Contents(1, fields=2, field_bytes=20)
@@ -26,8 +26,8 @@ def wrote(book: Ledger, item: int, session: int, number: int, *, ok: bool = True
     book.end(item, write, book.begin(item, write), ok=ok)
 
 
-def found(book: Ledger, item: int, session: int, number: int) -> Found:
-    into = Found()
+def found(book: Ledger, item: int, session: int, number: int) -> ReadBack:
+    into = ReadBack()
     book.compare([item], [CONTENTS.of(stamp(session, number))], into)
     return into
 
@@ -41,7 +41,7 @@ def test_the_last_acknowledged_write_must_be_there() -> None:
     assert found(book, 9, 1, 1).missing == 1
     assert found(book, 9, LOADER, 9).missing == 1
     assert found(book, 9, 77, 1).confirmed == 1
-    into = Found()
+    into = ReadBack()
     book.compare([9], [None], into)
     assert (into.records, into.missing, into.examples) == (1, 1, [9])
 
@@ -62,7 +62,7 @@ def test_bytes_that_are_no_write_are_different() -> None:
     """A record with the right stamp and a wrong byte is not what was acknowledged."""
     book = ledger()
     wrote(book, 9, 1, 1)
-    into = Found()
+    into = ReadBack()
     book.compare([9], [[CONTENTS.of(stamp(1, 1))[0], b"x" * 20]], into)
     assert (into.different, into.missing, into.examples) == (1, 0, [9])
 
@@ -96,7 +96,7 @@ def test_what_may_expire_is_not_missed() -> None:
         wrote(book, 9, 1, 1)
     time.sleep(0.02)
     for book, kind in ((short, "expired"), (long, "missing")):
-        into = Found()
+        into = ReadBack()
         book.compare([9], [None], into)
         assert getattr(into, kind) == 1
 
@@ -114,8 +114,8 @@ def test_a_write_that_failed_lengthens_no_life(monkeypatch: pytest.MonkeyPatch) 
     book.end(8, stamp(2, 1), late, ok=True)
     now[0] = 111.0
 
-    def gone(item: int) -> Found:
-        into = Found()
+    def gone(item: int) -> ReadBack:
+        into = ReadBack()
         book.compare([item], [None], into)
         return into
 

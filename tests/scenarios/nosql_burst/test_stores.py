@@ -328,7 +328,7 @@ def test_a_clock_that_is_set_back_does_not_bring_old_writes_back(monkeypatch: py
     """Times of writes rise over all sessions of a process: the last write of a record is what stays."""
     times = iter([5_000_000_000, 5_000_000_000, 1_000_000_000, 6_000_000_000])
     monkeypatch.setattr(cassandra, "time", SimpleNamespace(time_ns=lambda: next(times)))
-    clock = cassandra.Clock()
+    clock = cassandra.WriteClock()
     with ThreadPoolExecutor(1) as elsewhere:
         found = [elsewhere.submit(clock.now_us).result(5) if odd else clock.now_us() for odd in (0, 1, 1, 0)]
     assert found == [5_000_000, 5_000_001, 5_000_002, 6_000_000]

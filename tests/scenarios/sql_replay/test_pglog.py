@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.sql_replay.capture import Captured, CapturedSession, Entry, at_once, sessions_of
+from pinchpoint_scenarios.sql_replay.capture import Captured, CapturedSession, LogEntry, at_once, sessions_of
 from pinchpoint_scenarios.sql_replay.pglog import as_sent, read_logs
 from pinchpoint_scenarios.sql_replay.reading import read_capture
 from pinchpoint_scenarios.sql_replay.session import verb
@@ -38,7 +38,7 @@ JSON = (
 )
 
 
-def log(path: Path, text: str) -> list[Entry]:
+def log(path: Path, text: str) -> list[LogEntry]:
     """The statements of a log of that text."""
     path.write_text(text, encoding="utf-8")
     return list(read_logs([path]))
@@ -94,7 +94,7 @@ def test_what_cannot_be_made_again_says_why(
     assert entry.left_out == left_out
 
 
-def rows_of(path: Path, *rows: tuple[str, str, str] | tuple[str, str, str, str]) -> list[Entry]:
+def rows_of(path: Path, *rows: tuple[str, str, str] | tuple[str, str, str, str]) -> list[LogEntry]:
     """A JSON log of one session, a row each 10 ms: severity, message, statement, and what it was about."""
     lines = []
     for number, (severity, message, statement, *tag) in enumerate(rows):
@@ -265,10 +265,10 @@ def test_what_is_no_log_is_said_with_its_line(tmp_path: Path, text: str, said: s
 def test_sessions_keep_their_times_and_pauses() -> None:
     """From the first statement on; a pause is what lies between an answer and the next statement."""
     entries = [
-        Entry("b", "d", 103.0, 0.5, "SELECT 3"),
-        Entry("a", "d", 101.0, 1.0, "SELECT 1"),
-        Entry("a", "d", 104.0, 0.25, "SELECT 2", ("x",)),
-        Entry("a", "d", 104.1, 0.0, None, left_out="no_text"),
+        LogEntry("b", "d", 103.0, 0.5, "SELECT 3"),
+        LogEntry("a", "d", 101.0, 1.0, "SELECT 1"),
+        LogEntry("a", "d", 104.0, 0.25, "SELECT 2", ("x",)),
+        LogEntry("a", "d", 104.1, 0.0, None, left_out="no_text"),
     ]
     first, second = sessions_of(entries)
     assert first.statements == [
@@ -294,7 +294,7 @@ def test_a_long_beginning_is_read_in_no_time(text: str) -> None:
     """Whatever comes after many comments, or declarations: in one way alone, not in 2^40."""
     begun_s = time.process_time()
     assert verb(text) in ("statement", "declare", "set")
-    [entry] = as_sent([Entry("a", "d", 1.0, 0.5, text)])
+    [entry] = as_sent([LogEntry("a", "d", 1.0, 0.5, text)])
     assert entry.text == text
     assert time.process_time() - begun_s < 1
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.sql_replay.capture import Entry
+from pinchpoint_scenarios.sql_replay.capture import LogEntry
 from pinchpoint_scenarios.sql_replay.reading import read_capture
 
 # Written by `mariadb --batch` of MariaDB 10.11.
@@ -25,7 +25,7 @@ CSV = (
 )
 
 
-def log(path: Path, content: str) -> list[Entry]:
+def log(path: Path, content: str) -> list[LogEntry]:
     """The statements of an export of that content."""
     path.write_text(content, encoding="utf-8")
     return list(read_capture([path]))

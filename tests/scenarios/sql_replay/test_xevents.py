@@ -8,7 +8,7 @@ import pytest
 from scenarios.sql_replay.exported import Happened, exported_csv
 
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.sql_replay.capture import Entry, sessions_of
+from pinchpoint_scenarios.sql_replay.capture import LogEntry, sessions_of
 from pinchpoint_scenarios.sql_replay.reading import read_capture
 
 PLACE = "SELECT name\nFROM dbo.account -- a < b & c\nWHERE name = N'it''s, é'"
@@ -21,7 +21,7 @@ EVENTS = [
 ]
 
 
-def entries(path: Path, content: str | bytes) -> list[Entry]:
+def entries(path: Path, content: str | bytes) -> list[LogEntry]:
     """The statements of a capture of that content."""
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return list(read_capture([path]))
@@ -128,7 +128,7 @@ def test_what_was_prepared_has_no_number_when_it_is_made_again(tmp_path: Path) -
     ]
 
 
-def texts(found: list[Entry]) -> list[str | None]:
+def texts(found: list[LogEntry]) -> list[str | None]:
     """What one session does, in order."""
     [session] = sessions_of(found)
     return [each.text for each in session.statements]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support import disk_folder, require
 
-from pinchpoint_scenarios.storage_probe import TOOLS, Cell, Job, Measured, Place, ToolFailed
+from pinchpoint_scenarios.storage_probe import TOOLS, Cell, Job, Measured, ProbePlace, ToolFailed
 from pinchpoint_scenarios.storage_probe.tools.fio import course, measured
 
 RECORDED: dict[str, Any] = {
@@ -91,7 +91,7 @@ def test_one_at_a_time_the_last_one_counts_with_its_time() -> None:
     write = job["write"] | {"total_ios": 18, "io_bytes": 18 * 2**20, "runtime": 2097}
     for depth, expected in ((1, 18 / 2.097), (2, 18 / 2.0)):
         cell = Cell("SEQ1M write", 2**20, 0.0, 0.0, depth)
-        place = Place(Path("/nowhere"), 2**30, None, 2**30)
+        place = ProbePlace(Path("/nowhere"), 2**30, None, 2**30)
         found = TOOLS["fio"].read(Job("fio", (cell,), 2.0), place, said(read=NOTHING, write=write), "")
         assert found[cell].writes_per_s == pytest.approx(expected)
 
@@ -144,18 +144,18 @@ def test_a_course_of_a_few_steps_is_none() -> None:
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
+def place() -> Iterator[ProbePlace]:
     """A folder on a real disk, gone afterwards."""
     require("fio", "fio")
     with tempfile.TemporaryDirectory(prefix=disk_folder(), dir="/var/tmp") as folder:
-        yield Place(Path(folder), 2**24, None, 2**30)
+        yield ProbePlace(Path(folder), 2**24, None, 2**30)
 
 
 def called(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
 
 
-def ran(job: Job, place: Place) -> Measured:
+def ran(job: Job, place: ProbePlace) -> Measured:
     [command] = TOOLS["fio"].commands(job, place)
     done = called(list(command), place.folder)
     assert done.returncode == 0, done.stderr
@@ -163,7 +163,7 @@ def ran(job: Job, place: Place) -> Measured:
     return one
 
 
-def test_fio_itself(place: Place) -> None:
+def test_fio_itself(place: ProbePlace) -> None:
     """Prepared, then half random reads and writes: all I/O in the file, shares as asked, no logs left."""
     prepared = called(list(TOOLS["fio"].prepare(place)), place.folder)
     assert prepared.returncode == 0, prepared.stderr
@@ -176,7 +176,7 @@ def test_fio_itself(place: Place) -> None:
     assert [path.name for path in place.folder.iterdir()] == [place.file.name]
 
 
-def test_a_log_s_writes_by_fio(place: Place) -> None:
+def test_a_log_s_writes_by_fio(place: ProbePlace) -> None:
     """Each with O_DSYNC, one in flight: rate and time belong together, but for what lies across an end."""
     called(list(TOOLS["fio"].prepare(place)), place.folder)
     cell = Cell("log 4K write", 4096, 0.0, 0.0, 1, "log")
@@ -186,7 +186,7 @@ def test_a_log_s_writes_by_fio(place: Place) -> None:
     assert 0.2 < flushed.writes_per_s * flushed.mean_s < 1.1
 
 
-def test_fio_s_own_words(place: Place) -> None:
+def test_fio_s_own_words(place: ProbePlace) -> None:
     """A file that is a folder: what fio says of it is what a person reads."""
     place.file.mkdir()
     done = called(list(TOOLS["fio"].prepare(place)), place.folder)

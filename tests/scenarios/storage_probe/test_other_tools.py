@@ -6,14 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from pinchpoint_scenarios.storage_probe import SUITES, TOOLS, Measured, Place, ToolFailed, ToolMissing, tool
+from pinchpoint_scenarios.storage_probe import (
+    SUITES,
+    TOOLS,
+    Measured,
+    ProbePlace,
+    ToolFailed,
+    ToolMissing,
+    tool,
+)
 from pinchpoint_scenarios.storage_probe.process import run
 from pinchpoint_scenarios.storage_probe.tool import installed, last_words
 from pinchpoint_scenarios.storage_probe.tools.bonnie import line
 from pinchpoint_scenarios.storage_probe.tools.dd import copied
 from pinchpoint_scenarios.storage_probe.tools.hdparm import timed
 
-PLACE = Place(Path("/disk/pinchpoint-probe"), 2**26, "/dev/sdb", 8 * 2**30)
+PLACE = ProbePlace(Path("/disk/pinchpoint-probe"), 2**26, "/dev/sdb", 8 * 2**30)
 
 DD = """64+0 records in
 64+0 records out
@@ -110,7 +118,7 @@ def test_bonnie_that_prints_another_format(text: str) -> None:
 def test_hdparm_needs_a_block_device() -> None:
     [job] = [job for job in SUITES["sequential"].jobs(1.0) if job.tool == "hdparm"]
     with pytest.raises(ToolFailed, match="no block device"):
-        TOOLS["hdparm"].commands(job, Place(PLACE.folder, 2**26, None, 2**30))
+        TOOLS["hdparm"].commands(job, ProbePlace(PLACE.folder, 2**26, None, 2**30))
 
 
 def test_a_missing_tool_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:

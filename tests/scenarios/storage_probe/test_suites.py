@@ -8,9 +8,9 @@ import pytest
 
 from pinchpoint_collectors.common.names import by_name
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.storage_probe import SUITES, TOOLS, Job, Place, suite
+from pinchpoint_scenarios.storage_probe import SUITES, TOOLS, Job, ProbePlace, suite
 
-PLACE = Place(Path("/disk/pinchpoint-probe"), 2**30, "/dev/sdb", 8 * 2**30, trial=3)
+PLACE = ProbePlace(Path("/disk/pinchpoint-probe"), 2**30, "/dev/sdb", 8 * 2**30, trial=3)
 
 
 @pytest.mark.parametrize("name", SUITES)

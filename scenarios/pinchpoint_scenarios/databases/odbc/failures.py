@@ -190,7 +190,7 @@ _VENDORS = re.compile(r"^(\[[^\]]*\]\s*)+")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class DriverMessage:
     """What a driver said.
 
     Attributes:
@@ -204,7 +204,7 @@ class Said:
     text: str
 
 
-def said(error: pyodbc.Error) -> Said:
+def said(error: pyodbc.Error) -> DriverMessage:
     """Take a driver's error apart.
 
     Raises ``error`` again where no driver saw the statement: that is an error of ours.
@@ -214,7 +214,7 @@ def said(error: pyodbc.Error) -> Said:
         raise error  # pyodbc's own words: a wrong number of parameters, a closed cursor
     numbers = tuple(int(number) for number in _NUMBER.findall(whole))
     text = _NUMBER.split(_VENDORS.sub("", whole))[0].strip()
-    return Said(state, numbers, text.partition("\n")[0].rstrip(" ;."))
+    return DriverMessage(state, numbers, text.partition("\n")[0].rstrip(" ;."))
 
 
 def state(error: pyodbc.Error) -> str:

@@ -85,7 +85,7 @@ class CrawlState:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CrawlChange:
     """What happened to a source between two looks.
 
     Attributes:
@@ -141,18 +141,18 @@ class SourceProgress:
         """The farm did not start its crawl."""
         self.not_started, self.ended = why, True
 
-    def take(self, now: CrawlState, at_s: float) -> Change:
+    def take(self, now: CrawlState, at_s: float) -> CrawlChange:
         """The farm says this of it now; what has changed since it was last looked at."""
         length_s, self._looked_s = at_s - self._looked_s, at_s
         if self.ended:
-            return Change()
+            return CrawlChange()
         if not self.begun:
             self.begun = now.started is not None and now.started != self.before.started
             if not self.begun:
-                return Change(sentences=self._waiting(now, at_s - self.asked_s))
+                return CrawlChange(sentences=self._waiting(now, at_s - self.asked_s))
             self.last = CrawlState(now.source, "CrawlStarting", now.started)  # its counts begin at none
         told = self._told(now)
-        change = Change(
+        change = CrawlChange(
             done=_more(self.last.success, now.success),
             failed=_more(self.last.error, now.error),
             skipped=_more(self.last.warning, now.warning),

@@ -16,7 +16,7 @@ from ...units import spelt_s
 from .crawl_log import failures, latency_s
 from .crawler import Crawler
 from .params import NativeParams
-from .progress import Change, CrawlState, SourceProgress
+from .progress import CrawlChange, CrawlState, SourceProgress
 
 CRAWL = "crawl"
 NOT_STARTED, STOPPED, LINK_LOST = "not_started", "stopped", "link_lost"
@@ -148,7 +148,7 @@ class NativeSession:
                 "crawl_state", source=name, state="gone", why="is no content source of the farm any more"
             )
 
-    def _record(self, name: str, change: Change, record: Record, now_ns: int) -> None:
+    def _record(self, name: str, change: CrawlChange, record: Record, now_ns: int) -> None:
         """Items that were done since the last look, spread over the time since then: nobody knows more."""
         counts = (
             (f"document:{name}", OK, change.done),

@@ -15,7 +15,7 @@ from ..aside import Aside
 from ..failures import Failure, Skipped
 from ..http import LARGEST_BYTES
 from ..params import FullCrawlParams, SourceParams
-from ..politeness import Pace
+from ..politeness import RequestLimits
 from .access import grants
 from .contract import Changes, Fetched, Item, Source
 from .one_host import OneHost
@@ -43,7 +43,7 @@ class Files:
         self._endpoint = endpoint
         self._params = params
         self._access = source.access
-        self._pace = Pace(source.delay or 0.0, source.per_host)
+        self._pace = RequestLimits(source.delay or 0.0, source.per_host)
         if is_share(endpoint):
             check_share(endpoint)
 
@@ -72,7 +72,9 @@ class FilesSource(OneHost):
         access: whether owner, group and permissions are read.
     """
 
-    def __init__(self, endpoint: Endpoint, params: FullCrawlParams, pace: Pace, *, access: bool) -> None:
+    def __init__(
+        self, endpoint: Endpoint, params: FullCrawlParams, pace: RequestLimits, *, access: bool
+    ) -> None:
         super().__init__(pace)
         self._access = access
         given = endpoint.url

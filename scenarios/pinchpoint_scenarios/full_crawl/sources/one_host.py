@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
-from ..politeness import Pace
+from ..politeness import RequestLimits
 from .contract import Item
 
 
@@ -15,7 +15,7 @@ class OneHost:
         pace: when the host may be asked.
     """
 
-    def __init__(self, pace: Pace) -> None:
+    def __init__(self, pace: RequestLimits) -> None:
         self._pace = pace
 
     def turn(self, item: Item) -> AbstractContextManager[None]:

@@ -12,7 +12,7 @@ from ..failures import Failure
 from ..login import login
 from ..odata import LIGHT, opened, page
 from ..params import FullCrawlParams, SourceParams
-from ..politeness import Pace
+from ..politeness import RequestLimits
 from .contract import Changes, Fetched, Item
 from .one_host import OneHost
 
@@ -29,7 +29,7 @@ class Profiles:
     def __init__(self, endpoint: Endpoint, source: SourceParams, params: FullCrawlParams) -> None:
         self._endpoint = endpoint
         self._params = params
-        self._pace = Pace(source.delay or 0.0, source.per_host)
+        self._pace = RequestLimits(source.delay or 0.0, source.per_host)
         login(endpoint)  # so that options that make no sense are told before anything starts
 
     def connect(self) -> ProfilesSource:
@@ -52,7 +52,7 @@ class ProfilesSource(OneHost):
         page_size: users asked for at a time.
     """
 
-    def __init__(self, client: SharePointClient, pace: Pace, page_size: int) -> None:
+    def __init__(self, client: SharePointClient, pace: RequestLimits, page_size: int) -> None:
         super().__init__(pace)
         self._client = client
         self._page_size = page_size

@@ -14,7 +14,7 @@ from ..failures import Failure
 from ..login import login
 from ..odata import page
 from ..params import FullCrawlParams, SourceParams
-from ..politeness import Pace
+from ..politeness import RequestLimits
 from .contract import Changes, Fetched, Grant, Item
 from .one_host import OneHost
 
@@ -44,7 +44,7 @@ class SharePoint:
         self._endpoint = endpoint
         self._params = params
         self._source = source
-        self._pace = Pace(source.delay or 0.0, source.per_host)
+        self._pace = RequestLimits(source.delay or 0.0, source.per_host)
         self._access: dict[str, tuple[Grant, ...] | None] = {}
         login(endpoint)  # so that options that make no sense are told before anything starts
 
@@ -76,7 +76,7 @@ class SharePointSource(OneHost):
     def __init__(
         self,
         client: SharePointClient,
-        pace: Pace,
+        pace: RequestLimits,
         page_size: int,
         access: dict[str, tuple[Grant, ...] | None] | None,
     ) -> None:

@@ -20,7 +20,7 @@ from spnego.exceptions import SpnegoError
 from ...contract import Endpoint
 from ..failures import Failure, Skipped
 from ..http import LARGEST_BYTES
-from ..politeness import Pace
+from ..politeness import RequestLimits
 from .contract import Changes, Fetched, Grant, Item
 from .one_host import OneHost
 from .share import check_share
@@ -54,7 +54,7 @@ class ShareSource(OneHost):
         access: whether access lists are read.
     """
 
-    def __init__(self, endpoint: Endpoint, timeout_s: float, pace: Pace, *, access: bool) -> None:
+    def __init__(self, endpoint: Endpoint, timeout_s: float, pace: RequestLimits, *, access: bool) -> None:
         super().__init__(pace)
         self._share = check_share(endpoint)
         self._timeout_s = timeout_s

@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 from ...contract import Endpoint
 from ...errors import ScenarioError
 from ..failures import Failure, Skipped
-from ..http import Answer, Http, refusal
+from ..http import Http, HttpAnswer, refusal
 from ..login import header_login
 from ..memo import Memo
 from ..params import FullCrawlParams, SourceParams
-from ..politeness import NO_WAIT, Pace
+from ..politeness import NO_WAIT, RequestLimits
 from ..robots import Robots, read
 from ..scope import Scope
 from ..urls import Page, canonical, host_of, origin_of, target_of
 from .contract import Changes, Fetched, Item
-from .web_pages import Reading, is_page, reading
+from .web_pages import PageContent, is_page, reading
 from .web_sitemaps import entries
 
 _START = "start"
@@ -45,7 +45,7 @@ class Web:
         self.start = start
         self.origin = origin_of(start)
         self.scope = Scope(start, source)
-        self.pace = Pace(source.delay or 0.0, source.per_host)
+        self.pace = RequestLimits(source.delay or 0.0, source.per_host)
         self.source = source
         self.timeout_s = params.timeout_s
         self.login = header_login(endpoint)
@@ -234,7 +234,7 @@ class WebSource:
             ]
         return found
 
-    def _check_login(self, answer: Answer) -> None:
+    def _check_login(self, answer: HttpAnswer) -> None:
         """Raises ``Failure`` where the start moves to an origin that the login is not for."""
         moved = answer.status in _REDIRECTS and Page(self._site.start).link(_location(answer))
         if moved and self._site.login and origin_of(moved) != self._site.origin:
@@ -258,7 +258,7 @@ class WebSource:
         except Skipped:
             return False
 
-    def _moved(self, document: Item, answer: Answer, depth: int, moves: int) -> Fetched:
+    def _moved(self, document: Item, answer: HttpAnswer, depth: int, moves: int) -> Fetched:
         if moves >= _MOST_REDIRECTS:
             why = f"more than {_MOST_REDIRECTS} redirects, one after the other"
             raise Failure("bad_answer", why, permanent=True)
@@ -276,14 +276,14 @@ class WebSource:
             skipped=f"moved to {target}",
         )
 
-    def _found(self, said: Reading, url: str, depth: int) -> tuple[Item, ...]:
+    def _found(self, said: PageContent, url: str, depth: int) -> tuple[Item, ...]:
         linked, own, next_depth = self._site.linked, said.canonical, depth + 1
         found = [item for link in said.follow if (item := linked[link, next_depth]) is not None]
         if own and own != url and (nearer := linked[own, depth]) is not None:
             found = [nearer, *(item for item in found if item.url != own)]
         return tuple(found)
 
-    def _why_not(self, said: Reading, url: str) -> str:
+    def _why_not(self, said: PageContent, url: str) -> str:
         if said.noindex:
             return "it asks not to be indexed"
         own = said.canonical
@@ -302,7 +302,7 @@ class WebSource:
             self._site.learn(origin, known)
         return known
 
-    def _robots_txt(self, url: str) -> Answer:
+    def _robots_txt(self, url: str) -> HttpAnswer:
         """A host's robots.txt, wherever on the source's hosts that has moved to (RFC 9309, 2.3.1.2)."""
         where = f"{origin_of(url)}/robots.txt"
         for _ in range(1 + _ROBOTS_REDIRECTS):
@@ -315,7 +315,7 @@ class WebSource:
             where = leads
         raise refusal(answer.response)
 
-    def _ask(self, url: str, conditions: Mapping[str, str] | None = None) -> Answer:
+    def _ask(self, url: str, conditions: Mapping[str, str] | None = None) -> HttpAnswer:
         accept = _REDIRECTS | {_NOT_MODIFIED} if conditions else _REDIRECTS
         near = self._near
         try:
@@ -355,7 +355,7 @@ def _way(detail: str) -> tuple[int, int]:
     return int(depth or 0), int(moves or 0)
 
 
-def _location(answer: Answer) -> str:
+def _location(answer: HttpAnswer) -> str:
     """Where a redirect leads: UTF-8, though HTTP's fields are bytes (RFC 9110, 5.5)."""
     value = answer.header("Location")
     return value if value.isascii() else value.encode("latin-1").decode("utf-8", "replace")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from lxml import etree  # type: ignore[import-untyped] # it ships no types
 from w3lib.encoding import html_to_unicode
 
-from ..http import Answer
+from ..http import HttpAnswer
 from ..urls import Page
 
 _HTML = ("text/html", "application/xhtml+xml")
@@ -26,7 +26,7 @@ _READ_BYTES = 2 * 2**20
 """So much of a page is read for links: 64 MiB of tags would stop the generator's load for 20 s."""
 
 
-class Reading(NamedTuple):
+class PageContent(NamedTuple):
     """What a page says.
 
     Attributes:
@@ -43,7 +43,7 @@ class Reading(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Said:
+class _PageTags:
     """What stands in a page, as it stands there."""
 
     hrefs: dict[str, bool] = field(default_factory=dict)  # and whether one of its links may be followed
@@ -53,11 +53,11 @@ class _Said:
     words: set[str] = field(default_factory=set)  # of robots
 
 
-class _Reader:
+class _PageReader:
     """Takes the tags of a page as libxml2 meets them: no tree is built, however deep it is nested."""
 
     def __init__(self) -> None:
-        self._said = _Said()
+        self._said = _PageTags()
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         if tag in _LINKS:
@@ -73,12 +73,12 @@ class _Reader:
         elif tag in _OTHERS:
             _note(tag, attributes, self._said)
 
-    def close(self) -> _Said:
-        said, self._said = self._said, _Said()
+    def close(self) -> _PageTags:
+        said, self._said = self._said, _PageTags()
         return said
 
 
-_PARSER = etree.HTMLParser(encoding="utf-8", target=_Reader(), huge_tree=True)
+_PARSER = etree.HTMLParser(encoding="utf-8", target=_PageReader(), huge_tree=True)
 """One for all: what is not UTF-8 is made so before."""
 
 
@@ -89,7 +89,7 @@ def is_page(content_type: str, body: bytes) -> bool:
     return body[:100].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_BEGINNINGS)
 
 
-def reading(answer: Answer, content_type: str, url: str, user_agent: str) -> Reading:
+def reading(answer: HttpAnswer, content_type: str, url: str, user_agent: str) -> PageContent:
     """What a page says to somebody of that name; ``url`` is its canonical address."""
     said = _said(_utf8(answer.body[:_READ_BYTES], content_type))
     if answer.response.header(b"x-robots-tag"):
@@ -102,7 +102,7 @@ def reading(answer: Answer, content_type: str, url: str, user_agent: str) -> Rea
     elif said.choosy:
         pairs = zip(found, said.hrefs.values(), strict=True)
         follow = dict.fromkeys(link for link, followed in pairs if link and followed)
-    return Reading(
+    return PageContent(
         tuple(links),
         tuple([link for link in follow if link != url]),
         (said.canonical and page.link(said.canonical)) or "",
@@ -110,15 +110,15 @@ def reading(answer: Answer, content_type: str, url: str, user_agent: str) -> Rea
     )
 
 
-def _said(body: bytes) -> _Said:
+def _said(body: bytes) -> _PageTags:
     try:
-        said: _Said = etree.fromstring(body, _PARSER)
+        said: _PageTags = etree.fromstring(body, _PARSER)
     except etree.XMLSyntaxError:  # nothing in it that could be an element
-        return _Said()
+        return _PageTags()
     return said
 
 
-def _note(tag: str, attributes: Mapping[str, str], said: _Said) -> None:
+def _note(tag: str, attributes: Mapping[str, str], said: _PageTags) -> None:
     """Note what something says that is no link: the first ``base`` and ``canonical``, every ``meta``."""
     if tag == "base":
         said.base = said.base or attributes.get("href", "")
@@ -144,7 +144,7 @@ def _utf8(body: bytes, content_type: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _header_words(answer: Answer, user_agent: str) -> set[str]:
+def _header_words(answer: HttpAnswer, user_agent: str) -> set[str]:
     """What ``X-Robots-Tag`` says to everybody, or to a crawler of this name; a field may name another."""
     words = set()
     for name, value in answer.response.headers:

@@ -23,7 +23,7 @@ _STEP_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SitemapEntry:
     """One entry of a sitemap.
 
     Attributes:
@@ -37,7 +37,7 @@ class Entry:
     version: str
 
 
-def entries(content: bytes, where: str) -> list[Entry]:
+def entries(content: bytes, where: str) -> list[SitemapEntry]:
     """What a sitemap names; text with an address a line is one, too. Raises ``Failure`` where it is none."""
     plain = _unpacked(content, where) if content.startswith(_GZIP) else content
     if plain.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(_BEGINNINGS):
@@ -50,20 +50,20 @@ def entries(content: bytes, where: str) -> list[Entry]:
     return kept
 
 
-def _lines(plain: bytes, where: str) -> Iterator[Entry]:
+def _lines(plain: bytes, where: str) -> Iterator[SitemapEntry]:
     for number, line in enumerate(io.TextIOWrapper(io.BytesIO(plain), "utf-8-sig", "replace")):
         if number >= _MOST_ELEMENTS:
             raise _no_sitemap(where, f"it has more than {_MOST_ELEMENTS:,} lines")
         if (url := line.strip()).startswith("http"):
-            yield Entry(url, False, "")
+            yield SitemapEntry(url, False, "")
 
 
-def _read(plain: bytes, where: str) -> Iterator[Entry]:
+def _read(plain: bytes, where: str) -> Iterator[SitemapEntry]:
     # Only a document type defines entities. A chain of 60,000 crashes expat before 2.7. Every encoding it
     # reads keeps these letters as ASCII, in UTF-16 beside a zero byte.
     if b"<!DOCTYPE" in plain.replace(b"\0", b""):
         raise _no_sitemap(where, "it has a DOCTYPE")
-    reader = _Reader()
+    reader = _SitemapReader()
     try:
         for at in range(0, len(plain), _STEP_BYTES):
             reader.feed(plain[at : at + _STEP_BYTES])
@@ -74,7 +74,7 @@ def _read(plain: bytes, where: str) -> Iterator[Entry]:
     yield from reader.taken()
 
 
-class _Reader:
+class _SitemapReader:
     """Makes entries of elements as the parser meets them: no tree is built."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class _Reader:
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._characters
         self._parser = parser
-        self._entries: list[Entry] = []
+        self._entries: list[SitemapEntry] = []
         self._depth = self._elements = self._fed_bytes = 0
         self._place, self._at = "", 0  # the element that is an entry, and how deep it lies
         self._said: dict[str, str] = {}
@@ -99,7 +99,7 @@ class _Reader:
             # The parser reads the begin of one again with every step.
             raise ValueError(f"it has a tag larger than {_LARGEST_ELEMENT_BYTES // 2**20} MiB")
 
-    def taken(self) -> list[Entry]:
+    def taken(self) -> list[SitemapEntry]:
         """The entries that have ended since."""
         taken, self._entries = self._entries, []
         return taken
@@ -126,7 +126,7 @@ class _Reader:
         self._keep()
         if self._place and self._depth == self._at:
             if url := self._said.get("loc"):
-                self._entries.append(Entry(url, _PLACES[self._place], self._said.get("lastmod", "")))
+                self._entries.append(SitemapEntry(url, _PLACES[self._place], self._said.get("lastmod", "")))
             self._place = ""
         self._depth -= 1
 

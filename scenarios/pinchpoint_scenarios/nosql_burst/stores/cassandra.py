@@ -35,7 +35,7 @@ from ...addresses import place, unreachable, without_secrets
 from ...contract import OK, Endpoint
 from ...errors import EndpointUnreachable, ScenarioError
 from ...fastpath.cql import CqlError, CqlTimeoutError, CqlWire, Login
-from ..hold import Entry, Hold
+from ..hold import Hold, HoldEntry
 from ..params import NosqlBurstParams
 from ..records import Fields, Row
 from .contract import MARKER, Store
@@ -212,7 +212,7 @@ class CassandraConnection:
         return ""
 
 
-class Clock:
+class WriteClock:
     """UTC microseconds that only rise in this process: of two writes to one record the later one must win.
 
     Whoever makes them: records are shared by all sessions of a process, and a clock may be set back.
@@ -229,13 +229,13 @@ class Clock:
             return self._last_us
 
 
-_now_us = Clock().now_us
+_now_us = WriteClock().now_us
 
 
 # ---- the cluster ------------------------------------------------------------------------------------------
 
 
-class _Access:
+class _ClusterAddress:
     """Where a cluster is, who we are there, and the library's way to it.
 
     Args:
@@ -310,7 +310,7 @@ class Cassandra:
         self._short = f"pinch_{name.replace('-', '_')}"
         self._table = f'"{self._keyspace}"."{self._short}"'
         self._statements = Statements(self._table, params)
-        self._access = _Access(endpoint, params, self._statements)
+        self._access = _ClusterAddress(endpoint, params, self._statements)
         self.what = f"the table {self._short} of the keyspace {self._keyspace}"
         self._hold = Hold(endpoint, self.what)
 
@@ -342,7 +342,7 @@ class Cassandra:
         Raises ``ScenarioError`` where another of its name lies there, or another run holds it.
         """
 
-        def hold(entry: Entry) -> bool:
+        def hold(entry: HoldEntry) -> bool:
             self._hold.take(entry, over=take_over)
             return True
 
@@ -390,8 +390,8 @@ class Cassandra:
             with self._client() as session:
                 self._hold.release(self._entry(session))
 
-    def _entry(self, session: Any) -> Entry:
-        return _Entry(self._table, session)
+    def _entry(self, session: Any) -> HoldEntry:
+        return _HoldRows(self._table, session)
 
     @contextmanager
     def _client(self) -> Iterator[Session]:
@@ -416,7 +416,7 @@ class Cassandra:
         }.get(outcome, (f"the server said: {text}", "see the server's log"))
         return unreachable(self._endpoint, cause, remedy)
 
-    def _drop(self, session: Any, hold: Callable[[Entry], bool], *, strict: bool = True) -> bool:
+    def _drop(self, session: Any, hold: Callable[[HoldEntry], bool], *, strict: bool = True) -> bool:
         """Drop the table where it is ours and ``hold`` gets it; whether it was.
 
         ``strict``: see ``_there``.
@@ -493,8 +493,8 @@ def _replicas(keyspace: Any) -> int | None:
     return None if factor is None else int(factor)
 
 
-class _Entry:
-    """An ``Entry``: rows of a partition that no record has. Every run that enters itself has a row.
+class _HoldRows:
+    """An ``HoldEntry``: rows of a partition that no record has. Every run that enters itself has a row.
 
     Each writes at most nodes before it reads from most, so of two at least one sees the other, and where both
     do both step back. A lightweight transaction would let one of them in, but up to 2025.3 ScyllaDB has none

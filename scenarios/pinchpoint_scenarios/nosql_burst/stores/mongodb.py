@@ -129,7 +129,7 @@ class Mongo:
                     f"database {collection.database.name}; rename it, or give the scenario another name in "
                     "the plan"
                 )
-            entry = _Entry(collection)
+            entry = _HoldDocument(collection)
             self._hold.take(entry, over=take_over)
             if _ours(collection):
                 collection.drop()
@@ -159,7 +159,7 @@ class Mongo:
         """Drop our collection, and the hold with it; nothing without the mark."""
         with self._opened() as client:
             collection = self._collection(client)
-            entry = _Entry(collection)
+            entry = _HoldDocument(collection)
             if _ours(collection) and self._hold.have(entry):
                 collection.drop()
                 self._hold.dropped()
@@ -168,7 +168,7 @@ class Mongo:
     def release(self) -> None:
         if self._hold.held:
             with self._opened() as client:
-                self._hold.release(_Entry(self._collection(client)))
+                self._hold.release(_HoldDocument(self._collection(client)))
 
     @property
     def params(self) -> NosqlBurstParams:
@@ -257,7 +257,7 @@ class Mongo:
             )
 
 
-class _Entry:
+class _HoldDocument:
     """An ``Entry``: a document beside those of the records."""
 
     def __init__(self, collection: Collection[dict[str, Any]]) -> None:

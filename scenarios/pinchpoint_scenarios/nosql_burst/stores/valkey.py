@@ -21,7 +21,7 @@ from ...addresses import place, unreachable, without_secrets
 from ...contract import OK, Endpoint
 from ...errors import EndpointUnreachable, ScenarioError
 from ...fastpath.resp import Command, FastWire, LibraryWire, Wire
-from ..hold import Entry, Hold
+from ..hold import Hold, HoldEntry
 from ..params import NosqlBurstParams
 from ..records import Fields, Row
 from .contract import MARKER, Store, refuse_partitions
@@ -149,8 +149,8 @@ class Valkey:
             with self._client() as client:
                 self._hold.release(self._entry(client))
 
-    def _entry(self, client: valkey.Valkey) -> Entry:
-        return _Entry(self._prefix + HOLDER, client)
+    def _entry(self, client: valkey.Valkey) -> HoldEntry:
+        return _HoldKey(self._prefix + HOLDER, client)
 
     def _connection(self, wire: Wire) -> ValkeyConnection:
         return ValkeyConnection(wire, self._prefix, self._params.fields, self._params.ttl_s)
@@ -243,8 +243,8 @@ class Valkey:
             yield deleted
 
 
-class _Entry:
-    """An ``Entry``: a key."""
+class _HoldKey:
+    """An ``HoldEntry``: a key."""
 
     def __init__(self, key: str, client: valkey.Valkey) -> None:
         self._key = key

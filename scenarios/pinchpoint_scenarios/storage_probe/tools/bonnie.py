@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ..cell import Cell, Job, Measured, Place
+from ..cell import Cell, Job, Measured, ProbePlace
 from ..tool import ToolFailed, last_words
 
 _FORMAT = "1.98"
@@ -46,11 +46,11 @@ class Bonnie:
         """Its help names it, whatever its exit status."""
         return [self.program, "-h"]
 
-    def prepare(self, place: Place) -> Sequence[str]:  # noqa: ARG002 -- Tool's
+    def prepare(self, place: ProbePlace) -> Sequence[str]:  # noqa: ARG002 -- Tool's
         """It makes its own."""
         return []
 
-    def commands(self, job: Job, place: Place) -> Sequence[Sequence[str]]:
+    def commands(self, job: Job, place: ProbePlace) -> Sequence[Sequence[str]]:
         """One call; as root bonnie++ wants to be told so."""
         small = int(job.options["small_files"])
         sizes = [f"-s{place.size_bytes // _MIB}", "-n0"]
@@ -60,7 +60,7 @@ class Bonnie:
         user = ["-uroot"] if place.root else []
         return [[self.program, "-q", "-f", "-mprobe", "-d.", *sizes, *memory, *user]]
 
-    def read(self, job: Job, place: Place, stdout: str, stderr: str) -> Mapping[Cell, Measured]:  # noqa: ARG002 -- Tool's
+    def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, Measured]:  # noqa: ARG002 -- Tool's
         """The CSV; a figure that was too fast to tell has no cell."""
         fields = line(stdout, stderr)
         places = FILES if job.options["small_files"] else THROUGHPUT
@@ -106,7 +106,7 @@ def _seconds(text: str) -> float | None:
     return int(found[1]) * _UNITS[found[2]] if found else None
 
 
-def _memory_mib(place: Place) -> int:
+def _memory_mib(place: ProbePlace) -> int:
     """The memory bonnie++ is told of: it refuses a file of less than twice as much.
 
     With a smaller file (--size) it is told half of that, and the page cache takes part: the probe says so.

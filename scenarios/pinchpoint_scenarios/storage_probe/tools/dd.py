@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ..cell import FILE, Cell, Job, Measured, Place
+from ..cell import FILE, Cell, Job, Measured, ProbePlace
 from ..tool import ToolFailed, last_words
 
 _BLOCK = 2**20
@@ -22,22 +22,22 @@ class Dd:
         """``dd (coreutils) 9.1``."""
         return [self.program, "--version"]
 
-    def prepare(self, place: Place) -> Sequence[str]:
+    def prepare(self, place: ProbePlace) -> Sequence[str]:
         """Every block is written once, so that no trial meets a file that is new."""
         return self._write(place)
 
-    def commands(self, job: Job, place: Place) -> Sequence[Sequence[str]]:
+    def commands(self, job: Job, place: ProbePlace) -> Sequence[Sequence[str]]:
         """Before reading, the page cache is told to let go of the file (``oflag=nocache``, no data)."""
         if job.options["of"] == "write":
             return [self._write(place)]
         let_go = [self.program, f"of={FILE}", "oflag=nocache", "conv=notrunc,fdatasync", "count=0"]
         return [let_go, [self.program, f"if={FILE}", "of=/dev/null", *_blocks(place)]]
 
-    def _write(self, place: Place) -> list[str]:
+    def _write(self, place: ProbePlace) -> list[str]:
         how = ["if=/dev/zero", f"of={FILE}", "oflag=direct", "conv=notrunc,fdatasync"]
         return [self.program, *how, *_blocks(place)]
 
-    def read(self, job: Job, place: Place, stdout: str, stderr: str) -> Mapping[Cell, Measured]:  # noqa: ARG002 -- Tool's
+    def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, Measured]:  # noqa: ARG002 -- Tool's
         """Its last line: ``1073741824 bytes (1.1 GB, 1.0 GiB) copied, 0.5 s, 2.1 GB/s``."""
         size, seconds = copied(stderr)
         rate, each = size / seconds, size / _BLOCK / seconds
@@ -61,5 +61,5 @@ def copied(stderr: str) -> tuple[int, float]:
     return int(found[1]), float(found[2])
 
 
-def _blocks(place: Place) -> list[str]:
+def _blocks(place: ProbePlace) -> list[str]:
     return ["bs=1M", f"count={max(1, place.size_bytes // _BLOCK)}"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..cell import FILE, Cell, Job, Measured, Place, Series
+from ..cell import FILE, Cell, Job, Measured, ProbePlace, Series
 from ..tool import ToolFailed, last_words
 
 _LOG = "log"
@@ -33,12 +33,12 @@ class Fio:
         """``fio-3.33``."""
         return [self.program, "--version"]
 
-    def prepare(self, place: Place) -> Sequence[str]:
+    def prepare(self, place: ProbePlace) -> Sequence[str]:
         """The command that writes the whole file: blocks that were never written would cost extra later."""
         how = ["--rw=write", "--bs=1M", "--ioengine=libaio", "--iodepth=8", "--direct=1", "--end_fsync=1"]
         return [*self._begin("prepare", place), *how]
 
-    def commands(self, job: Job, place: Place) -> Sequence[Sequence[str]]:
+    def commands(self, job: Job, place: ProbePlace) -> Sequence[Sequence[str]]:
         """One call of fio."""
         cell = job.cell
         if job.seconds is None or cell.block_bytes is None or cell.read_ratio is None:
@@ -68,7 +68,7 @@ class Fio:
         logs = [f"--write_iops_log={_LOG}", f"--write_lat_log={_LOG}", f"--log_avg_msec={_step_ms(job)}"]
         return [[*self._begin("cell", place), *how, *logs, "--per_job_logs=0"]]
 
-    def read(self, job: Job, place: Place, stdout: str, stderr: str) -> Mapping[Cell, Measured]:
+    def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, Measured]:
         """Its JSON, and its two logs, which are removed."""
         step_s = _step_ms(job) / 1000
         logs = {name: _taken(place.folder / f"{_LOG}_{name}.log") for name in ("iops", "lat")}
@@ -88,7 +88,7 @@ class Fio:
             )
         return words
 
-    def _begin(self, name: str, place: Place) -> list[str]:
+    def _begin(self, name: str, place: ProbePlace) -> list[str]:
         return [
             self.program,
             f"--name={name}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ..cell import Cell, Job, Measured, Place
+from ..cell import Cell, Job, Measured, ProbePlace
 from ..tool import ToolFailed, last_words
 
 _SAID = re.compile(r"Timing buffered disk reads:\s*(\d+) MB in\s*([0-9.]+) seconds")
@@ -21,11 +21,11 @@ class Hdparm:
         """``hdparm v9.65``."""
         return [self.program, "-V"]
 
-    def prepare(self, place: Place) -> Sequence[str]:  # noqa: ARG002 -- Tool's
+    def prepare(self, place: ProbePlace) -> Sequence[str]:  # noqa: ARG002 -- Tool's
         """It reads the device, no file."""
         return []
 
-    def commands(self, job: Job, place: Place) -> Sequence[Sequence[str]]:  # noqa: ARG002 -- Tool's
+    def commands(self, job: Job, place: ProbePlace) -> Sequence[Sequence[str]]:  # noqa: ARG002 -- Tool's
         """Raises ``ToolFailed`` where the folder has no block device."""
         if place.device is None:
             raise ToolFailed(
@@ -33,7 +33,7 @@ class Hdparm:
             )
         return [[self.program, "-t", place.device]]
 
-    def read(self, job: Job, place: Place, stdout: str, stderr: str) -> Mapping[Cell, Measured]:  # noqa: ARG002 -- Tool's
+    def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, Measured]:  # noqa: ARG002 -- Tool's
         """`` Timing buffered disk reads: 602 MB in  3.00 seconds = 200.47 MB/sec``; its MB are MiB."""
         size_bytes, seconds = timed(stdout, stderr)
         rate = size_bytes / seconds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pinchpoint_scenarios.full_crawl.native.crawl_log import failures, items, latency_s
-from pinchpoint_scenarios.full_crawl.native.progress import Change, CrawlState, SourceProgress
+from pinchpoint_scenarios.full_crawl.native.progress import CrawlChange, CrawlState, SourceProgress
 
 BEFORE = CrawlState("Intranet", "Idle", "2026-11-20T01:00:00Z", 3600.0, 7777, 5, 33, 0, 0)
 STARTED = "2026-11-21T01:00:00Z"
@@ -25,14 +25,16 @@ def test_counts_of_the_crawl_before_are_not_counted_again() -> None:
     """A farm shows the last crawl's counts until the new one begins: none of them is an item of this one."""
     source = progress()
     waiting = CrawlState("Intranet", "CrawlStarting", BEFORE.started, None, 7777, 5, 33)
-    assert source.take(waiting, 105) == Change()
+    assert source.take(waiting, 105) == CrawlChange()
     assert not source.begun
     change = source.take(now("CrawlingFull", 40, error=2, warning=3, deleted=1), 110)
     assert (change.done, change.failed, change.skipped, change.deleted) == (40, 2, 3, 1)
-    assert source.take(now("CrawlingFull", 90, error=2, warning=3, deleted=1), 115) == Change(done=50)
+    assert source.take(now("CrawlingFull", 90, error=2, warning=3, deleted=1), 115) == CrawlChange(done=50)
     last = source.take(now("Idle", 100, duration_s=12.5, error=2, warning=3, deleted=1), 120)
     assert (last.done, source.ended, source.duration_s, source.active_s) == (10, True, 12.5, 15.0)
-    assert source.take(now("CrawlingFull", 5), 125) == Change(), "a later crawl by schedule is none of ours"
+    assert source.take(now("CrawlingFull", 5), 125) == CrawlChange(), (
+        "a later crawl by schedule is none of ours"
+    )
 
 
 def test_a_crawl_that_is_over_between_two_looks_is_seen() -> None:
@@ -45,7 +47,7 @@ def test_a_crawl_that_is_over_between_two_looks_is_seen() -> None:
 def test_a_first_crawl_ever_begins() -> None:
     """A content source that was never crawled has no start time before."""
     source = progress(before=CrawlState("Intranet", "Idle"))
-    assert source.take(CrawlState("Intranet", "CrawlStarting"), 105) == Change()
+    assert source.take(CrawlState("Intranet", "CrawlStarting"), 105) == CrawlChange()
     assert source.take(now("CrawlingFull", 7), 110).done == 7
 
 
@@ -58,7 +60,7 @@ def test_a_slow_start_is_told_once_and_a_crawl_that_never_begins_has_failed() ->
     assert "starts slowly: it was started 1m05s ago and is starting" in sentence
     assert source.take(waiting, 200).sentences == ()
     idle = CrawlState("Intranet", "Idle", BEFORE.started)
-    assert source.take(idle, 401) == Change()
+    assert source.take(idle, 401) == CrawlChange()
     assert source.ended
     assert not source.begun
     assert source.not_started == "it has not begun 5m01s after it was started; the farm says: it is idle"
