@@ -60,7 +60,7 @@ class _Section:
 
     Args:
         settings: see ``record.Settings``.
-        found: see ``record.Found``.
+        found: see ``record.FileFacts``.
     """
 
     def __init__(self, settings: Settings, found: FileFacts) -> None:

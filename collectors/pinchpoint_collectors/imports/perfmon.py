@@ -127,7 +127,7 @@ def samples(
         readings: the line, the local time, and the cells, those of the counters from the second on.
         clock: for the local times.
         pace: for the readings.
-        found: see ``record.Found``.
+        found: see ``record.FileFacts``.
 
     Raises:
         ForeignFileError: a cell is no number, or there is not a single reading.
@@ -363,7 +363,7 @@ def columns_of(paths: Sequence[str], names: Mapping[str, frozenset[int]], found:
     Args:
         paths: the header's cells after the first.
         names: counter names by the registry, where they were given.
-        found: see ``record.Found``.
+        found: see ``record.FileFacts``.
 
     Raises:
         ForeignFileError: none is understood.

@@ -57,7 +57,7 @@ class _Tasks:
     Args:
         machine: the block of JSON that the first line tells.
         settings: see ``record.Settings``.
-        found: see ``record.Found``.
+        found: see ``record.FileFacts``.
     """
 
     def __init__(self, machine: Mapping[str, Any], settings: Settings, found: FileFacts) -> None:

@@ -97,7 +97,7 @@ def values(statistics: Fields, block: Fields, interval_s: float, found: FileFact
         statistics: the record.
         block: of the machine; its type tells how large a page is.
         interval_s: seconds it covers.
-        found: see ``record.Found``.
+        found: see ``record.FileFacts``.
     """
     for each in listed(statistics.get("cpu-load") or statistics.get("cpu-load-all"), "cpu-load"):
         name = str(each.get("cpu"))

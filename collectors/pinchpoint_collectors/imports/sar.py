@@ -97,7 +97,7 @@ class _Day:
     Args:
         machine: the block of JSON that the first line tells.
         settings: see ``record.Settings``.
-        found: see ``record.Found``.
+        found: see ``record.FileFacts``.
     """
 
     def __init__(self, machine: Mapping[str, Any], settings: Settings, found: FileFacts) -> None:
