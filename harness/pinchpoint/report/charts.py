@@ -28,6 +28,8 @@ SHOW: Mapping[Axis, Callable[[float], str]] = {
     "latency": units.seconds,
     "ratio": units.percent,
 }
+LABEL_LIMIT = 200
+"""Pixels of a line's name in a legend."""
 LABELS: Mapping[Axis, str] = {
     "latency": SECONDS,
     "rate": "format(datum.value, '~s') + '/s'",
@@ -79,7 +81,7 @@ def finished(
         )
         .configure_view(stroke="#d0d0d0")
         .configure_title(anchor="start", fontSize=13, fontWeight=600, color="#222", offset=4)
-        .configure_legend(labelColor="#222", labelFontSize=11, labelLimit=200)
+        .configure_legend(labelColor="#222", labelFontSize=11, labelLimit=LABEL_LIMIT)
     )
     # Drawing it finds what is wrong with it as well; to validate a run of twenty hosts takes seconds.
     spec: dict[str, Any] = configured.to_dict(validate=False)

@@ -22,13 +22,12 @@ from pinchpoint.base import units, wording
 from pinchpoint.data.latency import Distribution
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.charts import Chart, burst_chart, distribution_chart
-from pinchpoint.report.compared.charts import ratio_chart
-from pinchpoint.report.compared.charts import timeline_chart as both_timelines
 from pinchpoint.report.compared.report import SECTIONS as COMPARED_SECTIONS
 from pinchpoint.report.compared.report import ComparisonReport
 from pinchpoint.report.document import Document
+from pinchpoint.report.ratio_chart import ratio_chart
 from pinchpoint.report.report import SECTIONS, Report
-from pinchpoint.report.timeline_chart import timeline_chart
+from pinchpoint.report.timeline_chart import both_timelines, timeline_chart
 
 _TEMPLATES = "templates"
 _LOOK = {True: "moved", False: "stayed", None: "inconclusive"}
@@ -94,7 +93,7 @@ def _comparison(report: ComparisonReport) -> str:
         base=report.sides[0],
         other=report.sides[1],
         look=look,
-        ratios=ratio_chart(content),
+        ratios=ratio_chart(report.sides[0].label, report.sides[1].label, content["changes"]),
         timelines=both_timelines(content),
     )
 

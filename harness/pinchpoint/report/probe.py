@@ -10,12 +10,14 @@ from typing import Any
 from pinchpoint.base import units
 from pinchpoint.base.text import aligned, wrapped
 from pinchpoint.probe import words
-from pinchpoint.probe.caps import rate
+from pinchpoint.probe.caps import rate as rate_words
 from pinchpoint.probe.compare import CellChange, ProbeComparison
 from pinchpoint.probe.figures import Figures, Mean, figures
+from pinchpoint.probe.in_run import probes_of
 from pinchpoint.probe.record import Probe
 from pinchpoint.probe.verdict import Verdict
-from pinchpoint.report.tables import Column, Table, duration, number, right_of
+from pinchpoint.report.tables import Column, Table, duration, number, rate, right_of
+from pinchpoint.store.read import StoredRun
 from pinchpoint_scenarios.storage_probe import Cell
 
 _KINDS = {
@@ -24,6 +26,56 @@ _KINDS = {
     "disk_concurrency": "too little at once",
     "disk_latency": "latency",
 }
+
+
+_RATES = (
+    rate("iops", "I/Os per second"),
+    number("bytes_per_s", "bytes per second", lambda value: units.of_metric("_bytes_per_s", value)),
+)
+_LATENCIES = (
+    duration("mean_s", "mean latency"),
+    duration("p50_s", "p50"),
+    duration("p95_s", "p95"),
+    duration("p99_s", "p99"),
+    duration("p999_s", "p99.9"),
+    duration("max_s", "longest"),
+)
+_FAILED = Column("failed", "not measured", absent="")
+
+
+def probes(run: StoredRun) -> Table:
+    """What probes in a run measured: one row per cell and scenario."""
+    columns = (
+        Column("scenario", "scenario"),
+        Column("disk", "disk"),
+        Column("cell", "cell"),
+        number("trials", "repetitions"),
+        *_RATES,
+        *_LATENCIES,
+        _FAILED,
+    )
+    found = [
+        {
+            **_row(cell, one, None),
+            "scenario": scenario,
+            "disk": probe.where.disk or probe.where.folder,
+            "cell": cell.name,
+            "trials": one.trials,
+        }
+        for scenario, probe in probes_of(run)
+        for cell, one in figures(probe).items()
+        if one.trials or one.failed
+    ]
+    return Table(
+        "probes",
+        "What storage probes measured",
+        columns,
+        [{column.key: row[column.key] for column in columns} for row in found],
+        note="While the rest of the plan went on: what a disk has left, not what it can do. Percentiles are "
+        "of all I/Os of all repetitions together. The verdict on them is in the folder probe-SCENARIO of the "
+        "run.",
+        empty="",  # most runs probe nothing
+    )
 
 
 def cells(found: Mapping[Cell, Figures], verdict: Verdict) -> Table:
@@ -39,19 +91,13 @@ def cells(found: Mapping[Cell, Figures], verdict: Verdict) -> Table:
         columns=(
             Column("workload", "workload"),
             number("outstanding", "outstanding", absent="not told"),
-            number("iops", "I/Os per second", units.per_second),
-            number("bytes_per_s", "bytes per second", lambda value: units.of_metric("_bytes_per_s", value)),
+            *_RATES,
             number(
                 "spread_ratio", "spread", lambda value: f"± {units.percent(value)}", absent="one repetition"
             ),
-            duration("mean_s", "mean latency"),
-            duration("p50_s", "p50"),
-            duration("p95_s", "p95"),
-            duration("p99_s", "p99"),
-            duration("p999_s", "p99.9"),
-            duration("max_s", "longest"),
+            *_LATENCIES,
             Column("kind", "limited by", absent="does not tell"),
-            Column("failed", "not measured", absent=""),
+            _FAILED,
         ),
         rows=rows,
         note="Means over the repetitions; the spread is half of what lies between lowest and highest. "
@@ -249,7 +295,9 @@ def changes(found: ProbeComparison) -> Table:
 
 
 def _change(one: CellChange) -> dict[str, object]:
-    base, other = (None if value is None else rate(one.metric, value) for value in (one.base, one.other))
+    base, other = (
+        None if value is None else rate_words(one.metric, value) for value in (one.base, one.other)
+    )
     return {
         "cell": one.cell,
         "base": base,

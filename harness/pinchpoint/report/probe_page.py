@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import altair as alt
 
 from pinchpoint.base import units
-from pinchpoint.probe import words
+from pinchpoint.probe import compare, words
 from pinchpoint.probe.compare import ProbeComparison
 from pinchpoint.probe.figures import Figures, figures
 from pinchpoint.probe.record import Probe
@@ -16,6 +17,7 @@ from pinchpoint.probe.verdict import Verdict, probe_content
 from pinchpoint.report import probe as tables
 from pinchpoint.report.charts import PALETTE, SECONDS, Chart, decades, svg_of
 from pinchpoint.report.document import Document, Part
+from pinchpoint.report.ratio_chart import ratio_chart
 from pinchpoint_scenarios.storage_probe import Cell
 
 Found = Mapping[Cell, Figures]
@@ -24,6 +26,7 @@ _HEIGHT = 240
 _MOST_BARS = 48
 MARGIN = {"left": 40, "top": 5, "right": 40, "bottom": 5}
 """Browsers' letters are up to a quarter wider than those that the picture was laid out with."""
+_AS_JUDGED = {"declared": True, "margin_ratio": compare.MARGIN}
 _MOST_RATIOS = 64
 """More cells than that make no chart of ratios: the table has them all."""
 
@@ -107,7 +110,9 @@ def throughput(found: Found) -> Chart | None:
         return None
     rows = [_whiskers(cell.name, found[cell]) for cell in cells]
     title = alt.Axis(title="bytes per second", format="~s", tickCount=6)
-    base = alt.Chart(alt.InlineData(values=rows)).encode(y=_names(rows))
+    order = [cell.name for cell in cells]
+    y = alt.Y("name:N", sort=order, axis=alt.Axis(title=None, labelLimit=260))
+    base = alt.Chart(alt.InlineData(values=rows)).encode(y=y)
     bars = base.mark_bar(color=PALETTE[0]).encode(x=alt.X("mean:Q", axis=title))
     rules = base.mark_rule(color="#333").encode(x="low:Q", x2="high:Q")
     words = base.mark_text(align="left", dx=6, fontSize=10).encode(x="high:Q", text="told:N")
@@ -208,10 +213,10 @@ def _log(values: Sequence[float]) -> alt.Scale:
     return alt.Scale(type="log", domain=[low, high])
 
 
-def _colour(names: Sequence[str], field: str = "name") -> alt.Color:
+def _colour(names: Sequence[str]) -> alt.Color:
     shown = list(names)[: len(PALETTE)]
     scale = alt.Scale(domain=shown, range=list(PALETTE[: len(shown)]))
-    return alt.Color(f"{field}:N", scale=scale, sort=shown, legend=alt.Legend(title=None, labelLimit=220))
+    return alt.Color("name:N", scale=scale, sort=shown, legend=alt.Legend(title=None, labelLimit=220))
 
 
 def _point(name: str, cell: Cell, one: Figures) -> dict[str, Any]:
@@ -242,39 +247,10 @@ def _drawn(name: str, title: str, chart: Any) -> Chart:
 
 
 def ratios(found: ProbeComparison) -> Chart | None:
-    """How many times as fast each cell is, on a scale of ratios, with its interval where there is one."""
-    rows: list[dict[str, Any]] = [
-        {
-            "name": one.cell,
-            "ratio": one.ratio,
-            "low": one.ci95[0] if one.ci95 else one.ratio,
-            "high": one.ci95[1] if one.ci95 else one.ratio,
-            "call": one.call,
-            "told": units.times(one.ratio),
-        }
+    """How many times as fast each cell is; with too few repetitions without an interval."""
+    rows = [
+        {**asdict(one), "name": one.cell, "ci95": one.ci95 or (one.ratio,) * 2, **_AS_JUDGED}
         for one in found.changes
         if one.ratio
     ]
-    if not rows or len(rows) > _MOST_RATIOS:
-        return None
-    x = alt.Scale(type="log", nice=True)
-    title = alt.Axis(title=f"{found.labels[1]} ÷ {found.labels[0]}", tickCount=6)
-    calls = ("better", "worse", "equivalent", "inconclusive")
-    colour = _colour(calls, "call")
-    base = alt.Chart(alt.InlineData(values=rows)).encode(y=_names(rows))
-    line = (
-        alt.Chart(alt.InlineData(values=[{"x": 1}]))
-        .mark_rule(color="#888", strokeDash=[4, 4])
-        .encode(x=alt.X("x:Q", scale=x))
-    )
-    rules = base.mark_rule().encode(x=alt.X("low:Q", scale=x, axis=title), x2="high:Q", color=colour)
-    points = base.mark_point(filled=True, size=60, opacity=1).encode(
-        x=alt.X("ratio:Q", scale=x), color=colour
-    )
-    said = base.mark_text(align="left", dx=8, fontSize=10).encode(x=alt.X("high:Q", scale=x), text="told:N")
-    layered = (line + rules + points + said).properties(width=460, height=18 * len(rows))
-    return _drawn("ratios", "How many times as fast", layered)
-
-
-def _names(rows: Sequence[Mapping[str, Any]]) -> alt.Y:
-    return alt.Y("name:N", sort=[row["name"] for row in rows], axis=alt.Axis(title=None, labelLimit=260))
+    return ratio_chart(*found.labels, rows) if len(rows) <= _MOST_RATIOS else None

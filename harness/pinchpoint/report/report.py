@@ -15,6 +15,7 @@ from pinchpoint.data.timeline import Panel, panels
 from pinchpoint.report import run_tables, verdict_tables
 from pinchpoint.report.evidence import Finding, findings
 from pinchpoint.report.picture import Machine, picture
+from pinchpoint.report.probe import probes
 from pinchpoint.report.similarity import similarity
 from pinchpoint.report.tables import Section, Table
 from pinchpoint.store.read import StoredRun
@@ -127,7 +128,7 @@ def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
         verdict_tables.crawl_log(verdict),
         verdict_tables.bursts(verdict),
         verdict_tables.writes(verdict),
-        run_tables.probes(run),
+        probes(run),
         verdict_tables.disks(verdict),
         verdict_tables.cpus(verdict),
         verdict_tables.stores(verdict),

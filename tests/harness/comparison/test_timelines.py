@@ -11,7 +11,8 @@ from harness.comparison.example import two_sides
 from pinchpoint.analysis import analyse
 from pinchpoint.comparison import Run, compare, sides_of
 from pinchpoint.comparison.timelines import MOST_POINTS, timeline_of
-from pinchpoint.report.compared.charts import ratio_chart, timeline_chart
+from pinchpoint.report.ratio_chart import ratio_chart
+from pinchpoint.report.timeline_chart import both_timelines
 
 
 def compared(*, warm_up_s: int = 10) -> dict[str, Any]:
@@ -74,7 +75,7 @@ def test_a_long_run_is_thinned_out() -> None:
 
 def test_both_sides_are_drawn_from_the_file() -> None:
     """Both labels, every line and the phases are in the picture; nothing is loaded for it."""
-    chart = timeline_chart(compared())
+    chart = both_timelines(compared())
     assert chart is not None
     for words in ("dev: Throughput", "prod: Throughput", "orders p95 (service)", "sql log", "warm-up"):
         assert words in chart.svg
@@ -87,13 +88,13 @@ def test_the_ratio_chart_holds_every_figure_with_an_interval() -> None:
     rows = [row for row in content["changes"] if row["declared"]]
     assert rows
     rows[0] |= {"ci95": [1.9, 2.1], "ratio": 2.0, "call": "better"}
-    chart = ratio_chart(content)
+    chart = ratio_chart("dev", "prod", content["changes"])
     assert chart is not None
     assert rows[0]["name"] in chart.svg
     assert "better" in chart.svg
     bare = compare(two_sides(), ["disks"]).to_json()
-    assert ratio_chart(bare) is None
-    assert timeline_chart(bare) is None
+    assert ratio_chart("dev", "prod", bare["changes"]) is None
+    assert both_timelines(bare) is None
 
 
 @pytest.mark.parametrize("missing", ["base", "other"])
@@ -102,7 +103,7 @@ def test_a_panel_of_one_side_says_that_the_other_was_not_measured(missing: str) 
     content = compared()
     panels = content["timelines"][missing]["panels"]
     panels[:] = [panel for panel in panels if panel["name"] != "disk_write_latency"]
-    chart = timeline_chart(content)
+    chart = both_timelines(content)
     assert chart is not None
     label = content[missing]["label"]
     assert f"{label}: Disk write latency (not measured)" in chart.svg

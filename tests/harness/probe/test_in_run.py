@@ -19,9 +19,9 @@ from pinchpoint.probe.in_run import probes_of
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Declared
 from pinchpoint.report.files import write_probes
+from pinchpoint.report.probe import probes
 from pinchpoint.report.registry import FORMATS
 from pinchpoint.report.report import gather
-from pinchpoint.report.run_tables import probes
 from pinchpoint.store.read import StoredRun
 
 DISK = Disk(0.0005, 500, 60e6)

@@ -1,0 +1,94 @@
+"""Figures of two sides as ratios, each with its interval and what may be said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from pinchpoint.report.charts import Chart, Datasets, finished, svg_of
+
+CALLS: Mapping[str, str] = {
+    "better": "#009e73",
+    "worse": "#d55e00",
+    "changed": "#0072b2",
+    "equivalent": "#444444",
+    "inconclusive": "#9aa3ad",
+    "not judged": "#c6ccd2",
+}
+"""What each call is drawn in; the shape says it as well."""
+_SHAPES = ("triangle-up", "triangle-down", "diamond", "square", "circle", "cross")
+_ROW = 24
+_LETTER = 6.5  # the drawing does not know the page's font, and would cut names off
+_WIDTH = 620
+_WIDEST = 1e3  # what lies further out is drawn at the edge
+
+
+def ratio_chart(base: str, other: str, changes: Iterable[Mapping[str, Any]]) -> Chart | None:
+    """Every figure with an interval: other ÷ base, 1 in the middle; ``None`` when there is none."""
+    rows = [_ratio_row(one) for one in changes if one["ci95"] and one["ratio"]]
+    if not rows:
+        return None
+    rows.sort(key=lambda row: not row["declared"])
+    title = f"How many times as much in {other} as in {base}"
+    spec = _ratios(rows)
+    return Chart("ratios", title, spec, svg_of(spec))
+
+
+def _ratio_row(one: Mapping[str, Any]) -> dict[str, Any]:
+    low, high = (min(max(end, 1 / _WIDEST), _WIDEST) for end in one["ci95"])
+    margin = one["margin_ratio"] or 1.0
+    return {
+        "name": one["name"],
+        "ratio": min(max(one["ratio"], 1 / _WIDEST), _WIDEST),
+        "low": low,
+        "high": high,
+        "call": one["call"] or "not judged",
+        "declared": one["declared"],
+        "same_low": 1 / margin,
+        "same_high": margin,
+    }
+
+
+def _ratios(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    data = Datasets()
+    named = data.named(rows)
+    names = [row["name"] for row in rows]
+    wide = max(map(len, names)) * _LETTER
+    ends = [row[key] for row in rows for key in ("low", "high", "same_low", "same_high")]
+    domain = [min(*ends, 0.9) / 1.05, max(*ends, 1.1) * 1.05]
+    y = alt.Y("name:N", sort=names, axis=alt.Axis(title=None, labelLimit=wide, minExtent=wide, ticks=False))
+    scale = alt.Scale(type="log", domain=domain, nice=False)
+    axis = alt.Axis(title="other ÷ base (logarithmic)", values=_ticks(*domain), format="~g", grid=True)
+
+    def x(field: str) -> alt.X:
+        return alt.X(f"{field}:Q", scale=scale, axis=axis)
+
+    calls = [call for call in CALLS if any(row["call"] == call for row in rows)]
+    colour = alt.Color(
+        "call:N",
+        scale=alt.Scale(domain=calls, range=[CALLS[call] for call in calls]),
+        legend=alt.Legend(title=None, orient="top", symbolType="square"),
+    )
+    shape = alt.Shape(
+        "call:N",
+        scale=alt.Scale(domain=calls, range=[_SHAPES[list(CALLS).index(call)] for call in calls]),
+        legend=None,
+    )
+    base = alt.Chart(named)
+    judged = base.transform_filter("datum.declared")
+    layers = (
+        judged.mark_bar(color="#e8e8e8", height=_ROW - 4).encode(x=x("same_low"), x2="same_high:Q", y=y),
+        alt.Chart(data.named([{"one": 1}])).mark_rule(color="#777").encode(x=x("one")),
+        base.mark_rule(strokeWidth=2).encode(x=x("low"), x2="high:Q", y=y, color=colour),
+        base.mark_point(filled=True, size=70, opacity=1).encode(x=x("ratio"), y=y, color=colour, shape=shape),
+    )
+    return finished(alt.layer(*layers).properties(width=_WIDTH, height=_ROW * len(rows)), data)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round ratios within the domain, 1 among them."""
+    every = [step * 10.0**power for power in range(-4, 5) for step in (1, 2, 5)]
+    every += [0.8, 0.9, 1.1, 1.25] if high / low < 4 else []
+    return sorted(tick for tick in every if low <= tick <= high)
