@@ -246,7 +246,7 @@ def _judged(pair: Pair, number: int, place: Path, begun: float) -> PairRow:
         row.pair,
         number,
         time.monotonic() - begun,
-        measured_per_s=theirs.per_s * theirs.ok_ratio,
+        measured_per_s=theirs.now_per_s,
         predicted=predicted,
         by_set_per_s=by_set.scenarios[0].then_per_s,
     )

@@ -12,7 +12,7 @@ from pinchpoint.analysis import output
 from pinchpoint.analysis.case import Case, build_case
 from pinchpoint.analysis.caveats import caveats, credits_of
 from pinchpoint.analysis.checkpoints import checkpoint_table, checkpoint_words
-from pinchpoint.analysis.conclusion import Conclusion, conclude, served
+from pinchpoint.analysis.conclusion import Conclusion, conclude
 from pinchpoint.analysis.crawls import crawl_table
 from pinchpoint.analysis.drift import drift_table
 from pinchpoint.analysis.explain import explain
@@ -113,9 +113,9 @@ def _verdict(
             if name not in APART
         },
         summary=" ".join([concluded.summary, *told, *held_words(held, levels), *advised]),
-        capacity_at_least_per_s=served(case) if _kept_up(case, concluded) else {},
+        capacity_at_least_per_s=case.served_per_s() if _kept_up(case, concluded) else {},
         objectives=objectives,
-        scenarios=scenario_table(inputs),
+        scenarios=_scenarios(case),
         crawl=tuple(crawl_table(inputs)),
         disks=tuple(disk_table(inputs)),
         cpus=tuple(cpu_table(inputs)),
@@ -134,6 +134,12 @@ def _verdict(
             )
         ),
     )
+
+
+def _scenarios(case: Case) -> dict[str, dict[str, Any]]:
+    """What each scenario did over the measure phase, and its throughput in what is judged of that."""
+    now = case.now_per_s()
+    return {name: {"now_per_s": now.get(name), **row} for name, row in scenario_table(case.inputs).items()}
 
 
 def _kept_up(case: Case, concluded: Conclusion) -> bool:

@@ -80,7 +80,7 @@ def demands_of(case: Case) -> tuple[Demand, ...]:
     """The demand of every resource of a case; none where it has no stage to judge."""
     if case.stage is None:
         return ()
-    return find_demands(case.resources, case.stage.rows, case.flows, case.done_per_s(), case.climb)
+    return find_demands(case.resources, case.stage.rows, case.flows, case.now_per_s(), case.climb)
 
 
 def find_demands(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from pinchpoint.analysis.blame import rank, suspects
 from pinchpoint.analysis.flows import Flow, find_flows
 from pinchpoint.analysis.gates import Gate, check_gates
@@ -14,7 +16,7 @@ from pinchpoint.analysis.resources.disk.classify import fell
 from pinchpoint.analysis.resources.disk.devices import find_disks
 from pinchpoint.analysis.resources.disk.measures import settle
 from pinchpoint.analysis.resources.kinds import find_resources
-from pinchpoint.analysis.stages import Stage, find_stages
+from pinchpoint.analysis.stages import Rows, Stage, find_stages
 from pinchpoint.data.inputs import Inputs
 
 
@@ -40,18 +42,24 @@ class Case:
     found: tuple[Suspicion, ...]
     climb: Climb | None
 
-    def done_per_s(self) -> dict[str, float]:
-        """Throughput by scenario over the steps that are judged: when resources are used as is told."""
-        if self.stage is None:
-            return {}
+    def now_per_s(self) -> dict[str, float]:
+        """Throughput now, by scenario, wherever a verdict or a prediction names it.
+
+        Operations that ended well, per second, over the steps that are judged: those in which the use of
+        resources was measured.
+        """
+        return {} if self.stage is None else self._per_s(self.stage.rows)
+
+    def served_per_s(self) -> dict[str, float]:
+        """The same over all load levels, bursts included; they differ where a load has several."""
+        return self._per_s(np.concatenate([one.rows for one in self.stages])) if self.stages else {}
+
+    def _per_s(self, rows: Rows) -> dict[str, float]:
         ended = {
             flow.load.scenario: self.inputs.traffic.of(flow.load.scenario).whole().ok() for flow in self.flows
         }
-        rates = {
-            name: float(one.per_step(self.inputs.window)[self.stage.rows].mean())
-            for name, one in ended.items()
-        }
-        return {name: rate for name, rate in rates.items() if rate}
+        rates = {name: float(one.per_step(self.inputs.window)[rows].mean()) for name, one in ended.items()}
+        return {name: rate for name, rate in rates.items() if rate > 0}
 
     @property
     def failed(self) -> tuple[Gate, ...]:

@@ -181,7 +181,8 @@ def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
     pressed, found = pressed_words(case.flows), (*full, *troubles(case))
     if not pressed and not found:
         following = next(iter(output.following(None, demands_of(case))), None)
-        return Conclusion("not_reached", summary.not_reached_words(case.flows, served(case), following))
+        words = summary.not_reached_words(case.served_per_s(), following)
+        return Conclusion("not_reached", words)
     candidates = output.nearest(case.inputs, stage, case.resources)
     first = f"{pressed}, yet" if pressed else "all was asked for as planned, and"
     rest = "that it waits for a resource was not seen" if full else "nothing that was measured is used up"
@@ -193,9 +194,3 @@ def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
         experiment=found[0].experiment if found else summary.experiment(case.flows, ()),
         why=why,
     )
-
-
-def served(case: Case) -> dict[str, float]:
-    """Throughput per scenario: where nothing gave way, a lower bound of what the farm can do."""
-    length = case.inputs.window.seconds
-    return {flow.load.scenario: flow.ok / length for flow in case.flows if flow.ok and length}

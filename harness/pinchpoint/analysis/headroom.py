@@ -64,7 +64,7 @@ def _unknown(why: str) -> Headroom:
 
 
 def _now(case: Case, scenario: str) -> float | None:
-    return case.done_per_s().get(scenario)
+    return case.now_per_s().get(scenario)
 
 
 def _of_levels(case: Case) -> Headroom | None:

@@ -86,7 +86,8 @@ def find_knee(rows: Sequence[Mapping[str, Any]]) -> Knee:
 
 def _time_s(row: Mapping[str, Any]) -> float:
     """Response time, which has waiting for a free session in it; of closed load service time."""
-    return float(row.get("response_p50_s") or row["service_p50_s"] or np.nan)
+    times = (row.get("response_p50_s"), row["service_p50_s"])
+    return next((float(one) for one in times if one is not None), np.nan)
 
 
 def _why(level: str, *, flat: bool, rises: bool, agrees: bool) -> str:

@@ -60,12 +60,12 @@ class Figure:
         return SPEED if self.name == "operations_per_busy_s" else "throughput"
 
     def of(self, traffic: Traffic, seconds: int) -> float | None:
-        """Its value over the operations of so many seconds; None where nothing got through."""
+        """Its value over the operations of so many seconds; None of times where nothing got through."""
         done = traffic.of(self.scenario).whole().ok()
         if self.name == "throughput_per_s":
-            return done.count / seconds or None
+            return done.count / seconds
         times = done.service()
-        return 1 / times.mean_s if times and times.mean_s else None
+        return 1 / times.mean_s if times is not None and times.mean_s > 0 else None
 
 
 def with_proof(verdict: Verdict, run: StoredRun, case: Case) -> Verdict:
@@ -177,8 +177,9 @@ def _effects(windows: Sequence[Mapping[str, Any]]) -> dict[str, Effect]:
 
     What is left would tell of the better windows alone.
     """
-    empty = {row["what"] for row in windows if not row["value"]}
-    told = [(row["what"], row["at_s"], row["value"]) for row in windows if row["value"]]
+    empty = {row["what"] for row in windows if row["value"] is None or row["value"] == 0}
+    told = [(row["what"], row["at_s"], row["value"]) for row in windows if row["value"] is not None]
+    told = [(kind, at_s, value) for kind, at_s, value in told if value > 0]
     found = {} if AS_IS in empty else find_effects(told)
     return {kind: effect for kind, effect in found.items() if kind not in empty}
 
@@ -227,7 +228,7 @@ def _fact(
 ) -> Fact:
     values: dict[str, list[float]] = defaultdict(list)
     for row in windows:
-        values[row["what"]].append(row["value"] or 0.0)
+        values[row["what"]].append(0.0 if row["value"] is None else row["value"])
     before, then = (units.per_second(float(np.mean(values[kind] or [0.0]))) for kind in (AS_IS, SLOWER))
     what = "throughput" if figure.name == "throughput_per_s" else "operations per second of waiting"
     measured = effect.words if effect else units.NOT_MEASURED

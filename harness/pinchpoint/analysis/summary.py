@@ -36,11 +36,9 @@ def invalid_words(gates: Sequence[Gate]) -> str:
     return f"This run says nothing about the farm: {why}. {capitalised(remedy)}, and run again."
 
 
-def not_reached_words(flows: Sequence[Flow], rates: dict[str, float], following: Next | None) -> str:
+def not_reached_words(rates: Mapping[str, float], following: Next | None) -> str:
     """Nothing gave way: what was served, and what was used most."""
-    served = listed(
-        [f"{units.per_second(rates[f.load.scenario])} of {f.load.scenario}" for f in flows if f.ok]
-    )
+    served = listed([f"{units.per_second(rate)} of {name}" for name, rate in rates.items()])
     text = f"Nothing gave way at this load: the farm served {served}, and its limit is above that."
     if following is None:
         return text

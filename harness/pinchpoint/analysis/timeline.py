@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pinchpoint.analysis.case import Case, build_case
 from pinchpoint.analysis.levels import Level
-from pinchpoint.analysis.resources.base import Least, Resource, ResourceType, Suspicion
+from pinchpoint.analysis.resources.base import Least, Resource, Suspicion
 from pinchpoint.analysis.resources.disk.devices import disk_reading_s
-from pinchpoint.analysis.resources.kinds import owner, thing
+from pinchpoint.analysis.resources.kinds import KINDS, owner, thing, words_of
+from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import (
     ALTERNATES,
     DISK_OCCUPIED,
@@ -23,12 +25,13 @@ from pinchpoint.analysis.thresholds import (
     MIN_BLOCKS,
     MIN_SECONDS,
     MOSTLY_BUSY,
-    UTILISATION,
 )
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
 from pinchpoint.data.inputs import Inputs, utc
 from pinchpoint.data.series import Window
+
+Steps = npt.NDArray[np.bool_]
 
 MOST_BLOCKS = 24
 """A window is looked at in at most so many parts of equal length."""
@@ -200,11 +203,8 @@ def at_times_words(periods: Sequence[Period]) -> str:
     return f"For a part of the {whole} something was used up: {listed(parts)} (timeline)." if parts else ""
 
 
-AT_LIMIT: Mapping[ResourceType, Least] = {
-    "cpu": Least("busy", UTILISATION),
-    "allowance": Least("busy", UTILISATION),
-    "disk": Least("busy", DISK_OCCUPIED),
-    "network": Least("used", UTILISATION),
+AT_LIMIT = {type_: KINDS[type_].least for type_ in ("cpu", "allowance", "network")} | {
+    "disk": Least("busy", DISK_OCCUPIED)
 }
 """From when on a resource is at its limit in a single step."""
 
@@ -216,26 +216,32 @@ def alternating_words(case: Case) -> str:
     """
     if case.stage is None:
         return ""
-    full: dict[str, np.ndarray[Any, np.dtype[np.bool_]]] = {}
-    for one in case.resources:
-        least = AT_LIMIT.get(one.type)
-        if least is not None and one.whole is None:
-            steps = one.columns[least.column][case.stage.rows] >= least.limit.value
-            own = steps & ~np.any([*full.values(), np.zeros_like(steps)], axis=0)
-            if own.mean() >= ALTERNATES.value:
-                full[resource_words(one)] = steps
-    if len(full) < 2 or np.any(list(full.values()), axis=0).mean() < MOSTLY_BUSY.value:
+    rows, full = case.stage.rows, list(_at_limit(case.resources, case.stage.rows))
+    full.sort(key=lambda item: (-item[1].mean(), item[0].key))
+    turns: list[tuple[Resource, Steps]] = []
+    for one, steps in full:
+        if (steps & ~_any(turns, steps)).mean() >= ALTERNATES.value:
+            turns.append((one, steps))
+    if len(turns) < 2 or _any(turns, turns[0][1]).mean() < MOSTLY_BUSY.value:
         return ""
-    parts = sorted(full.items(), key=lambda item: -item[1].mean())
-    shares = [f"{name} for {units.percent(float(steps.mean()))} of the time" for name, steps in parts]
+    shares = [
+        f"{words_of(one, rows)} for {units.percent(float(steps.mean()))} of the time" for one, steps in turns
+    ]
     return f"They took turns at their limit: {listed(shares)}."
 
 
-def resource_words(one: Resource) -> str:
-    """``the CPU of search1``, ``the index disk of search1``."""
-    host = one.hosts[0] if one.hosts else one.instance
-    names = {"disk": f"the {one.role} disk", "network": f"the interface {one.instance}"}
-    return f"{names.get(one.type, 'the CPU')} of {host}"
+def _at_limit(resources: Sequence[Resource], rows: Rows) -> Iterator[tuple[Resource, Steps]]:
+    """Each with the steps in which it is at its limit."""
+    for one in resources:
+        least = AT_LIMIT.get(one.type)
+        if least is not None and one.whole is None:
+            yield one, one.columns[least.column][rows] >= least.limit.value
+
+
+def _any(turns: Sequence[tuple[Resource, Steps]], like: Steps) -> Steps:
+    """The steps in which one of them is at its limit."""
+    there: Steps = np.any([*(steps for _, steps in turns), np.zeros_like(like)], axis=0)
+    return there
 
 
 def timeline_table(

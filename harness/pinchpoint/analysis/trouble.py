@@ -12,6 +12,7 @@ from pinchpoint.analysis.failing import failing_words
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.levels import during_level
 from pinchpoint.analysis.resources.disk.measures import measure_disk, untold
+from pinchpoint.analysis.resources.kinds import words_of
 from pinchpoint.analysis.seen import unseen
 from pinchpoint.analysis.thresholds import (
     CAP_MATCH,
@@ -75,10 +76,10 @@ def at_limit(case: Case) -> Iterator[Untold]:
     if case.stage is None:
         return
     for one in (one for one in case.resources if one.type == "disk"):
-        ratio = measure_disk(one, case.stage.rows).utilisation
-        if ratio is not None and abs(ratio - 1) <= CAP_MATCH.value:
-            where = f"the {one.role} disk of {one.hosts[0]}" if one.role else f"all disks of {one.hosts[0]}"
-            yield Untold(f"{where} is at {units.percent(ratio)} of its declared limit", MORE_LOAD)
+        found = measure_disk(one, case.stage.rows)
+        if found.utilisation is not None and abs(found.utilisation - 1) <= CAP_MATCH.value:
+            share = units.percent(found.utilisation)
+            yield Untold(f"{words_of(one, case.stage.rows)} is at {share} of its declared limit", MORE_LOAD)
 
 
 def hidden(case: Case) -> Iterator[Untold]:

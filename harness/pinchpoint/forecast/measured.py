@@ -41,7 +41,7 @@ class Seen:
     Attributes:
         flow: what the analysis knows of it.
         per_s: operations per second, whatever their outcome.
-        ok_ratio: of them did what they should.
+        now_per_s: of them those that ended well (``Case.now_per_s``).
         time_s: mean time of an operation.
         users: of a closed load; of one that could not be kept up, those under way.
         think_s: between two operations.
@@ -51,7 +51,7 @@ class Seen:
 
     flow: Flow
     per_s: float
-    ok_ratio: float
+    now_per_s: float
     time_s: float
     users: float
     think_s: float
@@ -188,7 +188,7 @@ class Shares:
 
 
 def _seen(case: Case, rows: Rows) -> Iterator[Seen]:
-    window = case.inputs.window
+    window, now = case.inputs.window, case.now_per_s()
     for flow in case.flows:
         if flow.load.native or flow.service is None:
             continue
@@ -197,20 +197,21 @@ def _seen(case: Case, rows: Rows) -> Iterator[Seen]:
         if per_s > 0:
             offered = mean(offered_per_s(case.inputs, flow.load.scenario)[rows])
             # What is known within so much must be within what is asked for.
-            yield _scenario(flow, per_s, max(offered or math.inf, per_s * (1 + 2 * KNOWN)))
+            offered = max(offered or math.inf, per_s * (1 + 2 * KNOWN))
+            yield _scenario(flow, per_s, now.get(flow.load.scenario, 0.0), offered)
 
 
-def _scenario(flow: Flow, per_s: float, offered_per_s: float) -> Seen:
-    load, ok = flow.load, flow.ok / flow.finished
+def _scenario(flow: Flow, per_s: float, now: float, offered_per_s: float) -> Seen:
+    load = flow.load
     time_s = flow.service.mean_s if flow.service else 0.0  # _seen has looked that there is one
     if load.users:
         # By Little's law: what the generator itself takes between two operations is in it.
         round_s = load.users / per_s
-        return Seen(flow, per_s, ok, max(0.0, round_s - flow.think_s), load.users, flow.think_s, open=False)
+        return Seen(flow, per_s, now, max(0.0, round_s - flow.think_s), load.users, flow.think_s, open=False)
     if flow.started_ratio is not None and flow.started_ratio < STARTED.value:
         users = max(1.0, per_s * time_s)
-        return Seen(flow, per_s, ok, time_s, users, 0.0, open=False, offered_per_s=offered_per_s)
-    return Seen(flow, per_s, ok, time_s, OPEN_USERS, OPEN_USERS / per_s - time_s, open=True)
+        return Seen(flow, per_s, now, time_s, users, 0.0, open=False, offered_per_s=offered_per_s)
+    return Seen(flow, per_s, now, time_s, OPEN_USERS, OPEN_USERS / per_s - time_s, open=True)
 
 
 def _with_rest(seen: Seen, parts: Sequence[Part]) -> Users:

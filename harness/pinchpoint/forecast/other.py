@@ -289,7 +289,7 @@ def predict_beside(base: StoredRun, other: StoredRun) -> dict[str, Any]:
 
 
 def _rows(found: Prediction, theirs: Base) -> Iterator[dict[str, Any]]:
-    measured = {one.name: one.per_s * one.ok_ratio for one in theirs.measured.seen}
+    measured = {one.name: one.now_per_s for one in theirs.measured.seen}
     for one in found.scenarios:
         done = measured.get(one.scenario)
         yield {

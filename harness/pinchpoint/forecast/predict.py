@@ -160,7 +160,6 @@ def _throughputs(
         ratio = then.per_s[name] / now.per_s[name]
         also = [after.per_s[name] / before.per_s[name] for before, after in pairs]
         off = _off(ratio)
-        done = one.per_s * one.ok_ratio
         low = min(ratio, lows.get(name, ratio), *also) / off
         high = max(ratio, highs.get(name, ratio), *also) * off
         load = next(load for load in applied.loads if load.scenario == name)
@@ -168,10 +167,10 @@ def _throughputs(
         high = min(high, max(ratio, _asked_per_s(load) / now.per_s[name]))
         yield Throughput(
             scenario=name,
-            now_per_s=done,
-            then_per_s=done * ratio,
-            low_per_s=done * low,
-            high_per_s=done * high,
+            now_per_s=one.now_per_s,
+            then_per_s=one.now_per_s * ratio,
+            low_per_s=one.now_per_s * low,
+            high_per_s=one.now_per_s * high,
             ratio=ratio,
             now_s=one.time_s,
             then_s=None if kept is False else _time_s(load, then, one.per_s * ratio),

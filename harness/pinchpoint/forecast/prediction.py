@@ -18,7 +18,7 @@ class Throughput:
 
     Attributes:
         scenario: its name.
-        now_per_s: operations per second that did what they should.
+        now_per_s: operations that ended well, per second, over what is judged.
         then_per_s: likewise, predicted.
         low_per_s, high_per_s: the interval of that: what the run tells no more exactly, what had to be
             assumed, and how far the model was found to be off.

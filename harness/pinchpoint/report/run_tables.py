@@ -13,7 +13,7 @@ from pinchpoint.data.latency import operation_percentiles
 from pinchpoint.data.recorded import over_operations, over_samples
 from pinchpoint.data.timeaxis import Clock, day_and_time
 from pinchpoint.report.tables import Column, Row, Table, duration, number, rate, share, text
-from pinchpoint.report.verdict_tables import of_load
+from pinchpoint.report.verdict_tables import of_load, whole_phase
 from pinchpoint.store.read import StoredRun
 
 
@@ -60,7 +60,8 @@ def scenarios(run: StoredRun, verdict: Row) -> Table:
                 "scenario": name,
                 "use": plan.get("use"),
                 "load": load_words(plan["load"]) if plan.get("load") else None,
-                "throughput_per_s": figures.get("throughput_per_s"),
+                "now_per_s": figures.get("now_per_s"),
+                "throughput_per_s": whole_phase(figures),
                 "time": kind,
                 **{f"p{p}_s": figures.get(f"{kind}_p{p}_s") for p in (50, 95, 99)},
                 "error_ratio": figures.get("error_ratio"),
@@ -74,7 +75,12 @@ def scenarios(run: StoredRun, verdict: Row) -> Table:
             Column("scenario", "scenario"),
             Column("use", "kind"),
             Column("load", "load"),
-            rate("throughput_per_s", "throughput"),
+            rate("now_per_s", "now"),
+            *(
+                [number("throughput_per_s", "whole phase", units.per_second, absent="as now")]
+                if any(row["throughput_per_s"] is not None for row in rows)
+                else []
+            ),
             Column("time", "latency is"),
             duration("p50_s", "p50"),
             duration("p95_s", "p95"),
@@ -83,7 +89,8 @@ def scenarios(run: StoredRun, verdict: Row) -> Table:
             number("dropped", "dropped", absent="-"),
         ),
         rows,
-        note="Over the measure phase. Service time runs from the actual start, response time from the "
+        note="Now: operations that ended well, per second, over what is judged; all else is over the whole "
+        "measure phase. Service time runs from the actual start, response time from the "
         "intended start (open load). Dropped: operations that could not start in time."
         + _warm_up_words(run.manifest.get("warm_up")),
         empty="No scenario ran.",

@@ -103,7 +103,7 @@ def _facts(verdict: Mapping[str, Any]) -> str:
 
 
 def _outlook(verdict: Mapping[str, Any]) -> str:
-    sentences = []
+    sentences = list(filter(None, [verdict_tables.now_words(verdict)]))
     if verdict.get("headroom"):
         sentences.append(verdict_tables.headroom_words(verdict))
     elif verdict.get("headroom_ratio") is not None:

@@ -511,6 +511,23 @@ def advice_words(verdict: Row) -> Iterator[str]:
         yield text
 
 
+def whole_phase(figures: Row) -> float | None:
+    """Throughput over the whole measure phase, where that reads otherwise than throughput now; else None."""
+    now, whole = figures.get("now_per_s"), figures.get("throughput_per_s")
+    return None if units.per_second(now) == units.per_second(whole) else whole
+
+
+def now_words(verdict: Row) -> str:
+    """What each scenario gets done now, as a sentence; "" where none got anything done."""
+    said = []
+    for name, figures in (verdict.get("scenarios") or {}).items():
+        if figures.get("now_per_s") is not None:
+            whole = whole_phase(figures)
+            apart = "" if whole is None else f" ({units.per_second(whole)} over the whole measure phase)"
+            said.append(f"{units.per_second(figures['now_per_s'])} of {name}{apart}")
+    return f"Now: {wording.listed(said)}." if said else ""
+
+
 def then_words(verdict: Row) -> str:
     """What would give way after the next, as a sentence; "" where nobody can say."""
     blame = verdict.get("then")

@@ -75,6 +75,11 @@ def thing(one: Suspicion) -> str:
     return KINDS[one.resource.type].name(one.resource, one.found)
 
 
+def words_of(resource: Resource, rows: Rows) -> str:
+    """The same of a resource that nothing speaks against."""
+    return KINDS[resource.type].name(resource, measure(resource, rows))
+
+
 def relief(one: Suspicion) -> str:
     """What would relieve a resource, in words."""
     return KINDS[one.resource.type].relief(one.resource)
