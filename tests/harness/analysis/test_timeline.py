@@ -202,6 +202,9 @@ def test_two_that_alternate_are_told_with_their_shares(commits: int, told: bool)
     build.closed("crawl", "full-crawl", 8).operations("crawl", "document:files", 80, 0.1)
     build.metric("generator1", "generator.users", 8.0, "crawl", 0.0)
     verdict = judged(build.generator())
-    said = "the CPU of search1 for 60 % of the time and the index disk of search1 for 40 % of the time"
+    said = (
+        "the CPU of the search tier (search1) for 60 % of the time and the index disk of the search tier "
+        "(search1, sdc) for 40 % of the time"
+    )
     assert verdict.outcome == "inconclusive", verdict.summary
     assert (f"They took turns at their limit: {said}." in verdict.summary) == told, verdict.summary

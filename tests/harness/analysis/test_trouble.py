@@ -103,4 +103,5 @@ def test_a_disk_at_its_declared_limit_takes_the_all_clear(limit: int, outcome: s
     build.open("orders", "sql-mix", 300).operations("orders", "log_append", 300, 0.016)
     verdict = judged(build.generator(orders=(300.0, 300.0)))
     assert verdict.outcome == outcome, verdict.summary
-    assert ("the data disk of sql1 is at 99.5 % of its declared limit" in verdict.summary) == (limit == 300)
+    said = "the data disk of the sql tier (sql1, sdb) is at 99.5 % of its declared limit"
+    assert (said in verdict.summary) == (limit == 300)

@@ -237,6 +237,7 @@ def verdict(**changes: Any) -> dict[str, Any]:
         ],
         "scenarios": {
             "crawl": {
+                "now_per_s": 120.4,
                 "throughput_per_s": 120.4,
                 "service_p50_s": 0.081,
                 "service_p95_s": 0.142,
@@ -246,6 +247,7 @@ def verdict(**changes: Any) -> dict[str, Any]:
                 "dropped": None,
             },
             "orders": {
+                "now_per_s": 199.8,
                 "throughput_per_s": 199.8,
                 "response_p50_s": 0.0031,
                 "response_p95_s": 0.0063,
@@ -255,6 +257,7 @@ def verdict(**changes: Any) -> dict[str, Any]:
                 "dropped": 0,
             },
             "burst": {
+                "now_per_s": 134.1,
                 "throughput_per_s": 134.1,
                 "response_p50_s": 0.0019,
                 "response_p95_s": 0.0031,

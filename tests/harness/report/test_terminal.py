@@ -20,6 +20,7 @@ Evidence, the CPU of search (host search1) (confidence: medium):
   - search used 68 % of it
     One load level: at most medium confidence.
 
+Now: 120/s of crawl, 200/s of orders and 134/s of burst.
 Headroom: 0 %.
 Next: the log disk of sql (host sql1, device vda); removing the bottleneck gains at most
 38 % until then (assuming the same mix of work).
