@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,10 @@ def test_two_runs_are_compared_and_the_last_line_is_where(runs: Path, tmp_path: 
     assert again.returncode == 0, again.stderr
     names = ["report.html", "report.md", "report.json"]
     assert [Path(line).name for line in again.stdout.splitlines()] == names
-    assert (tmp_path / "again" / "report.html").read_text() == (directory / "report.html").read_text()
+    pages = (tmp_path / "again" / "report.html", directory / "report.html")
+    # The library that draws the charts numbers all of a process.
+    written, first = (re.sub(r"\bclip\d+", "", page.read_text()) for page in pages)
+    assert written == first
 
 
 def test_the_runs_themselves_are_left_as_they_were(runs: Path) -> None:
