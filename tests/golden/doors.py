@@ -19,6 +19,7 @@ from unittest.mock import patch
 from zoneinfo import ZoneInfo
 
 import urllib3
+from golden.commands import workplace
 from infra.services.serving import serving
 from infra.services.site import FILES, MODULE, TOKEN, put
 from scenarios.reference import ReferenceConnection
@@ -29,6 +30,9 @@ from servers import postgres as postgres_server
 from servers import valkey as valkey_server
 from valkey import Valkey
 
+from pinchpoint.base.errors import PinchpointError
+from pinchpoint.fit.fit import fit
+from pinchpoint.plan import load_plan
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import load
 from pinchpoint.report.probe import probe_text
@@ -201,7 +205,7 @@ def answered(door: str, line: str) -> str:
     given.pop("case", None)
     try:
         found = _plain(DOORS[door](**given))
-    except (CollectorError, ValueError) as error:
+    except (CollectorError, PinchpointError, ValueError) as error:
         found = {"error": str(error)}
         if isinstance(error, ForeignFileError):
             found["line"] = error.line
@@ -267,6 +271,18 @@ def _imported(
     return [list(checked(samples, found, settings.mapping)), found.hosts, found.notes]
 
 
+def _fitted(files: Mapping[str, str], sources: Sequence[str], zone: str | None, **asked: Any) -> Any:
+    """Exports of a production server -> the text of the plan, which is one, and what was told meanwhile."""
+    told: list[str] = []
+    with workplace():
+        for name, text in files.items():
+            Path(name).write_bytes(text.encode("utf-8", "surrogateescape"))
+        plan = fit(sources, 1, told.append, ZoneInfo(zone) if zone else None, **asked)
+        Path("plan.yaml").write_text(plan, encoding="utf-8")
+        load_plan(Path("plan.yaml"))
+    return [plan, told]
+
+
 def _exported(exporter: str, host: str, series: Sequence[Any], usual_s: float | None) -> Any:
     """Series of an exporter -> samples."""
     [known] = [one for one in EXPORTERS if one.name == exporter]
@@ -314,6 +330,7 @@ DOORS: dict[str, Callable[..., Any]] = {
     "cpu_list.parse": core_list,
     "diskstats.parse": diskstats.parse,
     "exporters.samples": _exported,
+    "fit": _fitted,
     "frame.parse": frame.parse,
     "hello.parse": _host,
     **{f"imports.{name}": _imported for name in registry.names()},

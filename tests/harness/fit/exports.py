@@ -27,17 +27,6 @@ STATEMENT = {
     "temp_blks_written": 0,
     "wal_bytes": 0,
 }
-QUERY_STORE = {
-    "query_sql_text": "(@a int)INSERT INTO t VALUES (@a)",
-    "count_executions": 3600,
-    "avg_rowcount": 1,
-    "avg_log_bytes_used": 480.5,
-    "avg_logical_io_reads": 5,
-    "avg_physical_io_reads": 0.5,
-    "avg_tempdb_space_used": 0,
-    "start_time": "2026-11-21 19:00:00.0000000 +00:00",
-    "end_time": "2026-11-21 20:00:00.0000000 +00:00",
-}
 
 
 def table(path: Path, *rows: dict[str, Any]) -> str:

@@ -9,17 +9,14 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from harness.fit.exports import DISK, comments, fitted, log_of, pair, perfmon
+from harness.fit.exports import DISK, log_of, perfmon
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.fit.fit import fit
 from pinchpoint.fit.rates import Course
 from pinchpoint.fit.recording import recorded
-from pinchpoint.plan import load_plan
 
 NINE_S = datetime(2026, 11, 20, 9, tzinfo=UTC).timestamp()
 NINE_TO_TEN = (NINE_S, NINE_S + 3600)
-READ_ONLY = {"query": "SELECT 1", "calls": 10050, "rows": 10050, "shared_blks_hit": 10050}
 
 
 def of(*paths: str, zone: Any = None, host: str | None = None) -> Course:
@@ -159,79 +156,3 @@ def test_a_recording_without_a_disk_is_refused(tmp_path: Path) -> None:
         InputError, match=r"idle\.csv: no disk did any I/O in it.*LogicalDisk of perfmon, sar -d"
     ):
         of(path)
-
-
-def test_a_recording_makes_the_load_profile(tmp_path: Path) -> None:
-    """Outside of the recording, beside its mean; the burst load has the hour's mean; hours are listed."""
-    sources = pair(tmp_path, READ_ONLY)
-    recording = perfmon(tmp_path / "day.csv", peak_hour=14, bursts=True)
-    plan, text = fitted(tmp_path, *sources, recording, zone=ZoneInfo("Europe/Berlin"))
-    load = plan["scenarios"]["production"]["load"]
-    assert load["model"] == "burst"
-    share = load["for_s"] / load["every_s"]
-    mean = load["base_per_s"] * (1 - share) + load["peak_per_s"] * share
-    assert mean == pytest.approx(100 * 300 / (100 * 23 / 24 + 300 / 24), rel=0.05)
-    assert load["peak_per_s"] / load["base_per_s"] == pytest.approx(6, rel=0.05)
-    assert plan["production"]["reads_per_s"] == pytest.approx(mean, rel=0.05)
-    assert plan["phases"]["measure"]["at_most_s"] == 3 * load["every_s"]
-    said = comments(text)
-    assert "the busiest hour, 2026-11-20 15:00 Europe/Berlin" in said
-    assert "15h x 2.65, 16h x 0.923" in said
-    assert " times as much for 120 s every 600 s, at once (seen every 60 s)" in said
-    assert "day.csv has nothing of the time in which the statements were counted" in said
-
-
-def office(path: Path, hours: int = 24) -> str:
-    """A day with a night at 50, eight hours at 400, and two hours up and two down."""
-    levels = [50] * 7 + [150, 300] + [400] * 8 + [300, 150] + [50] * 5
-
-    def cells(minute: int) -> list[float]:
-        rate = levels[(minute - 1) // 60 % 24]  # a reading is of the minute before
-        return [rate / 2, rate / 2, rate * 4096, rate * 4096]
-
-    return log_of(path, "SQL1", [f"LogicalDisk(L:)\\{name}" for name in DISK], hours * 60 + 1, cells)
-
-
-def test_a_whole_day_can_be_the_load(tmp_path: Path) -> None:
-    """As a quiet level, a busy one and the way between, in as long as is wanted; its mean is the day's."""
-    sources = [*pair(tmp_path, READ_ONLY), office(tmp_path / "day.csv")]
-    text = fit(sources, 1, lambda _: None, None, None, 24 * 60)
-    (tmp_path / "plan.yaml").write_text(text)
-    plan = load_plan(tmp_path / "plan.yaml").to_json()
-    load = plan["scenarios"]["production"]["load"]
-    assert (load["model"], load["every_s"]) == ("burst", 24 * 60)
-    assert plan["phases"]["measure"]["at_most_s"] == 24 * 60
-    day = (50 * 12 + 2 * 150 + 2 * 300 + 8 * 400) / 24
-    mean = 100 * 1.0  # the statements' rate is taken for the recording's mean
-    assert load["base_per_s"] == pytest.approx(mean * 50 / day, rel=0.1)
-    assert load["peak_per_s"] == pytest.approx(mean * 400 / day, rel=0.1)
-    assert load["for_s"] == pytest.approx(11 * 60, abs=90)
-    share = (load["for_s"] - load["ramp_s"]) / load["every_s"]
-    assert load["base_per_s"] * (1 - share) + load["peak_per_s"] * share == pytest.approx(mean, rel=0.02)
-    assert plan["production"]["reads_per_s"] == pytest.approx(mean, rel=0.02)
-    assert "bursts within its hours are not in it" in comments(text)
-
-
-def test_a_day_that_is_not_known_cannot_be_the_load(tmp_path: Path) -> None:
-    """Hours that were not recorded, none at all, an even day."""
-    statements = pair(tmp_path, READ_ONLY)
-    for said, *more in (
-        (
-            r"--day: half\.csv has no 1[23]h, .*23h: the day's course is not known",
-            office(tmp_path / "half.csv", 12),
-        ),
-        (r"--day: before\.csv, after\.csv do not tell how the load goes over the day",),
-        (r"--day: even\.csv: the day is even", perfmon(tmp_path / "even.csv", peak_hour=99)),
-    ):
-        with pytest.raises(InputError, match=said):
-            fit([*statements, *more], 1, lambda _: None, None, None, 600)
-
-
-def test_a_time_zone_that_nobody_named_is_said(tmp_path: Path) -> None:
-    """Its times were taken for UTC: the plan says so, and how to say it."""
-    path = Path(perfmon(tmp_path / "typeperf.csv", peak_hour=14))
-    path.write_text(path.read_text().replace(" (UTC)(0)", ""))
-    plan, text = fitted(tmp_path, *pair(tmp_path, READ_ONLY), str(path))
-    assert plan["production"]["reads_per_s"] > 0
-    assert "typeperf.csv: " in comments(text)
-    assert "--zone" in comments(text)
