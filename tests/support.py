@@ -74,7 +74,7 @@ def _in_this_process(arguments: list[str], env: dict[str, str]) -> subprocess.Co
         redirect_stderr(err),
     ):
         status = cli._status()
-    said = [each.buffer.getvalue().decode() for each in (out, err)]  # type: ignore[attr-defined]  # BytesIO
+    said = [each.buffer.getvalue().decode() for each in (out, err)]
     return subprocess.CompletedProcess(arguments, status, *said)
 
 
