@@ -9,8 +9,6 @@ from pathlib import Path
 MODULE = "pinchpoint_infra.services.web"
 TOKEN = "a-token"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
-VERBOSE = {**BEARER, "Accept": "application/json;odata=verbose"}
-MINIMAL = {**BEARER, "Accept": "application/json"}
 FILES: dict[bytes, bytes] = {
     b"top.txt": b"at the top",
     b"it's #1 50%/a space & more?.txt": b"odd",

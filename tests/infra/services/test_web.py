@@ -1,18 +1,22 @@
-"""The SharePoint-style site as a real process on a real database, read by the crawl's client and by hand."""
+"""The SharePoint-style site as a process on a real database, read by the crawl's client and by a library.
+
+What it answers to each request is compared by the golden answers ``routes``.
+"""
 
 from __future__ import annotations
 
 import json
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
 
 import psutil
 import pytest
 from infra.services.serving import Service, serving
-from infra.services.site import BEARER, FILES, MODULE, TOKEN, VERBOSE, put
+from infra.services.site import BEARER, FILES, MODULE, TOKEN, put
+from office365.runtime.auth.token_response import TokenResponse
+from office365.sharepoint.changes.query import ChangeQuery
+from office365.sharepoint.client_context import ClientContext
 from servers import postgres
 
 from pinchpoint_infra.content.filling import ingest
@@ -20,6 +24,8 @@ from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.full_crawl.params import FullCrawlParams, SourceParams
 from pinchpoint_scenarios.full_crawl.sources.contract import Item, Source
 from pinchpoint_scenarios.full_crawl.sources.sharepoint import SharePoint
+
+DEPARTMENTS = {"Sales", "Finance", "Research", "Legal", "Operations", "Marketing", "Support", "Production"}
 
 
 def client(site: Service, page_size: int = 100) -> Source:
@@ -42,112 +48,6 @@ def test_a_crawl_gets_every_byte_of_every_document_once(site: Service, page_size
     assert len({item.url for item in documents}) == len(documents) == len(FILES)
     assert sorted(source.fetch(item).content for item in documents) == sorted(FILES.values())
     source.close()
-
-
-def test_site_and_libraries(site: Service) -> None:
-    """The top folders are the libraries; files outside of any are in one of their own."""
-    assert site.get("/_api/web", **BEARER).json()["Title"]
-    assert site.get("/_api/web/webs", **BEARER).json() == {"value": []}
-    lists = site.get("/_api/web/lists?$select=Title,ItemCount", **BEARER).json()["value"]
-    assert {each["Title"]: each["ItemCount"] for each in lists} == {
-        "case": 5, "deep": 1, "it's #1 50%": 5, "many": 25, "Documents": 1,
-    }  # fmt: skip
-    one = site.get("/_api/web/lists/getbytitle('it''s%20%231%2050%25')", **BEARER).json()
-    assert one["Title"] == "it's #1 50%"
-    assert site.get("/_api/web/lists/getByTitle('CASE')", **BEARER).json()["Title"] == "case"
-
-
-def test_pages_in_both_forms(site: Service) -> None:
-    """The light form has value and odata.nextLink, the verbose one d.results and d.__next; both lead on."""
-    for headers, around, link in ((BEARER, None, "odata.nextLink"), (VERBOSE, "d", "__next")):
-        following: str | None = "/_api/web/lists/getbytitle('many')/items?$top=10"
-        sizes, names = [], []
-        while following:
-            parts = urlsplit(following)
-            page = site.get(f"{parts.path}?{parts.query}", **headers).json()
-            page = page[around] if around else page
-            items, following = page["results" if around else "value"], page.get(link)
-            sizes.append(len(items))
-            names += [item["FileRef"] for item in items]
-        assert sizes == [10, 10, 5]
-        assert names == [f"/sites/corpus/many/{number:03}.txt" for number in range(25)]
-
-
-def test_items_say_what_a_crawler_needs(site: Service) -> None:
-    """Every field is there, in SharePoint's form; $select picks, in any case."""
-    target = "/_api/web/lists/getbytitle('case')/items"
-    item = next(
-        each for each in site.get(target, **BEARER).json()["value"] if each["FileLeafRef"] == "page.html"
-    )
-    assert item["Title"] == "page.html"
-    assert item["FileRef"] == "/sites/corpus/case/page.html"
-    assert item["File_x0020_Size"] == str(len(FILES[b"case/page.html"]))
-    assert item["FileSystemObjectType"] == 0
-    assert isinstance(item["Id"], int)
-    assert time.strptime(item["Modified"], "%Y-%m-%dT%H:%M:%SZ")
-    selected = site.get(target + "?$select=id,fileref", **BEARER).json()["value"][0]
-    assert set(selected) == {"Id", "FileRef"}
-
-
-@pytest.mark.parametrize(
-    ("path", "content", "media"),
-    [
-        ("/sites/corpus/case/Read.txt", b"upper", "text/plain"),
-        ("/sites/corpus/case/read.txt", b"lower", "text/plain"),
-        ("/Sites/Corpus/CASE/EMPTY", b"", "text/plain"),
-        ("/sites/corpus/case/page.html", FILES[b"case/page.html"], "text/html"),
-        ("/sites/corpus/case/page.gz", FILES[b"case/page.gz"], "application/gzip"),
-        ("/sites/corpus/it's #1 50%/d''e/(x')y).txt", b"odder", "text/plain"),
-    ],
-)
-def test_bytes_of_a_file(site: Service, path: str, content: bytes, media: str) -> None:
-    """By either name of the method, an alias too, in any case; with length and type."""
-    quoted = quote(path.replace("'", "''"))
-    for target in (
-        f"/_api/web/getfilebyserverrelativeurl('{quoted}')/$value",
-        f"/_API/Web/GetFileByServerRelativePath(decodedurl='{quoted}')/$value",
-        f"/sites/corpus/_api/web/getFileByServerRelativePath(decodedUrl=@p1)/$value?@p1=%27{quoted}%27",
-    ):
-        answer = site.get(target, **BEARER)
-        assert (answer.status, answer.data) == (200, content), target
-        assert answer.headers["Content-Length"] == str(len(content))
-        assert answer.headers["Content-Type"].partition(";")[0] == media
-
-
-def test_context_info(site: Service) -> None:
-    """What clients ask for first, in both forms."""
-    assert site.post("/_api/contextinfo", b"", **BEARER).json()["FormDigestValue"]
-    verbose = site.post("/_api/contextInfo", b"", **VERBOSE).json()["d"]["GetContextWebInformation"]
-    assert verbose["FormDigestTimeoutSeconds"] > 0
-    assert verbose["WebFullUrl"] == site.url
-
-
-@pytest.mark.parametrize(
-    ("target", "headers", "status"),
-    [
-        ("/_api/web", {}, 401),
-        ("/_api/web", {"Authorization": "Bearer wrong"}, 401),
-        ("/_api/web", {"Authorization": "Bearer \xe9"}, 401),
-        ("/nothing", {}, 401),
-        ("/nothing", BEARER, 404),
-        ("/other/_api/web", BEARER, 404),
-        ("/_api/web/nothing", BEARER, 404),
-        ("/_api/web/lists/getbytitle('none')/items", BEARER, 404),
-        ("/_api/web/getfilebyserverrelativeurl('/sites/corpus/none')/$value", BEARER, 404),
-        ("/_api/web/getfilebyserverrelativeurl('%00%ED%A0%80%FF')/$value", BEARER, 404),
-        ("/_api/web/getfilebyserverrelativeurl(@f)/$value", BEARER, 400),
-        ("/_api/web/lists/getbytitle('many')/items?$top=0", BEARER, 400),
-        ("/_api/web/lists/getbytitle('many')/items?$top=999999", BEARER, 400),
-        ("/_api/web/lists/getbytitle('many')/items?$skiptoken=x", BEARER, 400),
-        ("/_api/web/lists/getbytitle('many')/items?$filter=Id%20eq", BEARER, 400),
-    ],
-)
-def test_refusals(site: Service, target: str, headers: dict[str, str], status: int) -> None:
-    """Each wrong request has its status and a sentence, and never the token."""
-    answer = site.get(target, **headers)
-    assert answer.status == status
-    assert answer.json()["odata.error"]["message"]["value"]
-    assert TOKEN not in answer.data.decode()
 
 
 def test_what_comes_too_fast_is_refused(site: Service) -> None:
@@ -199,3 +99,32 @@ def test_without_its_database_it_is_not_ready(tmp_path: Path) -> None:
         assert "content database" in answer.json()["odata.error"]["message"]["value"]
         assert service.get("/health").status == 503
         assert "Traceback" not in service.log.read_text()
+
+
+def test_the_python_librarys_objects(site: Service) -> None:
+    """The same by a client that is not ours, in its own words: lists, items, files, people."""
+    context = ClientContext(site.url).with_access_token(lambda: TokenResponse(TOKEN, "Bearer"))
+    web, many = context.web, context.web.lists.get_by_title("many")
+    chosen = many.items.filter("startswith(Title,'00')").get()
+    changes = many.get_changes(ChangeQuery(Item=True))
+    folder = web.get_folder_by_server_relative_url("/sites/corpus/case").get()
+    files = folder.files.get()
+    item = web.get_file_by_server_relative_url("/sites/corpus/case/empty").listItemAllFields.get()
+    roles = many.role_assignments.expand(["Member", "RoleDefinitionBindings"]).get()
+    user = web.site_users.get_by_id(104).get()
+    same = web.site_users.get_by_email("user00004@corp.example").get()
+    groups = web.site_groups.get()
+    first = site.get("/_api/web/lists/getbytitle('many')/items?$top=1", **BEARER).json()["value"][0]["Id"]
+    one = many.items.get_by_string_id(str(first)).get()
+    department = context.people_manager.get_user_profile_property_for("corp\\user00004", "Department")
+    context.execute_query()
+    assert [each.properties["FileLeafRef"] for each in chosen] == [f"00{digit}.txt" for digit in range(10)]
+    assert len(changes) == 0
+    assert folder.properties["Name"] == "case"
+    assert len(files) == 5
+    assert item.properties["FileRef"] == "/sites/corpus/case/empty"
+    assert len(roles) == 3
+    assert user.login_name == same.login_name == "i:0#.w|corp\\user00004"
+    assert {each.properties["Title"] for each in groups} >= {"Corpus Owners"}
+    assert one.properties["Id"] == first
+    assert department.value in DEPARTMENTS
