@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.growth import why_untold, with_growth
-from pinchpoint.analysis.resources.base import CpuMeasures, DiskMeasures, Resource, Suspicion
+from pinchpoint.analysis.resources.base import DiskMeasures, Resource, Suspicion
 from pinchpoint.analysis.resources.disk.facts import (
     AS_COUNTED,
     as_recorded,
@@ -85,24 +85,12 @@ def _room(one: Suspicion, found: DiskMeasures) -> Fact:
     if found.io is None:
         return _unknown(one, "its I/O was not measured")
     if found.utilisation is not None:
-        text = f"{share_words(found, 'its declared limit')}{_yet(one, found)}"
+        text = share_words(found, "its declared limit")
         fact = _fact(one, text, rate_metric(found), found.mean, UTILISATION)
         return replace(fact, threshold=declared(one.resource, found), source="declared")
     flat = "" if found.spread is None else f", {units.percent(found.spread)} of spread"
     text = f"no limit is declared, and none shows: {units.per_second(found.io)}{flat}"
     return _fact(one, text, rate_metric(found), found.level, REGULATOR_FLAT)
-
-
-def _yet(one: Suspicion, found: DiskMeasures) -> str:
-    """Why one that does nearly all its declared limit is not at it; "" where it does far less."""
-    if one.disk is None or found.utilisation is None or found.utilisation < UTILISATION.value:
-        return ""
-    if one.disk.beyond_cap:
-        return ": more than that was done, so that this is not its limit"
-    if found.moves["io"].follows:
-        return ", but more outstanding I/O got more done"
-    idle = units.percent(1 - (found.busy or 0.0))
-    return "" if one.disk.occupied else f", but it was idle {idle} of the time"
 
 
 def _growth(one: Suspicion, case: Case, kind: str) -> Check:
@@ -123,19 +111,7 @@ def _witness(one: Suspicion) -> Check:
     fact = next((each for each in seen if each.evidence == "E4"), next(iter(seen), None))
     if fact is None or fact.value is None:
         return Check("E4", None, _unknown(one, "nobody else was asked"))
-    reached = _reached(fact)
-    holds = "E4" in one.evidence or (fact.evidence == "E4" and reached)
-    if reached and not holds:
-        why = "no scenario spent half of its time on it"
-        if _of_machine(one):
-            why = "this is of the whole machine"
-        fact = replace(fact, fact=f"{fact.fact}, but {why}")
-    return Check("E4", holds, fact)
-
-
-def _of_machine(one: Suspicion) -> bool:
-    """Whether pressure is told of more than this part of a machine's cores."""
-    return isinstance(one.found, CpuMeasures) and one.resource.type != "cpu"
+    return Check("E4", "E4" in one.evidence or (fact.evidence == "E4" and _reached(fact)), fact)
 
 
 def _reached(fact: Fact) -> bool:

@@ -2,41 +2,63 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pinchpoint.analysis.blame import rank, suspects
-from pinchpoint.analysis.doubts import doubts, unseen_behind
+from pinchpoint.analysis.behind import MOST, at_work, calls
+from pinchpoint.analysis.blame import YIELDING, rank, suspects
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.knee import Knee
-from pinchpoint.analysis.resources.base import GENERATOR, CpuMeasures, Resource, ShareMeasures, Suspicion
-from pinchpoint.analysis.resources.cpu import strangers, unwatched
-from pinchpoint.analysis.resources.disk.measures import not_measured, readings, told
-from pinchpoint.analysis.resources.kinds import KINDS
-from pinchpoint.analysis.seen import stolen, unseen
+from pinchpoint.analysis.resources.base import (
+    GENERATOR,
+    CpuMeasures,
+    DiskMeasures,
+    Resource,
+    ShareMeasures,
+    Suspicion,
+    busy,
+    mean_of,
+)
+from pinchpoint.analysis.resources.cpu import measure_cpu, not_shared_out, strangers, unwatched
+from pinchpoint.analysis.resources.dependency import LOCKS
+from pinchpoint.analysis.resources.disk.classify import ignored
+from pinchpoint.analysis.resources.disk.measures import measure_disk, not_measured, readings, told
+from pinchpoint.analysis.resources.disk.movement import COUNT_ERROR
+from pinchpoint.analysis.resources.disk.slowness import MINOR_SHARE, write_and_flush_s
+from pinchpoint.analysis.resources.kinds import KINDS, suspect
+from pinchpoint.analysis.seen import stolen, unseen, unseen_at
 from pinchpoint.analysis.stages import Rows, Stage
+from pinchpoint.analysis.stores import operations_inside
 from pinchpoint.analysis.thresholds import (
+    HARDLY,
     LOOP_LAG,
     MIN_LEVELS,
     MIN_SAMPLES,
+    MOSTLY_READS,
+    NO_LATENCY_S,
+    OWN_USE,
+    PRESSURE,
+    REGULATOR_FLAT,
     STABLE_HIGH,
     STABLE_MEDIUM,
+    STEADIER,
     STOLEN,
     STRANGERS,
+    UTILISATION,
+    WAIT_SHARE,
+    at_least,
 )
 from pinchpoint.analysis.verdict import Confidence
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
 from pinchpoint.data.inputs import Inputs
 from pinchpoint.data.resample import block_rows
+from pinchpoint.data.series import mean, spread
 
 RESAMPLES = 200
-MOST_TIMES = 10
-"""As long as this a run can be asked to be made in place of another."""
 SEED = 1
 """Fixed: the same samples must give the same words."""
 
@@ -156,7 +178,20 @@ def _lowering(
         yield "only one kind of evidence"
     if len(stage.rows) < MIN_SAMPLES.value:
         yield f"only {len(stage.rows)} samples, {MIN_SAMPLES.value:.0f} are needed"
-    yield from doubts(inputs, first, resources, stage, flows)
+    if first.outrun:
+        yield f"throughput did not end where it is used up: {first.outrun}"
+    if first.contradicted:
+        yield "the measurement contradicts the declared limit of the disk"
+    if first.demoted:
+        yield _unwaited(first)
+    yield from _more_readers(first, flows)
+    if isinstance(first.found, DiskMeasures):
+        yield from _alike(first, first.found)
+    if len(first.resource.roles) > 1 and first.resource.whole is None:
+        roles = ", ".join(f"{role.tier}.{role.role}" for role in first.resource.roles)
+        yield f"one device serves several roles ({roles}): it cannot be said whose I/O it is"
+    yield from _deeper(inputs, first, resources, stage, flows)
+    yield from _beside(first, resources, stage, flows)
     if len(found) > 1 and not found[1].demoted and len(found[1].evidence) >= len(first.evidence):
         yield "another resource is used up as well"
     if isinstance(first.found, CpuMeasures):
@@ -165,6 +200,157 @@ def _lowering(
     yield from stolen(inputs)
     crashed = [event.get("tier") for event in inputs.events if event.get("event") == "tier_crashed"]
     yield from (f"the {tier} tier crashed during the run" for tier in crashed)
+
+
+def _unwaited(first: Suspicion) -> str:
+    """Why a disk is no more than a candidate though it is full."""
+    if first.disk is not None and isinstance(first.found, DiskMeasures) and ignored(first.found, first.disk):
+        return "hardly anybody waits for it, as its server says"
+    return "writes to data files are mostly asynchronous: nothing was seen to wait for them"
+
+
+def _alike(first: Suspicion, found: DiskMeasures) -> Iterator[str]:
+    """What else would make a disk's I/O look as it does: the disk is known, how it limits is not."""
+    io, pace = found.moves["io"], first.resource.pace
+    if first.kind in {"disk_latency", "disk_concurrency", "disk_device"} and io.slope is None:
+        yield "what was outstanding did not move: a limit of the disk would look the same"
+    if first.kind in {"disk_latency", "disk_device"} and pace is not None and pace.differ and not pace.known:
+        yield "its I/Os differ much in size: a limit of bytes per second would look the same"
+    if first.kind != "disk_cap":
+        return
+    held, declared = found.moves[found.binding], first.disk is not None and first.disk.near_cap
+    few = REGULATOR_FLAT.value * held.count < COUNT_ERROR
+    if not declared and held.flat and not held.any_size and (few or held.irregular):
+        yield "a device ends I/Os as evenly, if few end in a second or many that each take their time"
+    if not declared and held.by_large:
+        yield "only larger I/Os tell that more outstanding gets no more done: they take longer on any disk"
+    if declared and found.held is None and not at_least(found.utilisation, UTILISATION) and not held.queued:
+        yield "it is near its declared limit without its pauses alone: I/Os that each take their time"
+    taken = write_and_flush_s(first.resource, found)
+    if not first.exact and not io.queued and not at_least(taken, NO_LATENCY_S):
+        yield "one I/O at a time, each of excellent latency: just the time they take would look the same"
+
+
+def _more_readers(first: Suspicion, flows: tuple[Flow, ...]) -> Iterator[str]:
+    """More reads than operations, of a disk of which nobody says who waits for it."""
+    found = first.found
+    if not isinstance(found, DiskMeasures) or found.sessions is not None or found.log_waits is not None:
+        return
+    reads = (found.io or 0.0) * (found.reads_ratio or 0.0) * (found.read_s or 0.0)
+    there = sum(flow.going_on(tier) for flow in flows for tier in first.resource.tiers)
+    if at_least(found.reads_ratio, MOSTLY_READS) and there and reads > MOST * there:
+        yield f"{reads:.2g} reads are under way for {there:.2g} operations: others read there, too, or ahead"
+
+
+def _beside(
+    first: Suspicion, resources: Sequence[Resource], stage: Stage, flows: tuple[Flow, ...]
+) -> Iterator[str]:
+    """What else on its machine, or which other disk, may be what is waited for."""
+    of_nobody = first.resource.type == "cpu" and not_shared_out(first.resource)
+    for one in resources:
+        here = one.machine == first.resource.machine and one.key != first.resource.key
+        if one.type == "cpu" and here:
+            found = measure_cpu(one, stage.rows)
+            rest = strangers(one, found)
+            if at_least(found.busy, UTILISATION) and rest is not None:
+                share = units.percent(rest)
+                yield f"{share} of the CPU of {one.hosts[0]} was used by programs that are not the farm's"
+        if one.type == "lock" and here and of_nobody and suspect(one, stage.rows, flows) is not None:
+            share = units.percent(mean_of(one, "witness", stage.rows))
+            yield (
+                f"{share} of the operations under way wait for one another's locks, and by whose work these "
+                "cores are busy was not measured"
+            )
+        if one.type == "disk" and first.resource.type == "disk" and one.key != first.resource.key:
+            yield from _shared_limit(first.resource, one, stage.rows)
+
+
+def _shared_limit(first: Resource, other: Resource, rows: Rows) -> Iterator[str]:
+    """That two disks are together as flat as only a regulator makes them, and neither alone.
+
+    A load that comes evenly may be spread over them by chance, and is together as even as it came.
+    """
+    if first.whole is not None or other.whole is not None or first.even or other.even:
+        return
+    own, its = ((disk.columns["reads"] + disk.columns["writes"])[rows] for disk in (first, other))
+    part, whole, flat = mean(its), mean(own + its), spread(own + its)
+    alone = [one for one in (spread(own), spread(its)) if one is not None]
+    if not part or not whole or part < MINOR_SHARE * whole or flat is None or len(alone) < 2:
+        return
+    if flat <= REGULATOR_FLAT.value and min(alone) >= STEADIER.value * flat:
+        yield (
+            f"together with the {other.role} disk of {other.hosts[0]} it is held at "
+            f"{units.per_second(whole)}, and neither alone is: they may share a limit"
+        )
+
+
+def _deeper(
+    inputs: Inputs,
+    first: Suspicion,
+    resources: tuple[Resource, ...],
+    stage: Stage,
+    flows: tuple[Flow, ...],
+) -> Iterator[str]:
+    """What lies deeper than a lock, a pool or a dependency, and may be why it is waited for."""
+    if first.kind not in YIELDING or not isinstance(first.found, ShareMeasures):
+        return
+    if first.kind == "lock" and at_least(first.found.own, WAIT_SHARE):
+        share = units.percent(first.found.own)
+        yield f"{share} of the sessions that wait for no lock, who hold it among them, wait for a disk"
+    disks = [one for one in resources if one.type == "disk"]
+    if first.kind == "external" and not set(first.resource.tiers) & set(LOCKS):
+        behind = _unasked_behind(inputs, first.resource.tiers)
+        for host in [*first.resource.hosts, *(one.name for one in inputs.hosts if one.tier in behind)]:
+            yield from _waits_for_io(inputs, host, disks, stage)
+        yield from _strange_sessions(inputs, first.resource.tiers, flows)
+    for disk in disks:
+        used = measure_disk(disk, stage.rows).utilisation
+        if at_least(used, OWN_USE):
+            whose = disk.whole or f"the {disk.role} disk of {disk.hosts[0]}"
+            yield f"{whose} is used {units.percent(used)} of its declared limit itself"
+
+
+def _waits_for_io(inputs: Inputs, host: str, disks: Sequence[Resource], stage: Stage) -> Iterator[str]:
+    """That work waits for I/O there, or a disk is busy where that was not measured; that neither was."""
+    machines = [one.machine for one in inputs.hosts if one.name == host]
+    everyone = [host, *(one.name for machine in machines for one in inputs.on_machine(machine))]
+    waits = mean(inputs.samples.first_of(everyone, "pressure.io_ratio"))
+    if at_least(waits, PRESSURE):
+        yield f"somebody waits for I/O on {host} {units.percent(waits)} of the time"
+    if waits is not None:
+        return
+    used = {f"the {one.role} disk": busy(one, stage.rows) for one in disks if host in one.hosts}
+    known = {one.instance for one in disks}
+    for key in inputs.samples.keys("disk.busy_ratio"):
+        if key.host in everyone and key.instance not in known:
+            used[f"disk {key.instance}"] = inputs.samples.mean(*key)
+    for disk, ratio in used.items():
+        if at_least(ratio, PRESSURE):
+            yield f"{disk} of {host} has I/O to do {units.percent(ratio)} of the time"
+    # A store that says how much it has to do says so of what waits for its disks, too.
+    told = [inputs.samples.steps(host, "db.main_thread.busy_ratio"), operations_inside(inputs, host)]
+    if all(ratio is None for ratio in used.values()) and not np.isfinite(told).any():
+        yield f"whether anybody waits for a disk on {host} was not measured"
+
+
+def _strange_sessions(inputs: Inputs, tiers: tuple[str, ...], flows: tuple[Flow, ...]) -> Iterator[str]:
+    """Sessions at work in a deeper tier that are none of a scenario's, nor can all be of these tiers."""
+    there = sum(flow.going_on(tier) for flow in flows for tier in tiers)
+    for deeper in _behind(inputs, tiers):
+        more = (mean(at_work(inputs, deeper)) or 0.0) - sum(flow.going_on(deeper) for flow in flows)
+        if more > HARDLY.value * there:
+            yield f"{more:.2g} sessions are at work in {deeper}, and for whom is not known"
+
+
+def _behind(inputs: Inputs, tiers: tuple[str, ...]) -> tuple[str, ...]:
+    """The tiers that these may wait for themselves."""
+    deeper = dict.fromkeys(host.tier for host in inputs.hosts)
+    return tuple(one for one in deeper if any(calls(inputs, tier, one) for tier in tiers))
+
+
+def _unasked_behind(inputs: Inputs, tiers: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of them in which nobody asked who is at work."""
+    return tuple(one for one in _behind(inputs, tiers) if not np.isfinite(at_work(inputs, one)).any())
 
 
 def _of_shared_cores(resource: Resource, found: CpuMeasures) -> Iterator[str]:
@@ -184,7 +370,6 @@ def _untold(inputs: Inputs, first: Suspicion, stage: Stage) -> Untold | None:
         _its_own_lag(inputs, first)
         or _stolen_from(inputs, first)
         or _not_the_farm(first)
-        or _any_size(first)
         or _behind_it(inputs, first)
     )
 
@@ -194,10 +379,11 @@ def _behind_it(inputs: Inputs, first: Suspicion) -> Untold | None:
 
     Both are named only where everything deeper has room (METHOD step 5), which then is not known.
     """
-    missing = unseen_behind(inputs, first) if first.kind in {"external", "pool"} else ()
-    if not missing:
+    own = first.resource.tiers
+    missing = list(unseen_at(inputs, (*own, *_unasked_behind(inputs, own))))
+    if not missing or first.kind not in {"external", "pool"}:
         return None
-    what = listed(list(missing))
+    what = listed(missing)
     why = f"whether everything else has room is not known: {what}"
     return Untold(why, f"Watch the whole farm ({what}), and run the same plan again.")
 
@@ -211,19 +397,6 @@ def _stolen_from(inputs: Inputs, first: Suspicion) -> Untold | None:
     if not taken or isinstance(first.found, CpuMeasures):
         return None
     return Untold(taken, "Run the same plan again when the host under that machine has room.")
-
-
-def _any_size(first: Suspicion) -> Untold | None:
-    """Why a disk may be held to bytes per second as well as be a slow one; None where that can be told."""
-    pace, disk = first.resource.pace, first.resource
-    if first.kind not in {"disk_device", "disk_latency"} or pace is None or not pace.differ or pace.known:
-        return None
-    why = (
-        "its I/Os differ much in size, and too few of them were seen to tell a slow device from a limit of "
-        "bytes per second"
-    )
-    what = f"what the {disk.role} disk of {disk.hosts[0]} can do (limits)"
-    return Untold(why, f"Declare {what} in the farm file, or {_longer(pace.short_of)}; then run again.")
 
 
 def seldom(disk: Resource, rows: Rows) -> Untold:
@@ -240,15 +413,7 @@ def seldom(disk: Resource, rows: Rows) -> Untold:
         f"{where} {'were' if disk.whole else 'was'} read {read} times only in {len(rows)} steps: whether "
         f"it is at a limit or merely slow takes {MIN_SAMPLES.value:.0f} readings"
     )
-    times = MIN_SAMPLES.value / max(read, 1)
-    # No longer run than one can be asked for would do: then only reading it more often does.
-    longer = f", or {_longer(times)}" if 1.5 * times <= MOST_TIMES else ""
-    return Untold(why, f"Have {where} read more often{longer}; then run again.")
-
-
-def _longer(times: float) -> str:
-    """For how long to measure where ``times`` as much would just do: half as much again, in whole times."""
-    return f"measure {min(MOST_TIMES, math.ceil(1.5 * times))} times as long at the same load"
+    return Untold(why, f"Have {where} read more often, or measure for longer; then run again.")
 
 
 def _not_the_farm(first: Suspicion) -> Untold | None:

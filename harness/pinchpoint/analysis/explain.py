@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from pinchpoint.analysis.blame import YIELDING, Rank, rank, throttled
-from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.blame import YIELDING, Rank, rank, suspects, throttled
+from pinchpoint.analysis.capacity import Demand, demands_of
+from pinchpoint.analysis.case import Case, by_all_levels
 from pinchpoint.analysis.checks import Looked, look
 from pinchpoint.analysis.conclusion import Conclusion
 from pinchpoint.analysis.confidence import RESAMPLES
 from pinchpoint.analysis.gates import Gate
-from pinchpoint.analysis.margins import would_change
+from pinchpoint.analysis.output import LEAST_USED, others
 from pinchpoint.analysis.resources.base import Suspicion
-from pinchpoint.analysis.resources.kinds import owner, thing
+from pinchpoint.analysis.resources.kinds import KINDS, owner, thing
 from pinchpoint.analysis.rests_on import counted
+from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.verdict import Check, Considered, Explanation
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
@@ -35,7 +37,7 @@ def explain(case: Case, concluded: Conclusion) -> Explanation:
         gates=gates,
         considered=tuple(_row(case, each, concluded) for each in looked),
         reasons=tuple(_reasons(case, concluded)),
-        would_change=tuple(would_change(case, case.stage, looked, concluded)),
+        would_change=tuple(_would_change(case, case.stage, looked, concluded)),
     )
 
 
@@ -148,3 +150,63 @@ def _pace(case: Case) -> str:
     """What decided how much was asked of the farm."""
     kinds = sorted({flow.load.scheduled for flow in case.flows}, reverse=True)
     return listed(["the schedule" if scheduled else "how long users think" for scheduled in kinds])
+
+
+def _would_change(
+    case: Case, stage: Stage, looked: tuple[Looked, ...], concluded: Conclusion
+) -> Iterator[str]:
+    """What would change the answer, a sentence each."""
+    if concluded.blocking:
+        yield from (f"valid evidence takes another run: {gate.remedy}" for gate in concluded.blocking)
+        return
+    sure = concluded.sure
+    if not case.found or (concluded.why and sure is None):
+        if not case.found:
+            yield from _nearest(case, looked)
+        if concluded.experiment:
+            yield concluded.experiment
+        return
+    first = case.found[0]
+    yield _without(case, stage, first)
+    named = sure.named if sure else {}
+    names = {one.one.resource.key: thing(one.one) for one in looked}
+    for key, count in sorted(named.items(), key=lambda item: -item[1]):
+        if key != first.resource.key:
+            who = names[key] if key else "nothing"
+            yield f"{units.percent(count / RESAMPLES)} of the resamples name {who}"
+
+
+def _nearest(case: Case, looked: tuple[Looked, ...]) -> Iterator[str]:
+    """What is nearest to its limit, and at how much more of the load it would be there.
+
+    By the same model as headroom: of memory, or of what merely takes time, more load does not tell that.
+    """
+    loaded = others(None, demands_of(case))
+    if not loaded:
+        least = units.percent(LEAST_USED)
+        yield f"a larger load, how much larger is not known: of no known limit does this one take {least}"
+    near = [(_times(demand), demand) for demand in loaded if _times(demand) > 1]
+    if not near:
+        return
+    times, demand = min(near, key=lambda each: each[0])
+    name = next(thing(one.one) for one in looked if one.one.resource.key == demand.resource.key)
+    load = "this load, operations alike"
+    if demand.each_s is not None:
+        load = f"the load of {next(iter(demand.ceilings_per_s))}, all else alike"
+    yield f"at {units.count(times)} times {load}, {name} would be used up"
+
+
+def _times(demand: Demand) -> float:
+    """At how many times the load it is called used up, which is before nothing is left of it."""
+    limit = KINDS[demand.resource.type].limit
+    return demand.ceiling_ratio * (limit.value - demand.base) / (1 - demand.base)
+
+
+def _without(case: Case, stage: Stage, first: Suspicion) -> str:
+    """Who would be named if the winner were not there."""
+    rest = [one for one in case.resources if one.key != first.resource.key]
+    found = by_all_levels(suspects(rest, stage.rows, case.flows), case.climb)
+    following = next((one for one in found if not one.demoted), None)
+    if following is None:
+        return f"were {thing(first)} not looked at, nothing else would be named"
+    return f"were {thing(first)} not looked at, {thing(following)} would be named ({following.kind})"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from ground_truth.noises import every
 from harness.analysis.build import Build, Floats
-from harness.analysis.disks import Capped, Quota, Seconds, Spindle, commits, reads
+from harness.analysis.disks import Capped, Seconds, Spindle, commits, reads
 from harness.analysis.test_checkpoints import LENGTH
 from harness.analysis.test_disks import data, log
 from harness.analysis.verdicts import length
@@ -82,14 +82,6 @@ def movement(found: Seconds, seconds: int) -> Movement:
 
     io, size, outstanding, busy = map(column, (found.reads, found.bytes, found.time_s, found.busy))
     return io_movement(io, size, outstanding, busy, float(seconds))
-
-
-def test_lumps_at_the_ends_of_readings_are_no_movement() -> None:
-    """Eleven are let through every 0.1039 s: of five seconds' readings one has eleven more than the next."""
-    found = reads(Quota(11, 0.1039), length(600), 16)
-    assert movement(found, 1).lumps
-    assert movement(found, 5).lumps
-    assert not movement(reads(Spindle(0.01, 0.4), length(600), 16), 5).lumps
 
 
 # ---- loads ---------------------------------------------------------------------------------------

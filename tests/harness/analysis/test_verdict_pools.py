@@ -70,8 +70,7 @@ def test_a_disk_read_every_five_seconds_is_a_candidate_only(seed: int) -> None:
     assert verdict.candidates[0].role == "data"
     assert "the data disk of nosql1 was read 12 times only" in verdict.summary
     assert verdict.experiment == (
-        "Have the data disk of nosql1 read more often, or measure 4 times as long at the same load; "
-        "then run again."
+        "Have the data disk of nosql1 read more often, or measure for longer; then run again."
     )
 
 
@@ -174,5 +173,4 @@ def test_no_experiment_is_the_same_run_once_more() -> None:
     assert verdict.outcome == "inconclusive"
     [read] = re.findall(r"was read (\d+) times only", verdict.summary)
     assert int(read) < 30
-    [longer] = re.findall(r"measure (\d+) times as long", str(verdict.experiment))
-    assert int(longer) >= 2
+    assert "or measure for longer" in str(verdict.experiment)

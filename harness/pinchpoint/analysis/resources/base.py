@@ -39,8 +39,6 @@ class DiskShift:
         alike_after: likewise.
         other_before: the other of ``io`` and ``bytes``; 0 where it was not measured.
         other_after: likewise.
-        fell_back: by how much of the highest level until then it fell at most, told from parts of five steps
-            of that mix.
     """
 
     of: Literal["io", "bytes"]
@@ -55,7 +53,6 @@ class DiskShift:
     alike_after: float | None
     other_before: float
     other_after: float
-    fell_back: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,6 @@ def _disk_shift(columns: Mapping[str, Floats]) -> DiskShift | None:
                 alike_after=_mean(rate[at:][alike[at:]]),
                 other_before=float(other[:at].mean()),
                 other_after=float(other[at:].mean()),
-                fell_back=_fell_back(rate[alike]),
             )
     return None
 
@@ -105,12 +104,6 @@ def _usual_mix(reads: Floats, writes: Floats) -> npt.NDArray[np.bool_]:
     share = np.divide(reads, total, out=np.zeros_like(total), where=total > 0)
     usual = float(np.median(share[total > 0])) if (total > 0).any() else 0.0
     return np.abs(share - usual) <= SAME_MIX.value
-
-
-def _fell_back(rate: Floats) -> float:
-    parts = rate[: len(rate) // BATCH * BATCH].reshape(-1, BATCH).mean(axis=1)
-    highest = np.maximum.accumulate(parts)
-    return float(np.max(1 - parts / highest, initial=0.0, where=highest > 0))
 
 
 def _mean(rate: Floats) -> float | None:

@@ -20,10 +20,8 @@ from pinchpoint.analysis.thresholds import (
     FOLLOWS,
     FULL_STEP,
     IRREGULAR,
-    MIN_SAMPLES,
     MIN_STEPS,
     MOVED,
-    OFTEN,
     REGULATOR_FLAT,
     SLOPE_ERROR,
     STAYS,
@@ -48,8 +46,6 @@ SAME_SIZE = 2.0
 """I/Os up to twice as large or half as large as usual are compared with each other."""
 ROUNDING = 1e-9
 """A count that differs by exactly one is not more uneven than counting makes it."""
-LUMP = 2.0
-"""Single I/Os that end with a second, or just after it, make counts spread by less."""
 SHARED_SECONDS = 2
 """Neighbouring seconds resemble each other: so many tell what one independent one would."""
 
@@ -74,7 +70,6 @@ class Movement:
         queued: whether I/O waits behind I/O.
         any_size: whether it stays however large the I/Os are (``pace.Pace``).
         scheduled: whether it is flat as the schedule is: how it moves tells nothing of the disk.
-        lumps: whether I/Os end in lumps, and how these fall into seconds is all that moves.
     """
 
     spread: float | None = None
@@ -88,7 +83,6 @@ class Movement:
     queued: bool = False
     any_size: bool = False
     scheduled: bool = False
-    lumps: bool = False
 
     @property
     def follows(self) -> bool:
@@ -170,7 +164,6 @@ def io_movement(io: Floats, size: Floats, outstanding: Floats, busy: Floats, ste
         slope=of_any_size if slope is None else slope,
         of_any_size=of_any_size,
         of_usual_size=slope,
-        lumps=_in_lumps(io, full, step_s),
         exceeded=_exceeded(io, io, outstanding, full, step_s),
     )
 
@@ -302,23 +295,3 @@ def _slope(rate: Floats, io: Floats, outstanding: Floats, rows: Rows, step_s: fl
     rest = float(np.mean((y - slope * x) ** 2))
     error = np.sqrt(rest * SHARED_SECONDS / (len(x) * variance))
     return slope if error <= SLOPE_ERROR.value else None
-
-
-def _in_lumps(io: Floats, rows: Rows, step_s: float) -> bool:
-    """Whether what moves is no more than what the seconds' ends cut off, and that is more than single I/Os.
-
-    What is let through in lumps, so many each tenth of a second, moves by a lump from one second to the next,
-    and all of their time with it. What one second has too few another has too many: their sum stays within a
-    lump of its line, where it would walk away from it if seconds differed by themselves. Nor are there others
-    than those with a lump more and those without, also where some were not read.
-    """
-    told = np.flatnonzero(rows)
-    counts = io[told] * step_s
-    if len(told) < MIN_SAMPLES.value or counts.std() < LUMP:
-        return False
-    more, less = counts >= counts.max() - 1, counts <= counts.min() + 1
-    if (more | less).all() and min(more.mean(), less.mean()) >= OFTEN.value:
-        return True
-    apart, off = np.diff(told), counts - counts.mean()
-    follow = apart.max() < apart.mean() + 1  # of what is read every five seconds each fifth step
-    return bool(follow and np.cumsum(off).var() <= off.var())

@@ -6,7 +6,6 @@ differ in size, a limit of bytes takes its time by size, and one of latency take
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -62,16 +61,7 @@ class Pace:
     @property
     def known(self) -> bool:
         """Whether there was enough to tell."""
-        return self.short_of <= 1
-
-    @property
-    def short_of(self) -> float:
-        """How many times as much would have to be seen to tell; below 1 where enough was.
-
-        A standard error falls with the root of how much was seen.
-        """
-        apart = abs(abs(self.follows) - BY_SIZE.value)
-        return (CHANCE * self.error / apart) ** 2 if apart else math.inf
+        return CHANCE * self.error <= abs(abs(self.follows) - BY_SIZE.value)
 
     @property
     def follows_at_most(self) -> float:
