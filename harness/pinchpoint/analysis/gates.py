@@ -31,7 +31,6 @@ from pinchpoint.data.series import Floats
 from pinchpoint.store.schema import SEND
 
 RECORDED = "generator.recorder_ok"
-_SOMETHING_ELSE = ": the load generator did something else in between"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +44,7 @@ class Gate:
         held: whether it did.
         excusable: the farm being used up explains it, so it does not invalidate then.
         contention: what took the CPU where that, and not the load generator, is why it did not hold.
+        blames: what the load generator did instead, as far as nothing else explains it.
     """
 
     host: str
@@ -53,6 +53,7 @@ class Gate:
     held: bool = False
     excusable: bool = False
     contention: Contention | None = None
+    blames: str = ""
 
 
 def check_gates(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Gate, ...]:
@@ -67,13 +68,15 @@ def check_gates(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Gate, ...]:
     if all(gate.held for gate in own) and not all(gate.held for gate in late):
         contention = find_contention(inputs)
         if contention is not None and contention.delays:
-            late = [gate if gate.held else _contended(gate, contention) for gate in late]
-    return (*own, *late)
+            late = [
+                gate if gate.held else replace(gate, remedy=contention.remedy(), contention=contention)
+                for gate in late
+            ]
+    return (*own, *(gate if gate.contention else _blamed(gate) for gate in late))
 
 
-def _contended(gate: Gate, contention: Contention) -> Gate:
-    fact = replace(gate.fact, fact=gate.fact.fact.removesuffix(_SOMETHING_ELSE))
-    return replace(gate, fact=fact, remedy=contention.remedy(), contention=contention)
+def _blamed(gate: Gate) -> Gate:
+    return replace(gate, fact=replace(gate.fact, fact=f"{gate.fact.fact}{gate.blames}"))
 
 
 def _fact(
@@ -186,10 +189,10 @@ def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
         f"{flow.load.scenario}: {units.count(users)} users, their operations account for "
         f"{units.count(accounted)} (Little's law)"
     )
-    if not held:
-        text += _SOMETHING_ELSE
     fact = _fact(text, "operations.service", gap, LITTLE, ("", flow.load.scenario))
-    yield Gate("", fact, "give the load generator more cores, or fewer users per worker", held)
+    remedy = "give the load generator more cores, or fewer users per worker"
+    blames = "" if held else ": the load generator did something else in between"
+    yield Gate("", fact, remedy, held, blames=blames)
 
 
 def _users_left(inputs: Inputs, flow: Flow) -> float:

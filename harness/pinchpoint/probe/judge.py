@@ -212,7 +212,7 @@ def judge(probe: Probe) -> Verdict:
         ),
         workloads=workloads,
     )
-    return replace(verdict, summary=words.summary(verdict, probe))
+    return replace(verdict, summary=words.summary(verdict, probe, too_short=bool(found) and not long))
 
 
 def _reads(cell: Cell, above: Mapping[Cell, str]) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pinchpoint.analysis.resources.disk.types import limits_words
-from pinchpoint.base import units
+from pinchpoint.base import units, wording
 from pinchpoint.probe.caps import rate
 from pinchpoint.probe.course import Change
 from pinchpoint.probe.record import Declared, Probe
@@ -41,9 +41,9 @@ LIMITS_ARE: Mapping[str, str] = {
 LISTED = 4
 
 
-def summary(verdict: Verdict, probe: Probe) -> str:
-    """What the probe shows, in a few sentences."""
-    said = list(_too_short(verdict))
+def summary(verdict: Verdict, probe: Probe, *, too_short: bool) -> str:
+    """What the probe shows, in a few sentences; of cells that are all too short that before all."""
+    said = [f"{wording.capitalised(TOO_SHORT)}."] if too_short else []
     for kind, workloads in verdict.over_time.items():
         written = kind == "disk_burst_exhausted" and all(
             cell.read_ratio == 0 for cell in probe.cells if cell.workload in workloads
@@ -72,11 +72,6 @@ def summary(verdict: Verdict, probe: Probe) -> str:
     if probe.state != "finished":
         said.append("The suite was not finished: what is said rests on the part that was measured.")
     return " ".join(said)
-
-
-def _too_short(verdict: Verdict) -> Iterator[str]:
-    if {cell.why for one in verdict.workloads for cell in one.cells} == {TOO_SHORT}:
-        yield f"{TOO_SHORT[0].upper()}{TOO_SHORT[1:]}."
 
 
 def listed(names: Sequence[str]) -> str:

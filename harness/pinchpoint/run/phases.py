@@ -151,11 +151,11 @@ class PhaseRunner:
             climbed = [steps.over() for steps in self._step_controllers.values()]
             return all(climbed) and all(map(self._pool.done, self._ending))
 
-        what = "the steps are" if self._step_controllers else "the work is"
-        going_on = self._wait(f"measuring until {what} done, at most", measure.at_most_s, done)
+        what, verb = ("the steps", "are") if self._step_controllers else ("the work", "is")
+        going_on = self._wait(f"measuring until {what} {verb} done, at most", measure.at_most_s, done)
         if going_on and not done():
             self._store.warn(
-                f"incomplete: {what.removesuffix(' are').removesuffix(' is')} not done after "
+                f"incomplete: {what} not done after "
                 f"{measure.at_most_s:.0f} s (measure: at_most); what is reported is the part that was"
             )
         return going_on

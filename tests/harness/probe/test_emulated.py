@@ -63,7 +63,7 @@ def workload(content: dict[str, Any], name: str) -> dict[str, Any]:
 def test_a_cap_is_found_within_3_percent(probed: Probed) -> None:
     """400 a second behind a round trip of 1 ms: found without being declared."""
     content = probed(
-        DiskSpec(iops=400, latency_s=0.001), "crystaldiskmark", "--repeat", "1", "--time-per-cell", "1500ms"
+        DiskSpec(iops=400, latency_s=0.001), "crystaldiskmark", "--repeat", "2", "--time-per-cell", "1500ms"
     )
     verdict = content["verdict"]
     assert verdict["caps"]["iops"]["value"] == pytest.approx(400, rel=0.03)
@@ -90,7 +90,7 @@ def test_both_caps_of_a_standard_disk(probed: Probed) -> None:
 
 def test_a_round_trip_is_lack_of_concurrency(probed: Probed) -> None:
     """10 ms whatever is going on: latency stays, the rate follows; 20 ms hold at every depth."""
-    content = probed(DiskSpec(latency_s=0.010), "database", "--repeat", "1", "--time-per-cell", "2s")
+    content = probed(DiskSpec(latency_s=0.010), "database", "--repeat", "2", "--time-per-cell", "2s")
     reads = workload(content, "data 8K read")
     assert reads["cells"][0]["kind"] == "disk_concurrency"
     assert reads["line_holds_to"] >= 16
@@ -101,7 +101,7 @@ def test_a_round_trip_is_lack_of_concurrency(probed: Probed) -> None:
 def test_a_device_is_no_cap(probed: Probed) -> None:
     """One arm, 6 ms an I/O, unevenly: more outstanding only waits; no cap is found."""
     content = probed(
-        DiskSpec(device=Device(0.006, 0.003, 0.4)), "iometer", "--repeat", "1", "--time-per-cell", "2s"
+        DiskSpec(device=Device(0.006, 0.003, 0.4)), "iometer", "--repeat", "2", "--time-per-cell", "2s"
     )
     assert content["verdict"]["caps"]["iops"] is None
     kind = workload(content, "8K random write")["kind"]
@@ -132,7 +132,7 @@ def test_reads_that_exceed_what_is_declared(probed: Probed) -> None:
     content = probed(
         DiskSpec(write_iops=500, write_bytes_per_s=60e6, read_iops=6000),
         "crystaldiskmark",
-        *("--repeat", "1", "--time-per-cell", "2s", "--profile", "azure/s30"),
+        *("--repeat", "2", "--time-per-cell", "2s", "--profile", "azure/s30"),
     )
     assert any("azure/s30" in why for why in content["verdict"]["host_cache"])
     assert content["verdict"]["contradicted"] is None
@@ -144,7 +144,7 @@ def test_another_cap_than_the_declared_one_is_said(probed: Probed) -> None:
         DiskSpec(iops=250),
         "crystaldiskmark",
         "--repeat",
-        "1",
+        "2",
         "--time-per-cell",
         "2s",
         "--profile",
@@ -164,7 +164,7 @@ def test_a_disk_of_an_embedded_farm_is_probed_and_calibrated(probed: Probed) -> 
     file.write_text(json.dumps({"name": "dev", "environment": "test", "embedded": built}))
     done = run_cli(
         *("probe", "--farm", file, "--disk", "nosql.data", "--suite", "crystaldiskmark", "--size", "64MiB"),
-        *("--repeat", "1", "--time-per-cell", "1500ms", "--calibrate", "--out", probed.place / "runs"),
+        *("--repeat", "2", "--time-per-cell", "1500ms", "--calibrate", "--out", probed.place / "runs"),
         timeout_s=170,
     )
     assert done.returncode == 0, done.stderr[-3000:]
