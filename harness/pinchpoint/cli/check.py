@@ -21,7 +21,7 @@ from pinchpoint.farm.live import LiveFarm, standing_farm
 from pinchpoint.loadgen.load import make_scenario, planned_scenarios
 from pinchpoint.plan import Plan, expand_all, guard, load
 from pinchpoint.run import preflight
-from pinchpoint.run.preflight import Check, Proof
+from pinchpoint.run.preflight import HostCheck, ProofCheck
 
 SCHEMA = "pinchpoint.check/1"
 
@@ -37,11 +37,11 @@ def check(plan_file: Path, farm_file: Path, out: Path, *, as_json: bool) -> int:
     expand_all(farm)  # a variable that is not set is said with its line, before anything starts
     guard(farm, plan)
     checks = [preflight.check_space(out), *_judged(plan)]
-    proofs: list[Proof] = []
+    proofs: list[ProofCheck] = []
     live = standing_farm(farm)
     if live is None:
         found = "is embedded and down: `pinchpoint run` starts it; its endpoints can be checked once it is up"
-        checks.append(Check(f"farm {farm.name}", ok=True, found=found))
+        checks.append(HostCheck(f"farm {farm.name}", ok=True, found=found))
     else:
         checks += _endpoints(live, plan)
         collectors, proofs = preflight.prove(farm, live.watches)
@@ -53,17 +53,17 @@ def check(plan_file: Path, farm_file: Path, out: Path, *, as_json: bool) -> int:
     return ExitStatus.FINE if fine else ExitStatus.ENVIRONMENT
 
 
-def _judged(plan: Plan) -> Iterator[Check]:
+def _judged(plan: Plan) -> Iterator[HostCheck]:
     """What the plan declares to be judged wherever its runs are compared; its names are good by now."""
     if plan.compare is not None:
         names = ", ".join(plan.compare.metrics) or "the default figures"
         margin, bound = plan.compare.margin_ratio, plan.compare.bound
         said = [f"within {units.percent(margin)} the same"] if margin is not None else []
         said += [f"one run up to {units.times(bound)} the next"] if bound is not None else []
-        yield Check("compare", ok=True, found="; ".join([f"judged: {names}", *said]))
+        yield HostCheck("compare", ok=True, found="; ".join([f"judged: {names}", *said]))
 
 
-def _endpoints(live: LiveFarm, plan: Plan) -> list[Check]:
+def _endpoints(live: LiveFarm, plan: Plan) -> list[HostCheck]:
     made = {
         name: make_scenario(name, given, live.endpoints, plan.seed, 0, 1, lambda *_, **__: None)
         for name, given in planned_scenarios(plan).items()
@@ -72,7 +72,7 @@ def _endpoints(live: LiveFarm, plan: Plan) -> list[Check]:
     return checks
 
 
-def _document(checks: Sequence[Check], proofs: Sequence[Proof], *, fine: bool) -> str:
+def _document(checks: Sequence[HostCheck], proofs: Sequence[ProofCheck], *, fine: bool) -> str:
     return json.dumps(
         {
             "schema": SCHEMA,
@@ -85,7 +85,7 @@ def _document(checks: Sequence[Check], proofs: Sequence[Proof], *, fine: bool) -
     )
 
 
-def _lines(checks: Sequence[Check], proofs: Sequence[Proof]) -> Iterator[str]:
+def _lines(checks: Sequence[HostCheck], proofs: Sequence[ProofCheck]) -> Iterator[str]:
     """One line for each check, then a row for each proof; its remedy stands below it."""
     yield from (f"{'ok  ' if entry.ok else 'FAIL'} {entry.what}: {entry.found}" for entry in checks)
     if not proofs:

@@ -19,7 +19,7 @@ from pinchpoint.imports import (
     read_names,
     read_places,
 )
-from pinchpoint.imports.reading import Between
+from pinchpoint.imports.reading import TimeSpan
 from pinchpoint.plan.problems import Unfit
 from pinchpoint.plan.units import duration
 from pinchpoint.report.files import conclude, write_run
@@ -115,13 +115,13 @@ def import_(  # noqa: PLR0913 - one for each option
         start_s=_time_s("--start", start, known),
         every_s=_seconds("--every", every),
     )
-    between = Between(_time_s("--from", from_, known), _time_s("--to", to, known))
+    between = TimeSpan(_time_s("--from", from_, known), _time_s("--to", to, known))
     places = read_places(host, disks, tiers, memory, farm_file)
     sources = [open_source(path, "csv" if mapping and not kind else kind, encoding) for path in files]
     if run is None:
         directory = import_alone(sources, settings, places, between, out)
     else:
-        if between != Between():
+        if between != TimeSpan():
             raise InputError("--from, --to: with --into the run's own time decides; leave them out")
         added = import_into(run, sources, settings, places)
         click.echo(f"{added:,} samples were added to {run}", err=True)

@@ -20,7 +20,7 @@ from pinchpoint.probe import conduct, target
 from pinchpoint.probe.calibrate import calibration
 from pinchpoint.probe.record import LINE_S, Probe, load
 from pinchpoint.probe.target import Target
-from pinchpoint.probe.verdict import Verdict, probe_content
+from pinchpoint.probe.verdict import ProbeVerdict, probe_content
 from pinchpoint.report.files import conclude_probe
 from pinchpoint.report.probe import probe_text
 from pinchpoint_scenarios.storage_probe import SUITES
@@ -29,7 +29,7 @@ Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ProbeOptions:
     """The command's argument and options, as typed (``cli/probe.py`` says what each is)."""
 
     folder: Path | None
@@ -47,7 +47,7 @@ class Asked:
     out: Path
 
 
-def execute(asked: Asked) -> ExitStatus:
+def execute(asked: ProbeOptions) -> ExitStatus:
     """Measure one disk. Raises InputError, GuardError, FarmUnavailable, Interrupted."""
     _check(asked)
     seconds = _read("--time-per-cell", asked.time_per_cell, duration) if asked.time_per_cell else None
@@ -77,7 +77,7 @@ def _read(option: str, text: str, read: Callable[[object], Number]) -> Number:
     return found
 
 
-def _check(asked: Asked) -> None:
+def _check(asked: ProbeOptions) -> None:
     """What belongs together, said before anything is looked at."""
     if asked.resume is None and (asked.folder is None) == (asked.farm_file is None):
         raise InputError("probe: give either DIR, a folder on the disk, or --farm with a farm.yaml")
@@ -107,7 +107,7 @@ def _check(asked: Asked) -> None:
 
 
 @contextmanager
-def _target(asked: Asked) -> Iterator[Target]:
+def _target(asked: ProbeOptions) -> Iterator[Target]:
     folder, profile = asked.folder, asked.profile
     if asked.resume is not None and folder is None and asked.farm_file is None:
         before = load(asked.resume)
@@ -124,7 +124,7 @@ def _target(asked: Asked) -> Iterator[Target]:
         yield chosen
 
 
-def _print(made: Probe, verdict: Verdict, directory: Path, asked: Asked) -> None:
+def _print(made: Probe, verdict: ProbeVerdict, directory: Path, asked: ProbeOptions) -> None:
     if asked.as_json:
         click.echo(json.dumps(probe_content(made, verdict), indent=1))
     else:

@@ -18,7 +18,7 @@ from pinchpoint.plan import Farm, Plan
 from pinchpoint.plan.compare import disks_of, unfit, unfit_of_farm
 from pinchpoint.report.files import write_comparison
 from pinchpoint.report.terminal import comparison_text
-from pinchpoint.run.run_set import Place, RunSet, turns
+from pinchpoint.run.run_set import RunSet, SetFolder, turns
 from pinchpoint.store.read import read_manifest
 
 RunOne = Callable[[Farm, Plan, Path], tuple[Path, ExitStatus]]
@@ -92,7 +92,7 @@ def came_to_its_end(directory: Path, status: ExitStatus) -> bool:
 
 
 def _one(
-    made: RunSet, place: Place, number: int, farm: Farm, plan: Plan, run_one: RunOne
+    made: RunSet, place: SetFolder, number: int, farm: Farm, plan: Plan, run_one: RunOne
 ) -> tuple[ExitStatus, bool]:
     """One run of a set: (its status, whether it came to its end).
 

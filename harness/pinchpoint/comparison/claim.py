@@ -184,7 +184,7 @@ _NOBODY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Movement:
+class BottleneckMove:
     """From what to what.
 
     Attributes:
@@ -200,12 +200,12 @@ class Movement:
     other: Mapping[str, Any] | None
     moved: bool | None
     why: str | None
-    foreseen: Gain | None = None
-    second_step: Gain | None = None
+    foreseen: ForeseenGain | None = None
+    second_step: ForeseenGain | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Gain:
+class ForeseenGain:
     """What taking a bottleneck away brings, by the verdicts' model.
 
     Attributes:
@@ -227,7 +227,7 @@ class Gain:
     came_ratio: float | None = None
 
 
-def movement(sides: Sides, places: Places) -> Movement:
+def movement(sides: Sides, places: Places) -> BottleneckMove:
     """Compare what both sides' verdicts name: kind of resource, tier and role; not how it gives way."""
     base, no_base = _named(sides.base, "base", places)
     other, no_other = _named(sides.other, "other", places)
@@ -237,18 +237,18 @@ def movement(sides: Sides, places: Places) -> Movement:
     )
     unknown = [why for why in (no_base, no_other) if why]
     if unknown or base is None or other is None:
-        return Movement(base, other, None, "; ".join(unknown), *gains)
+        return BottleneckMove(base, other, None, "; ".join(unknown), *gains)
     first, second = Blamed.of(base, "base", places), Blamed.of(other, "other", places)
     if not same_resource(first, second):
-        return Movement(base, other, True, None, *gains)
+        return BottleneckMove(base, other, True, None, *gains)
     note = None
     if first.tier != second.tier:
         most = f"{_who(first)} uses most of it in {sides.base.label}, {_who(second)} in {sides.other.label}"
         note = f"it is shared: {most}"
-    return Movement(base, other, False, note, *gains)
+    return BottleneckMove(base, other, False, note, *gains)
 
 
-def _gain(side: Side) -> Gain | None:
+def _gain(side: Side) -> ForeseenGain | None:
     """What its runs' verdicts say comes next; None where one of them does not know, or they disagree."""
     found = [run.verdict.get("next") for run in side.runs]
     known = [one for one in found if one and one.get("gain_ratio") is not None]
@@ -257,10 +257,10 @@ def _gain(side: Side) -> Gain | None:
         return None
     gain = median(float(one["gain_ratio"]) for one in known)
     assumes = str(known[0].get("assumes") or "")
-    return Gain(gain, dict(known[0]), assumes, at_most=wording.is_bound(assumes))
+    return ForeseenGain(gain, dict(known[0]), assumes, at_most=wording.is_bound(assumes))
 
 
-def _with_came(gain: Gain | None, sides: Sides) -> Gain | None:
+def _with_came(gain: ForeseenGain | None, sides: Sides) -> ForeseenGain | None:
     """With what came of it: the throughput of those who wait for the farm; a schedule's does not grow."""
     planned = planned_scenarios(sides)
     waiting = [name for name in planned if is_closed(planned[name])]

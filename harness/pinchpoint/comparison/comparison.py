@@ -13,9 +13,9 @@ from pinchpoint.comparison import words
 from pinchpoint.comparison.changes import Change, changes
 from pinchpoint.comparison.claim import (
     Blamed,
+    BottleneckMove,
     Claim,
     Confounder,
-    Movement,
     blamed_of,
     claim,
     confounders,
@@ -24,7 +24,7 @@ from pinchpoint.comparison.claim import (
 )
 from pinchpoint.comparison.costs import UNIT_OF_COST, Costs, costs_of
 from pinchpoint.comparison.differences import AREAS, Difference, differences
-from pinchpoint.comparison.judged import Asked, Declared, declared, judged, uncalled
+from pinchpoint.comparison.judged import AskedFigures, DeclaredFigures, declared, judged, uncalled
 from pinchpoint.comparison.sides import Places, Run, Side, Sides, pair_hosts
 from pinchpoint.comparison.work import Capacity, Work, capacities, not_kept_up, work_done
 from pinchpoint.plan.prices import Prices
@@ -59,11 +59,11 @@ class Comparison:
     studied: tuple[Difference, ...]
     confounders: tuple[Confounder, ...]
     work: tuple[Work, ...]
-    declared: Declared
+    declared: DeclaredFigures
     costs: Costs
     changes: tuple[Change, ...]
     capacity: tuple[Capacity, ...]
-    bottleneck: Movement
+    bottleneck: BottleneckMove
     claim: Claim
     what_if: Mapping[str, Any] | None
     again: Sides | None
@@ -144,7 +144,7 @@ def compare(
     studied, confounding = _studied_apart(sides, places, factors)
     work, costs = work_done(sides), costs_of(sides, prices)
     figures = changes(sides, places, costs)
-    judges = declared(figures, Asked(tuple(metrics), margin, bound), sides, studied)
+    judges = declared(figures, AskedFigures(tuple(metrics), margin, bound), sides, studied)
     found = judged(figures, judges.metrics, sides, judges.bound, _again(again, prices), judges.margin_ratio)
     claimed = claim(sides, factors, studied, confounding, work)
     return Comparison(

@@ -32,7 +32,7 @@ By = Literal["command", "plan", "default"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedFigures:
     """What the command says; what it leaves out, the plans or the defaults say."""
 
     metrics: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredFigures:
     """What is judged.
 
     Attributes:
@@ -59,7 +59,9 @@ class Declared:
     notes: tuple[str, ...] = ()
 
 
-def declared(found: Sequence[Change], asked: Asked, sides: Sides, studied: Sequence[Difference]) -> Declared:
+def declared(
+    found: Sequence[Change], asked: AskedFigures, sides: Sides, studied: Sequence[Difference]
+) -> DeclaredFigures:
     """What is judged of these figures.
 
     Raises:
@@ -69,7 +71,7 @@ def declared(found: Sequence[Change], asked: Asked, sides: Sides, studied: Seque
     margin = asked.margin_ratio if asked.margin_ratio is not None else _planned(sides, "margin_ratio")
     bound = asked.bound if asked.bound is not None else _planned(sides, "bound")
     names, by, notes = _metrics(found, asked, sides, studied)
-    return Declared(
+    return DeclaredFigures(
         tuple(dict.fromkeys(names)),
         by,
         SAME if margin is None else float(margin),
@@ -79,7 +81,7 @@ def declared(found: Sequence[Change], asked: Asked, sides: Sides, studied: Seque
 
 
 def _metrics(
-    found: Sequence[Change], asked: Asked, sides: Sides, studied: Sequence[Difference]
+    found: Sequence[Change], asked: AskedFigures, sides: Sides, studied: Sequence[Difference]
 ) -> tuple[Sequence[str], By, list[str]]:
     there = [one.name for one in found]
     if asked.metrics:

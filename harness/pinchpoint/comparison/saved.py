@@ -13,7 +13,7 @@ from pinchpoint.analysis.kept import Named
 from pinchpoint.analysis.verdict import Next, Outcome
 from pinchpoint.base.errors import InputError
 from pinchpoint.base.figures import About, Better
-from pinchpoint.comparison.claim import Gain
+from pinchpoint.comparison.claim import ForeseenGain
 from pinchpoint.comparison.comparison import SCHEMA, Comparison
 from pinchpoint.comparison.costs import Cost
 from pinchpoint.comparison.judged import By
@@ -143,8 +143,8 @@ class KeptMovement(Form):
     other: Named | None
     moved: bool | None
     why: Text
-    foreseen: Gain | None
-    second_step: Gain | None
+    foreseen: ForeseenGain | None
+    second_step: ForeseenGain | None
 
 
 class KeptPredicted(Form):

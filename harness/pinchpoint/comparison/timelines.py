@@ -21,7 +21,7 @@ _DEVICE = re.compile(r" \([^()]*\)")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class KeptLine:
     """One line.
 
     Attributes:
@@ -36,14 +36,14 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class KeptPanel:
     """Lines of one quantity; see ``data.timeline.Panel``."""
 
     name: str
     title: str
     axis: Axis
     logarithmic: bool
-    lines: tuple[Line, ...]
+    lines: tuple[KeptLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Timeline:
     step_s: int
     points: int
     phases: tuple[tuple[str, float, float], ...]
-    panels: tuple[Panel, ...]
+    panels: tuple[KeptPanel, ...]
 
 
 def timeline_of(run: StoredRun) -> Timeline:
@@ -87,16 +87,16 @@ def _coarser(clock: Clock) -> Clock:
     return replace(clock, bucket_s=clock.bucket_s * each)
 
 
-def _panels(run: StoredRun, clock: Clock, points: int) -> Iterator[Panel]:
+def _panels(run: StoredRun, clock: Clock, points: int) -> Iterator[KeptPanel]:
     for panel in recorded.panels(run, clock):
         if panel.name in SHOWN and panel.series:
             lines = tuple(
                 _line(series, clock, points, disk=panel.name.startswith("disk")) for series in panel.series
             )
-            yield Panel(panel.name, panel.title, panel.axis, panel.logarithmic, lines)
+            yield KeptPanel(panel.name, panel.title, panel.axis, panel.logarithmic, lines)
 
 
-def _line(series: recorded.Series, clock: Clock, points: int, *, disk: bool) -> Line:
+def _line(series: recorded.TimelineSeries, clock: Clock, points: int, *, disk: bool) -> KeptLine:
     values: list[float | None] = [None] * points
     for point in series.points:
         at = int(point.t_s // clock.bucket_s)
@@ -104,4 +104,4 @@ def _line(series: recorded.Series, clock: Clock, points: int, *, disk: bool) -> 
             values[at] = float(f"{point.mean:.4g}")
     # Devices have other names on the other side; roles are the same.
     name = _DEVICE.sub("", series.name, count=1) if disk else series.name
-    return Line(name, series.style, tuple(values))
+    return KeptLine(name, series.style, tuple(values))

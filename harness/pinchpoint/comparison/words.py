@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pinchpoint.base import units, wording
 from pinchpoint.base.figures import CHANGED
 from pinchpoint.comparison.changes import Change
-from pinchpoint.comparison.claim import Claim, Gain, Movement
+from pinchpoint.comparison.claim import BottleneckMove, Claim, ForeseenGain
 from pinchpoint.comparison.differences import Difference
 from pinchpoint.comparison.sides import Sides
 from pinchpoint.comparison.statistics import ENOUGH
@@ -15,7 +15,7 @@ from pinchpoint.comparison.statistics import ENOUGH
 
 def summary(
     sides: Sides,
-    movement: Movement,
+    movement: BottleneckMove,
     main: Sequence[str],
     claimed: Claim,
     factors: Sequence[str],
@@ -30,12 +30,12 @@ def summary(
     return " ".join(said)
 
 
-def shows_change(movement: Movement, found: Sequence[Change]) -> bool:
+def shows_change(movement: BottleneckMove, found: Sequence[Change]) -> bool:
     """Whether there is anything to claim: another bottleneck, or a figure that is called changed."""
     return bool(movement.moved) or any(one.judged.call in CHANGED for one in found)
 
 
-def movement_words(sides: Sides, movement: Movement) -> str:
+def movement_words(sides: Sides, movement: BottleneckMove) -> str:
     """Whether the bottleneck moved, in one sentence."""
     if movement.moved is None or movement.base is None or movement.other is None:
         return f"Whether the bottleneck moved cannot be said: {movement.why}."
@@ -46,7 +46,7 @@ def movement_words(sides: Sides, movement: Movement) -> str:
     return f"The bottleneck did not move: on both sides {base} gives way first{note}."
 
 
-def gain_words(sides: Sides, movement: Movement, found: Sequence[Change]) -> Iterator[str]:
+def gain_words(sides: Sides, movement: BottleneckMove, found: Sequence[Change]) -> Iterator[str]:
     """What a second step would buy, what was foreseen of the first, and what came of it."""
     step = movement.second_step
     if step and movement.other:
@@ -64,7 +64,7 @@ def gain_words(sides: Sides, movement: Movement, found: Sequence[Change]) -> Ite
         )
 
 
-def amount(gain: Gain) -> str:
+def amount(gain: ForeseenGain) -> str:
     """``at most 38 %``; of what one load level tells ``about 38 %``."""
     return wording.at_most(gain.gain_ratio, gain.assumes)
 
@@ -73,7 +73,7 @@ MORE = 1.1
 """What came counts as more than what was promised beyond a tenth of the throughput."""
 
 
-def came_words(gain: Gain, found: Sequence[Change]) -> str:
+def came_words(gain: ForeseenGain, found: Sequence[Change]) -> str:
     """What came of what was foreseen; where that was more, why: what work took less of the next resource."""
     if gain.came_ratio is None:
         return ""

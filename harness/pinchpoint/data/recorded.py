@@ -49,7 +49,7 @@ _SERIES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SamplePoint:
     """One bucket of a series: seconds since the load began (its middle), mean, smallest, largest."""
 
     t_s: float
@@ -59,7 +59,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SampleLine:
     """What is asked for: the sum of ``metrics``, averaged over ``instances``.
 
     Attributes:
@@ -76,7 +76,7 @@ class Line:
         return list(product(self.metrics, self.instances))
 
 
-_Asked = tuple[Line, str]  # of one of its hosts
+_Asked = tuple[SampleLine, str]  # of one of its hosts
 
 
 class Recorded:
@@ -86,7 +86,7 @@ class Recorded:
         self._connection = over_samples(run)
         self._clock = clock
 
-    def points(self, lines: Iterable[Line]) -> dict[Line, tuple[Point, ...]]:
+    def points(self, lines: Iterable[SampleLine]) -> dict[SampleLine, tuple[SamplePoint, ...]]:
         """The points of each line, which may be none; means behind a weight are weighted by it.
 
         A moment is the UTC second the middle of a reading's interval falls into: metrics of one reading are
@@ -96,10 +96,10 @@ class Recorded:
         All lines are asked for at once: each query reads the file.
         """
         wanted = list(dict.fromkeys(lines))
-        found: dict[_Asked, list[Point]] = {}
+        found: dict[_Asked, list[SamplePoint]] = {}
         for some in _together((line, host) for line in wanted for host in dict.fromkeys(line.hosts)):
             for number, bucket, *figures in self._rows(some):
-                point = Point(middle(self._clock, int(bucket)), *figures)
+                point = SamplePoint(middle(self._clock, int(bucket)), *figures)
                 found.setdefault(some[number], []).append(point)
         return {
             line: tuple(next((found[line, host] for host in line.hosts if (line, host) in found), ()))

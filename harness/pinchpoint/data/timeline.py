@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from pinchpoint.data.latency import bucket_percentiles, in_plan_order
 from pinchpoint.data.places import disks_with_roles, farm_cores, machine_name, machines, tiers
-from pinchpoint.data.recorded import Line, Point, Recorded, middle, over_operations
+from pinchpoint.data.recorded import Recorded, SampleLine, SamplePoint, middle, over_operations
 from pinchpoint.data.timeaxis import Clock
 from pinchpoint.store import samples
 from pinchpoint.store.read import StoredRun
@@ -28,7 +28,7 @@ _PART_S = 0.25  # a second that is missing less than this counts as whole
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class TimelineSeries:
     """One line.
 
     Attributes:
@@ -38,7 +38,7 @@ class Series:
     """
 
     name: str
-    points: tuple[Point, ...]
+    points: tuple[SamplePoint, ...]
     style: Literal["solid", "dashed"] = "solid"
 
 
@@ -58,7 +58,7 @@ class Panel:
     name: str
     title: str
     axis: Axis
-    series: tuple[Series, ...]
+    series: tuple[TimelineSeries, ...]
     missing: str
     logarithmic: bool = False
 
@@ -86,7 +86,7 @@ def panels(run: StoredRun, clock: Clock) -> tuple[Panel, ...]:
     return tuple(each for each in found if each.series or not (clock.alone and each.name in _OF_A_LOAD))
 
 
-def _all(run: StoredRun, clock: Clock, drawn: Mapping[str, tuple[Series, ...]]) -> tuple[Panel, ...]:
+def _all(run: StoredRun, clock: Clock, drawn: Mapping[str, tuple[TimelineSeries, ...]]) -> tuple[Panel, ...]:
     unseen = _NOT_IN_FILES if clock.alone else _NOT_DELIVERED
     return (
         Panel(
@@ -136,7 +136,7 @@ def _all(run: StoredRun, clock: Clock, drawn: Mapping[str, tuple[Series, ...]]) 
     )
 
 
-def _throughput(run: StoredRun, clock: Clock) -> tuple[Series, ...]:
+def _throughput(run: StoredRun, clock: Clock) -> tuple[TimelineSeries, ...]:
     """Operations per second by scenario. Where a generator recorded and none of it ended, it did none: 0.
 
     Seconds the run covers only in part, its first and last, are left out: their rate would look like a drop.
@@ -180,23 +180,23 @@ def _throughput(run: StoredRun, clock: Clock) -> tuple[Series, ...]:
             "last": clock.start_s + clock.length_s + _PART_S,
         },
     ).fetchall()
-    lines: dict[str, list[Point]] = {}
+    lines: dict[str, list[SamplePoint]] = {}
     for scenario, bucket, mean, low, high in rows:
-        lines.setdefault(scenario, []).append(Point(middle(clock, int(bucket)), mean, low, high))
-    return tuple(Series(name, tuple(lines[name])) for name in in_plan_order(run, lines))
+        lines.setdefault(scenario, []).append(SamplePoint(middle(clock, int(bucket)), mean, low, high))
+    return tuple(TimelineSeries(name, tuple(lines[name])) for name in in_plan_order(run, lines))
 
 
-def _latency_series(run: StoredRun, clock: Clock) -> tuple[Series, ...]:
+def _latency_series(run: StoredRun, clock: Clock) -> tuple[TimelineSeries, ...]:
     """p50 (solid) and p95 (dashed) of each scenario; response time where there is one, else service time."""
-    found: list[Series] = []
+    found: list[TimelineSeries] = []
     for scenario, kind, buckets in bucket_percentiles(run, clock, (50.0, 95.0)):
         for place, style in ((0, "solid"), (1, "dashed")):
             points = tuple(
-                Point(middle(clock, bucket), values[place], values[place], values[place])
+                SamplePoint(middle(clock, bucket), values[place], values[place], values[place])
                 for bucket, values in buckets
             )
             name = f"{scenario} p{(50, 95)[place]} ({kind})"
-            found.append(Series(name, points, "dashed" if style == "dashed" else "solid"))
+            found.append(TimelineSeries(name, points, "dashed" if style == "dashed" else "solid"))
     return tuple(found)
 
 
@@ -204,7 +204,7 @@ class _Draft(NamedTuple):
     """A series before its points are known."""
 
     name: str
-    line: Line
+    line: SampleLine
     style: Literal["solid", "dashed"] = "solid"
 
 
@@ -213,15 +213,15 @@ def _cpu(run: StoredRun) -> Iterator[_Draft]:
     for hosts in machines(run).values():
         name = machine_name(run, hosts)
         label = f"machine {name}" if len(hosts) > 1 else name
-        yield _Draft(label, Line(tuple(hosts), ("",), metrics), "dashed")
+        yield _Draft(label, SampleLine(tuple(hosts), ("",), metrics), "dashed")
         cores = farm_cores(run, hosts)
         if cores:
             words = f"core{'s'[: len(cores) > 1]} {', '.join(cores)} of {name}"
-            yield _Draft(words, Line(tuple(hosts), tuple(cores), metrics), "dashed")
+            yield _Draft(words, SampleLine(tuple(hosts), tuple(cores), metrics), "dashed")
     hosts_of = Counter(tier for tier, _ in tiers(run))
     for tier, host in tiers(run):
         words = tier if tier in host and hosts_of[tier] == 1 else f"{tier} on {host}"
-        yield _Draft(words, Line((host,), (f"tier:{tier}",), metrics))
+        yield _Draft(words, SampleLine((host,), (f"tier:{tier}",), metrics))
 
 
 def _disks(run: StoredRun, metrics: tuple[str, ...], words: str = "") -> Iterator[_Draft]:
@@ -236,20 +236,22 @@ def _disks(run: StoredRun, metrics: tuple[str, ...], words: str = "") -> Iterato
         _, device = disk
         hosts = tuple(dict.fromkeys(host for *_, host in users))
         where = f" on {' + '.join(hosts)}" if times[names[disk]] > 1 else ""
-        yield _Draft(f"{names[disk]} ({device}){where}{words}", Line(hosts, (device,), metrics))
+        yield _Draft(f"{names[disk]} ({device}){where}{words}", SampleLine(hosts, (device,), metrics))
 
 
 def _pressure(run: StoredRun) -> Iterator[_Draft]:
     for hosts in machines(run).values():
         where = "" if len(machines(run)) == 1 else f" of {machine_name(run, hosts)}"
         for metric, words in (("cpu", "CPU"), ("io", "I/O"), ("memory", "memory")):
-            yield _Draft(words + where, Line(tuple(hosts), ("",), (f"pressure.{metric}_ratio",)))
+            yield _Draft(words + where, SampleLine(tuple(hosts), ("",), (f"pressure.{metric}_ratio",)))
 
 
 def _generators(recorded: Recorded) -> Iterator[_Draft]:
     for host in recorded.hosts("generator.cpu_ratio"):
-        yield _Draft(host, Line((host,), ("",), ("generator.cpu_ratio",)))
+        yield _Draft(host, SampleLine((host,), ("",), ("generator.cpu_ratio",)))
 
 
-def _with_points(drafts: Iterable[_Draft], points: Mapping[Line, tuple[Point, ...]]) -> tuple[Series, ...]:
-    return tuple(Series(one.name, points[one.line], one.style) for one in drafts if points[one.line])
+def _with_points(
+    drafts: Iterable[_Draft], points: Mapping[SampleLine, tuple[SamplePoint, ...]]
+) -> tuple[TimelineSeries, ...]:
+    return tuple(TimelineSeries(one.name, points[one.line], one.style) for one in drafts if points[one.line])

@@ -33,7 +33,7 @@ _WIDTH = 108
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PlanSection:
     """One server's part of the plan.
 
     Attributes:
@@ -148,7 +148,7 @@ _DATABASE_TELLS = {
 }
 
 
-def database_section(production: Production, mix: Mix, day: Course | None) -> Section:
+def database_section(production: Production, mix: Mix, day: Course | None) -> PlanSection:
     """The part of the plan that loads a database as production's is loaded.
 
     Args:
@@ -157,7 +157,7 @@ def database_section(production: Production, mix: Mix, day: Course | None) -> Se
         day: the course of its load; None: not known.
     """
     lines = tuple(_database_scenario(production, mix, day))
-    return Section({_NAME: lines}, _at_peak(production, day), _DATABASE_TELLS, day)
+    return PlanSection({_NAME: lines}, _at_peak(production, day), _DATABASE_TELLS, day)
 
 
 def _at_peak(production: Production, day: Course | None) -> Figures:
@@ -199,10 +199,10 @@ _STORE_TELLS = {
 }
 
 
-def store_section(records: Records) -> Section:
+def store_section(records: Records) -> PlanSection:
     """The part of the plan that loads a store as production's is loaded."""
     scenarios = {part.name: tuple(_store_scenario(records, part)) for part in records.parts}
-    return Section(scenarios, records.told.figures, _STORE_TELLS, records.day)
+    return PlanSection(scenarios, records.told.figures, _STORE_TELLS, records.day)
 
 
 def _store_scenario(records: Records, part: Part) -> Iterator[str]:
@@ -248,7 +248,7 @@ def _durability(records: Records) -> Iterator[str]:
     yield from said("", [sentence])
 
 
-def plan_text(sections: Sequence[Section]) -> str:
+def plan_text(sections: Sequence[PlanSection]) -> str:
     """The plan, commented: one section for each production server it was fitted to."""
     lines: list[str] = []
     figures: Figures = {}
@@ -284,7 +284,7 @@ def _figures(figures: Figures) -> Iterator[str]:
             yield f"  {name}: {plain(figures[name].value)}  # {FIGURES[name]}; {figures[name].origin}"
 
 
-def _untold(section: Section) -> Iterator[str]:
+def _untold(section: PlanSection) -> Iterator[str]:
     """What a server's sources do not tell, and what would."""
     by_need: dict[str, list[str]] = {}
     for name, need in section.tells.items():

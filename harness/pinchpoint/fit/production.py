@@ -16,7 +16,7 @@ from pinchpoint.fit.snapshots import (
     STATEMENTS,
     WAITS,
     WAL,
-    Change,
+    CounterChange,
     Row,
     TableKind,
     number,
@@ -70,7 +70,7 @@ class Files:
     write_s: float | None
 
 
-def of_files(changes: Mapping[TableKind, Change], writes_per_s: float, told: Told) -> None:
+def of_files(changes: Mapping[TableKind, CounterChange], writes_per_s: float, told: Told) -> None:
     """Take what the files' statistics tell of the log and of the data files.
 
     Args:
@@ -89,7 +89,7 @@ def _take(told: Told, origin: str, amounts: Mapping[str, float | None]) -> None:
         told.take(one.figure, Figure(value, f"{origin}: {one.words}"), _COUNTS_ALL)
 
 
-def _log(changes: Mapping[TableKind, Change]) -> Iterator[Files]:
+def _log(changes: Mapping[TableKind, CounterChange]) -> Iterator[Files]:
     if change := changes.get(IO):
         # Of the log only context 'normal': the zeros of a new segment ('init') are nobody's commit.
         rows = [row for row in change.rows if row["object"] == "wal" and row["context"] == "normal"]
@@ -105,7 +105,7 @@ def _log(changes: Mapping[TableKind, Change]) -> Iterator[Files]:
         yield Files(origin, change.length_s, 0.0, writes, None, None, None, spent_s)
 
 
-def _data(changes: Mapping[TableKind, Change]) -> Iterator[Files]:
+def _data(changes: Mapping[TableKind, CounterChange]) -> Iterator[Files]:
     if change := changes.get(IO):
         rows = [row for row in change.rows if row["object"] == "relation"]
         yield _files_of_postgresql(change, rows, "relations in pg_stat_io")
@@ -113,7 +113,7 @@ def _data(changes: Mapping[TableKind, Change]) -> Iterator[Files]:
         yield _files_of_sql_server(change, "ROWS")
 
 
-def _files_of_postgresql(change: Change, rows: Sequence[Row], what: str) -> Files:
+def _files_of_postgresql(change: CounterChange, rows: Sequence[Row], what: str) -> Files:
     """18 counts bytes; before, each operation has ``op_bytes``. Times are 0 where they are not measured."""
 
     def size(name: str, count: str) -> float | None:
@@ -138,7 +138,7 @@ def _files_of_postgresql(change: Change, rows: Sequence[Row], what: str) -> File
     )
 
 
-def _files_of_sql_server(change: Change, type_desc: str) -> Files:
+def _files_of_sql_server(change: CounterChange, type_desc: str) -> Files:
     rows = [row for row in change.rows if row["type_desc"].strip().upper() == type_desc]
     timed = {"io_stall_read_ms", "io_stall_write_ms"} <= change.columns
     return Files(
@@ -157,7 +157,7 @@ def _sum_of(rows: Sequence[Row], name: str) -> float:
     return sum(number(row, name) for row in rows)
 
 
-def of_waits(changes: Mapping[TableKind, Change], told: Told) -> list[str]:
+def of_waits(changes: Mapping[TableKind, CounterChange], told: Told) -> list[str]:
     """Take how long sessions waited for the log and for pages; which waits there were, as sentences.
 
     Of what a server's own threads wait for, with nothing to do, nothing is told (``sqlserver.WAITS``).
@@ -235,7 +235,7 @@ class Production:
         return self.ended_s - self.began_s
 
 
-def production(changes: Mapping[TableKind, Change]) -> Production:
+def production(changes: Mapping[TableKind, CounterChange]) -> Production:
     """The figures of all tables together. Raises ``InputError`` where none tells of statements."""
     change = changes.get(STATEMENTS) or changes.get(QUERY_STORE)
     if change is None:
@@ -274,7 +274,7 @@ def production(changes: Mapping[TableKind, Change]) -> Production:
     )
 
 
-def _hidden(statements: Sequence[Statement], change: Change) -> list[str]:
+def _hidden(statements: Sequence[Statement], change: CounterChange) -> list[str]:
     """What PostgreSQL hides of other users, as a sentence; raises ``InputError`` where it hides all."""
     calls = sum(each.calls for each in statements)
     hidden = sum(each.calls for each in statements if each.text.strip() in _HIDDEN)
@@ -299,7 +299,7 @@ def _counted(statements: Sequence[Statement]) -> Sequence[Statement]:
     return [each for each in statements if not each.calls_what_writes]
 
 
-def _within(statements: Sequence[Statement], change: Change) -> list[str]:
+def _within(statements: Sequence[Statement], change: CounterChange) -> list[str]:
     """What functions and procedures write that are not looked into, as a sentence."""
     if change.kind is not STATEMENTS or any(each.nested for each in statements):
         return []
@@ -318,7 +318,7 @@ def _within(statements: Sequence[Statement], change: Change) -> list[str]:
     return [sentence]
 
 
-def _course(change: Change) -> tuple[Rate, ...]:
+def _course(change: CounterChange) -> tuple[Rate, ...]:
     """Executions by the Query Store's intervals."""
     executions: dict[tuple[float, float], float] = {}
     for row in change.rows:
@@ -362,7 +362,7 @@ def _of_sql_server(row: Mapping[str, str]) -> Statement:
 
 
 def _writes(
-    statements: Sequence[Statement], change: Change, database: Change | None, told: Told
+    statements: Sequence[Statement], change: CounterChange, database: CounterChange | None, told: Told
 ) -> tuple[float, str]:
     """Transactions that wrote, and how that is known."""
     outer = [each for each in statements if not each.nested]
@@ -404,7 +404,12 @@ def _calls(statements: Iterable[Statement]) -> float:
 
 
 def _of_statements(
-    sums: Mapping[Kind, Sum], writes: float, why: str, change: Change, told: Told, within: Sequence[str]
+    sums: Mapping[Kind, Sum],
+    writes: float,
+    why: str,
+    change: CounterChange,
+    told: Told,
+    within: Sequence[str],
 ) -> None:
     writing, reading = _total(sums, WRITING), _total(sums, READING)
     operations = writes + reading.calls
@@ -431,7 +436,9 @@ def _of_statements(
         )
 
 
-def _log_bytes(total: float, writes: float, change: Change, log: Change | None, told: Told) -> None:
+def _log_bytes(
+    total: float, writes: float, change: CounterChange, log: CounterChange | None, told: Told
+) -> None:
     """What a write comes to in the log, its commit included; ``total`` is what all statements wrote there."""
     if log is not None:
         per_s = sum(number(row, "wal_bytes") for row in log.rows) / log.length_s

@@ -12,9 +12,9 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.fit.figures import Figure, Figures
 from pinchpoint.fit.rates import Course, Rate, course
 from pinchpoint.imports import open_source
-from pinchpoint.imports.places import Places
-from pinchpoint.imports.reading import Between, Gathered, Read, read_all
-from pinchpoint.imports.source import Source
+from pinchpoint.imports.places import HostPlaces
+from pinchpoint.imports.reading import Gathered, Read, TimeSpan, read_all
+from pinchpoint.imports.source import RecordingFile
 from pinchpoint.plan.production import DISK_IO_BYTES, DISK_READ_BYTES, DISK_WRITE_BYTES, LOG_WRITE_BYTES
 from pinchpoint_collectors.imports.record import Settings
 from pinchpoint_collectors.record import Sample
@@ -35,7 +35,7 @@ _ACTIVITIES: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class DiskReading:
     """A machine in one interval.
 
     Attributes:
@@ -78,7 +78,7 @@ def recorded(
     )
 
 
-def _not_twice(sources: Sequence[Source]) -> None:
+def _not_twice(sources: Sequence[RecordingFile]) -> None:
     seen: dict[str, Path] = {}
     for source in sources:
         if source.sha256 in seen:
@@ -87,8 +87,8 @@ def _not_twice(sources: Sequence[Source]) -> None:
 
 
 def _readings(
-    sources: Sequence[Source], zone: tzinfo | None, host: str | None, names: str
-) -> tuple[list[Reading], tuple[str, ...]]:
+    sources: Sequence[RecordingFile], zone: tzinfo | None, host: str | None, names: str
+) -> tuple[list[DiskReading], tuple[str, ...]]:
     totals: dict[tuple[int, float], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     machines: dict[str, None] = {}
     notes: list[str] = []
@@ -103,23 +103,24 @@ def _readings(
                 totals[sample.time_ns, sample.interval_s][sample.metric] += sample.value
     _one_machine(list(machines), host, names)
     readings = [
-        Reading(time_ns / _NS, interval_s, values) for (time_ns, interval_s), values in sorted(totals.items())
+        DiskReading(time_ns / _NS, interval_s, values)
+        for (time_ns, interval_s), values in sorted(totals.items())
     ]
     return readings, tuple(notes)
 
 
-def _read(source: Source, zone: tzinfo | None) -> tuple[list[Sample], Read]:
+def _read(source: RecordingFile, zone: tzinfo | None) -> tuple[list[Sample], Read]:
     """What a file has of disks and of the server; ``zone`` goes before what the file says of its own."""
     gathered = Gathered()
     samples = [
         sample
-        for sample in read_all([source], Settings(zone=zone), _Places(), Between(), gathered)
+        for sample in read_all([source], Settings(zone=zone), _Places(), TimeSpan(), gathered)
         if sample.metric in _DISKS or (sample.metric in _SERVER and not sample.instance)
     ]
     return samples, gathered.reads[0]
 
 
-class _Places(Places):
+class _Places(HostPlaces):
     """A file that names no machine is of the one that is asked about."""
 
     def host_of(self, machine: str, hosts: Iterable[str] = ()) -> str:
@@ -142,7 +143,7 @@ def _one_machine(machines: Sequence[str], host: str | None, names: str) -> None:
         raise InputError(f"--host {host}: no recording is of that machine; there is {listed}")
 
 
-def _rates(readings: Sequence[Reading], metrics: tuple[str, ...]) -> Iterable[Rate]:
+def _rates(readings: Sequence[DiskReading], metrics: tuple[str, ...]) -> Iterable[Rate]:
     """Their sum, where all of them were recorded."""
     for reading in readings:
         if all(metric in reading.values for metric in metrics):
@@ -150,7 +151,7 @@ def _rates(readings: Sequence[Reading], metrics: tuple[str, ...]) -> Iterable[Ra
             yield Rate(reading.ended_s, reading.interval_s, per_s)
 
 
-def _sizes(readings: Sequence[Reading], names: str) -> Figures:
+def _sizes(readings: Sequence[DiskReading], names: str) -> Figures:
     """Sizes of I/Os; reads and writes together where the recording has them together, as sar's have."""
     found: Figures = {}
     for figure, counts, sizes, origin in (
@@ -168,5 +169,5 @@ def _sizes(readings: Sequence[Reading], names: str) -> Figures:
     return found
 
 
-def _total(readings: Sequence[Reading], metrics: tuple[str, ...]) -> float:
+def _total(readings: Sequence[DiskReading], metrics: tuple[str, ...]) -> float:
     return sum(reading.values[metric] * reading.interval_s for reading in readings for metric in metrics)

@@ -114,7 +114,7 @@ _NOT_KNOWN = "not known"
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ScenarioDone:
     """What one scenario did in the measure phase.
 
     Attributes:
@@ -140,7 +140,7 @@ class Done:
 
 
 def replayed_records(
-    done: Sequence[Done], length_s: float, means: Means, seconds: Iterable[Rate]
+    done: Sequence[ScenarioDone], length_s: float, means: Means, seconds: Iterable[Rate]
 ) -> dict[str, float]:
     """Its figures.
 
@@ -189,7 +189,7 @@ def _shape(seconds: Iterable[Rate]) -> dict[str, float]:
     }
 
 
-def _durability(done: Sequence[Done]) -> dict[str, float]:
+def _durability(done: Sequence[ScenarioDone]) -> dict[str, float]:
     """1 where no store had anything to warn of; nothing where one does not tell."""
     told = [each.said for each in done if each.said]
     if not told or any(_NOT_KNOWN in (said.get("settings") or {}).values() for said in told):

@@ -159,7 +159,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CounterChange:
     """What changed between two snapshots of a table.
 
     Attributes:
@@ -267,9 +267,9 @@ def _check_number(row: Row, name: str, place: str) -> None:
         ) from error
 
 
-def changes(snapshots: Iterable[Snapshot]) -> dict[TableKind, Change]:
+def changes(snapshots: Iterable[Snapshot]) -> dict[TableKind, CounterChange]:
     """What changed, table by table: from the first to the last snapshot. Raises ``InputError``."""
-    found: dict[TableKind, Change] = {}
+    found: dict[TableKind, CounterChange] = {}
     by_kind: dict[str, list[Snapshot]] = {}
     for each in snapshots:
         by_kind.setdefault(each.kind.name, []).append(each)
@@ -288,7 +288,7 @@ def changes(snapshots: Iterable[Snapshot]) -> dict[TableKind, Change]:
     return found
 
 
-def _added(snapshots: Sequence[Snapshot], names: str) -> Change:
+def _added(snapshots: Sequence[Snapshot], names: str) -> CounterChange:
     """What was added over all snapshots, step by step: a counter that was reset loses one step's at most."""
     kind, first, last = snapshots[0].kind, snapshots[0], snapshots[-1]
     if last.at_s <= first.at_s:
@@ -322,7 +322,7 @@ def _added(snapshots: Sequence[Snapshot], names: str) -> Change:
         raise InputError(f"{names}: nothing changed between them; take them around a busy time")
     columns = frozenset.intersection(*(frozenset(each.rows[0]) for each in snapshots))
     notes = (*_cut_off(snapshots), *_resets(names, len(reset), len(totals)))
-    return Change(kind, first.at_s, last.at_s, rows, names, columns, notes)
+    return CounterChange(kind, first.at_s, last.at_s, rows, names, columns, notes)
 
 
 def _cut_off(snapshots: Iterable[Snapshot]) -> Iterator[str]:
@@ -340,7 +340,7 @@ def _resets(names: str, reset: int, rows: int) -> Iterator[str]:
         )
 
 
-def _query_store(several: Sequence[Snapshot], names: str) -> Change:
+def _query_store(several: Sequence[Snapshot], names: str) -> CounterChange:
     rows = _once(several)
     spans = [_span(row, names) for row in rows]
     began_s, ended_s = min(start for start, _ in spans), max(end for _, end in spans)
@@ -350,7 +350,7 @@ def _query_store(several: Sequence[Snapshot], names: str) -> Change:
     notes = list(_cut_off(several))
     if len(rows) < sum(len(each.rows) for each in several):
         notes.append(f"{names}: intervals that several of them have are counted once")
-    return Change(QUERY_STORE, began_s, ended_s, rows, names, columns, tuple(notes))
+    return CounterChange(QUERY_STORE, began_s, ended_s, rows, names, columns, tuple(notes))
 
 
 def _once(several: Sequence[Snapshot]) -> list[Row]:

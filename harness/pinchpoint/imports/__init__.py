@@ -3,12 +3,12 @@
 from pinchpoint.imports.alone import import_alone
 from pinchpoint.imports.into import import_into
 from pinchpoint.imports.mapping import read_mapping
-from pinchpoint.imports.places import Places, read_places
-from pinchpoint.imports.source import Source, open_source, read_names
+from pinchpoint.imports.places import HostPlaces, read_places
+from pinchpoint.imports.source import RecordingFile, open_source, read_names
 
 __all__ = [
-    "Places",
-    "Source",
+    "HostPlaces",
+    "RecordingFile",
     "import_alone",
     "import_into",
     "open_source",

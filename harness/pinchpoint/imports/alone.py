@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.imports.places import Places
+from pinchpoint.imports.places import HostPlaces
 from pinchpoint.imports.reading import (
     NS,
-    Between,
     Gathered,
+    TimeSpan,
     inventory,
     layered_disks,
     read_all,
@@ -28,7 +28,7 @@ from pinchpoint.imports.reading import (
     unknown_paths,
     unknown_roles,
 )
-from pinchpoint.imports.source import Source
+from pinchpoint.imports.source import RecordingFile
 from pinchpoint.store.compact import SampleGroups
 from pinchpoint.store.schema import (
     COARSE_S,
@@ -65,7 +65,7 @@ _DISTRIBUTIONS = ("pinchpoint", "pinchpoint-collectors")
 
 
 def import_alone(
-    sources: Sequence[Source], settings: Settings, places: Places, between: Between, out: Path
+    sources: Sequence[RecordingFile], settings: Settings, places: HostPlaces, between: TimeSpan, out: Path
 ) -> Path:
     """Make a run of foreign files.
 
@@ -105,7 +105,7 @@ def import_alone(
         shutil.rmtree(making, ignore_errors=True)
 
 
-def _span(gathered: Gathered, between: Between) -> tuple[float, float]:
+def _span(gathered: Gathered, between: TimeSpan) -> tuple[float, float]:
     """Begin and end of what was taken. Raises InputError where that is nothing, or too much."""
     if gathered.span_s is None:
         spans = ", ".join(f"{read.source.path.name}: {span_words(read.span_s)}" for read in gathered.reads)
@@ -135,7 +135,7 @@ def span_words(span_s: tuple[float, float] | None) -> str:
     return " to ".join(datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") for at in span_s)
 
 
-def _manifest(gathered: Gathered, places: Places, begin_s: float, end_s: float) -> dict[str, Any]:
+def _manifest(gathered: Gathered, places: HostPlaces, begin_s: float, end_s: float) -> dict[str, Any]:
     hosts = inventory(gathered, places)
     names = [read.source.path.stem for read in gathered.reads]
     unknown = [

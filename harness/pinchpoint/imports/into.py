@@ -13,19 +13,19 @@ import pyarrow.parquet as pq
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.base.errors import InputError
 from pinchpoint.imports.alone import notes, span_words, tables
-from pinchpoint.imports.places import Places, Role, address_names
+from pinchpoint.imports.places import DiskPlace, HostPlaces, address_names
 from pinchpoint.imports.reading import (
-    Between,
     Gathered,
     Key,
     Read,
+    TimeSpan,
     inventory,
     layered_disks,
     read_all,
     unknown_hosts,
     unknown_roles,
 )
-from pinchpoint.imports.source import Source
+from pinchpoint.imports.source import RecordingFile
 from pinchpoint.store import samples as recorded
 from pinchpoint.store.compact import SampleGroups
 from pinchpoint.store.read import StoredRun, open_run
@@ -39,7 +39,9 @@ SHIFTS_S = [sign * half * HALF_HOUR_S for half in range(1, 29) for sign in (1, -
 """Time zones differ by half hours, up to fourteen hours."""
 
 
-def import_into(directory: Path, sources: Sequence[Source], settings: Settings, places: Places) -> int:
+def import_into(
+    directory: Path, sources: Sequence[RecordingFile], settings: Settings, places: HostPlaces
+) -> int:
     """Add to a finished run what foreign files recorded while it went on.
 
     Series the run has already are its collectors' own and stay as they are. Samples of another time are left
@@ -57,7 +59,7 @@ def import_into(directory: Path, sources: Sequence[Source], settings: Settings, 
     if run.manifest["state"] == "running":
         raise InputError(f"{directory}: this run is still going on; import into it when it has ended")
     _not_again(run, sources)
-    between = Between(*_span_s(run))
+    between = TimeSpan(*_span_s(run))
     places = _of_run(run, places)
     known, gathered = _series(run), Gathered()
     left: set[Key] = set()
@@ -87,7 +89,7 @@ def import_into(directory: Path, sources: Sequence[Source], settings: Settings, 
     return sum(read.kept for read in gathered.reads)
 
 
-def _not_again(run: StoredRun, sources: Sequence[Source]) -> None:
+def _not_again(run: StoredRun, sources: Sequence[RecordingFile]) -> None:
     there = {each["sha256"] for each in run.manifest.get("imports") or ()}
     again = [source for source in sources if source.sha256 in there]
     if again:
@@ -108,7 +110,7 @@ def _span_s(run: StoredRun) -> tuple[float, float]:
     return begin_s, seconds_of(ended) if ended else extent[1] if extent else begin_s
 
 
-def _of_run(run: StoredRun, places: Places) -> Places:
+def _of_run(run: StoredRun, places: HostPlaces) -> HostPlaces:
     """With what the run's own farm says of tiers, addresses and disks, behind what the command line says."""
     tiers, roles = dict(places.tiers), dict(places.roles)
     addresses: list[tuple[str, str]] = []
@@ -119,7 +121,7 @@ def _of_run(run: StoredRun, places: Places) -> Places:
             addresses += [(host, str(address)) for address in given if address]
             for role, disk in ((facts or {}).get("disks") or {}).items():
                 if (disk or {}).get("device"):
-                    roles.setdefault((host, disk["device"]), Role(tier, role))
+                    roles.setdefault((host, disk["device"]), DiskPlace(tier, role))
     return replace(places, tiers=tiers, roles=roles, names={**address_names(addresses), **places.names})
 
 
@@ -130,7 +132,7 @@ def _series(run: StoredRun) -> set[Key]:
     return {(host, metric, instance) for host, metric, instance in rows}
 
 
-def _check(gathered: Gathered, between: Between, left: set[Key]) -> None:
+def _check(gathered: Gathered, between: TimeSpan, left: set[Key]) -> None:
     """Raises InputError where a file's times are not known, or no file has anything of the run's time."""
     if gathered.series or left:
         unknown = [read.source.path for read in gathered.reads if read.found.zone_assumed]
@@ -169,7 +171,9 @@ def _hint(read: Read, begin_s: float, end_s: float) -> str:
     return ""
 
 
-def _added(manifest: dict[str, Any], gathered: Gathered, places: Places, left: set[Key]) -> dict[str, Any]:
+def _added(
+    manifest: dict[str, Any], gathered: Gathered, places: HostPlaces, left: set[Key]
+) -> dict[str, Any]:
     """The manifest with what was learnt; what it knew of a host before stays."""
     hosts = dict(manifest.get("hosts") or {})
     new = inventory(gathered, places)

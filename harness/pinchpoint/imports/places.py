@@ -20,7 +20,7 @@ _IP = re.compile(r"[\d.]+|.*:.*:.*")
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class DiskPlace:
     """What a disk is for: the role, and the tier that uses it."""
 
     tier: str
@@ -28,7 +28,7 @@ class Role:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class HostPlaces:
     """What a person says about the machines in a file; hosts and disks without regard to capitals.
 
     Attributes:
@@ -45,8 +45,8 @@ class Places:
 
     host: str | None = None
     tiers: Mapping[str, str] = field(default_factory=dict)
-    roles: Mapping[tuple[str, str], Role] = field(default_factory=dict)
-    paths: Mapping[tuple[str, str], Role] = field(default_factory=dict)
+    roles: Mapping[tuple[str, str], DiskPlace] = field(default_factory=dict)
+    paths: Mapping[tuple[str, str], DiskPlace] = field(default_factory=dict)
     memory: Mapping[str, int] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     farm: Mapping[str, Any] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Places:
         """The tier a host belongs to; None where nobody said."""
         return next((tier for name, tier in self.tiers.items() if same(name, host)), None)
 
-    def role_of(self, host: str, instance: str) -> Role | None:
+    def role_of(self, host: str, instance: str) -> DiskPlace | None:
         """What a disk is for; None where nobody said."""
         return next(
             (
@@ -125,7 +125,7 @@ def read_places(
     tiers: Sequence[str],
     memory: Sequence[str],
     farm_file: Path | None,
-) -> Places:
+) -> HostPlaces:
     r"""Put together what the command line says, and the farm's file where there is one.
 
     Args:
@@ -139,7 +139,7 @@ def read_places(
         InputError: every option that cannot be read, or what is wrong with the farm's file.
     """
     problems: list[str] = []
-    roles: dict[tuple[str, str], Role] = {}
+    roles: dict[tuple[str, str], DiskPlace] = {}
     belongs: dict[str, str] = {}
     for text in disks:
         match = _DISK.fullmatch(text)
@@ -149,7 +149,7 @@ def read_places(
                 "db1:nvme1n1=sql.data"
             )
             continue
-        roles[match["host"], match["instance"]] = Role(match["tier"], match["role"])
+        roles[match["host"], match["instance"]] = DiskPlace(match["tier"], match["role"])
         belongs[match["host"]] = match["tier"]
     belongs |= _pairs("--tier", "HOST=TIER, such as APP3=search", tiers, problems)
     sizes: dict[str, int] = {}
@@ -161,7 +161,7 @@ def read_places(
     if problems:
         raise InputError(*problems)
     named = frozenset({*belongs, *sizes, *(name for name, _ in roles)})
-    return _with_farm(Places(host, belongs, roles, memory=sizes, named=named), farm_file)
+    return _with_farm(HostPlaces(host, belongs, roles, memory=sizes, named=named), farm_file)
 
 
 def _pairs(option: str, allowed: str, given: Sequence[str], problems: list[str]) -> dict[str, str]:
@@ -175,7 +175,7 @@ def _pairs(option: str, allowed: str, given: Sequence[str], problems: list[str])
     return found
 
 
-def _with_farm(places: Places, farm_file: Path | None) -> Places:
+def _with_farm(places: HostPlaces, farm_file: Path | None) -> HostPlaces:
     if farm_file is None:
         return places
     farm = load_farm(farm_file)
@@ -188,8 +188,8 @@ def _with_farm(places: Places, farm_file: Path | None) -> Places:
             addresses += [(host, str(address)) for address in given if address]
             for role, disk in facts.disks.items():
                 if disk.device:
-                    roles.setdefault((host, disk.device), Role(tier, role))
+                    roles.setdefault((host, disk.device), DiskPlace(tier, role))
                 elif disk.path:
-                    paths[host, disk.path] = Role(tier, role)
+                    paths[host, disk.path] = DiskPlace(tier, role)
     names = address_names(addresses)
     return replace(places, tiers=tiers, roles=roles, paths=paths, names=names, farm=farm.shown())

@@ -9,8 +9,8 @@ from typing import Any
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.imports.layers import counted_once, left_out_words
-from pinchpoint.imports.places import Places, Role, same
-from pinchpoint.imports.source import Source
+from pinchpoint.imports.places import DiskPlace, HostPlaces, same
+from pinchpoint.imports.source import RecordingFile
 from pinchpoint_collectors import bounds
 from pinchpoint_collectors.common import legible
 from pinchpoint_collectors.common.times import utc
@@ -30,7 +30,7 @@ Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class TimeSpan:
     """The time that is wanted, UTC seconds; None: from the first, to the last.
 
     A sample belongs to it when the middle of its interval does.
@@ -59,7 +59,7 @@ class Read:
         series: of those that were taken begin of the first interval and end of the last, UTC seconds.
     """
 
-    source: Source
+    source: RecordingFile
     found: FileFacts = field(default_factory=FileFacts)
     machines: dict[str, str] = field(default_factory=dict)
     span_s: tuple[float, float] | None = None
@@ -119,10 +119,10 @@ def _wider(span_s: tuple[float, float] | None, sample: Sample) -> tuple[float, f
 
 
 def read_all(
-    sources: Sequence[Source],
+    sources: Sequence[RecordingFile],
     settings: Settings,
-    places: Places,
-    between: Between,
+    places: HostPlaces,
+    between: TimeSpan,
     gathered: Gathered,
     hosts: Sequence[str] = (),
     wanted: Callable[[Sample], bool] = lambda _: True,
@@ -186,7 +186,7 @@ def _once(read: Read, earlier: Sequence[Read]) -> None:
                 )
 
 
-def _placed(samples: Iterable[Sample], source: Source) -> Iterator[Sample]:
+def _placed(samples: Iterable[Sample], source: RecordingFile) -> Iterator[Sample]:
     """The samples. Raises InputError where a time cannot be one of a recording, or covers too much."""
     latest_ns = time.time_ns() + bounds.AHEAD_NS
     for sample in samples:
@@ -201,7 +201,7 @@ def _placed(samples: Iterable[Sample], source: Source) -> Iterator[Sample]:
         yield sample
 
 
-def _ours(sample: Sample, read: Read, places: Places, hosts: Sequence[str]) -> Iterator[Sample]:
+def _ours(sample: Sample, read: Read, places: HostPlaces, hosts: Sequence[str]) -> Iterator[Sample]:
     """The sample under its host's name; of what is left of a memory whose size is known also the share."""
     host = _host(sample.host, read, places, hosts)
     ours = sample._replace(host=host, instance=legible.text(sample.instance))
@@ -213,7 +213,7 @@ def _ours(sample: Sample, read: Read, places: Places, hosts: Sequence[str]) -> I
             yield ours._replace(metric="mem.available_ratio", value=share)
 
 
-def _host(machine: str, read: Read, places: Places, hosts: Sequence[str]) -> str:
+def _host(machine: str, read: Read, places: HostPlaces, hosts: Sequence[str]) -> str:
     known = next((host for host, name in read.machines.items() if name == machine), None)
     if known is not None:
         return known
@@ -230,7 +230,7 @@ def _host(machine: str, read: Read, places: Places, hosts: Sequence[str]) -> str
     return host
 
 
-def inventory(gathered: Gathered, places: Places) -> dict[str, dict[str, Any]]:
+def inventory(gathered: Gathered, places: HostPlaces) -> dict[str, dict[str, Any]]:
     """The facts of every host, as a collector's inventory has them (collectors/README.md)."""
     hosts: dict[str, dict[str, Any]] = {}
     for read in gathered.reads:
@@ -256,7 +256,7 @@ def inventory(gathered: Gathered, places: Places) -> dict[str, dict[str, Any]]:
     return hosts
 
 
-def _judged(host: str, facts: Mapping[str, Any], gathered: Gathered, places: Places) -> set[str]:
+def _judged(host: str, facts: Mapping[str, Any], gathered: Gathered, places: HostPlaces) -> set[str]:
     """Which of a host's disks are to be judged."""
     disks = gathered.disks.get(host, {})
     if facts.get("os") != _LINUX:
@@ -265,7 +265,7 @@ def _judged(host: str, facts: Mapping[str, Any], gathered: Gathered, places: Pla
 
 
 def layered_disks(
-    hosts: Mapping[str, Mapping[str, Any]], gathered: Gathered, places: Places
+    hosts: Mapping[str, Mapping[str, Any]], gathered: Gathered, places: HostPlaces
 ) -> Iterator[str]:
     """Which disks are not judged as they lie on others, as warnings."""
     for host, facts in hosts.items():
@@ -278,12 +278,12 @@ def layered_disks(
             yield left_out_words(host, left)
 
 
-def _role(disk: str, data_io: str, role: Role | None) -> dict[str, Any]:
+def _role(disk: str, data_io: str, role: DiskPlace | None) -> dict[str, Any]:
     why = None if role else "what this disk is for is not known"
     return {"given": disk if role else None, "device": disk, "data_io": data_io, "why": why}
 
 
-def _add_missing(host: str, facts: dict[str, Any], places: Places) -> None:
+def _add_missing(host: str, facts: dict[str, Any], places: HostPlaces) -> None:
     """Roles that were named, of disks the files do not have."""
     there = ", ".join(facts["disks"]) or "none"
     for (name, disk), role in places.roles.items():
@@ -292,7 +292,7 @@ def _add_missing(host: str, facts: dict[str, Any], places: Places) -> None:
             facts["roles"][role.role] = {"given": disk, "device": None, "data_io": "unknown", "why": why}
 
 
-def unknown_hosts(hosts: Iterable[str], places: Places) -> str:
+def unknown_hosts(hosts: Iterable[str], places: HostPlaces) -> str:
     """Which hosts were named that are in no file, as a warning; ``""`` where there are none."""
     there = list(hosts)
     unknown = sorted(name for name in places.named if not any(same(name, host) for host in there))
@@ -304,7 +304,7 @@ def unknown_hosts(hosts: Iterable[str], places: Places) -> str:
     )
 
 
-def unknown_paths(hosts: Mapping[str, Mapping[str, Any]], places: Places) -> Iterator[str]:
+def unknown_paths(hosts: Mapping[str, Mapping[str, Any]], places: HostPlaces) -> Iterator[str]:
     """Which roles the farm's file gives as a path of which these files do not tell the disk, as warnings."""
     for (name, path), role in places.paths.items():
         host = next((host for host in hosts if same(host, name)), None)

@@ -27,7 +27,7 @@ _BINARY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RecordingFile:
     """A file that is to be imported.
 
     Attributes:
@@ -61,7 +61,7 @@ class Source:
         return InputError(f"{place}: {error}")
 
 
-def open_source(path: Path, kind: str | None, said: str | None = None) -> Source:
+def open_source(path: Path, kind: str | None, said: str | None = None) -> RecordingFile:
     """Find out what a file is.
 
     Args:
@@ -88,7 +88,7 @@ def open_source(path: Path, kind: str | None, said: str | None = None) -> Source
         format_ = registry.format_named(kind) if kind else registry.recognised(text)
     except ForeignFileError as error:
         raise InputError(f"--kind: {error}" if kind else f"{path}: {error}") from error
-    return Source(path, format_, encoding, encoding == _WESTERN and not said, size, digest)
+    return RecordingFile(path, format_, encoding, encoding == _WESTERN and not said, size, digest)
 
 
 def _named(encoding: str) -> str:

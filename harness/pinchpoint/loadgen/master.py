@@ -31,7 +31,7 @@ from pinchpoint.loadgen.messages import (
     Second,
     Sender,
     Waiting,
-    Work,
+    WorkMessage,
     check_second,
 )
 from pinchpoint.loadgen.wire import Door
@@ -101,7 +101,7 @@ class Bridge:
             command = json.loads(line)
             worker, message = bytes.fromhex(command["to"]), command["message"]
             if worker in self._peers and "assignment" in message:
-                given = Work.model_validate_json(json.dumps(message)).assignment
+                given = WorkMessage.model_validate_json(json.dumps(message)).assignment
                 self._peers[worker].work = (given.name, frozenset(given.scenarios))
             self._send(worker, message)
         self._journal.close()

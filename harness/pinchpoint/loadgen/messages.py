@@ -232,7 +232,7 @@ class Tick(_Checked):
     tick: Literal[True]
 
 
-class Work(_Checked):
+class WorkMessage(_Checked):
     """What is to be done."""
 
     model_config = ConfigDict(strict=False)  # JSON has no tuples
@@ -240,7 +240,7 @@ class Work(_Checked):
     assignment: Assignment
 
     @model_validator(mode="after")
-    def _fits(self) -> Work:
+    def _fits(self) -> WorkMessage:
         work = self.assignment
         if work.journal or work.cores:
             raise ValueError("assignment: a journal or cores are for workers of the controller's machine")
@@ -285,7 +285,7 @@ class Stop(_Checked):
     stop: Literal[True]
 
 
-FromController = Refused | Ping | Tick | Work | Begin | Hold | Own | Stop
+FromController = Refused | Ping | Tick | WorkMessage | Begin | Hold | Own | Stop
 
 _T = TypeVar("_T")
 

@@ -27,10 +27,10 @@ from gevent.threadpool import ThreadPool
 from pinchpoint.base.errors import ExitStatus
 from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.generator import Generator, say_failed
-from pinchpoint.loadgen.messages import BadMessage, Ping, Receiver, Refused, Sender, Tick, Work
+from pinchpoint.loadgen.messages import BadMessage, Ping, Receiver, Refused, Sender, Tick, WorkMessage
 from pinchpoint.loadgen.permits import Permits
 from pinchpoint.loadgen.recorder import Seconds
-from pinchpoint.loadgen.wire import Line
+from pinchpoint.loadgen.wire import WireLine
 from pinchpoint_collectors.record import Sample
 
 MASTER_SILENT_S = 5.0
@@ -57,7 +57,7 @@ class Connection:
         self._where = f"{host}:{port}"
         self._inbox: Queue[Any] = Queue()
         self._sender = Sender()
-        self._line = Line(host, port, token, uuid.uuid4().bytes)
+        self._line = WireLine(host, port, token, uuid.uuid4().bytes)
         self._encoder = ThreadPool(1)  # histograms are encoded beside the load, not in its loop
         self._name = ""
         gevent.spawn(self._hear)
@@ -83,7 +83,7 @@ class Connection:
             match message:
                 case None if known:
                     raise MasterLost
-                case Work(assignment=assignment):
+                case WorkMessage(assignment=assignment):
                     self._name = assignment.name
                     tell(f"takes part in a run as {assignment.name}: {', '.join(assignment.scenarios)}")
                     return assignment

@@ -120,7 +120,7 @@ class Door(_Socket):
                 self.unproved += 1
 
 
-class Line(_Socket):
+class WireLine(_Socket):
     """A worker's end.
 
     Args:

@@ -13,14 +13,14 @@ from ruamel.yaml import YAML
 from pinchpoint.data.inputs import COMMIT_ROLES, Limits
 from pinchpoint.probe.figures import figures
 from pinchpoint.probe.record import Probe
-from pinchpoint.probe.verdict import Verdict
+from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint_scenarios.storage_probe import Cell
 
 _PAGE = 8192
 _READS = 0.7
 
 
-def calibration(probe: Probe, verdict: Verdict) -> str:
+def calibration(probe: Probe, verdict: ProbeVerdict) -> str:
     """``limits`` of the disk as one line of a farm.yaml, below a comment that says which disk's they are.
 
     Caps, where there are any, and the latency over outstanding I/Os. Of a log, which is written, a cap of

@@ -14,7 +14,7 @@ from pinchpoint.analysis.resources.disk.types import caps_words
 from pinchpoint.analysis.thresholds import CAP_MATCH, FLAT, IRREGULAR, MIN_STEPS
 from pinchpoint.base import units
 from pinchpoint.data.inputs import Limits
-from pinchpoint.probe.figures import Figures, Mean
+from pinchpoint.probe.figures import Figures, TrialMean
 from pinchpoint_infra.catalogue import Burst, Profile, catalogue
 from pinchpoint_scenarios.storage_probe import Cell
 
@@ -51,7 +51,7 @@ class Cap:
 
 
 @dataclass(frozen=True, slots=True)
-class Caps:
+class FoundCaps:
     """What was found; None: no such limit showed.
 
     Attributes:
@@ -102,13 +102,13 @@ def _below(one: float, other: float | None) -> bool:
     return other is None or one < other * (1 - CAP_MATCH.value)
 
 
-def find_caps(found: Found) -> Caps:
+def find_caps(found: Found) -> FoundCaps:
     """Look for all kinds; where one of them explains all that another would, there is only that one.
 
     Also where bytes per second are the I/Os per second times a part into which large I/Os are split. Of one
     size of I/O alone the two cannot be told apart: it is then called a cap of I/Os.
     """
-    raw = {each.name: cap for each in fields(Caps) if (cap := _cap(found, each.name))}
+    raw = {each.name: cap for each in fields(FoundCaps) if (cap := _cap(found, each.name))}
     # Mixes that reads, or writes, hold stand at one rate as well: it is that of their own kind of mix.
     common = {name: cap for name, cap in raw.items() if not name.startswith(WAYS)}
     common = {name: cap for name, cap in common.items() if not _of_a_way(found, name, cap, raw)}
@@ -119,7 +119,7 @@ def find_caps(found: Found) -> Caps:
         and not any(_stands(found, cap.cells, other, of) for of, other in common.items())
     }
     kept = [pair for way in ("", "read_", "write_") for pair in _one_or_both(found, {**common, **apart}, way)]
-    return Caps(**dict(kept))
+    return FoundCaps(**dict(kept))
 
 
 def _of_a_way(found: Found, name: str, cap: Cap, raw: Mapping[str, Cap]) -> bool:
@@ -153,8 +153,8 @@ def _stands(found: Found, cells: Sequence[Cell], cap: Cap, name: str) -> bool:
     return all(mean is not None and abs(mean.middle / cap.value - 1) <= CAP_MATCH.value for mean in means)
 
 
-def _rate(one: Figures, name: str) -> Mean | None:
-    rate: Mean | None = getattr(one, name)
+def _rate(one: Figures, name: str) -> TrialMean | None:
+    rate: TrialMean | None = getattr(one, name)
     return rate
 
 
@@ -189,7 +189,7 @@ def _cap(found: Found, name: str) -> Cap | None:
     return Cap(value=level, cells=tuple(at), why=why) if why else None
 
 
-def _shared(held: Sequence[Cell], rates: Mapping[Cell, Mean], name: str) -> str | None:
+def _shared(held: Sequence[Cell], rates: Mapping[Cell, TrialMean], name: str) -> str | None:
     """Why that rate is a cap, where workloads of different kinds share it."""
     workloads = dict.fromkeys(cell.workload for cell in held)
     if min(len(workloads), len({_kind(cell, name) for cell in held})) < WORKLOADS:
@@ -211,7 +211,7 @@ def _kind(cell: Cell, name: str) -> tuple[float | None, ...]:
     return (cell.block_bytes, cell.read_ratio) if name.endswith("iops") else (cell.read_ratio,)
 
 
-def _alone(found: Found, held: Sequence[Cell], rates: Mapping[Cell, Mean], name: str) -> str | None:
+def _alone(found: Found, held: Sequence[Cell], rates: Mapping[Cell, TrialMean], name: str) -> str | None:
     """Why it is a cap though one workload alone reaches it; None where its seconds tell nothing."""
     if all(_mixed(cell) or found[cell].irregular_ratio is None for cell in held):
         return None
@@ -219,7 +219,7 @@ def _alone(found: Found, held: Sequence[Cell], rates: Mapping[Cell, Mean], name:
     return f"one rate with I/O waiting for I/O, as even as no device's: {listed}"
 
 
-def _regular(found: Found, at: Sequence[Cell], rates: Mapping[Cell, Mean]) -> bool:
+def _regular(found: Found, at: Sequence[Cell], rates: Mapping[Cell, TrialMean]) -> bool:
     """Whether reads or writes come as evenly as no device serves them: by their seconds, else repetitions.
 
     Rates of reads alone, and of writes alone, are many, and some agree by chance.
@@ -254,7 +254,7 @@ def _stays(found: Found, cell: Cell, at: Sequence[Cell]) -> bool:
     return sum(one in at for one in deeper) * 2 > len(deeper)
 
 
-def _even(one: Figures, rate: Mean, *, steps: bool) -> bool:
+def _even(one: Figures, rate: TrialMean, *, steps: bool) -> bool:
     """Whether most repetitions and, where asked for and known, steps differ as little as a regulator's do."""
     flat = not steps or one.uneven_ratio is None or one.uneven_ratio <= FLAT.value
     return flat and rate.usual_spread_ratio <= max(FLAT.value, counted_ratio(one))

@@ -21,7 +21,7 @@ from pinchpoint.probe.figures import Figures, figures
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import PROBE, Probe, Trial
 from pinchpoint.probe.record import load as load_probe
-from pinchpoint.probe.verdict import Verdict
+from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint.probe.words import OVER_TIME, listed
 from pinchpoint.store import document
 from pinchpoint_scenarios.storage_probe import Cell
@@ -161,7 +161,7 @@ def _corrected(estimates: Mapping[Cell, Estimate | None]) -> dict[Cell, float]:
     return dict(zip(known, holm(list(known.values())), strict=True))
 
 
-def _moved(base: Verdict, other: Verdict) -> dict[str, tuple[str | None, str | None]]:
+def _moved(base: ProbeVerdict, other: ProbeVerdict) -> dict[str, tuple[str | None, str | None]]:
     theirs = {one.workload: one.kind for one in other.workloads}
     return {
         one.workload: (one.kind, theirs[one.workload])
@@ -185,7 +185,7 @@ def _confounders(base: Probe, other: Probe) -> list[str]:
     return [f"{name}: {one} and {two}" for name, one, two in pairs if one != two]
 
 
-def _unsettled(probe: Probe, verdict: Verdict) -> list[str]:
+def _unsettled(probe: Probe, verdict: ProbeVerdict) -> list[str]:
     """A disk that is warming up, or lives on credits, is compared as it was then, not as it will be."""
     return [
         f"{probe.where.label}: {listed(workloads)} {OVER_TIME[kind]}; its figures are not those it will have"

@@ -14,7 +14,7 @@ from pinchpoint.probe.driver import Driver, Watch
 from pinchpoint.probe.record import Options, Probe
 from pinchpoint.probe.shown import Shown
 from pinchpoint.probe.target import Target
-from pinchpoint.probe.verdict import Verdict
+from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint.store.write import free_path
 from pinchpoint_collectors.common.times import utc
 from pinchpoint_scenarios.errors import ScenarioError
@@ -78,11 +78,13 @@ def new_directory(parent: Path, probe: Probe) -> Path:
             ) from error
 
 
-Conclude = Callable[[Probe, Path], Verdict]
+Conclude = Callable[[Probe, Path], ProbeVerdict]
 """Judges a probe and writes its files into a directory."""
 
 
-def run(target: Target, probe: Probe, directory: Path, interrupts: Interrupts, conclude: Conclude) -> Verdict:
+def run(
+    target: Target, probe: Probe, directory: Path, interrupts: Interrupts, conclude: Conclude
+) -> ProbeVerdict:
     """Measure what is not measured yet, and conclude.
 
     Raises:

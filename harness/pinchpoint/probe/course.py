@@ -181,7 +181,7 @@ OVER_TIME: Mapping[str, str] = {"fell": "disk_burst_exhausted", "rose": "disk_wa
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RateChange:
     """How a figure went.
 
     Attributes:
@@ -219,7 +219,7 @@ class Outliers:
     longest_s: float
 
 
-def of_cell(trials: Sequence[Trial]) -> Change | None:
+def of_cell(trials: Sequence[Trial]) -> RateChange | None:
     """How one cell went; None where too little was measured to tell."""
     done = [trial for trial in trials if trial.failed is None]
     anew = _anew(done)
@@ -239,14 +239,14 @@ def of_cell(trials: Sequence[Trial]) -> Change | None:
     return replace(found, at_s=None, at_trial=steps[round(found.at_s / step_s)][0])
 
 
-def of_group(probe: Probe, cells: Sequence[Cell]) -> Change | None:
+def of_group(probe: Probe, cells: Sequence[Cell]) -> RateChange | None:
     """How several cells went: as the first that moved did, else as all of them together."""
     each = [of_cell(probe.cells[cell]) for cell in cells]
     moved = [one for one in each if one is not None and one.move in ("fell", "rose")]
     return moved[0] if moved else of_probe(probe, cells)
 
 
-def of_probe(probe: Probe, cells: Sequence[Cell]) -> Change | None:
+def of_probe(probe: Probe, cells: Sequence[Cell]) -> RateChange | None:
     """How several cells together went from repetition to repetition, each a share of its own mean.
 
     A cell that was measured once says nothing of time. None where too little was measured to tell.
@@ -271,7 +271,7 @@ def of_probe(probe: Probe, cells: Sequence[Cell]) -> Change | None:
     if shift.after < shift.before:
         held = [_held(probe.cells[cell], number) for cell in cells]
         move = "fell" if sum(held) * 2 > len(held) else "unsteady"
-    return Change(move, shift.before, shift.after, None, number, how)
+    return RateChange(move, shift.before, shift.after, None, number, how)
 
 
 def _held(trials: Sequence[Trial], after: int) -> bool:
@@ -290,7 +290,7 @@ def outliers(trials: Sequence[Trial]) -> Outliers | None:
     return Outliers(many, len(steps), usual, max(steps))
 
 
-def _anew(done: Sequence[Trial]) -> Change | None:
+def _anew(done: Sequence[Trial]) -> RateChange | None:
     """Repetitions that begin higher and fall to one level, which holds half of them; None where they do not.
 
     What was allowed on credits is used up in each, and some of it is back when the next begins.
@@ -306,25 +306,25 @@ def _anew(done: Sequence[Trial]) -> Change | None:
     before = float(np.median([one.series.iops[0] for one, _ in falls if one.series]))
     at_s = float(np.median([at * one.series.step_s for one, at in falls if one.series]))
     how = f"{len(falls)} of {len(done)} repetitions fall to one level (within 3 %) and begin higher again"
-    return Change("fell", before, level, at_s, None, how)
+    return RateChange("fell", before, level, at_s, None, how)
 
 
 def _shift(values: Floats) -> changes.Shift | None:
     return changes.find_shift(values, least=MIN_SAMPLES.value, smallest=LEVEL_SHIFT.value)
 
 
-def _of_steps(values: Floats, step_s: float) -> Change:
+def _of_steps(values: Floats, step_s: float) -> RateChange:
     """A change of level, else a trend over ten parts."""
     shift = _shift(values)
     if shift and shift.before and abs(shift.after / shift.before - 1) >= DISK_SHIFT.value:
         how = f"a change of level over {len(values)} steps of {step_s:g} s (CUSUM, block bootstrap, p < .05)"
         move = _move(values[shift.at :], shift.before, shift.after)
-        return Change(move, shift.before, shift.after, shift.at * step_s, None, how)
+        return RateChange(move, shift.before, shift.after, shift.at * step_s, None, how)
     parts = np.array([float(part.mean()) for part in np.array_split(values, PARTS)])
     return _trend(parts, f"{PARTS} parts of {len(values)} steps of {step_s:g} s")
 
 
-def _of_trials(values: Floats) -> Change | None:
+def _of_trials(values: Floats) -> RateChange | None:
     """Of a few figures: the first that stands apart, or a trend."""
     if len(values) < LEAST_APART:
         return None
@@ -334,21 +334,21 @@ def _of_trials(values: Floats) -> Change | None:
     if apart >= DISK_SHIFT.value * middle and apart > np.ptp(rest):
         how = f"the first of {len(values)} repetitions stands apart from all the others"
         move: Move = "rose" if middle > first else _move(rest, first, middle)
-        return Change(move, first, middle, None, 1, how)
+        return RateChange(move, first, middle, None, 1, how)
     if len(values) < LEAST_TRIALS:
         return None
     return _trend(values, f"{len(values)} repetitions")
 
 
-def _trend(values: Floats, over: str) -> Change:
+def _trend(values: Floats, over: str) -> RateChange:
     """Whether values stand in order beyond chance, and the last third differs by a fifth from the first."""
     tau, p = changes.kendall(values)
     third = max(1, len(values) // 3)
     begin, end = float(values[:third].mean()), float(values[-third:].mean())
     how = f"a trend over {over} (Kendall's tau {tau:.2f}, p {p:.3f})"
     if p >= DRIFTS.value or not begin or abs(end / begin - 1) < DISK_SHIFT.value:
-        return Change("steady", begin, end, None, None, how)
-    return Change("rose" if tau > 0 else "unsteady", begin, end, None, None, how)
+        return RateChange("steady", begin, end, None, None, how)
+    return RateChange("rose" if tau > 0 else "unsteady", begin, end, None, None, how)
 
 
 def _move(after: Floats, before_level: float, after_level: float) -> Move:
@@ -359,7 +359,7 @@ def _move(after: Floats, before_level: float, after_level: float) -> Move:
     return "fell" if (high - low) / 2 <= FLAT.value * after_level else "unsteady"
 
 
-def settled(trials: Sequence[Trial], writes: Change | None, fall: Fall | None) -> Sequence[Trial]:
+def settled(trials: Sequence[Trial], writes: RateChange | None, fall: Fall | None) -> Sequence[Trial]:
     """Of one cell; of repetitions that fell the part after the fall.
 
     Args:
@@ -381,7 +381,7 @@ def settled(trials: Sequence[Trial], writes: Change | None, fall: Fall | None) -
     return trials
 
 
-def _part(trial: Trial, change: Change) -> Trial:
+def _part(trial: Trial, change: RateChange) -> Trial:
     """A repetition after its fall: as it shows, else, of one that is long, at the second that was found."""
     after = fallen(trial)
     if after is trial and trial.series and change.at_s and trial.seconds and change.at_s < trial.seconds:

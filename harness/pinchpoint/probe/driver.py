@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pinchpoint.base.errors import FarmUnavailable
-from pinchpoint.probe.machine import Machine
+from pinchpoint.probe.machine import ProbedMachine
 from pinchpoint.probe.record import Probe, State, Trial
 from pinchpoint_collectors.common.times import utc
 from pinchpoint_scenarios.storage_probe import (
@@ -65,7 +65,7 @@ class Driver:
 
     suite: Suite
     probe: Probe
-    machine: Machine
+    machine: ProbedMachine
     watch: Watch
     _saved: float = field(default=0.0, init=False)
 

@@ -22,7 +22,7 @@ CLOCK_ERROR = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
-class Mean:
+class TrialMean:
     """A figure over repetitions.
 
     Attributes:
@@ -40,7 +40,7 @@ class Mean:
     usual_spread_ratio: float
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Mean:
+    def of(cls, values: Sequence[float]) -> TrialMean:
         """Of one repetition at least."""
         middle = median(values)
         usual = sorted(values, key=lambda value: abs(value - middle))[: len(values) - len(values) // 3]
@@ -74,12 +74,12 @@ class Figures:
 
     trials: int
     failed: tuple[str, ...]
-    iops: Mean | None
-    bytes_per_s: Mean | None
-    read_iops: Mean | None
-    write_iops: Mean | None
-    read_bytes_per_s: Mean | None
-    write_bytes_per_s: Mean | None
+    iops: TrialMean | None
+    bytes_per_s: TrialMean | None
+    read_iops: TrialMean | None
+    write_iops: TrialMean | None
+    read_bytes_per_s: TrialMean | None
+    write_bytes_per_s: TrialMean | None
     mean_s: float | None
     p50_s: float | None
     p95_s: float | None
@@ -133,9 +133,9 @@ def of(trials: Sequence[Trial]) -> Figures:
     )
 
 
-def _mean(values: Sequence[float | None]) -> Mean | None:
+def _mean(values: Sequence[float | None]) -> TrialMean | None:
     known = [value for value in values if value is not None]
-    return Mean.of(known) if known else None
+    return TrialMean.of(known) if known else None
 
 
 def _steps(done: Sequence[Trial]) -> tuple[float | None, float, int]:

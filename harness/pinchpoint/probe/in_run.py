@@ -7,7 +7,7 @@ from typing import Any
 
 from pinchpoint.plan import Disk
 from pinchpoint.probe import words
-from pinchpoint.probe.record import LINE_S, Declared, Options, Probe, Trial, Where
+from pinchpoint.probe.record import LINE_S, DeclaredDisk, Options, Probe, Trial, Where
 from pinchpoint.probe.target import of_disk
 from pinchpoint.store import times
 from pinchpoint.store.read import StoredRun
@@ -72,7 +72,7 @@ def _probe(run: StoredRun, params: Mapping[str, Any], events: Sequence[Mapping[s
     )
 
 
-def _declared(farm: Mapping[str, Any], disk: str | None) -> Declared:
+def _declared(farm: Mapping[str, Any], disk: str | None) -> DeclaredDisk:
     """What the run's farm declares of ``tier.role``, or of ``tier.host.role``."""
     tier, *host, role = disk.split(".") if disk else ("", "")
     hosts = ((farm.get("tiers") or {}).get(tier) or {}).get("hosts") or {}

@@ -16,16 +16,16 @@ from pinchpoint.analysis.points import NO_LIMIT, Judged, Point, judge_points
 from pinchpoint.analysis.thresholds import CAP_MATCH, IRREGULAR
 from pinchpoint.data.inputs import Limits
 from pinchpoint.probe import course, words
-from pinchpoint.probe.caps import Caps, alike, counted_ratio, find_caps, queued
-from pinchpoint.probe.course import Change, Fall, between, settled
+from pinchpoint.probe.caps import FoundCaps, alike, counted_ratio, find_caps, queued
+from pinchpoint.probe.course import Fall, RateChange, between, settled
 from pinchpoint.probe.figures import Figures, figures, of
-from pinchpoint.probe.record import Declared, Probe
-from pinchpoint.probe.verdict import CellVerdict, Verdict, WorkloadVerdict
+from pinchpoint.probe.record import DeclaredDisk, Probe
+from pinchpoint.probe.verdict import CellVerdict, ProbeVerdict, WorkloadVerdict
 from pinchpoint_scenarios.storage_probe import Cell
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldAgainst:
     """What cells are held against.
 
     Attributes:
@@ -38,24 +38,26 @@ class Held:
     burst: Limits | None
     which: str | None
 
-    def lowered(self, caps: Caps, reads_ratio: float | None) -> Held:
+    def lowered(self, caps: FoundCaps, reads_ratio: float | None) -> HeldAgainst:
         """For I/O of which so much is reads: reads or writes may have less, and that was found."""
         limits = caps.lowered(self.limits, reads_ratio)
-        return self if limits == self.limits else Held(limits, None, "found")
+        return self if limits == self.limits else HeldAgainst(limits, None, "found")
 
 
-def held_against(declared: Declared, caps: Caps, contradicted: str | None, fall: Fall | None) -> Held:
+def held_against(
+    declared: DeclaredDisk, caps: FoundCaps, contradicted: str | None, fall: Fall | None
+) -> HeldAgainst:
     """What is declared, as far as it is and the disk does not contradict it; else what was found."""
     said, found = declared.limits, caps.limits
     before = fall.limits if fall else None
     if said is None or contradicted is not None:
-        return Held(found, before, "found") if found else Held(None, None, None)
+        return HeldAgainst(found, before, "found") if found else HeldAgainst(None, None, None)
     rest = found or said
     whole = replace(said, iops=said.iops or rest.iops, bytes_per_s=said.bytes_per_s or rest.bytes_per_s)
-    return Held(whole, declared.burst or before, "declared" if whole == said else "both")
+    return HeldAgainst(whole, declared.burst or before, "declared" if whole == said else "both")
 
 
-def contradicted(declared: Declared, caps: Caps, trusted: Mapping[Cell, Figures]) -> str | None:
+def contradicted(declared: DeclaredDisk, caps: FoundCaps, trusted: Mapping[Cell, Figures]) -> str | None:
     """Why the declared figures are not this disk's: it stands at others, or does more than they allow."""
     limits = declared.limits
     if limits is None:
@@ -85,7 +87,7 @@ def most(found: Mapping[Cell, Figures], name: str) -> float | None:
     return max((mean.middle for mean in means if mean is not None), default=None)
 
 
-def reads_above(found: Mapping[Cell, Figures], declared: Declared) -> dict[Cell, str]:
+def reads_above(found: Mapping[Cell, Figures], declared: DeclaredDisk) -> dict[Cell, str]:
     """Cells that read more than the declared type allows, with the reason, where no write does.
 
     Where writes do too, it is the declaration that does not fit.
@@ -96,7 +98,7 @@ def reads_above(found: Mapping[Cell, Figures], declared: Declared) -> dict[Cell,
     return {cell: why for cell, why in above.items() if cell.read_ratio}
 
 
-def _above(cell: Cell, one: Figures, declared: Declared) -> str | None:
+def _above(cell: Cell, one: Figures, declared: DeclaredDisk) -> str | None:
     for name, mean in (("iops", one.iops), ("bytes_per_s", one.bytes_per_s)):
         allowed = [getattr(each, name) for each in (declared.limits, declared.burst) if each]
         known = [value for value in allowed if value]
@@ -105,7 +107,7 @@ def _above(cell: Cell, one: Figures, declared: Declared) -> str | None:
     return None
 
 
-def caps_but_of_reads(found: Mapping[Cell, Figures], caps: Caps) -> tuple[Caps, tuple[str, ...]]:
+def caps_but_of_reads(found: Mapping[Cell, Figures], caps: FoundCaps) -> tuple[FoundCaps, tuple[str, ...]]:
     """The caps of all that writes, pure or mixed with reads, where reads alone do more; and that, in words.
 
     Those caps as they are, and nothing said, where there are no such ones.
@@ -125,7 +127,7 @@ def caps_but_of_reads(found: Mapping[Cell, Figures], caps: Caps) -> tuple[Caps, 
     return caps, ()
 
 
-def reads_of_memory(reads: Change | None, writes: Change | None) -> tuple[str, ...]:
+def reads_of_memory(reads: RateChange | None, writes: RateChange | None) -> tuple[str, ...]:
     """Why what is read gets faster from repetition to repetition, and is no warming up: writes do not."""
     if reads is None or reads.move != "rose" or (writes is not None and writes.move == "rose"):
         return ()
@@ -152,7 +154,7 @@ def tells(one: Figures) -> bool:
     return one.trials > 1 or one.seconds is None or round(one.seconds) >= TELLING_S
 
 
-def judge(probe: Probe) -> Verdict:
+def judge(probe: Probe) -> ProbeVerdict:
     """The verdict on a probe, finished or not."""
     found = {cell: one for cell, one in figures(probe).items() if one.iops or one.bytes_per_s}
     by_workload: dict[str, list[Cell]] = {}
@@ -183,7 +185,7 @@ def judge(probe: Probe) -> Verdict:
             probe,
             {cell: judged[cell] for cell in by_workload[cell.workload]},
             judged,
-            Held(None, None, None)
+            HeldAgainst(None, None, None)
             if apart and cell.read_ratio == 1
             else held.lowered(caps, judged[cell].reads_ratio),
             fall,
@@ -195,7 +197,7 @@ def judge(probe: Probe) -> Verdict:
     for one in workloads:
         if one.kind:
             kinds.setdefault(one.kind, []).append(one.workload)
-    verdict = Verdict(
+    verdict = ProbeVerdict(
         kinds={kind: tuple(names) for kind, names in kinds.items()},
         caps=caps,
         limits=held.limits,
@@ -224,7 +226,7 @@ def _workload(
     probe: Probe,
     found: Mapping[Cell, Figures],
     of_all: Mapping[Cell, Figures],
-    held: Held,
+    held: HeldAgainst,
     fall: Fall | None,
     long: Collection[Cell],
 ) -> WorkloadVerdict:
@@ -268,12 +270,12 @@ def _doubted(one: CellVerdict, found: Figures) -> CellVerdict:
     return replace(one, kind=None, why=f"{one.why}; {words.OR_CAP}")
 
 
-def _course(probe: Probe, cells: Sequence[Cell], fall: Fall | None) -> Change | None:
+def _course(probe: Probe, cells: Sequence[Cell], fall: Fall | None) -> RateChange | None:
     """How a workload went: as the deepest of its cells that did not stay as it was."""
     changes = [course.of_cell(probe.cells[cell]) for cell in reversed(cells)]
     moved = next((change for change in changes if change and change.move != "steady"), None)
     if moved is None and fall is not None and cells[0].workload in fall.workloads:
-        return Change("fell", fall.before, fall.after, None, None, fall.how)
+        return RateChange("fell", fall.before, fall.after, None, None, fall.how)
     return moved or changes[0]
 
 
@@ -295,7 +297,7 @@ def _ways(cell: Cell, one: Figures) -> tuple[float | None, ...]:
     return tuple(mean.middle * share for mean in (one.iops, one.bytes_per_s) for share in (ratio, 1 - ratio))
 
 
-def _judged(cells: Sequence[Cell], found: Mapping[Cell, Figures], held: Held) -> dict[Cell, Judged]:
+def _judged(cells: Sequence[Cell], found: Mapping[Cell, Figures], held: HeldAgainst) -> dict[Cell, Judged]:
     points = {cell: point for cell in cells if (point := _point(cell, found[cell])) is not None}
     by_point = {id(point): cell for cell, point in points.items()}
     if not points:
@@ -339,7 +341,7 @@ def _really(cell: Cell, one: Figures) -> float | None:
     return really if abs(really / cell.outstanding - 1) > LITTLE else None
 
 
-def _cell(cell: Cell, one: Figures, judged: Judged | None, held: Held) -> CellVerdict:
+def _cell(cell: Cell, one: Figures, judged: Judged | None, held: HeldAgainst) -> CellVerdict:
     limits, which = held.limits, held.which
     if judged is not None:
         name = "burst" if judged.limit == "burst" else which
@@ -395,8 +397,8 @@ def _class(outstanding: int | None) -> str | None:
 def _over_time(
     workloads: Sequence[WorkloadVerdict],
     deepest: Sequence[Cell],
-    reads: Change | None,
-    writes: Change | None,
+    reads: RateChange | None,
+    writes: RateChange | None,
     *,
     remembered: bool,
 ) -> dict[str, tuple[str, ...]]:
@@ -418,7 +420,7 @@ def _over_time(
     return {kind: tuple(names) for kind, names in found.items() if names}
 
 
-def _declared_used(declared: Declared, found: Mapping[Cell, Figures]) -> dict[str, float]:
+def _declared_used(declared: DeclaredDisk, found: Mapping[Cell, Figures]) -> dict[str, float]:
     limits = declared.limits
     if limits is None:
         return {}

@@ -108,7 +108,7 @@ def own_folder(parent: Path) -> Iterator[Path]:
             raise FarmUnavailable(str(error)) from error
 
 
-class Machine(Protocol):
+class ProbedMachine(Protocol):
     """One machine, with a folder of the probe's own on the disk."""
 
     @property
@@ -155,7 +155,7 @@ class Here:
         return os.geteuid() == 0
 
     def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
-        """See ``Machine``."""
+        """See ``ProbedMachine``."""
         try:
             return run(resolved(tool, command), self.folder, stop)
         except OSError as error:

@@ -119,7 +119,7 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredDisk:
     """What the disk is said to be able to do.
 
     Attributes:
@@ -180,7 +180,7 @@ class Probe:
     suite: str
     where: Where
     options: Options
-    declared: Declared
+    declared: DeclaredDisk
     started: str
     ended: str | None = None
     state: State = "running"
@@ -218,7 +218,7 @@ class _Kept(Form):
     suite: str
     where: Where
     options: Options
-    declared: Declared
+    declared: DeclaredDisk
     started: Time
     ended: Time | None
     state: State

@@ -93,7 +93,7 @@ def _command(script: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class RemoteFacts:
     """A disk of another machine.
 
     Attributes:
@@ -109,7 +109,7 @@ class Looked:
     root: bool
 
 
-def look(address: Address, path: str | None, device: str | None, farm: str, disk: str) -> Looked:
+def look(address: Address, path: str | None, device: str | None, farm: str, disk: str) -> RemoteFacts:
     """What is known of the disk there. Raises InputError, FarmUnavailable."""
     node = f"/dev/{(device or 'none').removeprefix('/dev/')}"
     script = _LOOK.format(path=shlex.quote(path or ""), device=shlex.quote(node))
@@ -140,7 +140,7 @@ def look(address: Address, path: str | None, device: str | None, farm: str, disk
         farm=farm,
         disk=disk,
     )
-    return Looked(
+    return RemoteFacts(
         folder=PurePosixPath(folder),
         where=where,
         memory_bytes=int(memory.split()[1]) * 1024,
@@ -160,7 +160,7 @@ class There:
     """
 
     address: Address
-    looked: Looked
+    looked: RemoteFacts
     copies: Path
     keeper: subprocess.Popen[str]
     _speaking: threading.Lock = field(default_factory=threading.Lock)
@@ -238,7 +238,7 @@ class There:
 
 
 @contextmanager
-def there(address: Address, looked: Looked, needed_bytes: int) -> Iterator[There]:
+def there(address: Address, looked: RemoteFacts, needed_bytes: int) -> Iterator[There]:
     """The machine, with a folder of ours that has room; it is gone afterwards.
 
     Raises GuardError where the folder there is not ours, FarmUnavailable.
@@ -252,7 +252,7 @@ def there(address: Address, looked: Looked, needed_bytes: int) -> Iterator[There
 
 
 @contextmanager
-def _kept(address: Address, looked: Looked, needed_bytes: int) -> Iterator[subprocess.Popen[str]]:
+def _kept(address: Address, looked: RemoteFacts, needed_bytes: int) -> Iterator[subprocess.Popen[str]]:
     """The keeper's connection. Raises GuardError, FarmUnavailable."""
     script = _KEEP.format(
         parent=shlex.quote(str(looked.folder)),
@@ -281,7 +281,7 @@ def _kept(address: Address, looked: Looked, needed_bytes: int) -> Iterator[subpr
         _end(keeper)
 
 
-def _begin(address: Address, looked: Looked, keeper: subprocess.Popen[str]) -> tuple[int, int]:
+def _begin(address: Address, looked: RemoteFacts, keeper: subprocess.Popen[str]) -> tuple[int, int]:
     """Bytes of the file system that are free and all of them, without what a killed probe left there."""
     assert keeper.stdout is not None  # noqa: S101 -- a pipe was asked for
     said = keeper.stdout.readline().strip()

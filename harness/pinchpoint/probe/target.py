@@ -15,22 +15,22 @@ from pinchpoint.farm.live import claimed, embedded
 from pinchpoint.plan import Disk, Farm
 from pinchpoint.plan.problems import nearest
 from pinchpoint.probe import machine
-from pinchpoint.probe.machine import Machine, here, memory_bytes
-from pinchpoint.probe.record import Declared, Where
+from pinchpoint.probe.machine import ProbedMachine, here, memory_bytes
+from pinchpoint.probe.record import DeclaredDisk, Where
 from pinchpoint.probe.remote import look, there
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.remote.ssh import OPTIONS, Address
 from pinchpoint_infra.catalogue import Profile, UnknownProfile, profile
 
 
-def of_profile(entry: Profile, stripes: int) -> Declared:
+def of_profile(entry: Profile, stripes: int) -> DeclaredDisk:
     """An entry of the catalogue, so many of it striped."""
 
     def times(value: float | None) -> float | None:
         return value and value * stripes
 
     burst = entry.burst
-    return Declared(
+    return DeclaredDisk(
         profile=entry.name,
         stripes=stripes,
         limits=Limits(times(entry.iops), times(entry.bytes_per_s), entry.io_unit_bytes),
@@ -38,16 +38,16 @@ def of_profile(entry: Profile, stripes: int) -> Declared:
     )
 
 
-def of_disk(disk: Disk | None) -> Declared:
+def of_disk(disk: Disk | None) -> DeclaredDisk:
     """A disk of a farm, as its file says; None: the file does not mention it."""
     if disk is None:
-        return Declared()
+        return DeclaredDisk()
     if disk.profile:
         return of_profile(profile(disk.profile), disk.stripes or 1)
     limits = disk.resolved_limits
     if limits is None or (limits.iops is None and limits.bytes_per_s is None):
-        return Declared()
-    return Declared(limits=Limits(limits.iops, limits.bytes_per_s, limits.io_unit_bytes))
+        return DeclaredDisk()
+    return DeclaredDisk(limits=Limits(limits.iops, limits.bytes_per_s, limits.io_unit_bytes))
 
 
 _HERE, _THERE = "local", "ssh"
@@ -65,16 +65,16 @@ class Target:
     """
 
     where: Where
-    declared: Declared
+    declared: DeclaredDisk
     memory_bytes: int
-    opened: Callable[[int], AbstractContextManager[Machine]]
+    opened: Callable[[int], AbstractContextManager[ProbedMachine]]
 
 
 def of_folder(folder: Path, profile_name: str | None) -> Target:
     """A folder, with the type that is named for it. Raises InputError, GuardError."""
     found = machine.check(folder)
     try:
-        said = of_profile(profile(profile_name), 1) if profile_name else Declared()
+        said = of_profile(profile(profile_name), 1) if profile_name else DeclaredDisk()
     except UnknownProfile as error:
         raise InputError(f"--profile: {error}") from error
     if profile_name and profile(profile_name).kind != "disk":
@@ -153,7 +153,7 @@ def _declared_disk(farm: Farm, name: str | None) -> Target:
     return _here(folder, machine.described(folder, farm.name, chosen), of_disk(disk))
 
 
-def _here(folder: Path, where: Where, said: Declared) -> Target:
+def _here(folder: Path, where: Where, said: DeclaredDisk) -> Target:
     return Target(where, said, memory_bytes(), partial(here, folder))
 
 

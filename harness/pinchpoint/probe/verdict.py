@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pinchpoint.data.inputs import Limits
-from pinchpoint.probe.caps import Alike, Caps
-from pinchpoint.probe.course import Change, Outliers
+from pinchpoint.probe.caps import Alike, FoundCaps
+from pinchpoint.probe.course import Outliers, RateChange
 from pinchpoint.probe.figures import figures
 from pinchpoint.probe.record import Probe
 
@@ -61,12 +61,12 @@ class WorkloadVerdict:
     line_holds_to: int | None
     line_crossed_at: int | None
     load_class: str | None
-    course: Change | None
+    course: RateChange | None
     outliers: Outliers | None
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ProbeVerdict:
     """What a probe shows.
 
     Attributes:
@@ -83,7 +83,7 @@ class Verdict:
     """
 
     kinds: Mapping[str, tuple[str, ...]]
-    caps: Caps
+    caps: FoundCaps
     limits: Limits | None
     limits_are: str | None
     contradicted: str | None
@@ -102,7 +102,7 @@ class Verdict:
         return content
 
 
-def probe_content(probe: Probe, verdict: Verdict) -> dict[str, Any]:
+def probe_content(probe: Probe, verdict: ProbeVerdict) -> dict[str, Any]:
     """probe.json: the probe, with each cell's figures over its repetitions, and the verdict."""
     made = probe.to_json()
     for row, one in zip(made["cells"], figures(probe).values(), strict=True):

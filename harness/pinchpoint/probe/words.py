@@ -8,9 +8,9 @@ from typing import Any
 from pinchpoint.analysis.resources.disk.types import limits_words
 from pinchpoint.base import units, wording
 from pinchpoint.probe.caps import rate
-from pinchpoint.probe.course import Change
-from pinchpoint.probe.record import Declared, Probe
-from pinchpoint.probe.verdict import Verdict
+from pinchpoint.probe.course import RateChange
+from pinchpoint.probe.record import DeclaredDisk, Probe
+from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint_scenarios.storage_probe import Cell, Suite
 
 KINDS: Mapping[str, str] = {
@@ -41,7 +41,7 @@ LIMITS_ARE: Mapping[str, str] = {
 LISTED = 4
 
 
-def summary(verdict: Verdict, probe: Probe, *, too_short: bool) -> str:
+def summary(verdict: ProbeVerdict, probe: Probe, *, too_short: bool) -> str:
     """What the probe shows, in a few sentences; of cells that are all too short that before all."""
     said = [f"{wording.capitalised(TOO_SHORT)}."] if too_short else []
     for kind, workloads in verdict.over_time.items():
@@ -105,7 +105,7 @@ def reads_apart(cell: Cell, name: str, found: float, cap: float) -> str:
     )
 
 
-def remembered(reads: Change, writes: Change | None) -> str:
+def remembered(reads: RateChange, writes: RateChange | None) -> str:
     """Reads that depend on the trial."""
     went = f"what is read became {units.times(reads.after / reads.before)} as fast: {reads.how}"
     if writes is None:
@@ -113,7 +113,7 @@ def remembered(reads: Change, writes: Change | None) -> str:
     return f"{went}, what is written did not, and the page cache here had no part in it"
 
 
-def distance(verdict: Verdict, declared: Declared) -> str | None:
+def distance(verdict: ProbeVerdict, declared: DeclaredDisk) -> str | None:
     """How much of the declared figures was reached at most; None where nothing is declared."""
     if not verdict.declared_used:
         return None
@@ -140,7 +140,7 @@ def untold(used: float | None) -> str:
     return f"{units.percent(used)} of the cap in bytes"
 
 
-def moved(change: Change | None) -> str | None:
+def moved(change: RateChange | None) -> str | None:
     """How a workload went over time; None where too little was measured."""
     if change is None:
         return None

@@ -1,6 +1,6 @@
 """Figures of a report, without any sample: what they prove, where they disagree, what is missing."""
 
-from pinchpoint.published.judge import SCHEMA, Found, judge_report
-from pinchpoint.published.record import Report, read_report
+from pinchpoint.published.judge import SCHEMA, PublishedFindings, judge_report
+from pinchpoint.published.record import PublishedReport, read_report
 
-__all__ = ["SCHEMA", "Found", "Report", "judge_report", "read_report"]
+__all__ = ["SCHEMA", "PublishedFindings", "PublishedReport", "judge_report", "read_report"]

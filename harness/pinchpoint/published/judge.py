@@ -11,7 +11,7 @@ from typing import Any
 from pinchpoint.analysis.published import CpuMean, DiskMean, Published, SourceMean, Suspected, judge_means
 from pinchpoint.base import units
 from pinchpoint.data.inputs import Limits
-from pinchpoint.published.record import Conclusion, FarmFigures, Report, SourceFigures
+from pinchpoint.published.record import FarmFigures, PublishedConclusion, PublishedReport, SourceFigures
 
 SCHEMA = "pinchpoint.published/1"
 
@@ -23,7 +23,7 @@ SAME_COUNT = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PublishedAnswer:
     """What a report's own conclusion rests on.
 
     Attributes:
@@ -42,7 +42,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PublishedFindings:
     """What a report comes to.
 
     Attributes:
@@ -59,7 +59,7 @@ class Found:
     sources: tuple[Mapping[str, Any], ...]
     doubts: tuple[str, ...]
     differ: tuple[str, ...]
-    conclusions: tuple[Answer, ...]
+    conclusions: tuple[PublishedAnswer, ...]
 
     def to_json(self) -> dict[str, Any]:
         """JSON types only, null for "not published"."""
@@ -67,10 +67,10 @@ class Found:
         return result
 
 
-def judge_report(report: Report) -> Found:
+def judge_report(report: PublishedReport) -> PublishedFindings:
     """Judge what was published, by the rules of a run and without a single sample."""
     farms = {name: _judged(figures) for name, figures in report.farms.items()}
-    return Found(
+    return PublishedFindings(
         title=report.title,
         farms=farms,
         sources=tuple(_rows(report)),
@@ -102,7 +102,7 @@ def counted_per_s(source: SourceFigures) -> float | None:
     return source.count / source.duration_s if source.count and source.duration_s else None
 
 
-def _rows(report: Report) -> Iterator[dict[str, Any]]:
+def _rows(report: PublishedReport) -> Iterator[dict[str, Any]]:
     names = dict.fromkeys(one.name for farm in report.farms.values() for one in farm.sources)
     for name in names:
         of_each = {
@@ -130,7 +130,7 @@ def _rows(report: Report) -> Iterator[dict[str, Any]]:
 # ---- where figures disagree -----------------------------------------------------------------------
 
 
-def _doubts(report: Report) -> Iterator[str]:
+def _doubts(report: PublishedReport) -> Iterator[str]:
     for name, farm in report.farms.items():
         for source in farm.sources:
             yield from _rate_doubt(name, source)
@@ -188,7 +188,7 @@ def _unlike(first: str, ours: FarmFigures, second: str, theirs: FarmFigures) -> 
 # ---- the report's own conclusion ------------------------------------------------------------------
 
 
-def _answer(one: Conclusion, figures: FarmFigures, found: Published) -> Answer:
+def _answer(one: PublishedConclusion, figures: FarmFigures, found: Published) -> PublishedAnswer:
     what = "the CPU" if one.of == "cpu" else f"the {one.role} disks" if one.role else "the disks"
     says = (
         f"{what} of {one.tier} limits {one.farm}"
@@ -198,7 +198,7 @@ def _answer(one: Conclusion, figures: FarmFigures, found: Published) -> Answer:
     same = [each for each in (*found.candidates, *found.rest) if _is(each, one)]
     others = [each for each in found.candidates if not _is(each, one)]
     if found.outcome == "bottleneck" and same:
-        return Answer(one.farm, says, supported=True, because=same[0].why, needs=None)
+        return PublishedAnswer(one.farm, says, supported=True, because=same[0].why, needs=None)
     # A CPU that is blamed must have been seen; where disks are, any CPU that was not may limit as well.
     unknown = [
         cpu.host
@@ -214,10 +214,12 @@ def _answer(one: Conclusion, figures: FarmFigures, found: Published) -> Answer:
         else f"{_name(each)} may limit it as well ({each.why})"
         for each in others
     ]
-    return Answer(one.farm, says, supported=False, because="; ".join(why), needs=_needs(one, unknown, others))
+    return PublishedAnswer(
+        one.farm, says, supported=False, because="; ".join(why), needs=_needs(one, unknown, others)
+    )
 
 
-def _needs(one: Conclusion, unknown: Sequence[str], others: Sequence[Suspected]) -> str:
+def _needs(one: PublishedConclusion, unknown: Sequence[str], others: Sequence[Suspected]) -> str:
     wanted = ["the disks of " + one.tier] if one.of == "disk" else []
     wanted += [f"the CPU of {', '.join(unknown) or one.tier}"] if unknown or one.of == "cpu" else []
     wanted += [_name(each) for each in others]
@@ -227,7 +229,7 @@ def _needs(one: Conclusion, unknown: Sequence[str], others: Sequence[Suspected])
     )
 
 
-def _is(each: Suspected, one: Conclusion) -> bool:
+def _is(each: Suspected, one: PublishedConclusion) -> bool:
     return (each.of, each.tier) == (one.of, one.tier) and one.role in {None, each.role}
 
 

@@ -98,7 +98,7 @@ class FarmFigures(Record):
     sources: tuple[SourceFigures, ...] = Field(default=(), strict=False)
 
 
-class Conclusion(Record):
+class PublishedConclusion(Record):
     """What the report concludes limits a farm.
 
     Attributes:
@@ -114,7 +114,7 @@ class Conclusion(Record):
     role: Name | None = None
 
 
-class Report(Record):
+class PublishedReport(Record):
     """What was published.
 
     Attributes:
@@ -128,7 +128,7 @@ class Report(Record):
     published: Literal[1] = Field(description="1")
     title: str = Field(min_length=1)
     farms: Mapping[str, FarmFigures] = Field(min_length=1, description="the farms' figures, by name")
-    conclusions: tuple[Conclusion, ...] = Field(default=(), strict=False)
+    conclusions: tuple[PublishedConclusion, ...] = Field(default=(), strict=False)
     differ: tuple[str, ...] = Field(default=(), strict=False)
 
     @model_validator(mode="after")
@@ -139,6 +139,6 @@ class Report(Record):
         return self
 
 
-def read_report(path: Path) -> Report:
+def read_report(path: Path) -> PublishedReport:
     """Read a file of published figures. Raises InputError with every problem it has."""
-    return load_as(Report, path)
+    return load_as(PublishedReport, path)

@@ -8,7 +8,7 @@ from typing import Any
 from pinchpoint.analysis.published import Published, Suspected
 from pinchpoint.base import units
 from pinchpoint.base.text import one_line, wrapped
-from pinchpoint.published.judge import Answer, Found
+from pinchpoint.published.judge import PublishedAnswer, PublishedFindings
 
 OUTCOMES = {
     "bottleneck": "these means name a bottleneck",
@@ -17,7 +17,7 @@ OUTCOMES = {
 }
 
 
-def published_text(found: Found) -> str:
+def published_text(found: PublishedFindings) -> str:
     """Each farm's answer, the table of sources, doubts, and what the report's own conclusion rests on."""
     blocks = [f"{found.title}: published figures, no sample."]
     blocks += ["\n".join(_farm(name, one)) for name, one in found.farms.items()]
@@ -54,7 +54,7 @@ def _suspected(one: Suspected) -> str:
     return f"suspected: {what} of {one.tier} ({', '.join(one.hosts)}){measured}: {one.why}"
 
 
-def _table(found: Found) -> Iterator[str]:
+def _table(found: PublishedFindings) -> Iterator[str]:
     rows: list[tuple[str, ...]] = [
         ("source", "farm", "count", "duration", "rate", "count ÷ duration", "latency")
     ]
@@ -79,7 +79,7 @@ def _cells(one: Mapping[str, Any] | None) -> tuple[str, ...]:
     )
 
 
-def _answer(one: Answer) -> str:
+def _answer(one: PublishedAnswer) -> str:
     verb = "bear that out" if one.supported else "do not bear that out"
     text = f"The report concludes that {one.says}. Its figures {verb}: {one.because}."
     if one.needs:

@@ -11,7 +11,7 @@ from pinchpoint.report.tables import Table
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ReportPart:
     """Charts and tables under one heading.
 
     Attributes:
@@ -26,7 +26,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class PlainReport:
     """What a probe, two probes or a trend say, before it is written in any format.
 
     Attributes:
@@ -45,7 +45,7 @@ class Document:
     title: tuple[str, str, str]
     kind: str
     headline: str
-    parts: tuple[Part, ...]
+    parts: tuple[ReportPart, ...]
     content: Mapping[str, Any]
     at: str | None = None
     more: str = ""

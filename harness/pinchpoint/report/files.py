@@ -14,8 +14,7 @@ from pinchpoint.probe import compare as of_probes
 from pinchpoint.probe import in_run, record
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe
-from pinchpoint.probe.verdict import Verdict as ProbeVerdict
-from pinchpoint.probe.verdict import probe_content
+from pinchpoint.probe.verdict import ProbeVerdict, probe_content
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.write import free_path, write_json
 from pinchpoint_scenarios.storage_probe.scenario import PROBE_FAILED, PROBED

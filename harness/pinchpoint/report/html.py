@@ -24,7 +24,7 @@ from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.charts import Chart, burst_chart, distribution_chart
 from pinchpoint.report.compared.report import SECTIONS as COMPARED_SECTIONS
 from pinchpoint.report.compared.report import ComparisonReport
-from pinchpoint.report.document import Document
+from pinchpoint.report.document import PlainReport
 from pinchpoint.report.ratio_chart import ratio_chart
 from pinchpoint.report.report import SECTIONS, Report
 from pinchpoint.report.timeline_chart import both_timelines, timeline_chart
@@ -33,7 +33,7 @@ _TEMPLATES = "templates"
 _LOOK = {True: "moved", False: "stayed", None: "inconclusive"}
 
 
-def write(report: Report | ComparisonReport | Document) -> str:
+def write(report: Report | ComparisonReport | PlainReport) -> str:
     """The page."""
     match report:
         case Report():

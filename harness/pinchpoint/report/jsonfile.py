@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pinchpoint.report.compared.report import ComparisonReport
-from pinchpoint.report.document import Document
+from pinchpoint.report.document import PlainReport
 from pinchpoint.report.report import Report
 from pinchpoint.report.tables import Table
 
@@ -17,12 +17,12 @@ COMPARED_SCHEMA = "pinchpoint.comparison-report/1"
 _ENVIRONMENT = ("versions", "hosts", "generators", "collectors", "content", "plan", "farm")
 
 
-def write(report: Report | ComparisonReport | Document) -> str:
+def write(report: Report | ComparisonReport | PlainReport) -> str:
     """The document. Its keys: see report/README.md."""
     match report:
         case Report():
             return _document(content(report))
-        case Document():
+        case PlainReport():
             return json.dumps(report.content, indent=1) + "\n"
     return _document(
         {

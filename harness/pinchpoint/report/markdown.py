@@ -10,14 +10,14 @@ from pinchpoint.base import units, wording
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.compared.report import SECTIONS as COMPARED_SECTIONS
 from pinchpoint.report.compared.report import ComparisonReport, SideWords
-from pinchpoint.report.document import Document
+from pinchpoint.report.document import PlainReport
 from pinchpoint.report.evidence import Finding
-from pinchpoint.report.picture import Machine, Resource
+from pinchpoint.report.picture import MachineBox, ResourceBox
 from pinchpoint.report.report import SECTIONS, Report
 from pinchpoint.report.tables import Section, Table
 
 
-def write(report: Report | ComparisonReport | Document) -> str:
+def write(report: Report | ComparisonReport | PlainReport) -> str:
     """The document, without the charts: those are in the page, their values in report.json."""
     match report:
         case Report():
@@ -29,7 +29,7 @@ def write(report: Report | ComparisonReport | Document) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _document_lines(doc: Document) -> Iterator[str]:
+def _document_lines(doc: PlainReport) -> Iterator[str]:
     yield from (f"# {escaped(' '.join(doc.title).strip())}", "")
     yield from (escaped(" ".join(filter(None, (doc.headline, doc.more)))), "")
     for table in (table for part in doc.parts for table in part.tables):
@@ -97,7 +97,7 @@ def _verdict(report: Report) -> Iterator[str]:
         yield ""
 
 
-def _machine(machine: Machine) -> Iterator[str]:
+def _machine(machine: MachineBox) -> Iterator[str]:
     name = "Load generators" if machine.outside else f"Machine {machine.name}"
     about = ". ".join(part.rstrip(".") for part in (machine.words, machine.shared) if part)
     yield f"- **{escaped(name)}**" + (f" ({escaped(about)})" if about else "")
@@ -109,7 +109,7 @@ def _machine(machine: Machine) -> Iterator[str]:
             yield f"    - {_resource(resource)}"
 
 
-def _resource(resource: Resource) -> str:
+def _resource(resource: ResourceBox) -> str:
     mark = f" (**{resource.mark}**)" if resource.mark else ""
     return f"{escaped(resource.name)}: {resource.state}{mark}, {escaped(resource.words)}"
 

@@ -27,7 +27,7 @@ _MEMORY_WARNING = 0.10
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ResourceBox:
     """One resource in the picture.
 
     Attributes:
@@ -49,11 +49,11 @@ class Box:
 
     tier: str
     host: str
-    resources: tuple[Resource, ...]
+    resources: tuple[ResourceBox, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class MachineBox:
     """One machine and what runs on it.
 
     Attributes:
@@ -66,7 +66,7 @@ class Machine:
 
     name: str
     words: str
-    resources: tuple[Resource, ...]
+    resources: tuple[ResourceBox, ...]
     boxes: tuple[Box, ...]
     outside: bool = False
 
@@ -79,7 +79,7 @@ class Machine:
         return f"{names} share this one machine: its CPU, memory and disks are counted once."
 
 
-def picture(run: StoredRun, verdict: Mapping[str, Any], clock: Clock) -> tuple[Machine, ...]:
+def picture(run: StoredRun, verdict: Mapping[str, Any], clock: Clock) -> tuple[MachineBox, ...]:
     """Every machine of the farm, the load generators last."""
     means = Means(run, clock.window, _SHOWN)
     marks = _marks(verdict)
@@ -101,12 +101,12 @@ def _machine(
     means: Means,
     marks: Mapping[tuple[str, str, str], str],
     disks: Mapping[tuple[str, str], Mapping[str, Any]],
-) -> Machine:
+) -> MachineBox:
     facts = run.manifest["hosts"][hosts[0]]
     alone = len(placed) == 1
     memory = _memory(hosts, means, facts)
 
-    def marked(one: Resource, what: str) -> Resource:
+    def marked(one: ResourceBox, what: str) -> ResourceBox:
         return _marked(one, next((marks["", host, what] for host in hosts if ("", host, what) in marks), ""))
 
     own = (marked(_machine_cpu(run, hosts, means), "cpu"), marked(memory, "memory"))
@@ -123,18 +123,18 @@ def _machine(
         boxes.append(Box(tier, host, tuple(resources)))
     size = [f"{facts['cores']} cores"] if facts.get("cores") else []
     size += [f"{units.bytes_(facts['memory_bytes'])} of memory"] if facts.get("memory_bytes") else []
-    return Machine(machine_name(run, hosts), ", ".join(size), () if alone else own, tuple(boxes))
+    return MachineBox(machine_name(run, hosts), ", ".join(size), () if alone else own, tuple(boxes))
 
 
-def _unseen(tier: str, host: str, run: StoredRun) -> Machine:
+def _unseen(tier: str, host: str, run: StoredRun) -> MachineBox:
     """A host no collector watched: every resource it is known to have is "not measured"."""
     declared = run.manifest["farm"]["tiers"][tier]["hosts"][host] or {}
     names = ["CPU", *(f"{role} disk" for role in declared.get("disks") or {}), "memory"]
-    resources = tuple(Resource(name, "not measured", "no collector saw this host") for name in names)
-    return Machine(host, "", (), (Box(tier, host, resources),))
+    resources = tuple(ResourceBox(name, "not measured", "no collector saw this host") for name in names)
+    return MachineBox(host, "", (), (Box(tier, host, resources),))
 
 
-def _machine_cpu(run: StoredRun, hosts: Sequence[str], means: Means) -> Resource:
+def _machine_cpu(run: StoredRun, hosts: Sequence[str], means: Means) -> ResourceBox:
     """The machine's CPU; where the farm may use some of its cores only, those decide."""
     whole = means.first(hosts, "cpu.busy_ratio")
     cores = farm_cores(run, hosts)
@@ -143,52 +143,52 @@ def _machine_cpu(run: StoredRun, hosts: Sequence[str], means: Means) -> Resource
         return _cpu(whole, "no cpu.busy_ratio was delivered", "busy")
     part = _cpu((sum(core[0] for core in each) / len(each), 0.0, 0.0), "", "busy")
     named = f"the farm's core{'s'[: len(cores) > 1]} ({', '.join(cores)}) {part.words}"
-    return Resource("CPU", part.state, f"{named}, the whole machine {units.percent(whole[0])}")
+    return ResourceBox("CPU", part.state, f"{named}, the whole machine {units.percent(whole[0])}")
 
 
-def _tier_cpu(tier: str, host: str, means: Means) -> Resource:
+def _tier_cpu(tier: str, host: str, means: Means) -> ResourceBox:
     found = means.of(host, "cpu.busy_ratio", f"tier:{tier}")
     return _cpu(found, "its processes were not watched", "of its cores used")
 
 
-def _cpu(found: tuple[float, float, float] | None, why_not: str, words: str) -> Resource:
+def _cpu(found: tuple[float, float, float] | None, why_not: str, words: str) -> ResourceBox:
     if found is None:
-        return Resource("CPU", "not measured", why_not)
+        return ResourceBox("CPU", "not measured", why_not)
     state: State = _level(found[0] >= UTILISATION.value, found[0] >= _CPU_WARNING)
-    return Resource("CPU", state, f"{units.percent(found[0])} {words}")
+    return ResourceBox("CPU", state, f"{units.percent(found[0])} {words}")
 
 
 def _level(saturated: bool, busy: bool) -> State:
     return "saturated" if saturated else "busy" if busy else "fine"
 
 
-def _memory(hosts: Sequence[str], means: Means, facts: Mapping[str, Any]) -> Resource:
+def _memory(hosts: Sequence[str], means: Means, facts: Mapping[str, Any]) -> ResourceBox:
     metric = "mem.available_ratio"
     found = means.first(hosts, metric)
     if found is None:
         said = (each["why"] for each in facts.get("not_measured") or () if each["metric"] == metric)
-        return Resource("memory", "not measured", next(said, f"no {metric} was delivered"))
+        return ResourceBox("memory", "not measured", next(said, f"no {metric} was delivered"))
     low = found[1]
     state: State = _level(low < MEMORY_CRITICAL.value, low < _MEMORY_WARNING)
-    return Resource("memory", state, f"{units.percent(low)} available at least")
+    return ResourceBox("memory", state, f"{units.percent(low)} available at least")
 
 
-def _disk(role: str, row: Mapping[str, Any] | None) -> Resource:
+def _disk(role: str, row: Mapping[str, Any] | None) -> ResourceBox:
     """A disk's state by the write latency its role is held to; only the verdict can call a disk saturated."""
     name = f"{role} disk"
     row = row or {}
     iops, together = row.get("iops_mean"), row.get("transfer_latency_mean_s")
     latency = row.get("write_latency_mean_s") if together is None else together
     if iops is None and latency is None:
-        return Resource(
+        return ResourceBox(
             name, "not measured", str(row.get("why_not_measured") or "no disk figures were delivered")
         )
     said = [] if iops is None else [f"{units.per_second(iops)} I/O"]
     if latency is None:
-        return Resource(name, "fine", ", ".join(["no writes", *said]))
+        return ResourceBox(name, "fine", ", ".join(["no writes", *said]))
     state: State = "busy" if latency > (row.get("latency_limit_s") or latency_limit(role).value) else "fine"
     of = "a write" if together is None else "an I/O"
-    return Resource(name, state, ", ".join([f"{units.seconds(latency)} {of}", *said]))
+    return ResourceBox(name, state, ", ".join([f"{units.seconds(latency)} {of}", *said]))
 
 
 def _marks(verdict: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
@@ -210,14 +210,14 @@ def _marks(verdict: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
     return found
 
 
-def _marked(resource: Resource, mark: str) -> Resource:
+def _marked(resource: ResourceBox, mark: str) -> ResourceBox:
     if not mark:
         return resource
     state: State = "saturated" if mark == FIRST else resource.state
-    return Resource(resource.name, state, resource.words, mark)
+    return ResourceBox(resource.name, state, resource.words, mark)
 
 
-def _generators(run: StoredRun, means: Means, verdict: Mapping[str, Any]) -> tuple[Machine, ...]:
+def _generators(run: StoredRun, means: Means, verdict: Mapping[str, Any]) -> tuple[MachineBox, ...]:
     hosts = means.hosts("generator.cpu_ratio")
     if not hosts:
         return ()
@@ -226,7 +226,7 @@ def _generators(run: StoredRun, means: Means, verdict: Mapping[str, Any]) -> tup
     for host in hosts:
         cpu = _cpu(means.of(host, "generator.cpu_ratio"), "", "of one core used")
         boxes.append(Box("load generator", host, (replace(cpu, mark=LIMITS if host in blamed else ""),)))
-    return (Machine("load", "not part of the farm", (), tuple(boxes), outside=True),)
+    return (MachineBox("load", "not part of the farm", (), tuple(boxes), outside=True),)
 
 
 def _limiting(run: StoredRun, means: Means, verdict: Mapping[str, Any]) -> set[str]:

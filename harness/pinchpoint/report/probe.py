@@ -12,10 +12,10 @@ from pinchpoint.base.text import aligned, wrapped
 from pinchpoint.probe import words
 from pinchpoint.probe.caps import rate as rate_words
 from pinchpoint.probe.compare import CellChange, ProbeComparison
-from pinchpoint.probe.figures import Figures, Mean, figures
+from pinchpoint.probe.figures import Figures, TrialMean, figures
 from pinchpoint.probe.in_run import probes_of
 from pinchpoint.probe.record import Probe
-from pinchpoint.probe.verdict import Verdict
+from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint.report.tables import Column, Table, duration, number, rate, right_of
 from pinchpoint.store.read import StoredRun
 from pinchpoint_scenarios.storage_probe import Cell
@@ -78,7 +78,7 @@ def probes(run: StoredRun) -> Table:
     )
 
 
-def cells(found: Mapping[Cell, Figures], verdict: Verdict) -> Table:
+def cells(found: Mapping[Cell, Figures], verdict: ProbeVerdict) -> Table:
     """One row per cell that was tried: its figures, and what it tells."""
     kinds = {one.cell: one.kind for workload in verdict.workloads for one in workload.cells}
     tried = {cell: one for cell, one in found.items() if one.trials or one.failed}
@@ -105,7 +105,7 @@ def cells(found: Mapping[Cell, Figures], verdict: Verdict) -> Table:
     )
 
 
-def workloads(verdict: Verdict, line_s: float) -> Table:
+def workloads(verdict: ProbeVerdict, line_s: float) -> Table:
     """One row per workload: what limits it, and where the latency line is crossed."""
     rows = [
         {
@@ -142,7 +142,7 @@ def workloads(verdict: Verdict, line_s: float) -> Table:
     )
 
 
-def behaves_like(verdict: Verdict) -> Table:
+def behaves_like(verdict: ProbeVerdict) -> Table:
     """Types of the catalogue with the caps that were found."""
     return Table(
         name="alike",
@@ -164,7 +164,7 @@ def _up_to(outstanding: float | None) -> str:
 
 
 def _row(cell: Cell, one: Figures, kind: str | None) -> dict[str, Any]:
-    main: Mean | None = one.iops or one.bytes_per_s
+    main: TrialMean | None = one.iops or one.bytes_per_s
     return {
         "workload": cell.workload,
         "outstanding": cell.outstanding,
@@ -198,7 +198,7 @@ _NARROWEST = 8
 """A heading has so many characters a line at least."""
 
 
-def probe_text(probe: Probe, verdict: Verdict) -> str:
+def probe_text(probe: Probe, verdict: ProbeVerdict) -> str:
     """Summary, tables, the arithmetic per workload, warnings."""
     found = figures(probe)
     blocks = [f"{probe.suite} on {probe.where.label}:", wrapped(verdict.summary)]

@@ -13,10 +13,10 @@ from pinchpoint.probe import compare, words
 from pinchpoint.probe.compare import ProbeComparison
 from pinchpoint.probe.figures import Figures, figures
 from pinchpoint.probe.record import Probe
-from pinchpoint.probe.verdict import Verdict, probe_content
+from pinchpoint.probe.verdict import ProbeVerdict, probe_content
 from pinchpoint.report import probe as tables
 from pinchpoint.report.charts import PALETTE, SECONDS, Chart, decades, svg_of
-from pinchpoint.report.document import Document, Part
+from pinchpoint.report.document import PlainReport, ReportPart
 from pinchpoint.report.ratio_chart import ratio_chart
 from pinchpoint_scenarios.storage_probe import Cell
 
@@ -31,17 +31,17 @@ _MOST_RATIOS = 64
 """More cells than that make no chart of ratios: the table has them all."""
 
 
-def document(probe: Probe, verdict: Verdict) -> Document:
+def document(probe: Probe, verdict: ProbeVerdict) -> PlainReport:
     """The report of a probe."""
     found = figures(probe)
     drawn = [throughput(found), *over_outstanding(found, probe.options.line_s), repetitions(probe)]
-    return Document(
+    return PlainReport(
         title=(probe.suite, "on", probe.where.label),
         kind="Storage probe",
         headline=verdict.summary,
         parts=(
-            Part("charts", "Charts", tuple(chart for chart in drawn if chart is not None)),
-            Part(
+            ReportPart("charts", "Charts", tuple(chart for chart in drawn if chart is not None)),
+            ReportPart(
                 "figures",
                 "Figures",
                 tables=(
@@ -60,16 +60,16 @@ def document(probe: Probe, verdict: Verdict) -> Document:
     )
 
 
-def compared_document(found: ProbeComparison) -> Document:
+def compared_document(found: ProbeComparison) -> PlainReport:
     """The report of two probes beside each other."""
     chart = ratios(found)
-    return Document(
+    return PlainReport(
         title=(found.labels[0], "and", found.labels[1]),
         kind="Two storage probes",
         headline=found.summary,
         parts=(
-            *((Part("charts", chart.title, (chart,)),) if chart else ()),
-            Part("figures", "Figures", tables=(tables.changes(found), tables.moved(found))),
+            *((ReportPart("charts", chart.title, (chart,)),) if chart else ()),
+            ReportPart("figures", "Figures", tables=(tables.changes(found), tables.moved(found))),
         ),
         content=found.to_json(),
         notes=(*(f"what else differs: {one}" for one in found.confounders), *found.warnings),

@@ -9,10 +9,10 @@ from pathlib import Path
 from pinchpoint.base.errors import InputError
 from pinchpoint.report import html, jsonfile, markdown
 from pinchpoint.report.compared.report import ComparisonReport
-from pinchpoint.report.document import Document
+from pinchpoint.report.document import PlainReport
 from pinchpoint.report.report import Report
 
-Gathered = Report | ComparisonReport | Document
+Gathered = Report | ComparisonReport | PlainReport
 FORMATS: Mapping[str, Callable[[Gathered], str]] = {
     "html": html.write,
     "json": jsonfile.write,

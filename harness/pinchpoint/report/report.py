@@ -14,7 +14,7 @@ from pinchpoint.data.timeaxis import Clock, clock_of
 from pinchpoint.data.timeline import Panel, panels
 from pinchpoint.report import run_tables, verdict_tables
 from pinchpoint.report.evidence import Finding, findings
-from pinchpoint.report.picture import Machine, picture
+from pinchpoint.report.picture import MachineBox, picture
 from pinchpoint.report.probe import probes
 from pinchpoint.report.similarity import similarity
 from pinchpoint.report.tables import Section, Table
@@ -77,7 +77,7 @@ class Report:
     headline: str
     lead: str
     alarms: tuple[str, ...]
-    machines: tuple[Machine, ...]
+    machines: tuple[MachineBox, ...]
     findings: tuple[Finding, ...]
     panels: tuple[Panel, ...]
     distributions: tuple[Distribution, ...]

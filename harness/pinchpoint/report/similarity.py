@@ -117,7 +117,7 @@ class _Measured:
             return {}
         said = self._run.manifest.get("endpoints") or {}
         done = [
-            of_stores.Done(
+            of_stores.ScenarioDone(
                 self._counts.get(name, {}), self._params(name), (said.get(name) or {}).get("nosql") or {}
             )
             for name in names

@@ -9,9 +9,9 @@ from typing import Any
 
 import altair as alt
 
-from pinchpoint.data.recorded import Point
+from pinchpoint.data.recorded import SamplePoint
 from pinchpoint.data.timeaxis import Clock, day_and_time
-from pinchpoint.data.timeline import Panel, Series
+from pinchpoint.data.timeline import Panel, TimelineSeries
 from pinchpoint.report.charts import (
     LABEL_LIMIT,
     LABELS,
@@ -168,7 +168,7 @@ def _lines(panel: Panel, whole: Panel, step_s: float, data: Datasets, x: alt.X) 
     return found
 
 
-def _rows(series: Series, place: int, step_s: float) -> list[dict[str, Any]]:
+def _rows(series: TimelineSeries, place: int, step_s: float) -> list[dict[str, Any]]:
     """A series as rows; ``run`` counts up where buckets are missing, so that no line crosses a gap."""
     rows: list[dict[str, Any]] = []
     run = 0
@@ -192,11 +192,11 @@ def _rows(series: Series, place: int, step_s: float) -> list[dict[str, Any]]:
     return rows
 
 
-def _gap(before: Point, after: Point, step_s: float) -> bool:
+def _gap(before: SamplePoint, after: SamplePoint, step_s: float) -> bool:
     return after.t_s - before.t_s > step_s * 1.5
 
 
-def _colours(series: Sequence[Series]) -> list[str]:
+def _colours(series: Sequence[TimelineSeries]) -> list[str]:
     """One colour a line; a dashed line directly after a solid one (p95 after p50) shares its colour."""
     colours: list[str] = []
     taken = 0
@@ -271,7 +271,7 @@ def _hover(panel: Panel, clock: Clock, data: Datasets) -> alt.Chart:
     return columns
 
 
-def _told(point: Point, show: Any) -> str:
+def _told(point: SamplePoint, show: Any) -> str:
     if math.isclose(point.low, point.high):
         return str(show(point.mean))
     return f"{show(point.mean)} ({show(point.low)} to {show(point.high)})"
@@ -325,10 +325,10 @@ def both_timelines(content: Mapping[str, Any]) -> Chart | None:
 def _kept(panel: Mapping[str, Any], side: Mapping[str, Any]) -> Panel:
     """A panel as comparison.json has it; a value for each point of time, null where nothing was measured."""
     series = [
-        Series(
+        TimelineSeries(
             line["name"],
             tuple(
-                Point(round(side["first_s"] + at * side["step_s"], 3), value, value, value)
+                SamplePoint(round(side["first_s"] + at * side["step_s"], 3), value, value, value)
                 for at, value in enumerate(line["values"])
                 if value is not None and math.isfinite(value) and (value > 0 or not panel["logarithmic"])
             ),
@@ -341,7 +341,7 @@ def _kept(panel: Mapping[str, Any], side: Mapping[str, Any]) -> Panel:
 
 def _together(panels: Sequence[Panel]) -> Panel:
     """The lines of both sides, those of one name as one."""
-    every: dict[str, Series] = {}
+    every: dict[str, TimelineSeries] = {}
     for series in (series for panel in panels for series in panel.series):
         before = every.get(series.name)
         every[series.name] = replace(series, points=(*(before.points if before else ()), *series.points))

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from pinchpoint.base import units
 from pinchpoint.base.text import aligned, wrapped
-from pinchpoint.trend.history import Entry, Key
-from pinchpoint.trend.trend import Change, Line, Trend
+from pinchpoint.trend.history import Entry, FigureKey
+from pinchpoint.trend.trend import FigureTrend, LevelChange, Trend
 
 BARS = "▁▂▃▄▅▆▇█"
 NOTHING = "Nothing can be followed: no run of it is whole, valid evidence, and holds operations."
@@ -43,7 +43,7 @@ def sparkline(values: Sequence[float]) -> str:
     return "".join(BARS[round((value - low) / (high - low) * (len(BARS) - 1))] for value in shown)
 
 
-def figure(key: Key) -> str:
+def figure(key: FigureKey) -> str:
     """``p95 response time of orders on dev``."""
     names = {
         "throughput_per_s": "throughput",
@@ -55,7 +55,7 @@ def figure(key: Key) -> str:
     return f"{names[key.metric]} of {key.about} on {key.farm}"
 
 
-def _table(lines: Sequence[Line]) -> Iterator[str]:
+def _table(lines: Sequence[FigureTrend]) -> Iterator[str]:
     rows = [("figure", "runs", "level now", "course", "")]
     for line in lines:
         values = [entry.value for entry in line.entries]
@@ -65,13 +65,13 @@ def _table(lines: Sequence[Line]) -> Iterator[str]:
     return aligned(rows)
 
 
-def _state(line: Line) -> str:
+def _state(line: FigureTrend) -> str:
     if line.worse:
         return "worse"
     return line.why_not or (line.changes[-1].call if line.changes else "steady")
 
 
-def _sentences(line: Line) -> Iterator[str]:
+def _sentences(line: FigureTrend) -> Iterator[str]:
     yield from (_sentence(line, change) for change in line.changes)
     if line.drift:
         yield f"{_sentence(line, line.drift)}, step by step"
@@ -92,7 +92,7 @@ def zero_words(since: Entry) -> str:
     return f"0 from {since.run} ({since.started}) on"
 
 
-def _sentence(line: Line, change: Change) -> str:
+def _sentence(line: FigureTrend, change: LevelChange) -> str:
     """``throughput of orders on dev: 200/s until run-7, 160/s from run-8 on (80 %, 76 % to 84 %): worse``."""
     before, after = (
         units.of_metric(line.key.metric, value) for value in (change.before_value, change.after_value)

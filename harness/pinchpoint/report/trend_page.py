@@ -9,25 +9,25 @@ import altair as alt
 
 from pinchpoint.base import units, wording
 from pinchpoint.report.charts import LABELS, PALETTE, Chart, Datasets, finished, svg_of
-from pinchpoint.report.document import Document, Part
+from pinchpoint.report.document import PlainReport, ReportPart
 from pinchpoint.report.tables import Column, Table, share
 from pinchpoint.report.trend import NOTHING, figure, lone_words, zero_words
-from pinchpoint.trend.trend import Line, Trend
+from pinchpoint.trend.trend import FigureTrend, Trend
 
 
-def document(trend: Trend) -> Document:
+def document(trend: Trend) -> PlainReport:
     """The whole report."""
     lone = (f"{one}: far from the runs before and after, and in no level" for one in lone_words(trend))
     zero = (
         f"{figure(line.key)}: {zero_words(line.zero_since)}: worse" for line in trend.lines if line.zero_since
     )
     worse = ", ".join(figure(line.key) for line in trend.worse)
-    return Document(
+    return PlainReport(
         title=(f"Trend of {trend.plan}", "", ""),
         kind="Trend",
         headline=(f"Worse: {worse}." if worse else "No figure is worse.") if trend.lines else NOTHING,
         parts=tuple(
-            Part(f"line-{number}", figure(line.key), (chart(line),), (_changes(line, number),))
+            ReportPart(f"line-{number}", figure(line.key), (chart(line),), (_changes(line, number),))
             for number, line in enumerate(trend.lines)
         ),
         content=trend.to_json(),
@@ -35,7 +35,7 @@ def document(trend: Trend) -> Document:
     )
 
 
-def _changes(line: Line, number: int) -> Table:
+def _changes(line: FigureTrend, number: int) -> Table:
     return Table(
         f"changes-{number}",
         "Changes of level",
@@ -55,7 +55,7 @@ def _interval(ends: tuple[float, float]) -> str:
     return " to ".join(map(units.percent, ends))
 
 
-def chart(line: Line) -> Chart:
+def chart(line: FigureTrend) -> Chart:
     """Every run's value over time as SVG, with the levels and where they changed."""
     rows: list[dict[str, Any]] = [
         {"started": entry.started, "value": entry.value, "level": _level(line, place)}
@@ -83,7 +83,7 @@ def chart(line: Line) -> Chart:
     return Chart(name, figure(line.key), spec, svg_of(spec))
 
 
-def _level(line: Line, place: int) -> float:
+def _level(line: FigureTrend, place: int) -> float:
     """The median of the level that a run belongs to."""
     level = line.changes[0].before_value if line.changes else line.level
     for change in line.changes:

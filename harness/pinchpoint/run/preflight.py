@@ -45,7 +45,7 @@ AT_ONCE = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class HostCheck:
     """One thing that was looked at.
 
     Attributes:
@@ -80,15 +80,15 @@ class Connected:
     inventory: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def check_scenarios(made: Mapping[str, Scenario]) -> tuple[list[Check], dict[str, Any]]:
+def check_scenarios(made: Mapping[str, Scenario]) -> tuple[list[HostCheck], dict[str, Any]]:
     """Reach every endpoint; (checks, what the servers said of themselves by scenario)."""
     checks, facts = [], {}
     for name, scenario in made.items():
         try:
             facts[name] = dict(within(CHECK_S, scenario.check))
-            checks.append(Check(f"scenario {name}", ok=True, found=_said(facts[name])))
+            checks.append(HostCheck(f"scenario {name}", ok=True, found=_said(facts[name])))
         except (ScenarioError, TimeoutError) as error:
-            checks.append(Check(f"scenario {name}", ok=False, found=str(error)))
+            checks.append(HostCheck(f"scenario {name}", ok=False, found=str(error)))
     return checks, facts
 
 
@@ -106,7 +106,7 @@ def _said(facts: Mapping[str, Any]) -> str:
 
 def connect(
     watches: Sequence[tuple[str, Watch]], stack: ExitStack
-) -> Iterator[tuple[Check, Connected | None]]:
+) -> Iterator[tuple[HostCheck, Connected | None]]:
     """Connect one collector per machine and kind, and read each twice; ``stack`` closes them.
 
     Many at a time, in both: a host far away takes seconds, one that does not answer its whole timeout. What
@@ -149,39 +149,39 @@ def _read_twice(
     return collector, collector.read(), collector.inventory()
 
 
-def _connected(kind: str, group: list[Watch], opened: list[Collector]) -> tuple[Check, Connected | None]:
+def _connected(kind: str, group: list[Watch], opened: list[Collector]) -> tuple[HostCheck, Connected | None]:
     hosts = tuple(watch.host for watch in group)
     what = f"collector {kind} ({', '.join(hosts)})"
     about = tuple((kind, host) for host in hosts)
     try:
         collector, samples, inventory = within(CHECK_S, partial(_read_twice, kind, group, opened))
     except CollectorError as error:
-        return Check(what, ok=False, found=str(error), about=about), None
+        return HostCheck(what, ok=False, found=str(error), about=about), None
     except Exception as error:  # noqa: BLE001 - a driver's own error is that host's, and no other's
-        return Check(what, ok=False, found=f"{type(error).__name__}: {error}", about=about), None
+        return HostCheck(what, ok=False, found=f"{type(error).__name__}: {error}", about=about), None
     required = any(watch.required for watch in group)
     found = f"{len(samples)} values in a reading"
     connected = Connected(kind, hosts, collector, required, inventory)
-    return Check(what, ok=True, found=found, about=about), connected
+    return HostCheck(what, ok=True, found=found, about=about), connected
 
 
-def check_space(out: Path) -> Check:
+def check_space(out: Path) -> HostCheck:
     """Whether runs can be written there."""
     nearest = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
     what = f"run directory {out}"
     if not nearest.is_dir():
-        return Check(what, ok=False, found=f"{nearest} is a file; give a folder with --out")
+        return HostCheck(what, ok=False, found=f"{nearest} is a file; give a folder with --out")
     try:
         tempfile.TemporaryFile(dir=nearest).close()
     except OSError as error:
-        return Check(
+        return HostCheck(
             what, ok=False, found=f"cannot write in {nearest}: {error.strerror}; give another with --out"
         )
     free = shutil.disk_usage(nearest).free
     if free < _SPACE_BYTES:
         found = f"{free // 10**6} MB free in {nearest}, a run may need {_SPACE_BYTES // 10**6} MB; make room"
-        return Check(what, ok=False, found=found)
-    return Check(what, ok=True, found=f"writable, {free // 10**9} GB free")
+        return HostCheck(what, ok=False, found=found)
+    return HostCheck(what, ok=True, found=f"writable, {free // 10**9} GB free")
 
 
 _BETWEEN_S = 1.0
@@ -191,7 +191,7 @@ Outcome = Literal["ok", "warning", "not measured", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class ProofCheck:
     """One thing that was looked at on one host through one kind of collector.
 
     Attributes:
@@ -212,7 +212,7 @@ class Proof:
     remedy: str | None = None
 
 
-def prove(farm: Farm, watches: Sequence[tuple[str, Watch]]) -> tuple[list[Check], list[Proof]]:
+def prove(farm: Farm, watches: Sequence[tuple[str, Watch]]) -> tuple[list[HostCheck], list[ProofCheck]]:
     """Connect every collector and prove it on each of its hosts; a few seconds, most of them waiting.
 
     Args:
@@ -229,7 +229,7 @@ def prove(farm: Farm, watches: Sequence[tuple[str, Watch]]) -> tuple[list[Check]
             if connected is not None:
                 there.append(connected)
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            read = list(pool.map(Readings.of, there))
+            read = list(pool.map(FirstReadings.of, there))
             written = _all_writes(farm, read, by_name, pool)
         for one in read:
             for host in one.connected.hosts:
@@ -240,8 +240,8 @@ def prove(farm: Farm, watches: Sequence[tuple[str, Watch]]) -> tuple[list[Check]
 
 
 def _all_writes(
-    farm: Farm, read: Sequence[Readings], by_name: Mapping[tuple[str, str], Watch], pool: Executor
-) -> dict[tuple[str, str], list[Proof]]:
+    farm: Farm, read: Sequence[FirstReadings], by_name: Mapping[tuple[str, str], Watch], pool: Executor
+) -> dict[tuple[str, str], list[ProofCheck]]:
     """By kind and host, what writes showed: machines at a time, on each one after the other.
 
     Two at a time on one machine would see each other's; hosts that do not say which they are count as one.
@@ -252,18 +252,18 @@ def _all_writes(
             watch = by_name[one.connected.kind, host]
             machines.setdefault(one.facts[host].get("machine_id"), []).append((one.connected, watch))
 
-    def on_machine(there: list[tuple[Connected, Watch]]) -> list[tuple[tuple[str, str], list[Proof]]]:
+    def on_machine(there: list[tuple[Connected, Watch]]) -> list[tuple[tuple[str, str], list[ProofCheck]]]:
         return [((each.kind, watch.host), list(_writes(farm, each, watch))) for each, watch in there]
 
     return dict(found for machine in pool.map(on_machine, machines.values()) for found in machine)
 
 
-def _reached(check: Check, kind: str, host: str) -> Proof:
-    return Proof(host, kind, "reached", "ok" if check.ok else "failed", check.found)
+def _reached(check: HostCheck, kind: str, host: str) -> ProofCheck:
+    return ProofCheck(host, kind, "reached", "ok" if check.ok else "failed", check.found)
 
 
 @dataclass(frozen=True, slots=True)
-class Readings:
+class FirstReadings:
     """Two readings of one collector, a second or more apart.
 
     Attributes:
@@ -281,7 +281,7 @@ class Readings:
     facts: Mapping[str, Mapping[str, Any]]
 
     @classmethod
-    def of(cls, connected: Connected) -> Readings:
+    def of(cls, connected: Connected) -> FirstReadings:
         """Read until each host was read twice, or for so long that it ought to have been."""
         facts: Mapping[str, Mapping[str, Any]] = {}
         times = dict.fromkeys(connected.hosts, 0)
@@ -308,22 +308,24 @@ class Readings:
         by_host = {host: [each for each in latest.values() if each.host == host] for host in connected.hosts}
         return cls(connected, times, by_host, failed, facts)
 
-    def proofs(self, host: str, *, required: bool) -> Iterator[Proof]:
+    def proofs(self, host: str, *, required: bool) -> Iterator[ProofCheck]:
         """All that two readings and the inventory say of one host."""
         kind = self.connected.kind
         samples = [each for each in self.latest[host] if not each.metric.startswith("collector.")]
         broken: Outcome = "failed" if required else "not measured"
         if self.failed:
-            yield Proof(host, kind, "read twice", "failed", self.failed)
+            yield ProofCheck(host, kind, "read twice", "failed", self.failed)
             return
         facts = self.facts[host]
         if self.times[host] < 2:
             found = f"fewer than two readings came within {_PATIENCE_S:.0f} s"
-            yield Proof(host, kind, "read twice", "failed", found, "look at the host's load and its link")
+            yield ProofCheck(
+                host, kind, "read twice", "failed", found, "look at the host's load and its link"
+            )
             return
         measured = sum(each.value is not None for each in samples)
         found = f"{measured} values of {len({each.metric for each in samples})} metrics"
-        yield Proof(host, kind, "read twice", "ok", found)
+        yield ProofCheck(host, kind, "read twice", "ok", found)
         yield from _units(host, kind, samples, facts, broken)
         yield from _counters(host, kind, samples, facts, broken)
         yield from _rights(host, kind, facts)
@@ -333,36 +335,40 @@ class Readings:
 
 def _units(
     host: str, kind: str, samples: Sequence[Sample], facts: Mapping[str, Any], broken: Outcome
-) -> Iterator[Proof]:
+) -> Iterator[ProofCheck]:
     wrong = implausible(samples, facts)
     if not wrong:
-        yield Proof(host, kind, "units", "ok", "shares, latencies and rates are within what machines can do")
+        yield ProofCheck(
+            host, kind, "units", "ok", "shares, latencies and rates are within what machines can do"
+        )
     remedy = "compare with the host's own tools; it is not to be trusted until both agree"
     for sentence in wrong:
-        yield Proof(host, kind, "units", broken, sentence, remedy)
+        yield ProofCheck(host, kind, "units", broken, sentence, remedy)
 
 
 def _counters(
     host: str, kind: str, samples: Sequence[Sample], facts: Mapping[str, Any], broken: Outcome
-) -> Iterator[Proof]:
+) -> Iterator[ProofCheck]:
     up, rates = moved(samples)
     if rates and not up:
         found = f"none of {rates} rates and shares was above 0: the counters stand still"
-        yield Proof(host, kind, "counters", broken, found, "start the host's counters anew, or its exporter")
+        yield ProofCheck(
+            host, kind, "counters", broken, found, "start the host's counters anew, or its exporter"
+        )
     elif rates:
-        yield Proof(host, kind, "counters", "ok", f"{up} of {rates} rates and shares moved")
+        yield ProofCheck(host, kind, "counters", "ok", f"{up} of {rates} rates and shares moved")
     for metric in absent(samples, facts):
         remedy = "look whether the host, or its exporter, shows it"
-        yield Proof(host, kind, metric, broken, "the reading does not have it", remedy)
+        yield ProofCheck(host, kind, metric, broken, "the reading does not have it", remedy)
     if lacking := unread(samples):
         found = f"had no value in this reading: {', '.join(lacking)}"
-        yield Proof(host, kind, "counters", "not measured", found, "check again; then see the rights")
+        yield ProofCheck(host, kind, "counters", "not measured", found, "check again; then see the rights")
     for each in facts.get("not_measured", ()):
         name = f"{each['metric']} {each['instance']}".strip()
-        yield Proof(host, kind, name, "not measured", each["why"], each["remedy"])
+        yield ProofCheck(host, kind, name, "not measured", each["why"], each["remedy"])
 
 
-def _rights(host: str, kind: str, facts: Mapping[str, Any]) -> Iterator[Proof]:
+def _rights(host: str, kind: str, facts: Mapping[str, Any]) -> Iterator[ProofCheck]:
     """Whom a server took us for, and what that one may see."""
     server = facts.get("database")
     if not server:
@@ -371,12 +377,12 @@ def _rights(host: str, kind: str, facts: Mapping[str, Any]) -> Iterator[Proof]:
     found = "; ".join(said) or "the server does not say whom it took us for"
     if "settings" in server and server["settings"] is None:
         remedy = "grant the monitoring role what collectors/README.md lists"
-        yield Proof(host, kind, "rights", "not measured", f"{found}; settings may not be read", remedy)
+        yield ProofCheck(host, kind, "rights", "not measured", f"{found}; settings may not be read", remedy)
     else:
-        yield Proof(host, kind, "rights", "ok", found)
+        yield ProofCheck(host, kind, "rights", "ok", found)
 
 
-def _processes(host: str, kind: str, facts: Mapping[str, Any]) -> Iterator[Proof]:
+def _processes(host: str, kind: str, facts: Mapping[str, Any]) -> Iterator[ProofCheck]:
     """Which processes are taken for the tier's: several servers of one name may be several tiers'."""
     servers = facts.get("tier_processes") or []
     if not servers:
@@ -384,11 +390,11 @@ def _processes(host: str, kind: str, facts: Mapping[str, Any]) -> Iterator[Proof
     found = "; ".join(map(_server, servers))
     name, count = Counter(each["name"] for each in servers).most_common(1)[0]
     if count == 1:
-        yield Proof(host, kind, "processes", "ok", found)
+        yield ProofCheck(host, kind, "processes", "ok", found)
         return
     which = "`port: N`, or `command_line: TEXT` beside `process:`" if kind == "local" else "a host of its own"
     remedy = f"if not all of them are the tier's, say which one is: {which}"
-    yield Proof(
+    yield ProofCheck(
         host, kind, "processes", "warning", f"{count} servers named {name} are counted: {found}", remedy
     )
 
@@ -400,35 +406,35 @@ def _server(said: Mapping[str, Any]) -> str:
     return f"{said['name']} {said['pid']}" + (f" ({', '.join(where)})" if where else "")
 
 
-def _clock(host: str, kind: str, samples: Sequence[Sample], facts: Mapping[str, Any]) -> Proof:
+def _clock(host: str, kind: str, samples: Sequence[Sample], facts: Mapping[str, Any]) -> ProofCheck:
     if "clock" not in facts:
-        return Proof(host, kind, "clock", "ok", "stamped by this machine's own clock")
+        return ProofCheck(host, kind, "clock", "ok", "stamped by this machine's own clock")
     latest = {each.metric: each.value for each in samples if each.metric.startswith("collector.clock")}
     offset_s = latest.get("collector.clock_offset_s", facts["clock"]["offset_s"])
     error_s = latest.get("collector.clock_error_s", facts["clock"]["error_s"])
     if offset_s is None or error_s is None:
-        return Proof(host, kind, "clock", "not measured", "it has not told its time", "check again")
+        return ProofCheck(host, kind, "clock", "not measured", "it has not told its time", "check again")
     found = (
         f"{seconds(abs(offset_s))} {'ahead' if offset_s > 0 else 'behind'}, give or take {seconds(error_s)}"
     )
     if abs(offset_s) > WARN_OFFSET_S:
         remedy = "set it by NTP; samples are corrected, but its logs and files do not fit the run's times"
-        return Proof(host, kind, "clock", "warning", found, remedy)
-    return Proof(host, kind, "clock", "ok", found)
+        return ProofCheck(host, kind, "clock", "warning", found, remedy)
+    return ProofCheck(host, kind, "clock", "ok", found)
 
 
-def _writes(farm: Farm, connected: Connected, watch: Watch) -> Iterator[Proof]:
+def _writes(farm: Farm, connected: Connected, watch: Watch) -> Iterator[ProofCheck]:
     """A write of known size for each role where one is allowed."""
     tried = set()
     for role, folder in _allowed(farm, watch).items():
         if farm.environment == "production":
             remedy = "leave `write_test:` out, or prove it on a copy of the farm"
             found = "the farm is production: nothing is written there"
-            yield Proof(watch.host, connected.kind, f"write {role}", "not measured", found, remedy)
+            yield ProofCheck(watch.host, connected.kind, f"write {role}", "not measured", found, remedy)
         elif folder not in tried:
             tried.add(folder)
             seen = prove_write(connected.collector, connected.kind, watch, role, folder)
-            yield Proof(watch.host, connected.kind, f"write {role}", seen.outcome, seen.why, seen.remedy)
+            yield ProofCheck(watch.host, connected.kind, f"write {role}", seen.outcome, seen.why, seen.remedy)
 
 
 def _allowed(farm: Farm, watch: Watch) -> dict[str, str]:
@@ -582,11 +588,11 @@ _NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenMetrics:
     """What a write of known size showed.
 
     Attributes:
-        outcome: as ``Proof`` has it.
+        outcome: as ``ProofCheck`` has it.
         why: the figures behind it.
         remedy: what to do; None where it is well.
     """
@@ -661,7 +667,7 @@ WRITERS: Mapping[str, Callable[[Watch, str], int]] = {"local": here, "ssh": ther
 """By kind of collector: who writes on its hosts."""
 
 
-def prove_write(collector: Collector, kind: str, watch: Watch, role: str, folder: str) -> Seen:
+def prove_write(collector: Collector, kind: str, watch: Watch, role: str, folder: str) -> SeenMetrics:
     """Write under ``folder`` and look at the collector's own figures for the role's disk.
 
     Others may write at the same time: it is tried up to three times, and once is enough.
@@ -669,12 +675,14 @@ def prove_write(collector: Collector, kind: str, watch: Watch, role: str, folder
     facts = collector.inventory()[watch.host]
     device = facts.get("roles", {}).get(role, {}).get("device")
     if device is None:
-        return Seen("not measured", f"no disk is known for {watch.disks[role]}", "say `device:` in farm.yaml")
+        return SeenMetrics(
+            "not measured", f"no disk is known for {watch.disks[role]}", "say `device:` in farm.yaml"
+        )
     if kind not in WRITERS:
-        return Seen(
+        return SeenMetrics(
             "not measured", f"kind {kind} cannot write on its hosts", "compare with the host's own tools"
         )
-    last = Seen("not measured", "not tried")
+    last = SeenMetrics("not measured", "not tried")
     try:
         for _ in range(_ATTEMPTS):
             written, by_device = _written(collector, kind, watch, folder)
@@ -683,7 +691,7 @@ def prove_write(collector: Collector, kind: str, watch: Watch, role: str, folder
                 return last
     except CollectorError as error:
         remedy = f"allow it (another folder as `write_test:` of {role}), or leave `write_test:` out"
-        return Seen("not measured", str(error), remedy)
+        return SeenMetrics("not measured", str(error), remedy)
     return last
 
 
@@ -720,7 +728,7 @@ def judge(
     written: int,
     by_device: Mapping[str, float | None],
     disks: Mapping[str, Mapping[str, Any]],
-) -> Seen:
+) -> SeenMetrics:
     """What was seen of ``written`` bytes under ``folder``, which ought to be on ``device``.
 
     Args:
@@ -735,7 +743,7 @@ def judge(
     on_it = by_device.get(device)
     if on_it is None:
         why = f"{bytes_(written)} were written in {folder}; {device} did not say what it wrote"
-        return Seen("not measured", why, "look at the host's own counters")
+        return SeenMetrics("not measured", why, "look at the host's own counters")
     others = [
         name
         for name, seen in by_device.items()
@@ -744,15 +752,17 @@ def judge(
     said = f"{bytes_(written)} written in {folder}, {bytes_(on_it)} seen on {device}"
     if on_it >= written * _SEEN_RATIO:
         if not others:
-            return Seen("ok", f"{said}, on no other disk as much")
+            return SeenMetrics("ok", f"{said}, on no other disk as much")
         why = f"{said}, and as much on {', '.join(others)}"
-        return Seen("warning", why, "mirrored, or others write there: try again when the host is quiet")
+        return SeenMetrics(
+            "warning", why, "mirrored, or others write there: try again when the host is quiet"
+        )
     if others:
         remedy = (
             f"say `device: {others[0]}` or a path that lies on {device}, as `write_test:` and as the role's"
         )
-        return Seen("failed", f"{said}; it was seen on {', '.join(others)}", remedy)
-    return Seen(
+        return SeenMetrics("failed", f"{said}; it was seen on {', '.join(others)}", remedy)
+    return SeenMetrics(
         "failed", f"{said}, and on no other disk", "the disk's counters are broken, or it is hidden here"
     )
 

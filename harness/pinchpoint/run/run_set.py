@@ -25,7 +25,7 @@ State = Literal["running", "finished", "ended early"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SetFolder:
     """One side's place in a set.
 
     Attributes:
@@ -62,7 +62,7 @@ class RunSet:
     directory: Path
     plan: str
     repeat: int
-    places: tuple[Place, ...]
+    places: tuple[SetFolder, ...]
     factors: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     started: str = field(default_factory=utc)
@@ -80,7 +80,7 @@ class RunSet:
         """The folder of the A/A repetition; None where there is none."""
         return next((self.directory / one.folder for one in self.places if one.again), None)
 
-    def note(self, place: Place, number: int, run: Path, status: ExitStatus) -> None:
+    def note(self, place: SetFolder, number: int, run: Path, status: ExitStatus) -> None:
         """Write down that a run was made. Raises InputError."""
         self.runs.append({"folder": place.folder, "round": number, "run": run.name, "status": int(status)})
         self.save()
@@ -133,13 +133,13 @@ def new_set(out: Path, plan: str, farms: Sequence[tuple[str, Path]], asked: Repe
     places = list(_places(farms))
     if asked.aa:
         first = places[0]
-        places.insert(1, Place(f"{first.folder}-{AGAIN}", first.farm, first.identity, again=True))
+        places.insert(1, SetFolder(f"{first.folder}-{AGAIN}", first.farm, first.identity, again=True))
     names = "-".join(dict.fromkeys(name for name, _ in farms))
     directory = free_path(out, f"set-{plan}-{names}")
     return RunSet(directory, plan, asked.repeat or 1, tuple(places), asked.factors, asked.metrics)
 
 
-def _places(farms: Sequence[tuple[str, Path]]) -> Iterator[Place]:
+def _places(farms: Sequence[tuple[str, Path]]) -> Iterator[SetFolder]:
     """Farms of one name are told apart by a number."""
     taken: set[str] = set()
     for name, identity in farms:
@@ -148,10 +148,10 @@ def _places(farms: Sequence[tuple[str, Path]]) -> Iterator[Place]:
             number += 1
             folder = f"{name}-{number}"
         taken.add(folder)
-        yield Place(folder, name, str(identity))
+        yield SetFolder(folder, name, str(identity))
 
 
-def turns(places: Sequence[Place], repeat: int) -> Iterator[tuple[int, Place]]:
+def turns(places: Sequence[SetFolder], repeat: int) -> Iterator[tuple[int, SetFolder]]:
     """(round, whose turn): every second round backwards."""
     for number in range(repeat):
         for place in places if number % 2 == 0 else reversed(places):
@@ -177,7 +177,7 @@ class _Kept(Form):
 
     plan: str
     repeat: int
-    places: tuple[Place, ...]
+    places: tuple[SetFolder, ...]
     factors: tuple[str, ...]
     metrics: tuple[str, ...]
     started: Time

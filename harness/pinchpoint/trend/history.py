@@ -29,7 +29,7 @@ DEEPEST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class FigureKey:
     """What a series is about.
 
     Attributes:
@@ -73,8 +73,8 @@ class Histories:
     """
 
     plan: str
-    series: Mapping[Key, tuple[Entry, ...]]
-    zero_since: Mapping[Key, Entry]
+    series: Mapping[FigureKey, tuple[Entry, ...]]
+    zero_since: Mapping[FigureKey, Entry]
     left_out: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -119,8 +119,8 @@ def _run_directories(directory: Path) -> Iterator[Path]:
 
 
 def _gathered(plan: str, runs: Iterable[tuple[Path, Mapping[str, Any]]], left_out: list[str]) -> Histories:
-    series: dict[Key, list[Entry]] = {}
-    zero_since: dict[Key, Entry] = {}
+    series: dict[FigureKey, list[Entry]] = {}
+    zero_since: dict[FigureKey, Entry] = {}
     plans: dict[str, tuple[str, Any]] = {}
     warnings: list[str] = []
     for place, manifest in runs:
@@ -163,7 +163,7 @@ def _gathered(plan: str, runs: Iterable[tuple[Path, Mapping[str, Any]]], left_ou
     )
 
 
-def _figures(farm: str, verdict: Mapping[str, Any]) -> Iterator[tuple[Key, float]]:
+def _figures(farm: str, verdict: Mapping[str, Any]) -> Iterator[tuple[FigureKey, float]]:
     """Every figure that was measured."""
     for scenario, figures in (verdict.get("scenarios") or {}).items():
         timed = figures.get("response_p95_s") is not None
@@ -171,8 +171,8 @@ def _figures(farm: str, verdict: Mapping[str, Any]) -> Iterator[tuple[Key, float
             if metric == "service_p95_s" and timed:
                 continue  # the response time says it as its users see it
             if figures.get(metric) is not None:
-                yield Key(farm, scenario, metric, better), float(figures[metric])
+                yield FigureKey(farm, scenario, metric, better), float(figures[metric])
     for row in verdict.get("crawl") or ():
         for metric, better in CRAWLED:
             if row.get(metric) is not None:
-                yield Key(farm, str(row["source"]), metric, better), float(row[metric])
+                yield FigureKey(farm, str(row["source"]), metric, better), float(row[metric])

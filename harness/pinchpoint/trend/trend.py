@@ -18,7 +18,7 @@ import numpy.typing as npt
 from pinchpoint.comparison.statistics import welch
 from pinchpoint.data.changes import find_levels
 from pinchpoint.data.series import Floats
-from pinchpoint.trend.history import Entry, Histories, Key
+from pinchpoint.trend.history import Entry, FigureKey, Histories
 
 SCHEMA = "pinchpoint.trend/1"
 
@@ -35,7 +35,7 @@ Call = Literal["better", "worse", "inconclusive"]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LevelChange:
     """One change of level.
 
     Attributes:
@@ -61,7 +61,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class FigureTrend:
     """The history of one figure.
 
     Attributes:
@@ -76,13 +76,13 @@ class Line:
         lone: runs far from those before and after them. One night is no level, and must hide none.
     """
 
-    key: Key
+    key: FigureKey
     entries: tuple[Entry, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[LevelChange, ...]
     level: float
     why_not: str | None
     zero_since: Entry | None = None
-    drift: Change | None = None
+    drift: LevelChange | None = None
     lone: tuple[Entry, ...] = ()
 
     @property
@@ -107,12 +107,12 @@ class Trend:
     """
 
     plan: str
-    lines: tuple[Line, ...]
+    lines: tuple[FigureTrend, ...]
     left_out: tuple[str, ...]
     warnings: tuple[str, ...]
 
     @property
-    def worse(self) -> tuple[Line, ...]:
+    def worse(self) -> tuple[FigureTrend, ...]:
         """What is worse now than it was."""
         return tuple(line for line in self.lines if line.worse)
 
@@ -131,7 +131,7 @@ def find_trend(histories: Histories) -> Trend:
     return Trend(histories.plan, lines, histories.left_out, histories.warnings)
 
 
-def _line(key: Key, entries: tuple[Entry, ...], zero_since: Entry | None) -> Line:
+def _line(key: FigureKey, entries: tuple[Entry, ...], zero_since: Entry | None) -> FigureTrend:
     values = np.array([entry.value for entry in entries])
     lone, levels = _lone(values)
     cuts = find_levels(levels, least=LEAST_RUNS, smallest=MATTERS, edge=LEAST_SIDE)
@@ -141,7 +141,7 @@ def _line(key: Key, entries: tuple[Entry, ...], zero_since: Entry | None) -> Lin
         for begin, cut, end in zip(ends, cuts, ends[2:], strict=False)
     )
     few = len(values) < LEAST_RUNS
-    return Line(
+    return FigureTrend(
         key=key,
         entries=entries,
         changes=changes,
@@ -170,13 +170,19 @@ def _lone(values: Floats) -> tuple[npt.NDArray[np.bool_], Floats]:
     return lone, np.where(lone, np.exp((before + after) / 2), values)
 
 
-def _change(key: Key, entries: Sequence[Entry], values: Floats, begin: int, cut: int, end: int) -> Change:
+def _change(
+    key: FigureKey, entries: Sequence[Entry], values: Floats, begin: int, cut: int, end: int
+) -> LevelChange:
     return _between(key, entries, values, (begin, cut), (cut, end))
 
 
 def _drift(
-    key: Key, entries: Sequence[Entry], values: Floats, ends: Sequence[int], changes: Sequence[Change]
-) -> Change | None:
+    key: FigureKey,
+    entries: Sequence[Entry],
+    values: Floats,
+    ends: Sequence[int],
+    changes: Sequence[LevelChange],
+) -> LevelChange | None:
     """From the last level that is known to be one to the last of all, where others lie between."""
     called = [place + 1 for place, one in enumerate(changes) if one.call != "inconclusive"]
     since = max(called, default=0)
@@ -186,14 +192,14 @@ def _drift(
 
 
 def _between(
-    key: Key, entries: Sequence[Entry], values: Floats, old: tuple[int, int], new: tuple[int, int]
-) -> Change:
+    key: FigureKey, entries: Sequence[Entry], values: Floats, old: tuple[int, int], new: tuple[int, int]
+) -> LevelChange:
     """What changed from one level to another, both from a run to before a run."""
     before, after = (values[slice(*each)].tolist() for each in (old, new))
     found = welch(before, after)
     ci95 = found.ci95 if found else None
     cut = new[0]
-    return Change(
+    return LevelChange(
         at=cut,
         after=entries[cut - 1].run,
         first=entries[cut].run,
@@ -206,7 +212,7 @@ def _between(
     )
 
 
-def _call(key: Key, ci95: tuple[float, float] | None) -> Call:
+def _call(key: FigureKey, ci95: tuple[float, float] | None) -> Call:
     if ci95 is None or (ci95[0] <= 1 + MATTERS and ci95[1] >= 1 - MATTERS):
         return "inconclusive"
     rose = ci95[0] > 1

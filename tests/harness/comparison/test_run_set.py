@@ -22,7 +22,7 @@ from pinchpoint.cli.compare import compare as compare_command
 from pinchpoint.cli.run_set import compare_farms, conduct
 from pinchpoint.cli.runs import runs as runs_command
 from pinchpoint.plan import Farm, Plan, load
-from pinchpoint.run.run_set import SET, Place, Repeated, RunSet, is_set, load_set, new_set, turns
+from pinchpoint.run.run_set import SET, Repeated, RunSet, SetFolder, is_set, load_set, new_set, turns
 from pinchpoint.store.schema import MANIFEST, VERDICT
 from pinchpoint.store.write import write_json
 
@@ -77,7 +77,7 @@ def maker(
 
 def test_farms_take_turns_and_every_second_round_goes_backwards() -> None:
     """What drifts over the hours is in both sides alike."""
-    places = [Place("a", "a", "/a"), Place("b", "b", "/b"), Place("c", "c", "/c")]
+    places = [SetFolder("a", "a", "/a"), SetFolder("b", "b", "/b"), SetFolder("c", "c", "/c")]
     made = [(number, place.folder) for number, place in turns(places, 3)]
     assert "".join(folder for _, folder in made) == "abccbaabc"
     assert [number for number, _ in made] == [1, 1, 1, 2, 2, 2, 3, 3, 3]

@@ -8,15 +8,15 @@ from typing import Any
 from harness.imports.days import between
 
 from pinchpoint.analysis.saved import verdict_of
-from pinchpoint.imports import Places, import_alone, open_source, read_places
-from pinchpoint.imports.reading import Between
+from pinchpoint.imports import HostPlaces, import_alone, open_source, read_places
+from pinchpoint.imports.reading import TimeSpan
 from pinchpoint_collectors.imports.record import Settings
 
 DISKS = ("SQL1:L:=sql.log", "SQL1:M:=sql.data")
 BUSY_AT_NIGHT = between(1.0, 3.5, 97.0, 20.0)
 
 
-def places(*disks: str, host: str | None = None, memory: tuple[str, ...] = ()) -> Places:
+def places(*disks: str, host: str | None = None, memory: tuple[str, ...] = ()) -> HostPlaces:
     return read_places(host, disks, ["APP3=search"], memory, None)
 
 
@@ -27,12 +27,14 @@ def written(folder: Path, text: str, name: str = "farm.csv") -> Path:
 
 
 def imported(
-    folder: Path, text: str, where: Places | None = None, name: str = "farm.csv", **settings: Any
+    folder: Path, text: str, where: HostPlaces | None = None, name: str = "farm.csv", **settings: Any
 ) -> Path:
     source = open_source(written(folder, text, name), None)
-    return import_alone([source], Settings(**settings), where or places(*DISKS), Between(), folder / "runs")
+    return import_alone([source], Settings(**settings), where or places(*DISKS), TimeSpan(), folder / "runs")
 
 
-def judged(folder: Path, text: str, where: Places | None = None, name: str = "farm.csv") -> dict[str, Any]:
+def judged(
+    folder: Path, text: str, where: HostPlaces | None = None, name: str = "farm.csv"
+) -> dict[str, Any]:
     _, verdict = verdict_of(imported(folder, text, where, name))
     return verdict.to_json()

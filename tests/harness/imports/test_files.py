@@ -19,7 +19,7 @@ from pinchpoint.analysis.saved import verdict_of
 from pinchpoint.base.errors import InputError
 from pinchpoint.cli.import_ import import_
 from pinchpoint.imports import import_alone, import_into, open_source, read_places
-from pinchpoint.imports.reading import Between
+from pinchpoint.imports.reading import TimeSpan
 from pinchpoint.store.read import open_run
 from pinchpoint_collectors.imports.record import Settings
 
@@ -67,13 +67,13 @@ def test_a_time_in_between_is_wanted(tmp_path: Path) -> None:
     """Only the hours that matter; none at all is an error that says what there is."""
     source = open_source(written(tmp_path, day(hours=6, app_cpu=BUSY_AT_NIGHT, complete=True)), None)
     begin_s = 1763593200.0 + 365 * 86400  # 2026-11-19T23:00Z
-    late = Between(begin_s + 4 * 3600, begin_s + 5 * 3600)
+    late = TimeSpan(begin_s + 4 * 3600, begin_s + 5 * 3600)
     directory = import_alone([source], Settings(), places(*DISKS), late, tmp_path / "runs")
     stored, verdict = verdict_of(directory)
     assert stored.manifest["started"] == "2026-11-20T03:00:00.000Z"
     assert verdict.outcome == "not_reached"
     with pytest.raises(InputError, match="2026-11-19 23:00:00 UTC to 2026-11-20 05:00:00 UTC"):
-        import_alone([source], Settings(), places(), Between(begin_s + 9e5, None), tmp_path / "runs")
+        import_alone([source], Settings(), places(), TimeSpan(begin_s + 9e5, None), tmp_path / "runs")
 
 
 def test_a_machine_without_a_name_must_be_given_one(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_a_log_in_any_encoding(tmp_path: Path, encoding: str) -> None:
     """As perfmon, typeperf and PowerShell's redirection write them, with a mark at the begin or without."""
     path = tmp_path / "farm.csv"
     path.write_bytes(day(hours=0.2).replace("SQL1", "SQLÖ1").encode(encoding))
-    directory = import_alone([open_source(path, None)], Settings(), places(), Between(), tmp_path / encoding)
+    directory = import_alone([open_source(path, None)], Settings(), places(), TimeSpan(), tmp_path / encoding)
     assert "SQLÖ1" in open_run(directory).manifest["hosts"]
 
 
@@ -245,7 +245,7 @@ def test_letters_that_were_guessed_are_said_and_can_be_named(tmp_path: Path) -> 
     path.write_bytes(text.encode("cp932"))
     for said, legible in ((None, False), ("cp932", True)):
         source = open_source(path, None, said)
-        directory = import_alone([source], Settings(), places(), Between(), tmp_path / "runs")
+        directory = import_alone([source], Settings(), places(), TimeSpan(), tmp_path / "runs")
         manifest = open_run(directory).manifest
         assert ("本番表" in manifest["hosts"]) is legible
         assert any("--encoding says" in warning for warning in manifest["warnings"]) is not legible
@@ -258,11 +258,11 @@ def test_what_two_files_tell_of_one_time_is_not_counted_twice(tmp_path: Path) ->
     first = open_source(written(tmp_path, day(hours=1), "a.csv"), None)
     again = open_source(written(tmp_path, day(hours=2), "b.csv"), None)
     with pytest.raises(InputError, match=r"b\.csv: has .* which .*a\.csv has too; give one of the two"):
-        import_alone([first, again], Settings(), places(*DISKS), Between(), tmp_path / "runs")
+        import_alone([first, again], Settings(), places(*DISKS), TimeSpan(), tmp_path / "runs")
     assert not list((tmp_path / "runs").iterdir())
     other = day(hours=1).replace("SQL1", "SQL2").replace("APP3", "APP4")
     beside = open_source(written(tmp_path, other, "c.csv"), None)
-    directory = import_alone([first, beside], Settings(), places(*DISKS), Between(), tmp_path / "runs")
+    directory = import_alone([first, beside], Settings(), places(*DISKS), TimeSpan(), tmp_path / "runs")
     assert {"SQL1", "SQL2"} <= set(open_run(directory).manifest["hosts"])
 
 

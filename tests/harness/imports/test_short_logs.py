@@ -11,7 +11,7 @@ from harness.imports.made import judged, places, written
 
 from pinchpoint.analysis.saved import verdict_of
 from pinchpoint.imports import import_alone, open_source, read_mapping
-from pinchpoint.imports.reading import Between
+from pinchpoint.imports.reading import TimeSpan
 from pinchpoint_collectors.imports.record import Settings
 
 HEADER = "(PDH-CSV 4.0) (UTC)(0)"
@@ -125,7 +125,7 @@ def test_the_interval_of_the_rows_changes_nothing(every_s: int, rows: int, tmp_p
     )
     source = open_source(written(tmp_path, text), "csv")
     settings = Settings(mapping=read_mapping(file))
-    directory = import_alone([source], settings, places(), Between(), tmp_path / "runs")
+    directory = import_alone([source], settings, places(), TimeSpan(), tmp_path / "runs")
     _, verdict = verdict_of(directory)
     assert verdict.bottleneck is not None
     assert verdict.bottleneck.kind == "cpu"

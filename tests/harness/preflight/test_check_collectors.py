@@ -17,7 +17,7 @@ from support import require, run_cli
 
 from pinchpoint.farm.live import standing_farm
 from pinchpoint.plan import load_farm
-from pinchpoint.run.preflight import Connected, Proof, Readings, here, prove
+from pinchpoint.run.preflight import Connected, FirstReadings, ProofCheck, here, prove
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux import mountinfo
 from pinchpoint_collectors.linux.disks import Disks
@@ -43,7 +43,7 @@ def farm_of(folder: Path, collect: dict[str, Any], disks: dict[str, Any], enviro
     return folder / "farm.yaml"
 
 
-def proofs(farm_file: Path) -> dict[str, Proof]:
+def proofs(farm_file: Path) -> dict[str, ProofCheck]:
     """What is found of each thing that is looked at."""
     farm = load_farm(farm_file)
     live = standing_farm(farm)
@@ -182,7 +182,7 @@ def test_a_clock_that_is_off_and_a_counter_that_is_broken(tmp_path: Path) -> Non
         def close(self) -> None:
             pass
 
-    readings = Readings.of(Connected("ssh", ("sql1",), Broken()))
+    readings = FirstReadings.of(Connected("ssh", ("sql1",), Broken()))
     found = {each.what: each for each in readings.proofs("sql1", required=False)}
     assert found["clock"].outcome == "warning"
     assert found["clock"].found == "3 s behind, give or take 10 ms"

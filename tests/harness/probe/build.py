@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pinchpoint.data.inputs import Limits
-from pinchpoint.probe.record import Declared, Options, Probe, Trial, Where
+from pinchpoint.probe.record import DeclaredDisk, Options, Probe, Trial, Where
 from pinchpoint.store import times
 from pinchpoint_infra.catalogue import profile
 from pinchpoint_scenarios.storage_probe import SUITES, Cell, Series
@@ -55,12 +55,12 @@ class Disk:
         return found * (1 + self.uneven * chance.uniform(-1, 1))
 
 
-def declared(name: str) -> Declared:
+def declared(name: str) -> DeclaredDisk:
     """An entry of the catalogue."""
     entry = profile(name)
     more = entry.burst
     burst = Limits(more.iops, more.bytes_per_s, entry.io_unit_bytes) if more else None
-    return Declared(entry.name, 1, Limits(entry.iops, entry.bytes_per_s, entry.io_unit_bytes), burst)
+    return DeclaredDisk(entry.name, 1, Limits(entry.iops, entry.bytes_per_s, entry.io_unit_bytes), burst)
 
 
 def trial_of(
@@ -93,7 +93,7 @@ def probe_of(
     cells: Iterable[Cell] | None = None,
     suite: str = "crystaldiskmark",
     repeat: int = 5,
-    said: Declared | None = None,
+    said: DeclaredDisk | None = None,
     *,
     course: bool = True,
     seconds: float = 5.0,
@@ -104,7 +104,7 @@ def probe_of(
         suite=suite,
         where=Where("/srv/data", "host1", "sdb", "ext4"),
         options=Options(repeat, seconds, 2**30, 0.020),
-        declared=said or Declared(),
+        declared=said or DeclaredDisk(),
         started="2026-01-01T00:00:00.000Z",
         ended="2026-01-01T01:00:00.000Z",
         state="finished",

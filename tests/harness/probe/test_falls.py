@@ -10,8 +10,8 @@ import pytest
 from harness.probe.build import Disk, cells_of, declared, probe_of, trial_of
 
 from pinchpoint.probe.judge import judge
-from pinchpoint.probe.record import Declared, Probe
-from pinchpoint.probe.verdict import Verdict
+from pinchpoint.probe.record import DeclaredDisk, Probe
+from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint_scenarios.storage_probe import Cell, Series
 
 _STEP_S = 0.05
@@ -51,7 +51,7 @@ class OnCredits:
         return rate
 
 
-def probed(disk: OnCredits, suite: str, repeat: int, said: Declared | None = None) -> Probe:
+def probed(disk: OnCredits, suite: str, repeat: int, said: DeclaredDisk | None = None) -> Probe:
     """The suite in the order in which it is made: all cells, again and again."""
     cells = cells_of(suite)
     probe = probe_of(Disk(), cells, suite, repeat, said)
@@ -78,7 +78,7 @@ def _instants() -> Iterator[str]:
         begun += timedelta(seconds=6.5)
 
 
-def kind_of(verdict: Verdict, workload: str) -> str | None:
+def kind_of(verdict: ProbeVerdict, workload: str) -> str | None:
     [found] = [one for one in verdict.workloads if one.workload == workload]
     return found.kind
 

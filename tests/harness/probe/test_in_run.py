@@ -17,7 +17,7 @@ from pinchpoint.cli.report import report as report_command
 from pinchpoint.probe.figures import of
 from pinchpoint.probe.in_run import probes_of
 from pinchpoint.probe.judge import judge
-from pinchpoint.probe.record import Declared
+from pinchpoint.probe.record import DeclaredDisk
 from pinchpoint.report.files import write_probes
 from pinchpoint.report.probe import probes
 from pinchpoint.report.registry import FORMATS
@@ -88,7 +88,7 @@ def test_its_percentiles_are_of_all_repetitions(tmp_path: Path) -> None:
 def test_what_the_farm_declares_is_what_it_is_held_against(tmp_path: Path) -> None:
     """Declared 1,000: half of it was reached, and the disk stands at another cap; withheld: nothing."""
     run = run_with_a_probe(tmp_path)
-    assert next(probes_of(run))[1].declared == Declared()
+    assert next(probes_of(run))[1].declared == DeclaredDisk()
     disks = run.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"].setdefault("disks", {})
     disks["log"] = {"limits": {"iops": 1000, "bytes_per_s": None}, "resolved_limits": {"iops": 1000}}
     [(_, probe)] = probes_of(run)

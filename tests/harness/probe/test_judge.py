@@ -11,16 +11,16 @@ from harness.probe.build import Disk, cells_of, declared, geometric, probe_of, t
 from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.caps import PART_MATCH, PARTS
 from pinchpoint.probe.judge import judge
-from pinchpoint.probe.record import Declared
+from pinchpoint.probe.record import DeclaredDisk
 from pinchpoint.probe.target import of_profile
-from pinchpoint.probe.verdict import Verdict
+from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint_infra.catalogue import catalogue, profile
 from pinchpoint_scenarios.storage_probe import Cell
 
 SUITES = ("crystaldiskmark", "iometer", "database")
 
 
-def kind_of(verdict: Verdict, workload: str) -> str | None:
+def kind_of(verdict: ProbeVerdict, workload: str) -> str | None:
     [found] = [one for one in verdict.workloads if one.workload == workload]
     return found.kind
 
@@ -49,7 +49,7 @@ def test_a_declaration_that_is_wrong_by_two_is_contradicted(suite: str) -> None:
     """Declared twice or half of what holds: said with the arithmetic, and judged by what was found."""
     for wrong in (250, 1000):
         probe = probe_of(
-            Disk(0.0005, 500, 60e6), suite=suite, said=Declared(limits=Limits(wrong, 60e6, None))
+            Disk(0.0005, 500, 60e6), suite=suite, said=DeclaredDisk(limits=Limits(wrong, 60e6, None))
         )
         verdict = judge(probe)
         assert verdict.contradicted is not None, wrong
@@ -155,7 +155,7 @@ def test_a_log_whose_writes_may_be_held_is_not_called_slow() -> None:
 
 def test_a_figure_that_is_not_declared_is_found() -> None:
     """Declared 137 a second and nothing of bytes: the 9 MB/s that large I/Os stand at count, too."""
-    said = Declared(limits=Limits(137, None, None))
+    said = DeclaredDisk(limits=Limits(137, None, None))
     verdict = judge(probe_of(Disk(0.0001, 137, 9e6), said=said))
     assert verdict.limits is not None
     assert verdict.limits.iops == 137
@@ -246,7 +246,7 @@ def test_the_same_rates_at_the_same_depth_are_no_cap() -> None:
 def test_a_slow_log_is_its_latency() -> None:
     """35 ms a commit where thousands a second are allowed: no cap explains it, no queue depth is advised."""
     probe = probe_of(
-        Disk(0.035, 2000, 240e6), suite="database", said=Declared(limits=Limits(2000, 240e6, None))
+        Disk(0.035, 2000, 240e6), suite="database", said=DeclaredDisk(limits=Limits(2000, 240e6, None))
     )
     verdict = judge(probe)
     assert kind_of(verdict, "log 4K write") == "disk_latency"

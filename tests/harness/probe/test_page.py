@@ -10,7 +10,7 @@ from harness.probe.build import Disk, declared, probe_of
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe, Trial
 from pinchpoint.probe.target import of_profile
-from pinchpoint.probe.verdict import Verdict
+from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint.report import html
 from pinchpoint.report.probe import probe_text, workloads
 from pinchpoint.report.probe_page import MARGIN, document
@@ -18,7 +18,7 @@ from pinchpoint_infra.catalogue import profile
 from pinchpoint_scenarios.storage_probe import SUITES
 
 
-def page(probe: Probe, verdict: Verdict) -> str:
+def page(probe: Probe, verdict: ProbeVerdict) -> str:
     return html.write(document(probe, verdict))
 
 

@@ -11,7 +11,7 @@ from harness.probe.build import Disk, declared, probe_of
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.probe.driver import resumed
-from pinchpoint.probe.figures import Mean, of
+from pinchpoint.probe.figures import TrialMean, of
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe, Trial, load, save
 from pinchpoint.probe.verdict import probe_content
@@ -74,13 +74,13 @@ def test_percentiles_are_of_all_repetitions_together() -> None:
 
 def test_a_repetition_that_was_disturbed_is_in_the_mean_and_not_in_the_middle() -> None:
     """137, 137.5, 125.5 by hand: mean 133.3, half of 12 between; middle 137, 0.25 without the third."""
-    one = Mean.of([137.0, 137.5, 125.5])
+    one = TrialMean.of([137.0, 137.5, 125.5])
     assert (one.low, one.high, one.middle) == (125.5, 137.5, 137.0)
     assert one.mean == pytest.approx(400 / 3)
     assert one.spread_ratio == pytest.approx(6 / (400 / 3))
     assert one.usual_spread_ratio == pytest.approx(0.25 / 137)
-    assert Mean.of([5.0, 7.0]).usual_spread_ratio == pytest.approx(1 / 6)
-    assert Mean.of([5.0]).usual_spread_ratio == 0.0
+    assert TrialMean.of([5.0, 7.0]).usual_spread_ratio == pytest.approx(1 / 6)
+    assert TrialMean.of([5.0]).usual_spread_ratio == 0.0
 
 
 def test_what_a_tool_does_not_tell_is_not_0() -> None:

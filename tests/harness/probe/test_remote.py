@@ -27,7 +27,7 @@ from pinchpoint.plan import load_farm
 from pinchpoint.probe import machine, remote, target
 from pinchpoint.probe.driver import Driver, Watch
 from pinchpoint.probe.record import Options
-from pinchpoint.probe.remote import Looked, There, look, there
+from pinchpoint.probe.remote import RemoteFacts, There, look, there
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.ssh import Address
 from pinchpoint_scenarios.storage_probe import SUITES, TOOLS, ToolMissing
@@ -48,7 +48,7 @@ class Host:
     def address(self) -> Address:
         return Address.of(self.sshd.options())
 
-    def looked(self) -> Looked:
+    def looked(self) -> RemoteFacts:
         return look(self.address, str(self.folder), None, "dev", "sql.log")
 
 

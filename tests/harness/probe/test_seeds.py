@@ -12,21 +12,21 @@ from harness.probe.build import declared, probe_of, trial_of
 from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.compare import compare
 from pinchpoint.probe.judge import judge
-from pinchpoint.probe.record import Declared, Probe, Trial
+from pinchpoint.probe.record import DeclaredDisk, Probe, Trial
 from pinchpoint_infra.catalogue import profile
 from pinchpoint_scenarios.storage_probe import SUITES, Cell, Series
 
 PAGE = 8192
-QOS = Declared(limits=Limits(500, None, PAGE))
+QOS = DeclaredDisk(limits=Limits(500, None, PAGE))
 
 
-def published(figures: dict[Cell, float], said: Declared | None = None) -> Probe:
+def published(figures: dict[Cell, float], said: DeclaredDisk | None = None) -> Probe:
     """A probe of these I/Os per second, each published once."""
     return probe_of(lambda cell, _: figures[cell], figures, repeat=1, said=said, course=False)
 
 
 @pytest.mark.parametrize("said", [QOS, None], ids=["declared", "withheld"])
-def test_the_capped_ssd(said: Declared | None) -> None:
+def test_the_capped_ssd(said: DeclaredDisk | None) -> None:
     """8 outstanding at 15.99 ms, 1,024 at 2.05 s: the cap, not the device; 20 ms hold up to 8."""
     cells = {depth: Cell("8K random write", PAGE, 0.0, 1.0, depth) for depth in (8, 1024)}
     verdict = judge(published({cells[8]: 8 / 0.01599, cells[1024]: 1024 / 2.05}, said))

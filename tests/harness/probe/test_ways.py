@@ -10,13 +10,13 @@ from harness.probe.build import Disk, cells_of, probe_of
 from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.disk import measured_disk
 from pinchpoint.probe.judge import judge
-from pinchpoint.probe.record import Declared
-from pinchpoint.probe.verdict import Verdict
+from pinchpoint.probe.record import DeclaredDisk
+from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint.report.probe import probe_text
 from pinchpoint_scenarios.storage_probe import Cell
 
 
-def kind_of(verdict: Verdict, workload: str) -> str | None:
+def kind_of(verdict: ProbeVerdict, workload: str) -> str | None:
     [found] = [one for one in verdict.workloads if one.workload == workload]
     return found.kind
 
@@ -82,7 +82,7 @@ def test_a_common_cap_is_not_told_twice() -> None:
             assert names <= {"iops", "bytes_per_s"}, (suite, names)
 
 
-def even_writes(uneven: float) -> Verdict:
+def even_writes(uneven: float) -> ProbeVerdict:
     """2,000 writes a second that one workload alone reaches, so evenly; reads are far from any cap."""
     cells = [cell for cell in cells_of("crystaldiskmark") if cell.workload in ("RND4K read", "RND4K write")]
     disk = Disk(0.001, write_iops=2000, uneven=uneven)
@@ -158,7 +158,7 @@ def test_sequential_and_random_writes_that_a_device_serves_alike_are_no_cap() ->
 
 def test_writes_held_below_what_is_declared_are_judged_by_what_was_found() -> None:
     """Declared 5,000 a second, which reads do; writes stop at 290: their own cap, not half-used room."""
-    said = Declared(limits=Limits(5000, None, None))
+    said = DeclaredDisk(limits=Limits(5000, None, None))
     verdict = judge(probe_of(Disk(0.0005, 5000, write_iops=290), suite="iometer", repeat=3, said=said))
     assert verdict.contradicted is None
     assert kind_of(verdict, "8K random write") == "disk_cap"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pinchpoint.plan import Plan
-from pinchpoint.run.prove.prover import ORDER, ORDER_WITH_CONTROL, Pace, pace
+from pinchpoint.run.prove.prover import ORDER, ORDER_WITH_CONTROL, WindowPlan, pace
 
 
 def plan(**load: Any) -> Plan:
@@ -35,17 +35,17 @@ def test_every_kind_of_window_lies_in_the_middle(order: tuple[str, ...]) -> None
 def test_windows_are_as_long_as_operations_ask_for() -> None:
     """Milliseconds: the least there is; seconds: longer, and bounded; not measured: the least."""
     closed = plan(model="closed", users=4)
-    assert pace(closed, took(0.002, 0.01), 1) == Pace(2.0, 6, 1)
-    assert pace(closed, took(0.5, 1.0), 1) == Pace(3.0, 10, 1)
-    assert pace(closed, took(20.0, 60.0), 1) == Pace(10.0, 15, 1)
-    assert pace(closed, took(None, None), 1) == Pace(2.0, 6, 1)
+    assert pace(closed, took(0.002, 0.01), 1) == WindowPlan(2.0, 6, 1)
+    assert pace(closed, took(0.5, 1.0), 1) == WindowPlan(3.0, 10, 1)
+    assert pace(closed, took(20.0, 60.0), 1) == WindowPlan(10.0, 15, 1)
+    assert pace(closed, took(None, None), 1) == WindowPlan(2.0, 6, 1)
 
 
 def test_a_long_run_has_windows_of_what_it_keeps() -> None:
     """Rows of ten seconds, aligned to UTC, lie in one window each."""
     found = pace(plan(model="closed", users=4), took(0.002, 0.01), 10)
-    assert found == Pace(2.0, 20, 10)
-    assert isinstance(found, Pace)
+    assert found == WindowPlan(2.0, 20, 10)
+    assert isinstance(found, WindowPlan)
     assert found.begin_s(1000.5) == 1010
     assert found.begin_s(1008.5) == 1020
 
@@ -53,7 +53,7 @@ def test_a_long_run_has_windows_of_what_it_keeps() -> None:
 def test_bursts_are_proved_by_whole_periods_or_not_at_all() -> None:
     """A window that holds half a burst says nothing."""
     load = {"model": "burst", "base_per_s": 1.0, "peak_per_s": 9.0, "for_s": 2.0}
-    assert pace(plan(**load, every_s=8.0), took(0.002, 0.01), 1) == Pace(2.0, 8, 1)
+    assert pace(plan(**load, every_s=8.0), took(0.002, 0.01), 1) == WindowPlan(2.0, 8, 1)
     found = pace(plan(**load, every_s=60.0), took(0.002, 0.01), 1)
     assert isinstance(found, str)
     assert "every 60 s" in found

@@ -10,7 +10,7 @@ from support import run_cli
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.published import judge_report, read_report
-from pinchpoint.published.judge import Found
+from pinchpoint.published.judge import PublishedFindings
 from pinchpoint.published.text import published_text
 
 EXAMPLE = Path(__file__).parents[3] / "infra" / "examples" / "crawl-dev-vs-prod.yaml"
@@ -63,7 +63,7 @@ def test_figures_that_suffice_bear_a_conclusion_out(tmp_path: Path) -> None:
     assert answer.needs is None
 
 
-def judged(path: Path, farm: str, conclusion: str = "") -> Found:
+def judged(path: Path, farm: str, conclusion: str = "") -> PublishedFindings:
     """What a report of one farm comes to."""
     path.write_text(f"published: 1\ntitle: x\nfarms: {{prod: {{{farm}}}}}\n{conclusion}")
     return judge_report(read_report(path))

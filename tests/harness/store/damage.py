@@ -36,7 +36,7 @@ from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import save
 from pinchpoint.probe.verdict import probe_content
 from pinchpoint.report.files import write_probe_comparison as save_comparison
-from pinchpoint.run.run_set import SET, Place, RunSet
+from pinchpoint.run.run_set import SET, RunSet, SetFolder
 from pinchpoint.store.journal import MAGIC, JournalWriter, read_frames
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.schema import JOURNAL, MANIFEST, OPERATIONS, SAMPLES, VERDICT
@@ -195,7 +195,7 @@ def kept(folder: Path) -> Path:
     )
     assert status in (0, 3), said
     next((folder / "made").iterdir()).rename(folder / "found" / "runs")
-    places = (Place("a", "a", "/a.yaml"), Place("b", "b", "/b.yaml"))
+    places = (SetFolder("a", "a", "/a.yaml"), SetFolder("b", "b", "/b.yaml"))
     made = RunSet(folder / "set", "p", 1, places, ("disks",), runs=[], started=at(0), state="finished")
     for place, run in zip(places, ("shared", "steps"), strict=True):
         shutil.copytree(folder / "runs" / run, folder / "set" / place.folder / "one")

@@ -14,11 +14,11 @@ from pinchpoint.data.changes import find_levels
 from pinchpoint.report import html
 from pinchpoint.report.trend import sparkline, trend_text
 from pinchpoint.report.trend_page import document
-from pinchpoint.trend import Line, find_trend, read_histories
+from pinchpoint.trend import FigureTrend, find_trend, read_histories
 from pinchpoint.trend.trend import LEAST_RUNS, LEAST_SIDE, MATTERS
 
 
-def lines(folder: Path, throughputs: list[float]) -> dict[str, Line]:
+def lines(folder: Path, throughputs: list[float]) -> dict[str, FigureTrend]:
     found = find_trend(read_histories(nightly(folder, throughputs), "nightly"))
     return {line.key.metric: line for line in found.lines}
 

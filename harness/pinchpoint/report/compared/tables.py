@@ -32,7 +32,7 @@ KEPT: Mapping[bool | None, str] = {True: "yes", False: "no", None: "no rate was 
 
 
 @dataclass(frozen=True, slots=True)
-class Figure(Column):
+class FigureColumn(Column):
     """A figure of both sides: in the row of the ratio it is a number of times."""
 
     def cell(self, row: Row) -> str:
@@ -55,8 +55,8 @@ class OfMetric(Column):
         return units.of_metric(row["metric"], row[self.key])
 
 
-def _figure(metric: str, title: str) -> Figure:
-    return Figure(metric, title, lambda value: units.of_metric(metric, value), numeric=True)
+def _figure(metric: str, title: str) -> FigureColumn:
+    return FigureColumn(metric, title, lambda value: units.of_metric(metric, value), numeric=True)
 
 
 def work(content: Row) -> Table:
@@ -433,13 +433,13 @@ NO_PRICES = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Money(Figure):
+class _Money(FigureColumn):
     """An amount of the row's currency."""
 
     def cell(self, row: Row) -> str:
         """``1,250.00 EUR``, or how many times as much."""
         if row.get(SIDE) == RATIO or row.get(self.key) is None:
-            return Figure.cell(self, row)
+            return FigureColumn.cell(self, row)
         return money(row[self.key], row["currency"])
 
 
@@ -506,7 +506,7 @@ def cost(content: Row) -> Table:
         Column(SIDE, "side"),
         _Money("per_month", "cost a month", absent=NOT_DECLARED, numeric=True),
         *(
-            Figure(
+            FigureColumn(
                 row["scenario"],
                 f"{row['scenario']}, for {row['per']}",
                 units.per_second,

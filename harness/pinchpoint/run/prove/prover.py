@@ -40,7 +40,7 @@ OPERATIONS_LONG = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class WindowPlan:
     """When windows begin and end.
 
     Attributes:
@@ -62,7 +62,7 @@ class Pace:
         return windows * (self.settle_s + self.grid_s + self.length_s)
 
 
-def pace(plan: Plan, verdict: Mapping[str, Any], recorded_s: int) -> Pace | str:
+def pace(plan: Plan, verdict: Mapping[str, Any], recorded_s: int) -> WindowPlan | str:
     """The pace for a load, or why there is none.
 
     Args:
@@ -76,17 +76,17 @@ def pace(plan: Plan, verdict: Mapping[str, Any], recorded_s: int) -> Pace | str:
     settle_s = min(SETTLE_MOST_S, max(SETTLE_LEAST_S, 3 * longest_s))
     length_s = math.ceil(min(MOST_S, max(LEAST_S, OPERATIONS_LONG * usual_s)))
     if recorded_s > 1:
-        return Pace(settle_s, 2 * COARSE_S, COARSE_S)
+        return WindowPlan(settle_s, 2 * COARSE_S, COARSE_S)
     periods = [one.load.every_s for one in plan.scenarios.values() if isinstance(one.load, Burst)]
     if not periods:
-        return Pace(settle_s, length_s, 1)
+        return WindowPlan(settle_s, length_s, 1)
     period_s = math.ceil(max(periods))
     if period_s > MOST_S or any(period % 1 for period in periods):
         return (
             f"its load comes in bursts every {max(periods):g} s: a window would have to be so long, and of "
             f"whole seconds; up to {MOST_S:g} s can be proved"
         )
-    return Pace(settle_s, math.lcm(*(int(period) for period in periods)), 1)
+    return WindowPlan(settle_s, math.lcm(*(int(period) for period in periods)), 1)
 
 
 _VERDICT_S = 120.0
@@ -231,7 +231,9 @@ class Prover:
             return None
         return {**named, "utilisation_ratio": following["utilisation_ratio"]}, knob
 
-    def _windows(self, wait: Wait, times: Pace, suspect: Knob, control: Knob | None) -> list[dict[str, str]]:
+    def _windows(
+        self, wait: Wait, times: WindowPlan, suspect: Knob, control: Knob | None
+    ) -> list[dict[str, str]]:
         order = ORDER_WITH_CONTROL if control else ORDER
         knobs = {AS_IS: None, SLOWER: suspect, CONTROL: control}
         self._progress.say(
@@ -249,7 +251,7 @@ class Prover:
         return found
 
     @contextmanager
-    def _slower(self, knob: Knob | None, times: Pace) -> Iterator[None]:
+    def _slower(self, knob: Knob | None, times: WindowPlan) -> Iterator[None]:
         """Something is slower meanwhile, and put back whatever happens. Raises FarmUnavailable."""
         if knob is None:
             yield
