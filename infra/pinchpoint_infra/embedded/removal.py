@@ -1,20 +1,108 @@
-"""Whatever a farm made is removed: processes, shared memory, disks, folder."""
+"""Whatever a farm made is found and removed: processes, by their mark, shared memory, disks, folder."""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import shutil
 import signal
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 
 from pinchpoint_infra.disks import DiskError
 from pinchpoint_infra.disks.emulated import remove_all
-from pinchpoint_infra.embedded import processes
-from pinchpoint_infra.embedded.place import remove_empty_parents
+from pinchpoint_infra.embedded.place import DISK_MARK, MARK, remove_empty_parents
 from pinchpoint_infra.embedded.record import FarmError
 from pinchpoint_infra.faults import caps
+
+_GRACE_S = 8.0
+_TITLED = ("postgres", "valkey-server")
+_IPC_RMID = 0
+_SEGMENTS = Path("/proc/sysvipc/shm")
+
+
+def alive(pid: int | None, create_time: float | None) -> bool:
+    """Whether this very process lives; a process id alone may have been given to another since."""
+    if pid is None or create_time is None:
+        return False
+    try:
+        process = psutil.Process(pid)
+        same = abs(process.create_time() - create_time) < 0.5
+        return same and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def of_farm(farm_id: str, directory: Path) -> list[psutil.Process]:
+    """Every living process of a farm.
+
+    PostgreSQL and Valkey overwrite their environment with their titles, so these are known by name and by
+    standing in the farm's folder; a person's shell that stands there is neither.
+    """
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):  # gone, or another user's
+            if process.status() == psutil.STATUS_ZOMBIE:
+                continue
+            ours = process.environ().get(MARK) == farm_id
+            if ours or (process.name() in _TITLED and Path(process.cwd()).is_relative_to(directory)):
+                found.append(process)
+    return found
+
+
+def behind_disks(farm_id: str) -> list[psutil.Process]:
+    """Every process behind a farm's emulated disks."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            if process.environ().get(DISK_MARK) == farm_id:
+                found.append(process)
+    return found
+
+
+def end_all(farm_id: str, directory: Path, spared: int) -> int:
+    """End every process of a farm but ``spared``, gently first; how many there were."""
+    ended = set()
+    for attempt in range(3):
+        processes = [process for process in of_farm(farm_id, directory) if process.pid != spared]
+        if not processes:
+            break
+        ended |= {process.pid for process in processes}
+        for process in processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill() if attempt else process.terminate()
+        psutil.wait_procs(processes, timeout=_GRACE_S)
+        time.sleep(0.05)
+    return len(ended)
+
+
+def free_shared_memory(cluster: Path) -> bool:
+    """Free the small System V segment of a PostgreSQL server that was killed; whether there was one.
+
+    Its key and id are the numbers of line 7 of postmaster.pid, the server's process id is line 1
+    (PostgreSQL's documentation of the lock file). After a restart of the machine the id may be somebody
+    else's, such as another database's: freed is what has that key too and was made by that process.
+    """
+    try:
+        lines = (cluster / "postmaster.pid").read_text().splitlines()
+        server = int(lines[0])
+        key, segment = (int(number) for number in lines[6].split())
+    except (OSError, IndexError, ValueError):
+        return False  # no such file: the server ended in order and freed it itself
+    if (key % 2**32, segment, server) not in _segments():
+        return False
+    return bool(ctypes.CDLL(None).shmctl(segment, _IPC_RMID, None) == 0)
+
+
+def _segments() -> Iterator[tuple[int, int, int]]:
+    """(key, id, the process that made it) of every System V shared memory segment of this machine."""
+    for line in _SEGMENTS.read_text().splitlines()[1:] if _SEGMENTS.exists() else ():
+        key, segment, _permissions, _size, maker = line.split()[:5]
+        yield int(key) % 2**32, int(segment), int(maker)  # a key is written as a signed number here
 
 
 def remove(farm_id: str, directory: Path) -> list[str]:
@@ -24,10 +112,10 @@ def remove(farm_id: str, directory: Path) -> list[str]:
     """
     done = []
     spared = os.getpid()
-    ended = processes.end_all(farm_id, directory, spared)
+    ended = end_all(farm_id, directory, spared)
     if ended:
         done.append(f"ended {ended} process{'es' if ended > 1 else ''}")
-    if processes.free_shared_memory(directory / "sql" / "data" / "cluster"):
+    if free_shared_memory(directory / "sql" / "data" / "cluster"):
         done.append("freed the shared memory of a PostgreSQL server that was killed")
     try:
         done += remove_all(farm_id, directory)
@@ -52,7 +140,7 @@ def remove(farm_id: str, directory: Path) -> list[str]:
 
 def _end_behind_disks(farm_id: str) -> list[str]:
     """They end by themselves when they are unmounted; one that was never mounted does not."""
-    left = processes.behind_disks(farm_id)
+    left = behind_disks(farm_id)
     _, alive = psutil.wait_procs(left, timeout=3)
     for process in alive:
         process.send_signal(signal.SIGKILL)

@@ -23,7 +23,7 @@ import psutil
 from pinchpoint_infra.codec import record
 from pinchpoint_infra.content import ContentError, CorpusError
 from pinchpoint_infra.content.filling import ingest
-from pinchpoint_infra.embedded import cores, removal
+from pinchpoint_infra.embedded import removal
 from pinchpoint_infra.embedded.knobs import Knobs
 from pinchpoint_infra.embedded.place import MARK
 from pinchpoint_infra.embedded.record import FarmError, FarmSpec, Slower
@@ -32,6 +32,25 @@ from pinchpoint_infra.embedded.tiers import TIERS
 from pinchpoint_infra.embedded.tiers.contract import Tier
 from pinchpoint_infra.embedded.tiers.files import Files
 from pinchpoint_infra.embedded.tiers.sql import Sql
+
+
+def shared_out(
+    usable: set[int] | None = None, *, share: bool = False
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(farm's cores, generators' cores); both are all of them where there is only one.
+
+    Generators get a quarter, at least one: FACTS puts one generator core against about three of a farm.
+
+    Args:
+        usable: the cores this process may use; asked of the system by default.
+        share: the farm may use the generators' cores as well.
+    """
+    cores = sorted(os.sched_getaffinity(0) if usable is None else usable)
+    if len(cores) < 2:
+        return tuple(cores), tuple(cores)
+    generators = max(1, len(cores) // 4)
+    return tuple(cores if share else cores[:-generators]), tuple(cores[-generators:])
+
 
 _READY_S = 60.0
 _WATCH_S = 0.25
@@ -48,7 +67,7 @@ class Supervisor:
         self._knobs = Knobs(self._spec, os.environ[MARK], directory)
         self._tiers: dict[str, Tier] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        farm_cores, generator_cores = cores.shared_out(share=self._spec.share_cores)
+        farm_cores, generator_cores = shared_out(share=self._spec.share_cores)
         os.sched_setaffinity(0, farm_cores)  # before the first tier: all of them inherit it
         me = psutil.Process()
         self._state = State(

@@ -27,8 +27,7 @@ from requests.structures import CaseInsensitiveDict
 from ..contract import Endpoint
 from .failures import Failure
 from .http import Http, HttpAnswer
-from .login import cookies, login
-from .ntlm import Ntlm
+from .login import Ntlm, cookies, login
 from .odata import LIGHT, opened
 from .politeness import RequestLimits
 

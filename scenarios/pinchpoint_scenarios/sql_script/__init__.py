@@ -13,12 +13,11 @@ from ..addresses import place, within
 from ..contract import Context, Filled, Intent, Params, Sent, Target
 from ..databases.contract import DatabaseFailure
 from ..errors import ScenarioError
-from .chance import Chance
 from .leaving import kinds_of
 from .lexer import Pieces
 from .marked_copy import MarkedCopy
 from .params import Chosen, SqlScriptParams, read_scripts, read_text
-from .scope import Scope, Value
+from .scope import Chance, Scope, Value
 from .script import Script, Sql
 from .session import ScriptSession
 from .values import counter, drawer, read_csv

@@ -18,7 +18,7 @@ from pinchpoint_collectors.linux import diskstats
 from pinchpoint_infra.disks import DiskSpec, loop
 from pinchpoint_infra.embedded import FarmSpec, FarmStatus, down, limit, status, up
 from pinchpoint_infra.embedded.place import STATE_VARIABLE, farm_directory, farm_id
-from pinchpoint_infra.embedded.processes import behind_disks, of_farm
+from pinchpoint_infra.embedded.removal import behind_disks, of_farm
 
 pytestmark = pytest.mark.farm
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices and mounts")

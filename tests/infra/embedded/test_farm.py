@@ -23,7 +23,7 @@ import valkey as client
 
 from pinchpoint_infra.embedded import FarmError, FarmSpec, FarmStatus, down, known, status, up
 from pinchpoint_infra.embedded.place import STATE_VARIABLE, farm_directory, farm_id
-from pinchpoint_infra.embedded.processes import free_shared_memory, of_farm
+from pinchpoint_infra.embedded.removal import free_shared_memory, of_farm
 
 pytestmark = pytest.mark.farm
 

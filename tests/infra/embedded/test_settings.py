@@ -12,7 +12,7 @@ import valkey
 
 from pinchpoint_infra.codec import record
 from pinchpoint_infra.embedded import FarmError, FarmSpec, down, up
-from pinchpoint_infra.embedded.cores import shared_out
+from pinchpoint_infra.embedded.supervisor import shared_out
 
 pytestmark = pytest.mark.farm
 

@@ -10,8 +10,8 @@ import uuid
 import psycopg
 
 from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.full_crawl.frontier import done_lines, found_lines
 from pinchpoint_scenarios.full_crawl.keys import key_of
-from pinchpoint_scenarios.full_crawl.lines import done_lines, found_lines
 from pinchpoint_scenarios.full_crawl.memo import Memo
 from pinchpoint_scenarios.full_crawl.records import Done, FailedRequest, Result, Taken
 from pinchpoint_scenarios.full_crawl.sources import Grant, Item

@@ -16,12 +16,12 @@ import pytest
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.fastpath.http import Response
-from pinchpoint_scenarios.full_crawl import http, robots
+from pinchpoint_scenarios.full_crawl import http
 from pinchpoint_scenarios.full_crawl.destinations import service
 from pinchpoint_scenarios.full_crawl.failures import Failure, Skipped
 from pinchpoint_scenarios.full_crawl.http import Http, HttpAnswer
 from pinchpoint_scenarios.full_crawl.params import FullCrawlParams, SourceParams
-from pinchpoint_scenarios.full_crawl.sources import repository
+from pinchpoint_scenarios.full_crawl.sources import repository, web_scope
 from pinchpoint_scenarios.full_crawl.sources.web_pages import reading
 from pinchpoint_scenarios.full_crawl.sources.web_sitemaps import entries
 
@@ -129,7 +129,7 @@ def test_robots_txt_of_100_mib_whose_patterns_begin_anew_everywhere() -> None:
     """500 KiB of it are read; a pattern of many wildcards takes no longer than another."""
     begun_s = time.process_time()
     content = b"User-agent: *\n" + b"Disallow: /*a*a*a*a*a*a*a*a*b$\n" * (100 * MIB // 32)
-    assert robots.parsed(content, "test").allow("http://h/" + "a" * 8_000)
+    assert web_scope.parsed(content, "test").allow("http://h/" + "a" * 8_000)
     assert time.process_time() - begun_s < _CPU_S
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from scenarios.sql_mix.helpers import ask
 
-from pinchpoint_infra.embedded.processes import free_shared_memory
+from pinchpoint_infra.embedded.removal import free_shared_memory
 from pinchpoint_infra.embedded.tiers.sql import Sql
 from pinchpoint_scenarios.contract import Endpoint
 

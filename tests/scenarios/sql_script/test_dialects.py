@@ -11,7 +11,7 @@ from scenarios.support import made
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
-from pinchpoint_scenarios.sql_script.copy_sql import DIALECTS
+from pinchpoint_scenarios.sql_script.marked_copy import DIALECTS
 from pinchpoint_scenarios.sql_script.scope import Text, Value
 
 

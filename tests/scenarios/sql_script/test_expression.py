@@ -8,9 +8,8 @@ from random import Random
 
 import pytest
 
-from pinchpoint_scenarios.sql_script.chance import Chance
 from pinchpoint_scenarios.sql_script.expression import ExpressionError, parsed
-from pinchpoint_scenarios.sql_script.scope import EvaluationError, Scope, Value
+from pinchpoint_scenarios.sql_script.scope import Chance, EvaluationError, Scope, Value
 
 SEED = 5
 

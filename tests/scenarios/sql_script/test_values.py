@@ -13,9 +13,8 @@ from pydantic import ValidationError
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.sql_script.chance import Chance
 from pinchpoint_scenarios.sql_script.marked_copy import MarkedCopy
-from pinchpoint_scenarios.sql_script.scope import Scope, Text, Value, literal
+from pinchpoint_scenarios.sql_script.scope import Chance, Scope, Text, Value, literal
 from pinchpoint_scenarios.sql_script.values import ValuesParams, counter, drawer, read_csv
 
 

@@ -18,7 +18,7 @@ from pinchpoint_scenarios.databases.servers.tsql import SQL as SERVER
 from pinchpoint_scenarios.sql_mix import SqlMixParams
 from pinchpoint_scenarios.sql_mix.dialects.tsql import mix_sql
 from pinchpoint_scenarios.sql_mix.operations import OPERATIONS, State
-from pinchpoint_scenarios.sql_script.copy_sql import DIALECTS, CopySql
+from pinchpoint_scenarios.sql_script.marked_copy import DIALECTS, CopySql
 
 MIX = mix_sql("[pinchpoint_test]")
 COPY = DIALECTS["mssql"]

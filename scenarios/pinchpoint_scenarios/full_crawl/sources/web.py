@@ -15,11 +15,10 @@ from ..login import header_login
 from ..memo import Memo
 from ..params import FullCrawlParams, SourceParams
 from ..politeness import NO_WAIT, RequestLimits
-from ..robots import Robots, read
-from ..scope import Scope
 from ..urls import Page, canonical, host_of, origin_of, target_of
 from .contract import Changes, Fetched, Item
 from .web_pages import PageContent, is_page, reading
+from .web_scope import Robots, Scope, read
 from .web_sitemaps import entries
 
 _START = "start"
