@@ -32,14 +32,38 @@ def statement(text: str) -> Callable[[SqlConnection, Drawn], int]:
     return lambda connection, drawn: connection.execute(text, drawn).rowcount
 
 
+def number(connection: SqlConnection, text: str, drawn: Drawn = ()) -> int:
+    """The first value of a query's only row; 0 where it has none."""
+    found = connection.execute(text, drawn).fetchone()
+    return int(found[0]) if found else 0
+
+
 def counting(text: str) -> Callable[[SqlConnection, Drawn], int]:
     """One query whose only row begins with the number of rows it went through."""
+    return lambda connection, drawn: number(connection, text, drawn)
+
+
+def lock_contend(hold: str) -> Callable[[SqlConnection, Drawn], int]:
+    """One statement for each of the rows, which it changes and holds; all of them are one transaction."""
 
     def run(connection: SqlConnection, drawn: Drawn) -> int:
-        found = connection.execute(text, drawn).fetchone()
-        return int(found[0]) if found else 0
+        *rows, hold_s = drawn
+        if len(rows) == 1:
+            return connection.execute(hold, drawn).rowcount
+        with connection.transaction():
+            return sum(connection.execute(hold, (row, hold_s)).rowcount for row in rows)
 
     return run
+
+
+def keep_below(connection: SqlConnection, bound_bytes: int, size: str, lock: str, empty: str) -> None:
+    """Empty a table where it is larger than that: each statement is one of its server's."""
+    if number(connection, size) > bound_bytes:
+        with connection.transaction():
+            connection.execute(lock)
+            # Whoever else saw it grow so large, and had the lock before us, has emptied it.
+            if number(connection, size) > bound_bytes:
+                connection.execute(empty)
 
 
 def as_rows(drawn: Drawn) -> Drawn:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from ...databases.contract import LoadingConnection
 from ...databases.servers.contract import Asked
 from ..operations import BULK, DATA, DATA_PAYLOAD_BYTES, HOT, LOG, Drawn
-from .contract import MixSql, Saying, as_rows, counting, statement
+from .contract import MixSql, Saying, as_rows, counting, lock_contend, number, statement
 
 _FILLER_BYTES = 944
 _DIGEST_BYTES = 64
@@ -63,35 +63,23 @@ _TABLES = {
 # The pause is part of what is computed for the row, which is locked by then.
 _HOLD = """UPDATE hot SET version = version + 1 + SLEEP(CAST($2 AS DOUBLE)), changed = NOW(6)
     WHERE id = CAST($1 AS SIGNED)"""
+_LAST_KEY = "SELECT COALESCE(MAX(id), 0) FROM bulk"
 _BULK_LOAD = "INSERT INTO bulk (session, `load`, payload) VALUES ($1, $2, $3)"
-
-
-def _lock_contend(connection: LoadingConnection, drawn: Drawn) -> int:
-    *rows, hold_s = drawn
-    if len(rows) == 1:
-        return connection.execute(_HOLD, drawn).rowcount
-    with connection.transaction():
-        return sum(connection.execute(_HOLD, (row, hold_s)).rowcount for row in rows)
 
 
 def _bulk_load(connection: LoadingConnection, drawn: Drawn) -> int:
     bound_bytes, rows = drawn
     # The server's own sizes of tables are estimates, up to a day old: rows are counted by their keys.
     most = bound_bytes // (len(rows[0][2]) + _ROW_OVERHEAD_BYTES)
-    if _last_key(connection) > most:
+    if number(connection, _LAST_KEY) > most:
         connection.execute("SELECT GET_LOCK(CONCAT(DATABASE(), '.bulk'), 30)")
         try:
             # Whoever else saw it grow so large, and had the lock before us, has emptied it.
-            if _last_key(connection) > most:
+            if number(connection, _LAST_KEY) > most:
                 connection.execute("TRUNCATE TABLE bulk")
         finally:
             connection.execute("SELECT RELEASE_LOCK(CONCAT(DATABASE(), '.bulk'))")
     return connection.insert_many(_BULK_LOAD, rows).rowcount
-
-
-def _last_key(connection: LoadingConnection) -> int:
-    found = connection.execute("SELECT COALESCE(MAX(id), 0) FROM bulk").fetchone()
-    return int(found[0]) if found else 0
 
 
 _SAYINGS: dict[str, Saying[LoadingConnection]] = {
@@ -117,7 +105,7 @@ _SAYINGS: dict[str, Saying[LoadingConnection]] = {
             SELECT n, REPEAT(MD5(CAST($1 AS SIGNED) + n), 32) AS content FROM {_numbers("$2")}
             ORDER BY content LIMIT 18446744073709551615) sorted""")
     ),
-    "lock_contend": Saying(_lock_contend),
+    "lock_contend": Saying(lock_contend(_HOLD)),
 }
 
 

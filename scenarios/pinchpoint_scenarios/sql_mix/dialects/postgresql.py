@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 
 from ...databases.contract import CopyingConnection, LoadingConnection, SqlConnection
 from ..operations import BULK, DATA, HOT, LOG, Drawn
-from .contract import MixSql, Saying, as_rows, counting, statement
+from .contract import MixSql, Saying, as_rows, counting, keep_below, lock_contend, statement
 
 # Payloads are random: trying to compress them would be all that a large row's CPU time goes to. Storage is
 # altered afterwards, as CREATE TABLE takes it from PostgreSQL 16 on only.
@@ -40,40 +40,25 @@ _SPILL_FACTOR = 8
 """A session that spills may keep at most so small a part of what it sorts in memory."""
 
 
-def _lock_contend(connection: SqlConnection, drawn: Drawn) -> int:
-    *rows, hold_s = drawn
-    if len(rows) == 1:
-        return connection.execute(_HOLD, drawn).rowcount
-    with connection.transaction():
-        return sum(connection.execute(_HOLD, (row, hold_s)).rowcount for row in rows)
+_BULK = (
+    "SELECT pg_total_relation_size('bulk')",
+    "LOCK TABLE bulk IN ACCESS EXCLUSIVE MODE",
+    "TRUNCATE bulk",
+)
+"""Its size, how it is locked and emptied."""
 
 
 def _copy(connection: CopyingConnection, drawn: Drawn) -> int:
     bound_bytes, content = drawn
-    _keep_below(connection, bound_bytes)
+    keep_below(connection, bound_bytes, *_BULK)
     return connection.copy("COPY bulk (session, load, payload) FROM STDIN (FORMAT binary)", content).rowcount
 
 
 def _insert(connection: LoadingConnection, drawn: Drawn) -> int:
     bound_bytes, rows = drawn
-    _keep_below(connection, bound_bytes)
+    keep_below(connection, bound_bytes, *_BULK)
     statement = "INSERT INTO bulk (session, load, payload) VALUES ($1::int4, $2::int4, $3::bytea)"
     return connection.insert_many(statement, rows).rowcount
-
-
-def _keep_below(connection: SqlConnection, bound_bytes: int) -> None:
-    """Empty the bulk table where it is larger than that."""
-    if _bulk_bytes(connection) > bound_bytes:
-        with connection.transaction():
-            connection.execute("LOCK TABLE bulk IN ACCESS EXCLUSIVE MODE")
-            # Whoever else saw it grow so large, and had the lock before us, has emptied it.
-            if _bulk_bytes(connection) > bound_bytes:
-                connection.execute("TRUNCATE bulk")
-
-
-def _bulk_bytes(connection: SqlConnection) -> int:
-    found = connection.execute("SELECT pg_total_relation_size('bulk')").fetchone()
-    return int(found[0]) if found else 0
 
 
 def _as_binary_copy(drawn: Drawn) -> Drawn:
@@ -115,7 +100,7 @@ _COMMON: Mapping[str, Saying[SqlConnection]] = {
             SELECT n, repeat(md5(($1::int8 + n)::text), 32) COLLATE "C" AS row
             FROM generate_series(1, $2::int4) n ORDER BY 2) sorted""")
     ),
-    "lock_contend": Saying(_lock_contend),
+    "lock_contend": Saying(lock_contend(_HOLD)),
 }
 """Operation -> how it is done by any library."""
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ...databases.contract import LoadingConnection, SqlConnection
 from ..operations import BULK, DATA, DATA_PAYLOAD_BYTES, HOT, LOG, Drawn
-from .contract import MixSql, Saying, as_rows, counting, statement
+from .contract import MixSql, Saying, as_rows, counting, keep_below, number, statement
 
 _PAGE_BYTES = 8192
 _DIGITS = f"(VALUES {', '.join(f'({digit})' for digit in range(16))})"
@@ -39,8 +39,7 @@ def _tables(schema: str) -> dict[str, str]:
 def _lock_contend(hold: str, connection: SqlConnection, drawn: Drawn) -> int:
     *rows, hold_s = drawn
     with connection.transaction():
-        found = [connection.execute(hold, (row, hold_s)).fetchone() for row in rows]
-    return sum(int(row[0]) for row in found if row)
+        return sum(number(connection, hold, (row, hold_s)) for row in rows)
 
 
 def _as_delay(drawn: Drawn) -> Drawn:
@@ -66,19 +65,12 @@ def _sayings(schema: str) -> dict[str, Saying[LoadingConnection]]:
         WHERE p.object_id = OBJECT_ID('{schema.replace("'", "''")}.[bulk]')"""
     bulk_load = f"INSERT INTO {schema}.[bulk] (session, [load], payload) VALUES ($1, $2, $3)"
 
-    def bulk_bytes(connection: SqlConnection) -> int:
-        found = connection.execute(size).fetchone()
-        return int(found[0]) if found else 0
+    # One row of it: of a table that a plan does not touch nothing is locked.
+    lock = f"SELECT TOP (1) 1 FROM {schema}.[bulk] WITH (TABLOCKX, HOLDLOCK)"
 
     def load(connection: LoadingConnection, drawn: Drawn) -> int:
         bound_bytes, rows = drawn
-        if bulk_bytes(connection) > bound_bytes:
-            with connection.transaction():
-                # One row of it: of a table that a plan does not touch nothing is locked.
-                connection.execute(f"SELECT TOP (1) 1 FROM {schema}.[bulk] WITH (TABLOCKX, HOLDLOCK)")
-                # Whoever else saw it grow so large, and had the lock before us, has emptied it.
-                if bulk_bytes(connection) > bound_bytes:
-                    connection.execute(f"TRUNCATE TABLE {schema}.[bulk]")
+        keep_below(connection, bound_bytes, size, lock, f"TRUNCATE TABLE {schema}.[bulk]")
         return connection.insert_many(bulk_load, rows).rowcount
 
     return {
