@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import psycopg
 
-from pinchpoint_infra.content.looking import Planned
+from pinchpoint_infra.content.survey import Planned
 
 _BYTES = 0xF000  # private use; byte 0x80 is U+F080, as other systems map names they cannot spell
 _AMBIGUOUS = re.compile("[\uf080-\uf0ff]")

@@ -17,13 +17,13 @@ from typing import Any
 
 import psycopg
 
-from pinchpoint_infra.content import database, looking, processes
+from pinchpoint_infra.content import database, processes, survey
 from pinchpoint_infra.content.corpus import Folder
 from pinchpoint_infra.content.errors import ContentError, CorpusError
 from pinchpoint_infra.content.generated import DOCUMENTS, MOST_DOCUMENTS, Generated
-from pinchpoint_infra.content.loading import Loaded, load_files, load_rows, told
-from pinchpoint_infra.content.looking import Copies, CorpusDocument, Planned, Progress, Source
+from pinchpoint_infra.content.loading import Loaded, database_errors, load_files, load_rows
 from pinchpoint_infra.content.processes import Workers, parts
+from pinchpoint_infra.content.survey import Copies, CorpusDocument, Planned, Progress, Source
 
 DOCUMENTATION = Path("/usr/share/doc")
 """The default corpus: nearly every Linux machine has thousands of documents there."""
@@ -83,13 +83,13 @@ def _looked_at(
     """The corpus, and the documents in it, in path order."""
     if corpus is not None:
         folder = Folder(corpus)
-        return folder, looking.documents(folder, documents, workers, progress)
+        return folder, survey.documents(folder, documents, workers, progress)
     if DOCUMENTATION.is_dir():
         folder = Folder(DOCUMENTATION, _DEFAULT_LARGEST_BYTES)
-        if found := looking.documents(folder, documents or DEFAULT_DOCUMENTS, workers, progress):
+        if found := survey.documents(folder, documents or DEFAULT_DOCUMENTS, workers, progress):
             return folder, found
     generated = Generated(min(documents, MOST_DOCUMENTS) if documents else DOCUMENTS)
-    return generated, looking.documents(generated, documents, workers, progress)
+    return generated, survey.documents(generated, documents, workers, progress)
 
 
 class _Filling:
@@ -122,7 +122,7 @@ class _Filling:
             self._fill_folder(workers)
             self._progress(self._words())
             return
-        with told():
+        with database_errors():
             database.make(self._database_url)
         try:
             self._fill_database(self._database_url, workers)
@@ -157,7 +157,7 @@ class _Filling:
             for loaded in workers.each(load_rows, work, worth_it=many):
                 self._note(loaded)
         self._progress("content: making the indexes of the content database")
-        with told():
+        with database_errors():
             self._sources["sharepoint"] = database.complete(url, layout)
 
     def _fill_folder(self, workers: Workers) -> None:

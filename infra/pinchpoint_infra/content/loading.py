@@ -16,7 +16,7 @@ import psycopg
 from pinchpoint_infra.content import database
 from pinchpoint_infra.content.document import NotADocumentError
 from pinchpoint_infra.content.errors import ContentError
-from pinchpoint_infra.content.looking import CorpusDocument, Planned, Source
+from pinchpoint_infra.content.survey import CorpusDocument, Planned, Source
 
 _NO_LINKS = {errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}
 """A file that has as many names as the file system allows, or a file system that allows one alone."""
@@ -105,7 +105,7 @@ def load_rows(part: tuple[Source, str, list[Planned]]) -> Loaded:
             sizes.append((row.size_bytes, 0) if content is None else (len(content), len(content)))
             yield row, content
 
-    with told():
+    with database_errors():
         database.load(database_url, contents())
     return Loaded(len(sizes), sum(size for size, _ in sizes), sum(stored for _, stored in sizes), lost)
 
@@ -136,7 +136,7 @@ def load_files(part: tuple[Source, Path, list[tuple[CorpusDocument, bytes]]]) ->
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def database_errors() -> Iterator[None]:
     """What the database says is told as a sentence."""
     try:
         yield

@@ -91,7 +91,7 @@ class EmulatedDisk:
         """Whether there is anything about it that could be tightened."""
         return bool(self._caps or self._model)
 
-    def pace(self, ratio: float, group: Path | None) -> None:
+    def slow_to(self, ratio: float, group: Path | None) -> None:
         """While its limits hold: let it work at that share of its speed, without beginning anew; 1: its own.
 
         Args:
@@ -99,7 +99,7 @@ class EmulatedDisk:
             group: as for ``apply``.
         """
         self._throttle({name: max(1, round(cap * ratio)) for name, cap in self._caps.items()}, group)
-        self._tell({"pace": ratio})
+        self._tell({"speed_ratio": ratio})
 
     def _throttle(self, caps: dict[str, int], group: Path | None) -> None:
         machine = support()

@@ -4,11 +4,11 @@
 (the name of the one file there), ``backing`` (one file per stripe), ``size_bytes``, ``spec``, ``seed``,
 ``events`` (a file it appends JSON lines to).
 
-It takes JSON lines on stdin, ``{"apply": true}`` or false, or ``{"pace": RATIO}``, and answers each with one
-line. The model begins anew with every ``true``, and goes on at another pace with a ratio (1: its own);
-without it every I/O passes at once. So it does when stdin ends, because its farm is
-then without a supervisor and waits to be removed. It ends when it is unmounted, and by no signal but SIGKILL:
-a device lies on it.
+It takes JSON lines on stdin, ``{"apply": true}`` or false, or ``{"speed_ratio": RATIO}``, and answers each
+with one line. The model begins anew with every ``true``, and goes on at another speed with a ratio (1: its
+own); without it every I/O passes at once. So it does when stdin ends, because its farm is then without a
+supervisor and waits to be removed. It ends when it is unmounted, and by no signal but SIGKILL: a device lies
+on it.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
         with self._lock:
             self._disk = DiskModel(self._spec, self._seed, self._happened) if on else None
 
-    def pace(self, ratio: float) -> None:
+    def slow_to(self, ratio: float) -> None:
         """Let the model, where it rules, go on at that share of its speed."""
         with self._lock:
             if self._disk is not None:
-                self._disk.pace(ratio)
+                self._disk.slow_to(ratio)
 
     def init_with_config(self, connection: Any, config: Any) -> None:
         """Loop devices send their I/O in the background: let the kernel hand over all of it at once."""
@@ -125,8 +125,8 @@ def _obey(disk: Delayed) -> None:
         match json.loads(line):
             case {"apply": on}:
                 disk.apply(on=on)
-            case {"pace": ratio}:
-                disk.pace(ratio)
+            case {"speed_ratio": ratio}:
+                disk.slow_to(ratio)
         sys.stdout.write(line)
         sys.stdout.flush()
     disk.apply(on=False)

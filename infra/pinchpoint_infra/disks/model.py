@@ -183,7 +183,7 @@ class DiskModel:
             for number in range(spec.stripes)
         ]
 
-    def pace(self, ratio: float) -> None:
+    def slow_to(self, ratio: float) -> None:
         """Work at that share of its speed from now on; what waits already, and credits, stay as they are."""
         for backend in self._backends:
             backend.pace_ratio = ratio

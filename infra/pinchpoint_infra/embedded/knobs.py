@@ -155,11 +155,11 @@ class Knobs:
                 if disk is None or not disk.limited:
                     raise FarmError(f"the disk {slower.name} is no emulated one with limits of its own")
                 group = self._groups.get(slower.name.partition(".")[0])
-                disk.pace(slower.ratio, group.io if group else None)
+                disk.slow_to(slower.ratio, group.io if group else None)
             case "delay":
                 if self._proxy is None or slower.name not in self._proxied:
                     raise FarmError(f"the farm has no delay before {slower.name} that could be longer")
-                self._proxy.pace(list(self._proxied).index(slower.name), slower.ratio)
+                self._proxy.slow_to(list(self._proxied).index(slower.name), slower.ratio)
             case "cpu":
                 self._turn_cpu(slower, pids)
 

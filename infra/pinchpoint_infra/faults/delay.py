@@ -2,8 +2,8 @@
 
 ``python -m pinchpoint_infra.faults.delay CONFIG`` with a JSON list of ``{"port", "to", "delay"}``: where it
 listens on the loopback interface, the port behind it, the ``Delay``. It takes JSON lines on stdin,
-``{"apply": true}`` or false, or ``{"pace": RATIO, "way": POSITION}``, and answers each with one line; until
-then, and when stdin has ended, bytes pass at once.
+``{"apply": true}`` or false, or ``{"speed_ratio": RATIO, "way": POSITION}``, and answers each with one line;
+until then, and when stdin has ended, bytes pass at once.
 
 What it cannot imitate: the TCP handshake and its acknowledgements are local. The first bytes of both sides
 wait for one round trip instead, as they would have for the handshake.
@@ -74,7 +74,7 @@ class Way:
         """Let it be long from now on, or not."""
         self._there.on = self._back.on = on
 
-    def pace(self, ratio: float) -> None:
+    def slow_to(self, ratio: float) -> None:
         """Let it be so much slower than it is made: 0.8 is a round trip 1.25 times as long; 1: as made."""
         self._there.delay = self._back.delay = self._delay.at(ratio)
 
@@ -153,9 +153,9 @@ class DelayProxy(ProxyProcess):
         """Let the ways be long from now on, or not. Raises ConnectionError where the process has ended."""
         self.tell({"apply": on})
 
-    def pace(self, position: int, ratio: float) -> None:
-        """Let one of the ways be slower than it is made; see ``Way.pace``. Raises as ``apply``."""
-        self.tell({"pace": ratio, "way": position})
+    def slow_to(self, position: int, ratio: float) -> None:
+        """Let one of the ways be slower than it is made; see ``Way.slow_to``. Raises as ``apply``."""
+        self.tell({"speed_ratio": ratio, "way": position})
 
 
 async def _serve(config: list[dict[str, Any]]) -> None:
@@ -172,8 +172,8 @@ async def _serve(config: list[dict[str, Any]]) -> None:
             case {"apply": on}:
                 for way in ways:
                     way.apply(on=on)
-            case {"pace": ratio, "way": position}:
-                ways[position].pace(ratio)
+            case {"speed_ratio": ratio, "way": position}:
+                ways[position].slow_to(ratio)
         sys.stdout.write(line.decode())
         sys.stdout.flush()
     # Its farm has no supervisor any more and waits to be removed.

@@ -109,14 +109,14 @@ class Interface:
         if self._failure or self._far is None:
             raise OSError(f"the far end of {name} could not be made: {self._failure}") from self._failure
         near = _device(name, here, there, speed)
-        self._paces: tuple[PacketRate, PacketRate] = (PacketRate(bytes_per_s), PacketRate(bytes_per_s))
-        for source, target, pace in ((near, self._far, self._paces[0]), (self._far, near, self._paces[1])):
-            threading.Thread(target=_pass_on, args=(source, target, pace), daemon=True).start()
+        self._rates: tuple[PacketRate, PacketRate] = (PacketRate(bytes_per_s), PacketRate(bytes_per_s))
+        for source, target, rate in ((near, self._far, self._rates[0]), (self._far, near, self._rates[1])):
+            threading.Thread(target=_pass_on, args=(source, target, rate), daemon=True).start()
 
     def apply(self, *, on: bool) -> None:
         """Let its speed hold, or not."""
-        for pace in self._paces:
-            pace.on = on
+        for rate in self._rates:
+            rate.on = on
 
     def _open_far_end(self, name: str, mine: str, other: str, speed: int) -> None:
         try:
@@ -158,11 +158,11 @@ def _device(name: str, mine: str, other: str, speed_megabits: int) -> int:
     return device
 
 
-def _pass_on(source: int, target: int, pace: PacketRate) -> None:
+def _pass_on(source: int, target: int, rate: PacketRate) -> None:
     """Packets from one end to the other, one after the other, at the interface's speed."""
     while True:
         packet = os.read(source, _PACKET_BYTES)
-        if (wait_s := pace.wait_s(time.monotonic(), len(packet))) > 0:
+        if (wait_s := rate.wait_s(time.monotonic(), len(packet))) > 0:
             time.sleep(wait_s)
         os.write(target, packet)
 

@@ -112,7 +112,7 @@ class Access(ABC):
             raise self.refused(error) from error
 
     @contextmanager
-    def looking(self) -> Iterator[Link]:
+    def inspection(self) -> Iterator[Link]:
         """A connection that asks what is there. Raises ``EndpointUnreachable``, or ``error``."""
         with contextlib.closing(self.reach()) as link:
             yield link

@@ -80,7 +80,7 @@ class NativeAccess(Access):
         return NativeLink(connect(self.endpoint, self.name, pinned=pinned))
 
     @contextmanager
-    def looking(self) -> Iterator[NativeLink]:
+    def inspection(self) -> Iterator[NativeLink]:
         """Look within one transaction, which leaves no setting behind.
 
         A pooler may hand the server's session to the farm's own users next.

@@ -56,7 +56,7 @@ class OwnedSchema:
 
     def check(self, isolation: str) -> dict[str, Any]:
         """Version, settings and rights; raises where the schema could not be made. Changes nothing."""
-        with self.access.looking() as link:
+        with self.access.inspection() as link:
             try:
                 there = self._is_ours(link)
                 self._has_isolation(link, isolation)
@@ -118,7 +118,7 @@ class OwnedSchema:
         access, server = self.access, self.access.server
         if not access.installed:
             return
-        with access.looking() as looking:
+        with access.inspection() as looking:
             if looking.execute(server.find, (self.name,)).fetchone() is None:
                 return
         link = self.hold()

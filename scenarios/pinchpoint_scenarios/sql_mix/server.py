@@ -54,7 +54,7 @@ class MixServer:
         """Version, settings, warnings, rights; raises where the schema could not be made. Changes nothing."""
         facts = self._schema.check(self._params.isolation)
         if DATA in self._tables:
-            with self._access.looking() as link:
+            with self._access.inspection() as link:
                 self._cache_bytes(link)
             facts["rights"].append("may know the size of the buffer cache")
         return facts
@@ -67,7 +67,7 @@ class MixServer:
         known = self._endpoint.options.get("cache_bytes")  # of a farm that is down
         if known is not None:
             return rows_for(self._params.scale * int(known)) if known else None
-        with self._access.looking() as link:
+        with self._access.inspection() as link:
             try:
                 return rows_for(self._params.scale * self._cache_bytes(link))
             except self._access.error as error:

@@ -202,7 +202,7 @@ class MarkedCopy:
 
     def check(self) -> dict[str, Any]:
         """Version and settings of the server; raises where its database is not to be written to."""
-        with self._access.looking() as link:
+        with self._access.inspection() as link:
             try:
                 self._may_be_changed(link)
                 return self._access.facts(link)

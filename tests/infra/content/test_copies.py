@@ -14,10 +14,10 @@ from infra.services.serving import serving
 from infra.services.site import BEARER, MODULE, TOKEN
 from servers import postgres
 
-from pinchpoint_infra.content import ContentError, filling, loading, looking
+from pinchpoint_infra.content import ContentError, filling, loading, survey
 from pinchpoint_infra.content.corpus import Folder
 from pinchpoint_infra.content.filling import ingest
-from pinchpoint_infra.content.looking import Copies, CorpusDocument
+from pinchpoint_infra.content.survey import Copies, CorpusDocument
 
 BYTES = {
     b"a/%03d.txt" % number if number % 4 else b"b/c/%03d" % number: b"document %d" % number
@@ -57,7 +57,7 @@ def test_a_hundred_documents_of_forty(
     tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch, cores: set[int]
 ) -> None:
     """All are there, by one process or several; a copy takes no bytes, and gives those of the first."""
-    for module in (looking, filling):
+    for module in (survey, filling):
         monkeypatch.setattr(module, "_WORTH_PROCESSES", 10)
         monkeypatch.setattr(module, "_FILES_IN_A_PART", 7)
     monkeypatch.setattr(filling, "_COPIES_IN_A_PART", 9)

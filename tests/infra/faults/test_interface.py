@@ -63,20 +63,20 @@ def send(port: int, size_bytes: int) -> float:
 
 def test_packets_follow_one_another_at_the_interfaces_speed() -> None:
     """A packet waits for those before it; an idle interface saves nothing up; without a limit none waits."""
-    pace = PacketRate(1000.0)
-    assert pace.wait_s(1.0, 500) == 0.0
-    pace.on = True
-    assert pace.wait_s(10.0, 100) == pytest.approx(0.1)
-    assert pace.wait_s(10.0, 100) == pytest.approx(0.2)
-    assert pace.wait_s(20.0, 50) == pytest.approx(0.05)
+    rate = PacketRate(1000.0)
+    assert rate.wait_s(1.0, 500) == 0.0
+    rate.on = True
+    assert rate.wait_s(10.0, 100) == pytest.approx(0.1)
+    assert rate.wait_s(10.0, 100) == pytest.approx(0.2)
+    assert rate.wait_s(20.0, 50) == pytest.approx(0.05)
 
 
 def test_who_slept_too_long_catches_up() -> None:
     """Each packet is sent 5 ms late: in the long run it is the interface's speed all the same."""
-    pace, now = PacketRate(1000.0), 0.0
-    pace.on = True
+    rate, now = PacketRate(1000.0), 0.0
+    rate.on = True
     for _ in range(100):
-        now += pace.wait_s(now, 100) + 0.005
+        now += rate.wait_s(now, 100) + 0.005
     assert now == pytest.approx(10.0, rel=0.01)
 
 

@@ -11,7 +11,7 @@ try:
 except ImportError as missing:
     pytest.skip(f"ODBC's driver manager is missing: {missing} (Debian: unixodbc)", allow_module_level=True)
 
-from pinchpoint_scenarios.databases.odbc.failures import outcome_of, refused, said
+from pinchpoint_scenarios.databases.odbc.failures import outcome_of, parsed, refused
 
 MICROSOFT = "[Microsoft][ODBC Driver 18 for SQL Server]"
 RUNNING = [
@@ -141,7 +141,7 @@ def test_what_no_driver_said_is_an_error_of_ours() -> None:
 
 def test_a_text_is_shown_without_codes_and_vendors() -> None:
     """One line, without the driver manager's prefix."""
-    found = said(error("42S02", f"{MICROSOFT}[SQL Server]Invalid object name 'x'. (208)"))
+    found = parsed(error("42S02", f"{MICROSOFT}[SQL Server]Invalid object name 'x'. (208)"))
     assert (found.state, found.numbers, found.text) == ("42S02", (208,), "Invalid object name 'x'")
 
 

@@ -16,7 +16,7 @@ from ..servers import kind_of
 from ..servers.contract import KINDS
 from .address import parse
 from .connection import OdbcConnection, OdbcTextConnection
-from .failures import refused, state, told
+from .failures import message, refused, state
 from .link import OdbcLink, found_driver, open_link
 
 
@@ -88,7 +88,7 @@ class OdbcAccess(Access):
         return refused(self.endpoint, error, self.known_kind or KINDS[0])
 
     def message(self, error: pyodbc.Error) -> str:
-        return told(error)
+        return message(error)
 
     def state(self, error: pyodbc.Error) -> str:
         return state(error)

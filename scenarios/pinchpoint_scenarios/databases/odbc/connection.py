@@ -13,7 +13,7 @@ from ...sql_text import forgets
 from ..contract import Answer, DatabaseFailure, Reopening
 from ..postgresql import CONNECTION_LOST
 from ..servers.contract import ServerSql
-from .failures import outcome_of, told
+from .failures import message, outcome_of
 from .link import OdbcLink
 
 
@@ -72,7 +72,7 @@ class OdbcConnection(Reopening):
         outcome = outcome_of(error, self._kind)
         if outcome in (CONNECTION_LOST, "unreachable"):
             self._drop()
-        return DatabaseFailure(outcome, told(error))
+        return DatabaseFailure(outcome, message(error))
 
     def _drop(self) -> None:
         if self._link is not None:
@@ -119,7 +119,7 @@ class Transactions:
         if self._depth != 0 or _DOUBT.search(text):
             self._depth = None
 
-    def told(self, *, is_open: bool) -> None:
+    def observed(self, *, is_open: bool) -> None:
         """The server was asked, or none can be open any more."""
         self._depth = 1 if is_open else 0
 
@@ -157,7 +157,7 @@ class OdbcTextConnection(OdbcConnection):
             found = self._link.execute(self._server.transactions).fetchone()
         except pyodbc.Error as error:
             raise self._failure(error) from error
-        self._transactions.told(is_open=bool(found and found[0]))
+        self._transactions.observed(is_open=bool(found and found[0]))
         return not self._transactions.surely_none
 
     def roll_back(self) -> None:
@@ -167,7 +167,7 @@ class OdbcTextConnection(OdbcConnection):
             self._link.send(self._server.roll_back)
         except pyodbc.Error as error:
             raise self._failure(error) from error
-        self._transactions.told(is_open=False)
+        self._transactions.observed(is_open=False)
 
     def _noted(self, text: str, send: Callable[[], Answer]) -> Answer:
         try:
@@ -187,4 +187,4 @@ class OdbcTextConnection(OdbcConnection):
 
     def _drop(self) -> None:
         super()._drop()
-        self._transactions.told(is_open=False)
+        self._transactions.observed(is_open=False)

@@ -204,7 +204,7 @@ class DriverMessage:
     text: str
 
 
-def said(error: pyodbc.Error) -> DriverMessage:
+def parsed(error: pyodbc.Error) -> DriverMessage:
     """Take a driver's error apart.
 
     Raises ``error`` again where no driver saw the statement: that is an error of ours.
@@ -220,15 +220,15 @@ def said(error: pyodbc.Error) -> DriverMessage:
 def state(error: pyodbc.Error) -> str:
     """The SQLSTATE a driver told; empty where none did."""
     try:
-        return said(error).state
+        return parsed(error).state
     except pyodbc.Error:
         return ""
 
 
-def told(error: pyodbc.Error) -> str:
+def message(error: pyodbc.Error) -> str:
     """What the driver said in a sentence, or pyodbc itself: for statements of the user's own."""
     try:
-        return said(error).text
+        return parsed(error).text
     except pyodbc.Error:
         return str(error.args[0])
 
@@ -238,7 +238,7 @@ def outcome_of(error: pyodbc.Error, kind: str, *, connecting: bool = False) -> s
 
     Raises ``error`` again where it is ours.
     """
-    found = said(error)
+    found = parsed(error)
     known = _NUMBERS[kind]
     by_number = next((known[number] for number in found.numbers if number in known), None)
     if by_number:
@@ -259,7 +259,7 @@ def outcome_of(error: pyodbc.Error, kind: str, *, connecting: bool = False) -> s
 
 def refused(endpoint: Endpoint, error: pyodbc.Error, kind: str) -> EndpointUnreachable:
     """The sentence for a person whose server, or whose driver, does not let us in."""
-    found = said(error)
+    found = parsed(error)
     text = without_secrets(found.text, endpoint)
     why = found_in(refusals(kind), str(error.args[-1]))
     if why:

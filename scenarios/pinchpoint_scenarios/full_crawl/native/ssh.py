@@ -17,7 +17,7 @@ from pinchpoint_collectors.common.process import PipedProcess
 
 from ...addresses import place, unreachable
 from ...contract import Endpoint
-from .link import checked, ends, parts, request_text, script, told
+from .link import checked, ends, message_of, parts, request_text, script
 
 _SECRET = "PINCHPOINT_SSH_PASSWORD"  # noqa: S105 - the name of a variable
 _ASKPASS = f"#!/bin/sh\nprintf '%s\\n' \"${_SECRET}\"\n"
@@ -139,7 +139,7 @@ class CrawlSshLink:
                 raise self._lost("no answer in time")
 
     def _lost(self, why: str) -> LinkLost:
-        said = told(self._said, self._endpoint)
+        said = message_of(self._said, self._endpoint)
         return LinkLost(f"{place(self._endpoint)}: {why}" + (f"; it said: {said}" if said else ""))
 
     def _ended(self) -> Exception:
@@ -148,7 +148,7 @@ class CrawlSshLink:
         while self._process.pump(0.0):
             continue
         self._said += self._process.errors.splitlines()
-        said = told(self._said, self._endpoint)
+        said = message_of(self._said, self._endpoint)
         if any(words in said.lower() for words in _REFUSED):
             return unreachable(
                 self._endpoint,

@@ -20,7 +20,7 @@ from pinchpoint_collectors.common.powershell import Line, LinkLost, line_of
 
 from ...addresses import place, unreachable
 from ...contract import Endpoint
-from .link import FarmRefused, checked, ends, parts, request_text, script, told
+from .link import FarmRefused, checked, ends, message_of, parts, request_text, script
 
 _OPERATION_S = 20  # the server answers a question for news after so long, though there is none
 _READ_S = 30
@@ -74,7 +74,9 @@ class CrawlWinRmLink:
         said = self._run(call, time.monotonic() + within_s)
         lines = [line for line in map(line_of, said) if line is not None]
         if not lines or not ends(lines[-1], self._number):
-            raise LinkLost(f"{place(self._endpoint)}: the answer is not whole: {told(said, self._endpoint)}")
+            raise LinkLost(
+                f"{place(self._endpoint)}: the answer is not whole: {message_of(said, self._endpoint)}"
+            )
         return checked(lines)
 
     def close(self) -> None:
@@ -97,7 +99,7 @@ class CrawlWinRmLink:
         said = [str(one) for one in call.output]
         if call.state != PSInvocationState.COMPLETED or call.had_errors:
             raise FarmRefused(
-                told(map(str, call.streams.error), self._endpoint) or "the pipeline was stopped"
+                message_of(map(str, call.streams.error), self._endpoint) or "the pipeline was stopped"
             )
         self._safely(call.close)
         return said
@@ -128,10 +130,10 @@ class CrawlWinRmLink:
             )
         return unreachable(
             self._endpoint,
-            f"the login was refused ({told([failure.why], self._endpoint)})",
+            f"the login was refused ({message_of([failure.why], self._endpoint)})",
             "correct user, password, auth or configuration in farm.yaml; the user must be a member of Remote "
             "Management Users, or an administrator, on that machine",
         )
 
     def _lost(self, why: str) -> LinkLost:
-        return LinkLost(f"{place(self._endpoint)}: {told([why], self._endpoint)}")
+        return LinkLost(f"{place(self._endpoint)}: {message_of([why], self._endpoint)}")

@@ -140,7 +140,7 @@ def documents(
         return f"content: looked at {looked_at:,} of {len(paths):,} files, {len(found):,} are documents"
 
     work = ((source, part) for part in parts(order, _FILES_IN_A_PART))
-    with closing(workers.each(look, work, worth_it=len(paths) > _WORTH_PROCESSES)) as outcomes:
+    with closing(workers.each(classified, work, worth_it=len(paths) > _WORTH_PROCESSES)) as outcomes:
         for outcome in (each for part in outcomes for each in part):
             if len(found) == limit:
                 break
@@ -155,7 +155,7 @@ def documents(
     return sorted(found, key=lambda each: each.path)
 
 
-def look(part: tuple[Source, list[bytes]]) -> list[CorpusDocument | str]:
+def classified(part: tuple[Source, list[bytes]]) -> list[CorpusDocument | str]:
     """Of some files each: the document in it, or the reason why there is none."""
     source, paths = part
     outcomes: list[CorpusDocument | str] = []
