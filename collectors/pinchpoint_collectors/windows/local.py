@@ -143,7 +143,7 @@ class PdhCounters:
                 if shown is None:  # it was taken away while we watched
                     yield Value(handle.means.metric, place, None)
                 else:
-                    yield _value(handle.means, place, shown, _rate(rates, name), interval_s)
+                    yield _value(handle.means, place, shown, (rates or {}).get(name), interval_s)
 
     def close(self) -> None:
         """Give the query back. Safe to call twice."""
@@ -213,10 +213,6 @@ def _value(means: Counter, instance: str, shown: float, rate: float | None, inte
     if means.weight and not weight:
         return Value(means.metric, instance, None, weight)  # of no operation Windows says 0
     return Value(means.metric, instance, max(0.0, shown * means.scale + means.offset), weight)
-
-
-def _rate(rates: Mapping[str, float] | None, name: str) -> float | None:
-    return rates.get(name) if rates else None
 
 
 _ASKED = ["pid", "ppid", "name", "create_time", "cpu_times", "num_threads"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 from starlette.responses import Response
@@ -72,13 +71,9 @@ class ChangeLog:
 
     async def _newest(self) -> int:
         """The number of the last change; from the first call on they are noted."""
-        await self._store.set_up("changes", _made)
+        await self._store.set_up("changes", lambda: ((statement, ()) for statement in _SET_UP))
         ((number,),) = await self._store.rows("SELECT coalesce(max(number), 0) FROM changes")
         return int(number)
-
-
-def _made() -> Iterator[tuple[str, Sequence[Any]]]:
-    return ((statement, ()) for statement in _SET_UP)
 
 
 def _change(number: int, happened: Any, kind: int, title: str, item: int) -> dict[str, Any]:

@@ -241,7 +241,7 @@ class Frontier:
         taken = done[0].taken
         found = self._queued.new(done)
         # Nearly always all of it is one statement, and so one transaction by itself.
-        simple = len(found) <= _ADD_AT_ONCE and not any(_needs_more(item) for item in found)
+        simple = len(found) <= _ADD_AT_ONCE and not any(item.version or item.identity for item in found)
         if simple and not any(_leads_on(each.result) for each in done):
             moved = self._move(done, found)
         else:
@@ -353,7 +353,7 @@ class Frontier:
     def summary(self, number: int) -> list[SourceSummary]:
         """What the history says of each source in a cycle."""
         rows = self._patiently(lambda: self._connection.execute(self._sql.summary, (number,)).fetchall())
-        return [_summary(row) for row in rows]
+        return [SourceSummary(*(*row[:-1], json.loads(row[-1]))) for row in rows]
 
     def failures(self, number: int, each: int) -> list[Failed]:
         """The crawl log's failures in a cycle: the first ``each`` of every kind of every source."""
@@ -391,20 +391,11 @@ def changes_since(token: str) -> Item:
     return Item("container", f"changes:{plain(token)}", token)
 
 
-def _summary(row: tuple[Any, ...]) -> SourceSummary:
-    return SourceSummary(*(*row[:-1], json.loads(row[-1])))
-
-
 def _taken(row: tuple[Any, ...]) -> Taken:
     number, cycle, key, source, kind, url, detail, version, identity, known, holds, _ = row
     leaf: ItemKind = "document" if kind in ("document", REMOVAL) else "container"
     item = Item(leaf, url, detail, version, identity, known or "")
     return Taken(number, cycle, key, source, kind, item, known, json.loads(holds) if holds else {})
-
-
-def _needs_more(item: Item) -> bool:
-    """Whether more is to be done with it than to put it into the queue."""
-    return bool(item.version or item.identity)
 
 
 def _leads_on(result: Result) -> bool:

@@ -161,7 +161,7 @@ def _entry(row: _Row, place: str, clock: _LogClock) -> LogEntry | None:
     if row["severity"] == "ERROR" or (row["severity"] == "FATAL" and row["query"]):
         return LogEntry(*where, 0.0, row["query"] or None, left_out=FAILED)
     match = _DURATION.fullmatch(row["message"]) or _BEGUN.fullmatch(row["message"])
-    if row["severity"] != "LOG" or match is None or _is_part(match, row["tag"]):
+    if row["severity"] != "LOG" or match is None or (match["how"] or row["tag"].lower()) in _PARTS:
         return None
     ms = match.groupdict().get("ms")
     text, parameters, left_out = match["text"], None, _left_out(match)
@@ -173,10 +173,6 @@ def _entry(row: _Row, place: str, clock: _LogClock) -> LogEntry | None:
     return LogEntry(
         *where, float(ms or 0) / 1000, text, parameters, left_out, begun=ms is None, prepared=prepared
     )
-
-
-def _is_part(match: re.Match[str], tag: str) -> bool:
-    return (match["how"] or tag.lower()) in _PARTS
 
 
 def _left_out(match: re.Match[str]) -> str | None:
