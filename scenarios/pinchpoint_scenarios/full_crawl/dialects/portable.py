@@ -65,6 +65,7 @@ class Words:
         by_row: after a table whose rows are changed one by one.
         exact: after a text that is compared letter by letter.
         kept: at the end of an insert into the queue that leaves alone what is there.
+        unqueued: a condition of known items (``h``): not in the queue; where ``kept`` does not see to that.
         looked_up: at the end of an insert that joins a list: row by row.
         queued: whether anything is in the queue.
         empties: how all rows of a table are removed.
@@ -92,6 +93,7 @@ class Words:
     by_row: str = ""
     exact: str = ""
     kept: str = ""
+    unqueued: str = ""
     looked_up: str = ""
     queued: str = "EXISTS (SELECT 1 FROM our.queue)"
     empties: str = "TRUNCATE TABLE"
@@ -201,13 +203,12 @@ def portable(words: Words) -> dict[str, Any]:  # a dictionary: what a server say
     w, bound = words, words.bound
     key, cycle, identity = map(w.name, ("key", "cycle", "identity"))
 
-    def queued_again(kind: str, leaf: str, condition: str) -> str:
-        """Puts known items into the queue that are not there, in the order of their addresses."""
+    def queued_again(kind: str, leaf: str, condition: str, order: str = "") -> str:
+        """Puts known items into the queue that are not there."""
         return f"""
     INSERT INTO our.queue ({cycle}, {key}, source, kind, leaf, url, detail, version, {identity})
     SELECT :cycle, h.{key}, h.source, {kind}, {leaf}, h.url, h.detail, '', h.{identity} FROM our.history AS h
-    WHERE {condition} AND NOT EXISTS (SELECT 1 FROM our.queue AS q WHERE q.{key} = h.{key})
-    ORDER BY h.url{w.kept}"""
+    WHERE {condition}{w.unqueued}{order}{w.kept}"""
 
     def removed(signature: str, condition: str) -> str:
         gone = f"h.kind <> 'container' AND h.state <> 'deleted' AND {condition}"
@@ -257,6 +258,8 @@ def portable(words: Words) -> dict[str, Any]:  # a dictionary: what a server say
                 f"""h.kind = 'document' AND h.state IN ('ok', 'skipped') AND h.{cycle} < :cycle
         AND h.seen < :cycle AND h.{key} IN (
             SELECT l.target FROM our.links AS l WHERE l.{key} IN ({w.listed(":keys", "uuid")}))""",
+                # Sessions that find the same links at the same time would else wait for each other.
+                " ORDER BY h.url",
             ),
         ),
         "forget": removed(

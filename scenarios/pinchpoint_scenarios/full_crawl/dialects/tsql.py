@@ -67,6 +67,7 @@ _WORDS = Words(
     never="'0001-01-01'",
     by_row=" WITH (ROWLOCK, UPDLOCK)",
     exact=f" {_BINARY}",
+    unqueued=" AND NOT EXISTS (SELECT 1 FROM our.queue AS q WHERE q.[key] = h.[key])",
     # One by one, as in all that joins a list: reading a whole table would wait for what others lock.
     looked_up=" OPTION (LOOP JOIN)",
     queued=f"{_LEFT} IS NOT NULL",
