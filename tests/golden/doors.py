@@ -81,6 +81,9 @@ from pinchpoint_infra.content.filling import ingest
 from pinchpoint_scenarios.contract import Endpoint, Scenario
 from pinchpoint_scenarios.databases import native
 from pinchpoint_scenarios.databases.libpq import FastConnection
+from pinchpoint_scenarios.errors import ScenarioError
+from pinchpoint_scenarios.sql_replay.capture import at_once, sessions_of
+from pinchpoint_scenarios.sql_replay.reading import read_capture
 
 _DOCUMENTS_S = 1_767_225_600
 
@@ -205,7 +208,7 @@ def answered(door: str, line: str) -> str:
     given.pop("case", None)
     try:
         found = _plain(DOORS[door](**given))
-    except (CollectorError, PinchpointError, ValueError) as error:
+    except (CollectorError, PinchpointError, ScenarioError, ValueError) as error:
         found = {"error": str(error)}
         if isinstance(error, ForeignFileError):
             found["line"] = error.line
@@ -271,12 +274,27 @@ def _imported(
     return [list(checked(samples, found, settings.mapping)), found.hosts, found.notes]
 
 
-def _fitted(files: Mapping[str, str], sources: Sequence[str], zone: str | None, **asked: Any) -> Any:
-    """Exports of a production server -> the text of the plan, which is one, and what was told meanwhile."""
-    told: list[str] = []
+@contextmanager
+def _written(files: Mapping[str, str]) -> Iterator[None]:
+    """Files in a folder of their own, as the current directory; what is no UTF-8 in them as it was."""
     with workplace():
         for name, text in files.items():
             Path(name).write_bytes(text.encode("utf-8", "surrogateescape"))
+        yield
+
+
+def _captured(files: Mapping[str, str], paths: Sequence[str]) -> Any:
+    """A capture -> its statements, and what its sessions do, so many at once."""
+    with _written(files):
+        entries = list(read_capture([Path(path) for path in paths]))
+    sessions = sessions_of(entries)
+    return [entries, sessions, at_once(sessions)]
+
+
+def _fitted(files: Mapping[str, str], sources: Sequence[str], zone: str | None, **asked: Any) -> Any:
+    """Exports of a production server -> the text of the plan, which is one, and what was told meanwhile."""
+    told: list[str] = []
+    with _written(files):
         plan = fit(sources, 1, told.append, ZoneInfo(zone) if zone else None, **asked)
         Path("plan.yaml").write_text(plan, encoding="utf-8")
         load_plan(Path("plan.yaml"))
@@ -322,6 +340,7 @@ def _host(text: str) -> Any:
 
 
 DOORS: dict[str, Callable[..., Any]] = {
+    "capture": _captured,
     "cassandra.levels": cassandra.levels,
     "cassandra.since": cassandra.since,
     "cgroup.cap_cores": cgroups.cap_cores,
