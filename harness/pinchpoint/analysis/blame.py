@@ -134,7 +134,7 @@ def rank(one: Suspicion) -> Rank:
         waited_for=not one.demoted,
         memory=one.kind == "memory",
         kinds=len(one.evidence),
-        used_up=one.kind not in {"disk_latency", "disk_concurrency", "disk_warm_up"},
+        used_up=one.kind not in {"disk", "disk_latency", "disk_concurrency", "disk_warm_up"},
         exact=one.exact,
         depth=max((DEPTH.get(tier, 1) for tier in one.resource.tiers), default=1),
         disk=one.resource.type == "disk",

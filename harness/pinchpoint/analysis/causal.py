@@ -16,7 +16,7 @@ from pinchpoint.base import units
 from pinchpoint.data.series import Floats
 
 AS_IS, SLOWER, CONTROL = "as_is", "slower", "control"
-WAITED_FOR = ("disk_latency", "disk_concurrency", "external")
+WAITED_FOR = ("disk", "disk_latency", "disk_concurrency", "external")
 """Kinds that hold operations up by the time they take; the others by how much they can do in a second."""
 SURE = 0.95
 DRIFT_FROM = 6

@@ -14,6 +14,7 @@ from pinchpoint.analysis.flows import pressed_words
 from pinchpoint.analysis.gates import RECORDED, Gate
 from pinchpoint.analysis.resources.base import Least, Resource, ResourceType
 from pinchpoint.analysis.resources.cpu import used_by_generator
+from pinchpoint.analysis.resources.dependency import LOCKS
 from pinchpoint.analysis.resources.kinds import facts
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import DISK_OCCUPIED, MIN_SECONDS, OFTEN, OWN_USE
@@ -92,16 +93,23 @@ def _excused(case: Case) -> bool:
 
     So does one that was full now and then, as in bursts, one whose operations took so much longer than at the
     first level that the sessions would have done else, one that no longer answered at the end, and not having
-    seen the farm, or not as briefly as bursts were: then nobody knows whether it was.
+    seen the farm, its locks, or bursts as brief as they were: then nobody knows whether it was.
     """
     return bool(
         case.found
         or any(hidden(case))
+        or _locks_unknown(case)
         or any(_often_full(one) for one in case.resources)
         or slower_words(case)
         or brief_words(case)
         or unanswered_words(case.inputs, case.flows)
     )
+
+
+def _locks_unknown(case: Case) -> bool:
+    """Whether sessions are at a database of whose locks nothing was measured: one at any time, or more."""
+    known = {tier for one in case.resources if one.type == "lock" for tier in one.tiers}
+    return any(sum(flow.going_on(tier) for flow in case.flows) >= 1 for tier in LOCKS if tier not in known)
 
 
 FULL_NOW: Mapping[ResourceType, Least] = {
@@ -171,6 +179,7 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
         summary.bottleneck_words(first, sure, equal, in_bursts=stage.name == "peak"),
         bottleneck=output.named(case.inputs, stage, first, sure),
         runner_up=output.named(case.inputs, stage, second, None) if second else None,
+        experiment=sure.experiment or None,
         sure=sure,
     )
 

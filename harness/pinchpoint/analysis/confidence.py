@@ -8,26 +8,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pinchpoint.analysis.behind import MOST, at_work, calls
+from pinchpoint.analysis.behind import at_work, calls
 from pinchpoint.analysis.blame import YIELDING, rank, suspects
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.knee import Knee
 from pinchpoint.analysis.resources.base import (
-    GENERATOR,
     CpuMeasures,
-    DiskMeasures,
     Resource,
     ShareMeasures,
     Suspicion,
+    Untold,
     busy,
     mean_of,
 )
 from pinchpoint.analysis.resources.cpu import measure_cpu, not_shared_out, strangers, unwatched
 from pinchpoint.analysis.resources.dependency import LOCKS
-from pinchpoint.analysis.resources.disk.classify import ignored
-from pinchpoint.analysis.resources.disk.measures import measure_disk, not_measured, readings, told
-from pinchpoint.analysis.resources.disk.movement import COUNT_ERROR
-from pinchpoint.analysis.resources.disk.slowness import MINOR_SHARE, write_and_flush_s
+from pinchpoint.analysis.resources.disk.measures import kind_unknown, measure_disk
+from pinchpoint.analysis.resources.disk.slowness import MINOR_SHARE
 from pinchpoint.analysis.resources.kinds import KINDS, suspect
 from pinchpoint.analysis.seen import stolen, unseen, unseen_at
 from pinchpoint.analysis.stages import Rows, Stage
@@ -37,8 +34,6 @@ from pinchpoint.analysis.thresholds import (
     LOOP_LAG,
     MIN_LEVELS,
     MIN_SAMPLES,
-    MOSTLY_READS,
-    NO_LATENCY_S,
     OWN_USE,
     PRESSURE,
     REGULATOR_FLAT,
@@ -46,7 +41,6 @@ from pinchpoint.analysis.thresholds import (
     STABLE_MEDIUM,
     STEADIER,
     STOLEN,
-    STRANGERS,
     UTILISATION,
     WAIT_SHARE,
     at_least,
@@ -79,19 +73,6 @@ class Trust:
     stable_ratio: float
     why_not_more: tuple[str, ...]
     named: Mapping[str | None, int]
-    experiment: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Untold:
-    """Why nobody is named though something is used up.
-
-    Attributes:
-        why: in words.
-        experiment: what would tell; "" where it is the usual one for such suspects.
-    """
-
-    why: str
     experiment: str = ""
 
 
@@ -140,12 +121,13 @@ def trust(
     stable = named[first.resource.key] / RESAMPLES
     if stable < STABLE_MEDIUM.value:
         return Trust(None, stable, ("resamples of the run do not agree on one resource",), named)
-    untold = _untold(inputs, first, stage)
+    untold = _untold(inputs, first)
     if untold is not None:
         return Trust(None, stable, (untold.why,), named, untold.experiment)
     lowered = tuple(_lowering(inputs, found, resources, stage, flows))
     if lowered:
-        return Trust("low", stable, lowered, named)
+        tells = kind_unknown(first.resource, stage.rows).experiment if first.kind == "disk" else ""
+        return Trust("low", stable, lowered, named, tells)
     if knee.levels < MIN_LEVELS.value:
         return Trust("medium", stable, (f"{knee.why}: at most medium",), named)
     strong = len(first.evidence) >= 3 and ("E3" in first.evidence or first.exact)
@@ -180,66 +162,15 @@ def _lowering(
         yield f"only {len(stage.rows)} samples, {MIN_SAMPLES.value:.0f} are needed"
     if first.outrun:
         yield f"throughput did not end where it is used up: {first.outrun}"
-    if first.contradicted:
-        yield "the measurement contradicts the declared limit of the disk"
-    if first.demoted:
-        yield _unwaited(first)
-    yield from _more_readers(first, flows)
-    if isinstance(first.found, DiskMeasures):
-        yield from _alike(first, first.found)
-    if len(first.resource.roles) > 1 and first.resource.whole is None:
-        roles = ", ".join(f"{role.tier}.{role.role}" for role in first.resource.roles)
-        yield f"one device serves several roles ({roles}): it cannot be said whose I/O it is"
+    yield from KINDS[first.resource.type].doubts(first, first.found, stage.rows, flows)
     yield from _deeper(inputs, first, resources, stage, flows)
     yield from _beside(first, resources, stage, flows)
     if len(found) > 1 and not found[1].demoted and len(found[1].evidence) >= len(first.evidence):
         yield "another resource is used up as well"
-    if isinstance(first.found, CpuMeasures):
-        yield from _of_shared_cores(first.resource, first.found)
     yield from unseen(inputs)
     yield from stolen(inputs)
     crashed = [event.get("tier") for event in inputs.events if event.get("event") == "tier_crashed"]
     yield from (f"the {tier} tier crashed during the run" for tier in crashed)
-
-
-def _unwaited(first: Suspicion) -> str:
-    """Why a disk is no more than a candidate though it is full."""
-    if first.disk is not None and isinstance(first.found, DiskMeasures) and ignored(first.found, first.disk):
-        return "hardly anybody waits for it, as its server says"
-    return "writes to data files are mostly asynchronous: nothing was seen to wait for them"
-
-
-def _alike(first: Suspicion, found: DiskMeasures) -> Iterator[str]:
-    """What else would make a disk's I/O look as it does: the disk is known, how it limits is not."""
-    io, pace = found.moves["io"], first.resource.pace
-    if first.kind in {"disk_latency", "disk_concurrency", "disk_device"} and io.slope is None:
-        yield "what was outstanding did not move: a limit of the disk would look the same"
-    if first.kind in {"disk_latency", "disk_device"} and pace is not None and pace.differ and not pace.known:
-        yield "its I/Os differ much in size: a limit of bytes per second would look the same"
-    if first.kind != "disk_cap":
-        return
-    held, declared = found.moves[found.binding], first.disk is not None and first.disk.near_cap
-    few = REGULATOR_FLAT.value * held.count < COUNT_ERROR
-    if not declared and held.flat and not held.any_size and (few or held.irregular):
-        yield "a device ends I/Os as evenly, if few end in a second or many that each take their time"
-    if not declared and held.by_large:
-        yield "only larger I/Os tell that more outstanding gets no more done: they take longer on any disk"
-    if declared and found.held is None and not at_least(found.utilisation, UTILISATION) and not held.queued:
-        yield "it is near its declared limit without its pauses alone: I/Os that each take their time"
-    taken = write_and_flush_s(first.resource, found)
-    if not first.exact and not io.queued and not at_least(taken, NO_LATENCY_S):
-        yield "one I/O at a time, each of excellent latency: just the time they take would look the same"
-
-
-def _more_readers(first: Suspicion, flows: tuple[Flow, ...]) -> Iterator[str]:
-    """More reads than operations, of a disk of which nobody says who waits for it."""
-    found = first.found
-    if not isinstance(found, DiskMeasures) or found.sessions is not None or found.log_waits is not None:
-        return
-    reads = (found.io or 0.0) * (found.reads_ratio or 0.0) * (found.read_s or 0.0)
-    there = sum(flow.going_on(tier) for flow in flows for tier in first.resource.tiers)
-    if at_least(found.reads_ratio, MOSTLY_READS) and there and reads > MOST * there:
-        yield f"{reads:.2g} reads are under way for {there:.2g} operations: others read there, too, or ahead"
 
 
 def _beside(
@@ -353,19 +284,8 @@ def _unasked_behind(inputs: Inputs, tiers: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(one for one in _behind(inputs, tiers) if not np.isfinite(at_work(inputs, one)).any())
 
 
-def _of_shared_cores(resource: Resource, found: CpuMeasures) -> Iterator[str]:
-    """That it is not known who uses a pool of cores, or that the load generator uses too much of it."""
-    if len(resource.tiers) > 1 and not set(found.uses) & set(resource.tiers):
-        yield "which tier uses the shared cores was not measured"
-    own = found.uses.get(GENERATOR, 0.0)
-    if own >= STRANGERS.value:
-        yield f"the load generator used {units.percent(own)} of these cores: without it they may carry more"
-
-
-def _untold(inputs: Inputs, first: Suspicion, stage: Stage) -> Untold | None:
+def _untold(inputs: Inputs, first: Suspicion) -> Untold | None:
     """Why the first suspect cannot be named, however often the resamples name it."""
-    if first.resource.type == "disk" and not told(first.resource, stage.rows):
-        return seldom(first.resource, stage.rows)
     return (
         _its_own_lag(inputs, first)
         or _stolen_from(inputs, first)
@@ -397,23 +317,6 @@ def _stolen_from(inputs: Inputs, first: Suspicion) -> Untold | None:
     if not taken or isinstance(first.found, CpuMeasures):
         return None
     return Untold(taken, "Run the same plan again when the host under that machine has room.")
-
-
-def seldom(disk: Resource, rows: Rows) -> Untold:
-    """Why nothing can be said of a disk that was read too seldom."""
-    place = disk.hosts[0]
-    where = f"all disks of {place} together" if disk.whole else f"the {disk.role} disk of {place}"
-    missing = not_measured(disk, rows)
-    if missing:
-        what = f"{listed(list(missing))} of {where}"
-        why = f"nobody measured {what}: whether it is at a limit or merely slow takes that"
-        return Untold(why, f"Have {what} measured as well, and run the same plan again.")
-    read = readings(disk, rows)
-    why = (
-        f"{where} {'were' if disk.whole else 'was'} read {read} times only in {len(rows)} steps: whether "
-        f"it is at a limit or merely slow takes {MIN_SAMPLES.value:.0f} readings"
-    )
-    return Untold(why, f"Have {where} read more often, or measure for longer; then run again.")
 
 
 def _not_the_farm(first: Suspicion) -> Untold | None:

@@ -7,22 +7,31 @@ from collections.abc import Collection, Iterator
 import numpy as np
 
 from pinchpoint.analysis.resources.disk.managed import files_of
-from pinchpoint.analysis.thresholds import SEEN, STEAL, Threshold
+from pinchpoint.analysis.thresholds import STEAL, SUSTAINED, Threshold
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
 from pinchpoint.data.inputs import Inputs
 
 WATCHED = 0.5
-"""A server that tells of itself is seen when it does so half of the time: its counters go on meanwhile."""
+"""What is watched is seen half of the time at least; of a server its counters go on meanwhile."""
+
+
+READS = "disk.reads_per_s"
+
+
+def _has_gap(inputs: Inputs, host: str, metric: str, instance: str = "") -> bool:
+    """Whether what lasts 30 s may have been missed, or half of the window was: else nothing hides in gaps."""
+    gap_s = inputs.samples.gap_s(host, metric, instance)
+    return gap_s >= SUSTAINED.value or inputs.samples.seen_ratio(host, metric, instance) < WATCHED
 
 
 def unseen(inputs: Inputs) -> Iterator[str]:
-    """What was to be watched and was not, for a tenth of the window or more: hosts, servers from within."""
+    """What was to be watched and was not, or not for 30 s and more: hosts, servers from within."""
     for host in dict.fromkeys(host.name for host in inputs.hosts):
         seen = inputs.samples.seen_ratio(host, "cpu.busy_ratio")
         if seen == 0:
             yield _not_seen(inputs, host)
-        elif seen < SEEN.value:
+        elif _has_gap(inputs, host, "cpu.busy_ratio"):
             yield f"{host} was only partly seen"
     yield from _disks_partly_seen(inputs)
     for kind, host in inputs.views:
@@ -76,12 +85,9 @@ def _disks_partly_seen(inputs: Inputs) -> Iterator[str]:
     """Disks of hosts that were seen all the time, and were not themselves."""
     for disk in {(disk.machine, disk.device): disk for disk in inputs.disks if disk.device}.values():
         hosts = [host.name for host in inputs.on_machine(disk.machine)]
-        seen = max(
-            (inputs.samples.seen_ratio(host, "disk.reads_per_s", disk.device or "") for host in hosts),
-            default=0.0,
-        )
-        whole = max((inputs.samples.seen_ratio(host, "cpu.busy_ratio") for host in hosts), default=0.0)
-        if 0 < seen < SEEN.value <= whole:
+        own = [name for name in hosts if inputs.samples.seen_ratio(name, READS, disk.device or "")]
+        whole = any(not _has_gap(inputs, name, "cpu.busy_ratio") for name in hosts)
+        if own and whole and all(_has_gap(inputs, name, READS, disk.device or "") for name in own):
             yield f"the {disk.role} disk of {disk.host} was only partly seen"
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from pinchpoint.analysis.case import Case
-from pinchpoint.analysis.confidence import Untold, seldom
 from pinchpoint.analysis.failing import failing_words
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.levels import during_level
-from pinchpoint.analysis.resources.disk.measures import measure_disk, untold
+from pinchpoint.analysis.resources.base import Untold
+from pinchpoint.analysis.resources.disk.measures import measure_disk, seldom, untold
 from pinchpoint.analysis.resources.kinds import words_of
 from pinchpoint.analysis.seen import unseen
 from pinchpoint.analysis.thresholds import (

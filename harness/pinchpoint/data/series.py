@@ -272,6 +272,21 @@ class Samples:
             return 0.0
         return min(1.0, float(series.covered_s.sum()) / self.window.seconds)
 
+    def gap_s(self, host: str, metric: str, instance: str = "") -> float:
+        """The longest time of the window of which a series tells nothing, s.
+
+        A reading of more than a step lies in the step of its middle.
+        """
+        series = self.series(host, metric, instance)
+        at = np.flatnonzero(series.covered_s > 0) if series is not None else np.empty(0, dtype=np.int64)
+        if series is None or not len(at):
+            return float(self.window.seconds)
+        middle_s = (at + 0.5) * self.window.step_s
+        half_s = np.maximum(series.covered_s[at], self.window.step_s) / 2
+        begins_s = np.append(middle_s - half_s, self.window.seconds)
+        ends_s = np.append(0.0, middle_s + half_s)
+        return max(0.0, float((begins_s - ends_s).max()))
+
     def _steps_of(self, key: Key) -> Floats:
         if self._whole is not None:
             values = self._whole.steps(*key)

@@ -32,7 +32,7 @@ NOTICED = 0.002
 """Whoever waits for a disk less than that share of the time is not held up by it."""
 OWN_WRITES = 1.5
 """Writes per commit from which on commits do not share them: a log at its cap ends at so many commits."""
-NO_LIMIT_KINDS = ("disk_latency", "disk_concurrency")
+NO_LIMIT_KINDS = ("disk", "disk_latency", "disk_concurrency")
 """Kinds in which a disk holds operations up by the time it takes, and has room."""
 CHUNK_BYTES = 64 * 2**10
 """What lies on one disk of a stripe before the next one's turn comes, as most arrays have it."""

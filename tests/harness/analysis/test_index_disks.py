@@ -62,8 +62,11 @@ def test_few_large_ios_under_a_limit_of_bytes(seed: int) -> None:
         assert found.evidence[0].value == pytest.approx(400e3, rel=0.05)
         assert "kB per second, whether an I/O was of " in verdict.summary
     else:
-        assert found.confidence == "low"
-        assert any("a limit of bytes per second would look the same" in why for why in found.why_not_more)
+        assert (found.kind, found.confidence) == ("disk", "low")
+        assert any("a slow device from a limit of bytes per second" in why for why in found.why_not_more)
+        assert str(verdict.experiment).startswith(
+            "Declare what the index disk of search1 can do (limits) in "
+        )
 
 
 @pytest.mark.parametrize("latency_s", [0.1, 0.25])

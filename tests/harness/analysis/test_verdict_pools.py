@@ -59,16 +59,17 @@ def test_without_that_witness_a_full_interface_is_low() -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_disk_read_every_five_seconds_is_a_candidate_only(seed: int) -> None:
+def test_a_disk_read_every_five_seconds_is_named_without_its_kind(seed: int) -> None:
     """Twelve readings tell that commits wait for the log disk, not whether it is at a limit or just slow."""
     build = store(seed, main_thread__busy_ratio=0.99, aof__wait_ratio=0.9)
     build.operations("burst", "set", 480, 16 / 480).cpu("nosql1", 0.1, 0.08, cores=(0, 1))
     build.disk("nosql1", "sdb", 40, 0.025, busy=0.93, pressure=0.9, outstanding_noise=0.1)
     build.samples = [row for row in build.samples if row[3][:5] != "disk." or row[0] // 10**9 % 5 == 0]
     verdict = judged(build)
-    assert verdict.outcome == "inconclusive"
-    assert verdict.candidates[0].role == "data"
-    assert "the data disk of nosql1 was read 12 times only" in verdict.summary
+    assert verdict.bottleneck
+    assert (verdict.bottleneck.role, verdict.bottleneck.kind) == ("data", "disk")
+    assert verdict.bottleneck.confidence == "low"
+    assert "the data disk of nosql1 was read 12 times only" in verdict.bottleneck.why_not_more[0]
     assert verdict.experiment == (
         "Have the data disk of nosql1 read more often, or measure for longer; then run again."
     )
@@ -84,8 +85,13 @@ def test_nothing_is_called_healthy_beside_a_busy_disk_that_was_hardly_read(start
     build.open("orders", "sql-mix", 900).operations("orders", "log_append", started, 0.008)
     build.samples = [row for row in build.samples if row[3][:5] != "disk." or row[0] // 10**9 % 5 == 0]
     verdict = judged(build.generator(orders=(900.0, started)))
-    assert verdict.outcome == "inconclusive"
-    assert "the log disk of sql1 was read 12 times only" in verdict.summary
+    if started < 900:
+        assert verdict.bottleneck
+        assert (verdict.bottleneck.kind, verdict.bottleneck.confidence) == ("disk", "low")
+        assert "the log disk of sql1 was read 12 times only" in verdict.bottleneck.why_not_more[0]
+    else:
+        assert verdict.outcome == "inconclusive"
+        assert "the log disk of sql1 was read 12 times only" in verdict.summary
 
 
 def test_nothing_outside_is_blamed_beside_an_interface_that_is_nearly_full() -> None:
@@ -170,7 +176,8 @@ def test_no_experiment_is_the_same_run_once_more() -> None:
     random = np.random.default_rng(1)
     build.samples = [row for row in build.samples if row[3][:5] != "disk." or random.random() > 0.3]
     verdict = judged(build)
-    assert verdict.outcome == "inconclusive"
-    [read] = re.findall(r"was read (\d+) times only", verdict.summary)
+    assert verdict.bottleneck
+    assert (verdict.bottleneck.kind, verdict.bottleneck.role) == ("disk", "log")
+    [read] = re.findall(r"was read (\d+) times only", verdict.bottleneck.why_not_more[0])
     assert int(read) < 30
     assert "or measure for longer" in str(verdict.experiment)

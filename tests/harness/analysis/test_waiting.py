@@ -9,9 +9,9 @@ from harness.analysis.disks import Seconds
 from harness.analysis.test_shapes import answer
 
 from pinchpoint.analysis import Verdict, analyse
-from pinchpoint.analysis.confidence import seldom
 from pinchpoint.analysis.flows import find_flows
 from pinchpoint.analysis.resources.base import Resource
+from pinchpoint.analysis.resources.disk.measures import seldom
 from pinchpoint.analysis.resources.kinds import find_resources
 from pinchpoint.data.inputs import DiskRole, read_inputs
 

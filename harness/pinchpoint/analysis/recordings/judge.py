@@ -11,7 +11,7 @@ from pinchpoint.analysis.knee import no_knee
 from pinchpoint.analysis.recordings.cpu import cpus
 from pinchpoint.analysis.recordings.crawls import crawl_rows, crawl_words
 from pinchpoint.analysis.recordings.disk import disks
-from pinchpoint.analysis.recordings.measures import SUSTAINED, Resource
+from pinchpoint.analysis.recordings.measures import Resource
 from pinchpoint.analysis.recordings.memory import memories
 from pinchpoint.analysis.recordings.network import interfaces
 from pinchpoint.analysis.recordings.outcome import Conclusion, conclude
@@ -22,7 +22,7 @@ from pinchpoint.analysis.resources.disk.machines import unknown_machines
 from pinchpoint.analysis.rests_on import counted
 from pinchpoint.analysis.seen import stolen
 from pinchpoint.analysis.tables import cpu_table, disk_table
-from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, SEEN
+from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, SEEN, SUSTAINED
 from pinchpoint.analysis.verdict import (
     Check,
     Confidence,

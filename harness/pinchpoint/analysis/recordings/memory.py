@@ -7,17 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pinchpoint.analysis.recordings.measures import (
-    SUSTAINED,
-    Measure,
-    Resource,
-    Rows,
-    common,
-    contexts,
-    figure,
-    measure,
-)
-from pinchpoint.analysis.thresholds import MEMORY_LOW, MEMORY_WAIT, PAGING, Threshold
+from pinchpoint.analysis.recordings.measures import Measure, Resource, Rows, common, contexts, figure, measure
+from pinchpoint.analysis.thresholds import MEMORY_LOW, MEMORY_WAIT, PAGING, SUSTAINED, Threshold
 from pinchpoint.base import units
 from pinchpoint.data.inputs import Host, Inputs
 

@@ -7,16 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pinchpoint.analysis.recordings.measures import (
-    SUSTAINED,
-    Resource,
-    Rows,
-    Steps,
-    Stretch,
-    figure,
-    measure,
-)
-from pinchpoint.analysis.thresholds import Threshold
+from pinchpoint.analysis.recordings.measures import Resource, Rows, Steps, Stretch, figure, measure
+from pinchpoint.analysis.thresholds import SUSTAINED, Threshold
 from pinchpoint.base import units
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Key, Window

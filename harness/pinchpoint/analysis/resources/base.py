@@ -206,6 +206,7 @@ class DiskMeasures:
         sessions: of the database's sessions, how many waited for this device, as it says itself.
         log_waits: the share of a store's work, or of its writes' time, that is waiting for its log, likewise.
         backlog: tasks in the background that wait to be let at it, likewise.
+        told: whether it was read often enough to tell how it limits (``disk.measures.told``).
     """
 
     io: float | None
@@ -223,6 +224,7 @@ class DiskMeasures:
     sessions: float | None
     log_waits: float | None = None
     backlog: float | None = None
+    told: bool = True
 
     @property
     def spread(self) -> float | None:
@@ -302,6 +304,19 @@ class ShareMeasures:
 
 
 Measures = CpuMeasures | DiskMeasures | ShareMeasures
+
+
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """Why nobody is named though something is used up.
+
+    Attributes:
+        why: in words.
+        experiment: what would tell; "" where it is the usual one for such suspects.
+    """
+
+    why: str
+    experiment: str = ""
 
 
 # ---- what speaks against a resource ----------------------------------------------------------------
@@ -453,6 +468,10 @@ class ResourceKind(Generic[M]):
     def witnesses(self, one: Suspicion, found: M) -> Iterator[Fact]:
         """What somebody else says of it."""
         raise NotImplementedError
+
+    def doubts(self, one: Suspicion, found: M, rows: Rows, flows: tuple[Flow, ...]) -> Iterator[str]:
+        """Why no more than low confidence is due though its evidence holds, in sentences."""
+        yield from ()
 
     def standing(self, resource: Resource, found: M) -> Fact:
         """What it did, for one that nothing was concluded about."""

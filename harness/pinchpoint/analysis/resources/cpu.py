@@ -30,7 +30,6 @@ from pinchpoint.analysis.resources.base import (
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import (
     PRESSURE,
-    SEEN,
     STRANGERS,
     THREAD_BUSY,
     UTILISATION,
@@ -45,8 +44,8 @@ from pinchpoint.data.series import Floats, Samples, mean
 
 FOLDERS = ("files",)
 """Tiers that may be a mere folder, without processes of their own."""
-MOST = 0.5
-"""Who uses more than half of a pool of cores uses most of it."""
+HALF = 0.5
+"""Who uses more than half of a pool of cores uses most of it; what was seen half of the time was seen."""
 
 
 class Cpu(ResourceKind[CpuMeasures]):
@@ -83,7 +82,7 @@ class Cpu(ResourceKind[CpuMeasures]):
         the cores, the thread is taken for one: that its host was not seen lowers confidence.
         """
         room = found.pool is None or found.pool < UTILISATION.value
-        if found.seen >= SEEN.value and (room or found.quota):
+        if found.seen >= HALF and (room or found.quota):
             return ""
         return "the cores around it are full as well, or it was partly seen"
 
@@ -159,6 +158,17 @@ class Cores(Cpu):
                 return tier, resource.hosts[resource.tiers.index(tier)]
         return (None, resource.hosts[0]) if len(resource.tiers) > 1 else super().owner(resource, found)
 
+    def doubts(
+        self, one: Suspicion, found: CpuMeasures, rows: Rows, flows: tuple[Flow, ...]
+    ) -> Iterator[str]:
+        """That it is not known who uses them, or that the load generator uses too much of them."""
+        tiers, own = one.resource.tiers, found.uses.get(GENERATOR, 0.0)
+        if len(tiers) > 1 and not set(found.uses) & set(tiers):
+            yield "which tier uses the shared cores was not measured"
+        if own >= STRANGERS.value:
+            used = units.percent(own)
+            yield f"the load generator used {used} of these cores: without it they may carry more"
+
     def name(self, resource: Resource, found: CpuMeasures) -> str:
         """``the CPU of the sql tier (sql1)``."""
         if len(resource.tiers) > 1:
@@ -189,7 +199,7 @@ class Cores(Cpu):
         share = found.uses.get(tier or "")
         if share is None:
             return f"; it is shared by {listed(resource.tiers)}, and who uses most was not measured"
-        if share > MOST:
+        if share > HALF:
             return f"; most of it ({units.percent(share)}) is used by {tier}, which shares it with {others}"
         own = found.uses.get(GENERATOR, 0.0)
         if own > share:
@@ -333,7 +343,7 @@ def unwatched(one: Suspicion) -> tuple[str, ...]:
 
 def used_by_generator(one: Suspicion) -> bool:
     """Whether the load generator uses more than half of a pool of cores."""
-    return isinstance(one.found, CpuMeasures) and one.found.uses.get(GENERATOR, 0.0) > MOST
+    return isinstance(one.found, CpuMeasures) and one.found.uses.get(GENERATOR, 0.0) > HALF
 
 
 def not_shared_out(one: Resource) -> bool:

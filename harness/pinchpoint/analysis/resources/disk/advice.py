@@ -9,7 +9,7 @@ from pinchpoint.analysis.capacity import SAME
 from pinchpoint.analysis.ground import Gain, Ground, advise
 from pinchpoint.analysis.resources.base import DiskMeasures, Resource
 from pinchpoint.analysis.resources.disk.facts import level_words
-from pinchpoint.analysis.resources.disk.measures import measure_disk
+from pinchpoint.analysis.resources.disk.measures import kind_unknown, measure_disk
 from pinchpoint.analysis.resources.disk.slowness import slowness, write_and_flush_s
 from pinchpoint.analysis.resources.disk.types import (
     AT_LEAST,
@@ -256,6 +256,17 @@ def _concurrency(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Ad
         yield advise("disk_concurrency", held.target, what, gain)
 
 
+def _unclear(ground: Ground, _: DiskMeasures, held: Held) -> Iterator[Advice]:
+    """How it limits first: that decides what helps."""
+    disk, stage = ground.first.resource, ground.case.stage
+    if stage is not None:
+        unknown = kind_unknown(disk, stage.rows)
+        gain = Gain(None, ground.until().limit, f"how it limits is not known: {unknown.why}")
+        yield advise(
+            "disk", held.target, f"{unknown.experiment[:-1]}, before {held.target} is replaced", gain
+        )
+
+
 def _latency(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Advice]:
     """The response recomputed with the latency of another disk, as far as it is waiting for this one."""
     resource, kind = ground.first.resource, ground.first.kind
@@ -330,6 +341,7 @@ NEEDS_A_CAP = ("disk_cap", "disk_device", "disk_latency", "disk_concurrency")
 """Kinds that a known cap would tell from each other with more confidence."""
 
 BY_KIND: Mapping[str, Callable[[Ground, DiskMeasures, Held], Iterator[Advice]]] = {
+    "disk": _unclear,
     "disk_cap": _cap,
     "disk_device": _device,
     "disk_burst_exhausted": _burst,

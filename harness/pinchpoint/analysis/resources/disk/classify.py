@@ -183,7 +183,7 @@ def judge_disk(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...])
         return None
     if resource.whole is not None and not (state.occupied and state.near_cap):
         return None  # only its own cap is a matter of the machine; all else is one disk's
-    kind: Kind = "disk_cap" if resource.whole is not None else disk_kind(state)
+    kind: Kind = "disk_cap" if resource.whole is not None else _kind(resource, found, state)
     if state.wait_ratio is None and (kind not in USED_UP or demoted(resource, found)):
         return None
     below = found.utilisation is not None and not (state.near_cap or state.beyond_cap)
@@ -197,6 +197,14 @@ def judge_disk(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...])
         contradicted=kind in AT_A_LEVEL and (state.beyond_cap or (kind == "disk_cap" and below)),
         demoted=(demoted(resource, found) and not state.waited_for) or ignored(found, state),
     )
+
+
+def _kind(resource: Resource, found: DiskMeasures, state: DiskState) -> Kind:
+    """Which it is; ``disk`` where too little was read to tell."""
+    kind, pace = disk_kind(state), resource.pace
+    by_bytes = pace is not None and pace.differ and not pace.known
+    unclear = by_bytes and kind in {"disk_device", "disk_latency"}
+    return "disk" if unclear or not found.told else kind
 
 
 def disk_kind(state: DiskState) -> Kind:

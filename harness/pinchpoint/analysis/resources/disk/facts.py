@@ -84,7 +84,7 @@ def disk_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
     resource, state = one.resource, one.disk
     assert state is not None  # noqa: S101 -- a disk's suspicion always carries its answers
     rate = rate_metric(found)
-    if one.kind == "disk_cap":
+    if one.kind == "disk_cap" or (one.kind == "disk" and state.near_cap):
         yield _at_cap(resource, found, state)
     if one.kind in {"disk_burst_exhausted", "disk_warm_up"}:
         yield _shifted(resource, found)
@@ -92,7 +92,7 @@ def disk_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
         text = f"{share_words(found, 'the declared limit')}, which is therefore wrong"
         fact = _fact(resource, text, rate, found.mean, "context")
         yield replace(fact, threshold=declared(resource, found), source="declared")
-    if one.kind in {"disk_device", "disk_latency"}:
+    if one.kind in {"disk", "disk_device", "disk_latency"}:
         yield from sorted(_slow_facts(one, found), key=lambda fact: fact.evidence)  # E1 first
     if one.kind == "disk_concurrency":
         text = f"reads took no more than they may ({units.seconds(found.read_s)}), and no limit is near: "

@@ -9,6 +9,7 @@ from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.base import DiskMeasures, Resource, ResourceKind, Suspicion, busy
 from pinchpoint.analysis.resources.disk.classify import disk_evidence, disk_state, judge_disk
 from pinchpoint.analysis.resources.disk.devices import find_disks
+from pinchpoint.analysis.resources.disk.doubts import disk_doubts
 from pinchpoint.analysis.resources.disk.facts import (
     disk_facts,
     disk_witnesses,
@@ -75,6 +76,12 @@ class Disk(ResourceKind[DiskMeasures]):
         """Who waits for it."""
         return disk_witnesses(one, found)
 
+    def doubts(
+        self, one: Suspicion, found: DiskMeasures, rows: Rows, flows: tuple[Flow, ...]
+    ) -> Iterator[str]:
+        """What else would look the same."""
+        return disk_doubts(one, found, rows, flows)
+
     def standing(self, resource: Resource, found: DiskMeasures) -> Fact:
         """How much it did, and how long each took."""
         return standing(resource, found)
@@ -108,6 +115,7 @@ class Disk(ResourceKind[DiskMeasures]):
             cap = share_words(found, f"its {limits}")
         rate = units.per_second(found.io)
         proofs = {
+            "disk": f"{cap if state is not None and state.near_cap else f'a {way} takes {each}'}, {waits}",
             "disk_cap": cap,
             "disk_burst_exhausted": f"its {shift_words(one.resource)}, as when burst credits run out",
             "disk_warm_up": f"its {shift_words(one.resource)}: it was still warming up",

@@ -11,12 +11,14 @@ import numpy as np
 from pinchpoint.analysis.resources.base import (
     DiskMeasures,
     Resource,
+    Untold,
     busy,
     mean_of,
 )
 from pinchpoint.analysis.resources.disk.movement import Movement, bytes_movement, io_movement
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import MIN_SAMPLES, OWN_USE, SEEN, UTILISATION
+from pinchpoint.base.wording import listed
 from pinchpoint.data.series import Floats, mean, weighted_mean
 
 TOLD_BY = {
@@ -51,6 +53,35 @@ def not_measured(resource: Resource, rows: Rows) -> tuple[str, ...]:
 def _asked(resource: Resource) -> tuple[str, ...]:
     # A database that times none of its I/O has counted it all the same.
     return ("reads", "writes") if resource.by_database else tuple(TOLD_BY)
+
+
+def kind_unknown(disk: Resource, rows: Rows) -> Untold:
+    """Why it cannot be told how a disk limits, and what would tell."""
+    if disk.pace is None or not told(disk, rows):
+        return seldom(disk, rows)
+    why = (
+        "its I/Os differ much in size, and too few of them were seen to tell a slow device from a limit of "
+        "bytes per second"
+    )
+    what = f"what the {disk.role} disk of {disk.hosts[0]} can do (limits)"
+    return Untold(why, f"Declare {what} in the farm file, or measure for longer; then run again.")
+
+
+def seldom(disk: Resource, rows: Rows) -> Untold:
+    """Why nothing can be said of a disk that was read too seldom."""
+    place = disk.hosts[0]
+    where = f"all disks of {place} together" if disk.whole else f"the {disk.role} disk of {place}"
+    missing = not_measured(disk, rows)
+    if missing:
+        what = f"{listed(list(missing))} of {where}"
+        why = f"nobody measured {what}: whether it is at a limit or merely slow takes that"
+        return Untold(why, f"Have {what} measured as well, and run the same plan again.")
+    read = readings(disk, rows)
+    why = (
+        f"{where} {'were' if disk.whole else 'was'} read {read} times only in {len(rows)} steps: whether "
+        f"it is at a limit or merely slow takes {MIN_SAMPLES.value:.0f} readings"
+    )
+    return Untold(why, f"Have {where} read more often, or measure for longer; then run again.")
 
 
 def untold(resources: Iterable[Resource], rows: Rows) -> tuple[Resource, ...]:
@@ -125,6 +156,7 @@ def measure_disk(resource: Resource, rows: Rows) -> DiskMeasures:
         sessions=mean(columns["sessions"]),
         log_waits=mean(columns["log_waits"]) if "log_waits" in columns else None,
         backlog=mean(columns["backlog"]) if "backlog" in columns else None,
+        told=told(resource, rows),
     )
     at_limit = utilisation is not None and utilisation >= UTILISATION.value
     return found if at_limit else replace(found, binding=found.held or nearest)
