@@ -94,7 +94,7 @@ def write_saved(directory: Path, formats: Sequence[str], out: Path) -> list[Path
         InputError: the directory is none of them, a format is not known, or ``out`` cannot be written to.
     """
     from pinchpoint.report import probe_page, registry  # noqa: PLC0415 -- as above
-    from pinchpoint.report.compared.report import gather as gather_comparison  # noqa: PLC0415 -- likewise
+    from pinchpoint.report.comparison import gather as gather_comparison  # noqa: PLC0415 -- likewise
     from pinchpoint.report.report import gather  # noqa: PLC0415 -- likewise
 
     registry.check_formats(formats)

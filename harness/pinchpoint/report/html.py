@@ -22,8 +22,8 @@ from pinchpoint.base import units, wording
 from pinchpoint.data.latency import Distribution
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.charts import Chart, burst_chart, distribution_chart
-from pinchpoint.report.compared.report import SECTIONS as COMPARED_SECTIONS
-from pinchpoint.report.compared.report import ComparisonReport
+from pinchpoint.report.comparison import SECTIONS as COMPARED_SECTIONS
+from pinchpoint.report.comparison import ComparisonReport
 from pinchpoint.report.document import PlainReport
 from pinchpoint.report.ratio_chart import ratio_chart
 from pinchpoint.report.report import SECTIONS, Report

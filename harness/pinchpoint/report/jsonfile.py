@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from pinchpoint.report.compared.report import ComparisonReport
+from pinchpoint.report.comparison import ComparisonReport
 from pinchpoint.report.document import PlainReport
 from pinchpoint.report.report import Report
 from pinchpoint.report.tables import Table

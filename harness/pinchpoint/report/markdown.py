@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pinchpoint.base import units, wording
 from pinchpoint.data.timeaxis import day_and_time
-from pinchpoint.report.compared.report import SECTIONS as COMPARED_SECTIONS
-from pinchpoint.report.compared.report import ComparisonReport, SideWords
+from pinchpoint.report.comparison import SECTIONS as COMPARED_SECTIONS
+from pinchpoint.report.comparison import ComparisonReport, SideWords
 from pinchpoint.report.document import PlainReport
 from pinchpoint.report.evidence import Finding
 from pinchpoint.report.picture import MachineBox, ResourceBox

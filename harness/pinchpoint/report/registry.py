@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.report import html, jsonfile, markdown
-from pinchpoint.report.compared.report import ComparisonReport
+from pinchpoint.report.comparison import ComparisonReport
 from pinchpoint.report.document import PlainReport
 from pinchpoint.report.report import Report
 

@@ -8,7 +8,7 @@ from typing import Any
 from pinchpoint.base import units, wording
 from pinchpoint.base.text import WIDTH, aligned, one_line, wrapped
 from pinchpoint.report import verdict_tables
-from pinchpoint.report.compared.report import ComparisonReport, gather
+from pinchpoint.report.comparison import ComparisonReport, gather
 from pinchpoint.report.tables import Table, right_of
 
 BY: Mapping[str, str] = {

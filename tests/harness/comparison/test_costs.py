@@ -15,8 +15,8 @@ from pinchpoint.comparison.costs import cost_of, costs_of, per_cost, prices_of
 from pinchpoint.plan import load_farm
 from pinchpoint.plan.load import load_as
 from pinchpoint.plan.prices import Prices
-from pinchpoint.report.compared.report import gather
-from pinchpoint.report.compared.tables import NO_PRICES
+from pinchpoint.report.comparison import gather
+from pinchpoint.report.comparison_tables import NO_PRICES
 
 PRICES: dict[str, Any] = {
     "currency": "EUR",

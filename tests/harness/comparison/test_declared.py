@@ -14,7 +14,7 @@ from support import run_cli
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.comparison import Run, Sides, compare, sides_of
-from pinchpoint.report.compared.report import gather
+from pinchpoint.report.comparison import gather
 from pinchpoint.report.terminal import comparison_text
 
 

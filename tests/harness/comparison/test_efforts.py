@@ -13,7 +13,7 @@ from harness.comparison.example import saved
 from pinchpoint.comparison import compare, read_sides
 from pinchpoint.comparison.efforts import Effort, efforts_of
 from pinchpoint.data.inputs import read_inputs
-from pinchpoint.report.compared.report import gather
+from pinchpoint.report.comparison import gather
 
 
 def efforts(build: Build) -> dict[tuple[str, str, str], Effort]:

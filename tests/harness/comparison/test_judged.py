@@ -15,7 +15,7 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.comparison import Comparison, Run, Sides, compare, exit_status, sides_of
 from pinchpoint.comparison.changes import Change
 from pinchpoint.comparison.courses import Course, Key, Mean
-from pinchpoint.report.compared.report import gather
+from pinchpoint.report.comparison import gather
 
 NOISE = (1.0, 1.03, 0.98, 1.01, 0.97)
 """How five runs of one farm differ: by 2 %."""

@@ -18,7 +18,7 @@ from selenium.webdriver.common.by import By
 from pinchpoint.comparison import compare, sides_of
 from pinchpoint.comparison.efforts import Effort
 from pinchpoint.report import registry
-from pinchpoint.report.compared.report import gather
+from pinchpoint.report.comparison import gather
 
 pytestmark = pytest.mark.browser
 

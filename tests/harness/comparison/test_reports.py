@@ -15,8 +15,8 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.comparison import compare
 from pinchpoint.comparison.saved import directory_for, load, save
 from pinchpoint.report import registry
-from pinchpoint.report.compared.report import gather
-from pinchpoint.report.compared.tables import fact_value, fact_words
+from pinchpoint.report.comparison import gather
+from pinchpoint.report.comparison_tables import fact_value, fact_words
 from pinchpoint.report.terminal import comparison_text
 
 GOLDEN = Path(__file__).with_name("golden.md")

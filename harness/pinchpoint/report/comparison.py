@@ -8,7 +8,7 @@ from typing import Any
 
 from pinchpoint.base import wording
 from pinchpoint.base.figures import CHANGED
-from pinchpoint.report.compared import tables
+from pinchpoint.report import comparison_tables as tables
 from pinchpoint.report.evidence import Finding, findings
 from pinchpoint.report.tables import Section, Table
 

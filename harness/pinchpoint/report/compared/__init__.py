@@ -1,1 +1,0 @@
-"""What a comparison shows, from comparison.json alone."""
