@@ -18,6 +18,7 @@ from pinchpoint.cli.run import conduct
 from pinchpoint.plan import Farm, Plan, load
 from pinchpoint.run.bearable import Bearable, calibrate
 from pinchpoint.store.schema import REPORT
+from pinchpoint.store.write import writable
 
 FARM: dict[str, Any] = {
     "name": "demo",
@@ -138,12 +139,8 @@ def _loaded(
 
 def _write(path: Path, content: dict[str, Any]) -> Path:
     """Write a file the user can change and run again with ``pinchpoint run``."""
-    try:
+    with writable(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w", encoding="utf-8") as file:
             YAML().dump(content, file)
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be written: {error.strerror}; give another folder with --out"
-        ) from error
     return path

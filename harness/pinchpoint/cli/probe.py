@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +56,6 @@ _SUITES = "".join(f"\n\n{each.name}: {each.about}." for each in SUITES.values())
 @OUT
 def probe(**given: Any) -> int:
     """See ``help`` above."""
-    # Whoever asks for help waits for no charts and no servers' drivers: they take seconds to import.
-    command = import_module("pinchpoint.cli.probing")
-    return int(command.execute(command.Asked(**given)))
+    from pinchpoint.cli.probing import ProbeOptions, execute  # noqa: PLC0415 -- help waits for no charts, no servers' drivers
+
+    return int(execute(ProbeOptions(**given)))

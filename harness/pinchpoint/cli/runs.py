@@ -16,7 +16,7 @@ from pinchpoint.run.run_set import SET, load_set
 from pinchpoint.store import document
 from pinchpoint.store.read import read_manifest
 from pinchpoint.store.schema import MANIFEST, VERDICT
-from pinchpoint.store.write import is_being_written
+from pinchpoint.store.write import is_being_written, writable, write_text
 
 PAGE = "trend.html"
 
@@ -66,13 +66,10 @@ def _trend(directory: Path, plan: str, out: Path | None, *, as_json: bool, fail:
         from pinchpoint.report.trend_page import document  # noqa: PLC0415 -- likewise
 
         path = out / PAGE
-        try:
+        page = write(document(found))
+        with writable(path):
             out.mkdir(parents=True, exist_ok=True)
-            path.write_text(write(document(found)), encoding="utf-8")
-        except OSError as error:
-            raise InputError(
-                f"{path}: cannot be written: {error.strerror}; give another folder with --out"
-            ) from error
+            write_text(path, page)
         click.echo(path, err=as_json)
     if fail and not found.worse and all(line.why_not for line in found.lines):
         click.echo(

@@ -23,7 +23,7 @@ from pinchpoint.comparison.timelines import Timeline
 from pinchpoint.comparison.work import How, Work
 from pinchpoint.store import document
 from pinchpoint.store.document import Form, NotBelow0, Time
-from pinchpoint.store.write import free_path, write_json
+from pinchpoint.store.write import free_path, writable, write_json
 
 Text = str | None
 Ratio = Annotated[float, Field(gt=0)]
@@ -225,13 +225,9 @@ def beside(base: Sequence[Path]) -> Path:
 def save(comparison: Comparison, directory: Path) -> Path:
     """Make the directory and write comparison.json into it; its path. Raises InputError."""
     path = directory / COMPARISON
-    try:
+    with writable(path):
         directory.mkdir(parents=True)
         write_json(path, comparison.to_json())
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be written: {error.strerror}; give another folder with --out"
-        ) from error
     return path
 
 

@@ -40,7 +40,7 @@ from pinchpoint.store.schema import (
     SAMPLES,
     SAMPLES_SCHEMA,
 )
-from pinchpoint.store.write import free_path, write_json
+from pinchpoint.store.write import free_path, writable, write_json
 from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.imports.record import Settings
 from pinchpoint_collectors.record import Sample
@@ -83,11 +83,9 @@ def import_alone(
         InputError: a file is damaged, nothing lies in the wanted time, or it is too long to be analysed.
     """
     gathered = Gathered()
-    try:
+    with writable(out):
         out.mkdir(parents=True, exist_ok=True)
         making = Path(tempfile.mkdtemp(prefix=".import-", dir=out))
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written: {error.strerror}; give another with --out") from error
     try:
         with SampleGroups(making / SAMPLES) as file:
             for table in tables(read_all(sources, settings, places, between, gathered)):

@@ -14,7 +14,7 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.data.inputs import Limits
 from pinchpoint.store import document, times
 from pinchpoint.store.document import Count, Form, NotBelow0, Time
-from pinchpoint.store.write import write_json
+from pinchpoint.store.write import writable, write_json
 from pinchpoint_scenarios.storage_probe import Cell, Measured, Series
 from pinchpoint_scenarios.storage_probe.cell import Role
 
@@ -245,12 +245,8 @@ def load(directory: Path) -> Probe:
 
 def save(directory: Path, content: Mapping[str, Any]) -> None:
     """Write ``probe.json`` whole or not at all. Raises InputError."""
-    try:
+    with writable(directory / PROBE):
         write_json(directory / PROBE, content)
-    except OSError as error:
-        raise InputError(
-            f"{directory / PROBE}: cannot be written: {error.strerror}; give another folder with --out"
-        ) from error
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

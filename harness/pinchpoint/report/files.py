@@ -16,7 +16,7 @@ from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe
 from pinchpoint.probe.verdict import ProbeVerdict, probe_content
 from pinchpoint.store.read import StoredRun
-from pinchpoint.store.write import free_path, write_json
+from pinchpoint.store.write import free_path, writable, write_json
 from pinchpoint_scenarios.storage_probe.scenario import PROBE_FAILED, PROBED
 
 # The formats are imported where they are used: charts take a second, and a verdict alone needs none.
@@ -76,13 +76,9 @@ def write_comparison(found: Comparison, parent: Path) -> Path:
 def write_probe_comparison(found: of_probes.ProbeComparison, parent: Path) -> Path:
     """Likewise of two probes."""
     directory = free_path(parent, "probe-comparison")
-    try:
+    with writable(directory):
         directory.mkdir(parents=True)
         write_json(directory / of_probes.COMPARISON, found.to_json())
-    except OSError as error:
-        raise InputError(
-            f"{directory}: cannot be written: {error.strerror}; give another with --out"
-        ) from error
     write_saved(directory, ["html"], directory)
     return directory
 

@@ -11,6 +11,7 @@ from pinchpoint.report import html, jsonfile, markdown
 from pinchpoint.report.comparison import ComparisonReport
 from pinchpoint.report.document import PlainReport
 from pinchpoint.report.report import Report
+from pinchpoint.store.write import writable, write_text
 
 Gathered = Report | ComparisonReport | PlainReport
 FORMATS: Mapping[str, Callable[[Gathered], str]] = {
@@ -39,22 +40,10 @@ def write_reports(report: Gathered, formats: Iterable[str], out: Path) -> list[P
     """
     wanted = list(formats)
     check_formats(wanted)
-    texts = {name: FORMATS[name](report) for name in wanted}
-    try:
+    texts = [FORMATS[name](report) for name in wanted]
+    paths = [out / f"report.{name}" for name in wanted]
+    with writable(out):
         out.mkdir(parents=True, exist_ok=True)
-        return [_written(out / f"report.{name}", text) for name, text in texts.items()]
-    except OSError as error:
-        raise InputError(
-            f"{out}: cannot be written: {error.strerror}; give another folder with --out"
-        ) from error
-
-
-def _written(path: Path, content: str) -> Path:
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        # A lone surrogate (a file name that is no text) has no UTF-8 form; it is written as \udcXX.
-        partial.write_text(content, encoding="utf-8", errors="backslashreplace")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-    return path
+        for path, text in zip(paths, texts, strict=True):
+            write_text(path, text)
+    return paths

@@ -14,7 +14,7 @@ from typing import Literal
 from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.store import document
 from pinchpoint.store.document import Form, Time
-from pinchpoint.store.write import free_path, write_json
+from pinchpoint.store.write import free_path, writable, write_json
 from pinchpoint_collectors.common.times import utc
 
 SCHEMA = "pinchpoint.set/1"
@@ -95,13 +95,9 @@ class RunSet:
         content = {"schema": SCHEMA, **asdict(self)}
         del content["directory"]
         path = self.directory / SET
-        try:
+        with writable(path):
             self.directory.mkdir(parents=True, exist_ok=True)
             write_json(path, content)
-        except OSError as error:
-            raise InputError(
-                f"{path}: cannot be written: {error.strerror}; give another with --out"
-            ) from error
 
 
 @dataclass(frozen=True, slots=True)

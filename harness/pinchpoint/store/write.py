@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.base.errors import FarmUnavailable, NotEvidenceError, PinchpointError
+from pinchpoint.base.errors import FarmUnavailable, InputError, NotEvidenceError, PinchpointError
 from pinchpoint.base.redact import masked, masked_value
 from pinchpoint.store import compact
 from pinchpoint.store.coarse import step_s
@@ -41,12 +41,31 @@ def free_path(parent: Path, name: str, at_s: float | None = None) -> Path:
     return wanted
 
 
+@contextmanager
+def writable(path: Path) -> Iterator[None]:
+    """What keeps ``path`` from being written ends in an InputError with the remedy."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be written: {error.strerror}; give another folder with --out"
+        ) from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write it so that a reader, or a kill, never meets half a file. Raises OSError."""
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        # A lone surrogate (a file name that is no text) has no UTF-8 form; it is written as \udcXX.
+        partial.write_text(text, encoding="utf-8", errors="backslashreplace")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
 def write_json(path: Path, content: object) -> None:
-    """Write JSON so that a reader, or a kill, never meets half a file. Raises OSError."""
-    partial = path.with_name(path.name + ".partial")
-    text = json.dumps(legible.content(content), indent=1, allow_nan=False)
-    partial.write_text(f"{text}\n", encoding="utf-8")
-    partial.replace(path)
+    """Likewise, as JSON."""
+    write_text(path, f"{json.dumps(legible.content(content), indent=1, allow_nan=False)}\n")
 
 
 class RunWriter:
