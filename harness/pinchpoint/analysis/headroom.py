@@ -108,7 +108,6 @@ def _of_model(case: Case, first: Suspicion | None, demands: Sequence[Demand]) ->
         room, scenario = reach(first, demands), _one_scenario(case)
         if own is None or room <= 1.0 or (case.climb is not None and case.knee.found):
             now = _now(case, scenario) if scenario else None
-            now = now and now * min(1.0, room)
             return Headroom(0.0, "model", scenario, now, now, "it does all that it can do already")
     else:
         open_ = others(None, demands)

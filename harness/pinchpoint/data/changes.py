@@ -85,6 +85,26 @@ def find_shift(
     return Shift(split, before, after) if (1 + exceeding) / (1 + RESAMPLES) < SIGNIFICANT else None
 
 
+def find_early_fall(series: Floats, *, least: float, smallest: float) -> Shift | None:
+    """A fall in the first third that ``find_shift`` is blind to, as its sums weigh little near an end.
+
+    Every value before is above every value after by ``smallest`` or more, but for the one in which it fell;
+    noise sorts so few values by their time only where there is hardly any of it. Arguments as of
+    ``find_shift``.
+    """
+    count = len(series)
+    if count < least:
+        return None
+    places = np.arange(BATCH, count // 3 + 1)
+    sums = np.cumsum(series)
+    before, after = sums[places - 1] / places, (sums[-1] - sums[places - 1]) / (count - places)
+    split = int(places[np.argmax((before - after) ** 2 * places * (count - places))])
+    first, rest = series[: split - 1], series[split + 1 :]
+    if len(first) == 0 or first.min() < rest.max() * (1 + smallest):
+        return None
+    return Shift(split, float(series[:split].mean()), float(series[split:].mean()))
+
+
 def find_levels(series: Floats, *, least: float, smallest: float, edge: int) -> list[int]:
     """Where levels begin in a series whose values do not resemble their neighbours.
 

@@ -61,11 +61,13 @@ def test_a_slow_device_without_flatness(declared: float | None, seed: int) -> No
     assert verdict.bottleneck.confidence == ("low" if declared == 190.0 else "medium")
 
 
-@pytest.mark.parametrize("declared", [None, 500.0, 1000.0])
+@pytest.mark.parametrize(
+    ("declared", "at"), [(None, 60), (500.0, 60), (1000.0, 60), (None, 18), (None, 25), (500.0, 25)]
+)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_burst_credits_that_run_out(declared: float | None, seed: int) -> None:
-    """I/O falls from 3,500 to 500 and holds there, with as much waiting: not merely a capped disk."""
-    level = np.where(np.arange(130) < 60, 3500.0, 500.0)
+def test_burst_credits_that_run_out(declared: float | None, at: int, seed: int) -> None:
+    """I/O falls from 3,500 to 500, soon or late, and holds there, with as much waiting: no mere cap."""
+    level = np.where(np.arange(130) < at, 3500.0, 500.0)
     build = Build(measure_s=120, seed=seed).host("sql1", "sql", cores=(0, 1), disks={"log": "loop1"})
     build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]["log"]["limits"] = {"iops": declared}
     build.cpu("sql1", 0.3, cores=(0, 1))

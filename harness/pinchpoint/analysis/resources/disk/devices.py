@@ -17,7 +17,7 @@ from pinchpoint.analysis.resources.disk.pace import find_pace
 from pinchpoint.analysis.sessions import waiting_sessions
 from pinchpoint.analysis.stores import store_view
 from pinchpoint.analysis.thresholds import LEVEL_SHIFT, MIN_SAMPLES, SAME_MIX
-from pinchpoint.data.changes import BATCH, find_shift
+from pinchpoint.data.changes import BATCH, find_early_fall, find_shift
 from pinchpoint.data.inputs import COMMIT_ROLES, ROLE_ORDER, DiskRole, Inputs
 from pinchpoint.data.series import Floats, Samples, spread
 
@@ -78,7 +78,9 @@ def _disk_shift(columns: Mapping[str, Floats]) -> DiskShift | None:
     )
     alike = _usual_mix(kept["reads"], kept["writes"])
     for (of, rate), (_, other) in zip(rates, reversed(rates), strict=True):
-        shift = find_shift(rate, least=MIN_SAMPLES.value, smallest=LEVEL_SHIFT.value)
+        least, smallest = MIN_SAMPLES.value, LEVEL_SHIFT.value
+        shift = find_shift(rate, least=least, smallest=smallest)
+        shift = shift or find_early_fall(rate, least=least, smallest=smallest)
         if shift is not None:
             at = shift.at
             return DiskShift(
