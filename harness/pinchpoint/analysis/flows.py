@@ -19,7 +19,6 @@ from pinchpoint.data.operations import Latency, Traffic
 from pinchpoint.data.series import Floats, mean, spread
 from pinchpoint.store.schema import PAUSE
 
-COMMIT_TIER = {"full-crawl": "sql", "sql-mix": "sql", "nosql-burst": "nosql"}
 REFUSED = ("too_many_connections",)
 """Outcomes of operations that found no connection free."""
 EVENER = 0.5
