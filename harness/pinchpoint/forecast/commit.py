@@ -22,7 +22,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-import scipy  # which loads its parts when they are used: most predictions need none
 
 Floats = npt.NDArray[np.float64]
 
@@ -129,26 +128,23 @@ def _crowd(per_flush: float, away: float) -> tuple[float, float]:
 
 
 def _looked_up(users: int, away: float) -> tuple[float, float]:
-    """The chain's, between the points for which it was solved."""
-    waits, occupied = _table(users)
+    """The chain's, between the two points around it; each is solved once."""
     at = math.log(min(max(away, _AWAY_RATIOS[0]), _AWAY_RATIOS[-1]))
-    found = float(np.interp(at, _POINTS, occupied))
-    return float(np.interp(at, _POINTS, waits)), min(found, users / max(away, 1e-12))
+    place = min(int(np.searchsorted(_POINTS, at, side="right")) - 1, len(_POINTS) - 2)
+    ends = [_chain(users, place), _chain(users, place + 1)]
+    near = _POINTS[place : place + 2]
+    waits, found = (float(np.interp(at, near, [end[of] for end in ends])) for of in (0, 1))
+    return waits, min(found, users / max(away, 1e-12))
 
 
-@lru_cache(maxsize=CROWD)
-def _table(users: int) -> tuple[Floats, Floats]:
-    found = np.array([_chain(users, away) for away in _AWAY_RATIOS])
-    return found[:, 0], found[:, 1]
-
-
-def _chain(users: int, away: float) -> tuple[float, float]:
+@lru_cache(maxsize=CROWD * len(_AWAY_RATIOS))
+def _chain(users: int, place: int) -> tuple[float, float]:
     """(what a commit takes, the share of the time with a flush) of users away so long, times in flushes."""
+    away = float(_AWAY_RATIOS[place])
     sizes = np.arange(1, users + 1)
     # Row: how many share this flush; column: how many of the others are back when it ends.
-    chances = scipy.stats.binom.pmf(
-        np.arange(users + 1)[None, :], (users - sizes)[:, None], -math.expm1(-1 / away)
-    )
+    back = -math.expm1(-1 / away)
+    chances = np.array([_binomial(users - size, back, users + 1) for size in range(1, users + 1)])
     nobody = chances[:, 0]
     step = chances[:, 1:].copy()
     step[:, 0] += nobody  # the next flush is the first one's alone who comes
@@ -156,3 +152,11 @@ def _chain(users: int, away: float) -> tuple[float, float]:
     share, *_ = np.linalg.lstsq(balance, np.append(np.zeros(users), 1.0), rcond=None)
     each = 1 + float(share @ nobody) * away / users
     return users * each / float(share @ sizes) - away, 1 / each
+
+
+def _binomial(tries: int, chance: float, length: int) -> list[float]:
+    """The probabilities of 0, 1, ... successes, as many as ``length``; above ``tries`` they are 0."""
+    return [
+        math.comb(tries, count) * chance**count * (1 - chance) ** (tries - count) if count <= tries else 0.0
+        for count in range(length)
+    ]
