@@ -81,6 +81,7 @@ def test_a_quota_nobody_watches_is_not_called_the_generators_fault(first_s: floa
     build.disk("sql1", "sdb", done, 0.0005).steps("orders", "sql-mix", levels, EACH_S)
     takes = np.where(offered > 600, 50 / 600, first_s)
     build.operations("orders", "log_append", done, takes, noise=0.01, dropped=np.maximum(0, offered - 600))
+    build.sessions("sql1", 20.0)
     verdict = judged(build.generator(orders=(offered, done)))  # type: ignore[arg-type]  # as above
     assert verdict.outcome == outcome, verdict.summary
     if outcome == "inconclusive":
