@@ -41,7 +41,7 @@ class StallingProxy:
                 thread.start()
 
     def _forward(self, client: socket.socket) -> None:
-        with client, socket.create_connection(("127.0.0.1", self._server)) as server, suppress(OSError):
+        with suppress(OSError), client, socket.create_connection(("127.0.0.1", self._server)) as server:
             others = {client: server, server: client}
             while not self._over.is_set():
                 for ready in select.select([client, server], [], [], 0.1)[0]:

@@ -18,6 +18,7 @@ from pinchpoint.analysis.resources.dependency import LOCKS
 from pinchpoint.analysis.resources.kinds import facts
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import DISK_OCCUPIED, MIN_SECONDS, OFTEN, OWN_USE
+from pinchpoint.analysis.timeline import in_turn
 from pinchpoint.analysis.trouble import at_limit, brief_words, hidden, slower_words, troubles
 from pinchpoint.analysis.unanswered import unanswered_words
 from pinchpoint.analysis.verdict import Outcome, Suspect
@@ -192,7 +193,10 @@ def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
         following = next(iter(output.following(None, demands_of(case))), None)
         words = summary.not_reached_words(case.served_per_s(), following)
         return Conclusion("not_reached", words)
-    candidates = output.nearest(case.inputs, stage, case.resources)
+    turns = [one for one, _ in in_turn(case)] if case.climb is None else []
+    candidates = output.candidates(case.inputs, stage, turns) or output.nearest(
+        case.inputs, stage, case.resources
+    )
     first = f"{pressed}, yet" if pressed else "all was asked for as planned, and"
     rest = "that it waits for a resource was not seen" if full else "nothing that was measured is used up"
     why = "; ".join((f"{first} {rest}", *(one.why for one in found)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pinchpoint.analysis.capacity import Demand
@@ -124,6 +124,12 @@ def nearest(inputs: Inputs, stage: Stage, resources: tuple[Resource, ...]) -> tu
         and _nearness(one) >= PRESSED.value
     ]
     return tuple(_candidate(inputs, stage, one) for one in close[:2])
+
+
+def candidates(inputs: Inputs, stage: Stage, resources: Iterable[Resource]) -> tuple[Suspect, ...]:
+    """CPUs and disks as candidates, in that order."""
+    found = {one.resource.key: one for one in usage(tuple(resources), stage.rows)}
+    return tuple(_candidate(inputs, stage, found[one.key]) for one in resources if one.key in found)
 
 
 def _nearness(one: Usage) -> float:

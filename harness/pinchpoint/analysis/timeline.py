@@ -209,24 +209,31 @@ AT_LIMIT = {type_: KINDS[type_].least for type_ in ("cpu", "allowance", "network
 """From when on a resource is at its limit in a single step."""
 
 
-def alternating_words(case: Case) -> str:
-    """Which resources take turns at their limit, with their shares of the time; "" where none do.
+def in_turn(case: Case) -> list[tuple[Resource, float]]:
+    """The resources that take turns at their limit, with their shares of the time, the largest first.
 
     Each has its times of its own (``ALTERNATES``), and in most of all time one of them is at its limit.
     """
     if case.stage is None:
-        return ""
-    rows, full = case.stage.rows, list(_at_limit(case.resources, case.stage.rows))
+        return []
+    full = list(_at_limit(case.resources, case.stage.rows))
     full.sort(key=lambda item: (-item[1].mean(), item[0].key))
     turns: list[tuple[Resource, Steps]] = []
     for one, steps in full:
         if (steps & ~_any(turns, steps)).mean() >= ALTERNATES.value:
             turns.append((one, steps))
     if len(turns) < 2 or _any(turns, turns[0][1]).mean() < MOSTLY_BUSY.value:
+        return []
+    return [(one, float(steps.mean())) for one, steps in turns]
+
+
+def alternating_words(case: Case) -> str:
+    """Which resources take turns at their limit, with their shares of the time; "" where none do."""
+    turns = in_turn(case)
+    if case.stage is None or not turns:
         return ""
-    shares = [
-        f"{words_of(one, rows)} for {units.percent(float(steps.mean()))} of the time" for one, steps in turns
-    ]
+    rows = case.stage.rows
+    shares = [f"{words_of(one, rows)} for {units.percent(share)} of the time" for one, share in turns]
     return f"They took turns at their limit: {listed(shares)}."
 
 

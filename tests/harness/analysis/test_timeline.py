@@ -208,3 +208,5 @@ def test_two_that_alternate_are_told_with_their_shares(commits: int, told: bool)
     )
     assert verdict.outcome == "inconclusive", verdict.summary
     assert (f"They took turns at their limit: {said}." in verdict.summary) == told, verdict.summary
+    if told:
+        assert [(one.resource, one.role) for one in verdict.candidates] == [("cpu", None), ("disk", "index")]

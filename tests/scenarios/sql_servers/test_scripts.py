@@ -339,5 +339,5 @@ def test_after_a_failure_a_transaction_may_be_open_or_not() -> None:
     transactions.failed("SELECT 1/0")
     transactions.sent("COMMIT")
     assert not transactions.surely_none
-    transactions.told(is_open=False)
+    transactions.observed(is_open=False)
     assert transactions.surely_none

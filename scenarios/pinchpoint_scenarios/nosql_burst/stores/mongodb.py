@@ -123,7 +123,8 @@ class Mongo:
         """
         with self._opened() as client:
             collection = self._collection(client)
-            if not _ours(collection) and collection.find_one({"_id": {"$ne": HOLDER}}) is not None:
+            # The mark is asked for last: a run that begins meanwhile writes it before anything else.
+            if collection.find_one({"_id": {"$ne": HOLDER}}) is not None and not _ours(collection):
                 raise ScenarioError(
                     f"{place(self._endpoint)}: Pinchpoint did not make the collection {self._name} of the "
                     f"database {collection.database.name}; rename it, or give the scenario another name in "
