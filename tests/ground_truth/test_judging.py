@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from ground_truth.cases import Answer, Case, read_case
@@ -32,6 +33,9 @@ def test_noise_may_make_unsure_and_nothing_else() -> None:
     """Under noise "inconclusive" is right too; another answer, "not reached" among them, is a miss."""
     assert is_right(LOG_CAP, NOBODY, noisy=True)
     assert not is_right(LOG_CAP, NOBODY, noisy=False)
+    assert is_right(LOG_CAP, replace(LOG_CAP, kind="disk"), noisy=True), "which disk, without how it limits"
+    assert not is_right(LOG_CAP, replace(LOG_CAP, kind="disk"), noisy=False)
+    assert not is_right(LOG_CAP, replace(LOG_CAP, kind="disk", role="data"), noisy=True)
     for answer in (OTHER_DISK, Answer("not_reached"), Answer("invalid", "generator")):
         assert not is_right(LOG_CAP, answer, noisy=True)
     assert not is_right(Answer("not_reached"), LOG_CAP, noisy=True)
