@@ -299,7 +299,7 @@ def test_killed_connections_to_the_crawl_database_lose_and_double_nothing(
                 connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = "
                     "'pinchpoint_test' AND query !~ 'advisory|COMMENT|CREATE' "
-                    "AND backend_start < clock_timestamp() - interval '350 ms'"
+                    "AND backend_start < clock_timestamp() - interval '700 ms'"
                 )
 
     with site({"L": files(300)}) as server:
