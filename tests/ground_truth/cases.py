@@ -49,6 +49,12 @@ class Answer:
     role: str | None = None
 
     @property
+    def resource(self) -> tuple[str | None, ...]:
+        """What it names, without how a disk limits."""
+        kind = "disk" if self.kind and self.kind.startswith("disk") else self.kind
+        return (self.outcome, kind, self.tier, self.role)
+
+    @property
     def label(self) -> str:
         """Its row or column in the confusion table."""
         return self.kind or self.outcome

@@ -55,7 +55,7 @@ def judge(directory: Path) -> Judged:
     run = replace(stored, samples=table(stored.samples))  # noises change it
     told = replace(run, events=[event for event in run.events if event.get("event") != TOLD])
     noisy = noises(replace(told, manifest=blind(run.manifest)))
-    return Judged(_variants(run, told), {name: _found(analyse(one)) for name, one in noisy})
+    return Judged(_variants(run, told), {name: found_in(analyse(one)) for name, one in noisy})
 
 
 def _variants(run: StoredRun, told: StoredRun) -> dict[str, Found]:
@@ -68,7 +68,7 @@ def _variants(run: StoredRun, told: StoredRun) -> dict[str, Found]:
             verdict = analyse(replace(told, manifest=manifest))
             if not known:
                 _see_that_it_is_blind(run, verdict)
-            same = _found(verdict)
+            same = found_in(verdict)
             known.append((manifest, same))
         found[name] = same
     return found
@@ -80,7 +80,8 @@ def _see_that_it_is_blind(run: StoredRun, blind: Verdict) -> None:
         raise NotBlind("the verdict is another one without `embedded:` and the events of emulated disks")
 
 
-def _found(verdict: Verdict) -> Found:
+def found_in(verdict: Verdict) -> Found:
+    """What a verdict names."""
     suspect = verdict.bottleneck
     if suspect is None:
         return Found(Answer(verdict.outcome), None)
@@ -93,8 +94,8 @@ def is_right(expected: Answer, answer: Answer, *, noisy: bool) -> bool:
 
     Under noise "inconclusive" is no wrong answer either, nor is the disk itself without how it limits.
     """
-    which = bool(expected.kind) and str(expected.kind).startswith("disk") and answer.kind == "disk"
-    unsure = answer.outcome == "inconclusive" or (which and replace(answer, kind=expected.kind) == expected)
+    which = answer.kind == "disk" and answer.resource == expected.resource
+    unsure = answer.outcome == "inconclusive" or which
     return answer == expected or (noisy and unsure)
 
 

@@ -24,6 +24,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 from ground_truth.cases import CASES, Answer, read_case
+from ground_truth.judge import found_in
 from ground_truth.noises import LOST, SEED, collectors, every, lost, without
 from ground_truth.variants import VARIANTS
 
@@ -110,24 +111,15 @@ def variants(run: StoredRun) -> Iterator[tuple[str, StoredRun]]:
 
 def score(set_: str, run: str, variant: str, expected: Answer, verdict: Verdict) -> Judged:
     """Hold a verdict against the answer."""
-    suspect = verdict.bottleneck
-    found = Answer(verdict.outcome)
-    if suspect:
-        found = Answer(verdict.outcome, suspect.kind, suspect.tier, suspect.role)
-    worth: Score = "right" if _resource(found) == _resource(expected) else "wrong"
+    named = found_in(verdict)
+    found, sure = named.answer, named.confidence
+    worth: Score = "right" if found.resource == expected.resource else "wrong"
     if worth == "wrong" and (found.outcome == "inconclusive" or found.kind == "contention"):
         worth = "declined"  # other processes of the machine are no verdict on the farm
     ones = [Answer("bottleneck", one.kind, one.tier, one.role) for one in verdict.candidates]
-    candidate = worth == "declined" and any(_resource(one) == _resource(expected) for one in ones)
-    said = str(found) if suspect or not ones else f"{found}: {', '.join(map(str, ones))}"
-    confidence = suspect.confidence if suspect else None
-    return Judged(set_, run, variant, str(expected), worth, found == expected, candidate, confidence, said)
-
-
-def _resource(answer: Answer) -> tuple[str | None, ...]:
-    """What it names, without how that limits."""
-    kind = "disk" if answer.kind and answer.kind.startswith("disk") else answer.kind
-    return (answer.outcome, kind, answer.tier, answer.role)
+    candidate = worth == "declined" and any(one.resource == expected.resource for one in ones)
+    said = str(found) if found.kind or not ones else f"{found}: {', '.join(map(str, ones))}"
+    return Judged(set_, run, variant, str(expected), worth, found == expected, candidate, sure, said)
 
 
 def judged(set_: str, name: str, expected: Answer) -> list[Judged]:

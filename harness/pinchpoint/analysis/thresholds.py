@@ -121,7 +121,6 @@ HELD_UP_S = Threshold(1, "design", "and for a second or more, longer than any op
 STEAL = Threshold(0.05, "design", "more than 5 % of CPU time stolen by the hypervisor")
 STOLEN = Threshold(0.20, "design", "a fifth of CPU time stolen: what waits may wait for that")
 SUSTAINED = Threshold(30.0, "design", "at a limit for 30 seconds or longer, by the mean over 30 seconds")
-SUSTAINED = Threshold(30.0, "design", "at a limit for 30 seconds or longer, by the mean over 30 seconds")
 SEEN = Threshold(0.90, "design", "a host is seen when 90 % of the window has its samples")
 
 # Time.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from pinchpoint.analysis.flows import Flow
@@ -131,6 +132,30 @@ def placed(hosts: Iterable[Host]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     firsts: dict[str, Host] = {}
     others = [host for host in hosts if firsts.setdefault(host.tier, host) is not host]
     return tuple(host.name for host in (*firsts.values(), *others)), tuple(firsts)
+
+
+def on_host(
+    host: Host,
+    type_: ResourceType,
+    key: str,
+    instance: str,
+    columns: Mapping[str, Floats],
+    *,
+    cores: int | None = None,
+    views: tuple[Key, ...] = (),
+) -> Resource:
+    """A resource of one host and its tier."""
+    return Resource(
+        key=key,
+        type=type_,
+        machine=host.machine,
+        hosts=(host.name,),
+        tiers=(host.tier,),
+        instance=instance,
+        cores=cores,
+        columns=columns,
+        views=views,
+    )
 
 
 def mean_of(resource: Resource, column: str, rows: Rows) -> float | None:
@@ -411,7 +436,7 @@ Waiting = tuple[str, str, Callable[[float], str]]
 M = TypeVar("M", CpuMeasures, DiskMeasures, ShareMeasures)
 
 
-class ResourceKind(Generic[M]):
+class ResourceKind(ABC, Generic[M]):
     """What every kind of resource answers: how it is found, measured, judged, called, and what relieves it.
 
     Attributes:
@@ -428,11 +453,11 @@ class ResourceKind(Generic[M]):
     waiting: Waiting | None = None
     grows = True
 
+    @abstractmethod
     def discover(
         self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
     ) -> Iterator[Resource]:
         """Every one of which the run tells something; ``disks``: those with a role."""
-        raise NotImplementedError
 
     def at_ease(self, resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> bool:
         """Whether it is plain by one or two columns that nothing speaks against it; ``judge`` would agree."""
@@ -440,18 +465,13 @@ class ResourceKind(Generic[M]):
             mean_of(resource, self.least.column, rows), self.least.limit
         )
 
+    @abstractmethod
     def measure(self, resource: Resource, rows: Rows) -> M:
         """Its figures over those rows of the window."""
-        raise NotImplementedError
 
-    def evidence(self, resource: Resource, found: M, flows: tuple[Flow, ...]) -> frozenset[str]:
-        """The kinds of evidence against it, of ``E1`` and ``E4``."""
-        raise NotImplementedError
-
+    @abstractmethod
     def judge(self, resource: Resource, found: M, flows: tuple[Flow, ...]) -> Suspicion | None:
         """What speaks against it; None where nothing does."""
-        evidence = self.evidence(resource, found, flows)
-        return Suspicion(resource, self.kind, evidence, found) if evidence else None
 
     def innocent(self, resource: Resource, found: M, flows: tuple[Flow, ...]) -> Suspicion:
         """The same of one that nothing speaks against."""
@@ -461,13 +481,13 @@ class ResourceKind(Generic[M]):
         """Why it is no limit though it is used that much, in words; "" where it is one."""
         return ""
 
+    @abstractmethod
     def facts(self, one: Suspicion, found: M) -> Iterator[Fact]:
         """The evidence as sentences, the strongest first."""
-        raise NotImplementedError
 
+    @abstractmethod
     def witnesses(self, one: Suspicion, found: M) -> Iterator[Fact]:
         """What somebody else says of it."""
-        raise NotImplementedError
 
     def doubts(self, one: Suspicion, found: M, rows: Rows, flows: tuple[Flow, ...]) -> Iterator[str]:
         """Why no more than low confidence is due though its evidence holds, in sentences."""
@@ -475,20 +495,28 @@ class ResourceKind(Generic[M]):
 
     def standing(self, resource: Resource, found: M) -> Fact:
         """What it did, for one that nothing was concluded about."""
-        raise NotImplementedError
+        first = next(self.facts(Suspicion(resource, self.kind, frozenset(), found), found))
+        return replace(first, evidence="context")
 
     def owner(self, resource: Resource, found: M) -> tuple[str | None, str | None]:
         """(tier, host) to blame."""
         return next(iter(resource.tiers), None), next(iter(resource.hosts), None)
 
+    @abstractmethod
     def name(self, resource: Resource, found: M) -> str:
         """In plain words: ``the log disk of the sql tier (sql1)``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def proof(self, one: Suspicion, found: M) -> str:
         """The figure that shows that it is used up, in words."""
-        raise NotImplementedError
 
+    @abstractmethod
     def relief(self, resource: Resource) -> str:
         """What would relieve it."""
-        raise NotImplementedError
+
+
+def compared(
+    text: str, metric: str, value: float | None, place: tuple[str, str], evidence: str, limit: Threshold
+) -> Fact:
+    """A sentence with its number and what it is held against; ``place``: the series' host and instance."""
+    return Fact(text, metric, value, *place, evidence, limit.value, limit.source, limit.says)

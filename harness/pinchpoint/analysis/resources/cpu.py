@@ -7,8 +7,8 @@ operation needs several levels.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import groupby
 from typing import Literal
 
@@ -25,6 +25,8 @@ from pinchpoint.analysis.resources.base import (
     ResourceKind,
     Suspicion,
     Waiting,
+    compared,
+    on_host,
     placed,
 )
 from pinchpoint.analysis.stages import Rows
@@ -33,7 +35,6 @@ from pinchpoint.analysis.thresholds import (
     STRANGERS,
     THREAD_BUSY,
     UTILISATION,
-    Threshold,
     at_least,
 )
 from pinchpoint.analysis.verdict import Fact, Kind
@@ -63,16 +64,15 @@ class Cpu(ResourceKind[CpuMeasures]):
         """Means over the rows; uses are shares of the pool's busy time."""
         return measure_cpu(resource, rows)
 
-    def evidence(self, resource: Resource, found: CpuMeasures, flows: tuple[Flow, ...]) -> frozenset[str]:
-        """E1 from the busy ratio, E4 from who says so as well."""
-        if not at_least(found.busy, self.limit) or self.excused(found):
-            return frozenset()
-        return frozenset({"E1", "E4"} if self.witnessed(found) else {"E1"})
-
     def judge(self, resource: Resource, found: CpuMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
-        """A quota that is used up is met exactly: whoever merely shares full cores does not get that far."""
-        one = super().judge(resource, found, flows)
-        return one and replace(one, exact=found.quota)
+        """E1 from the busy ratio, E4 from who says so as well.
+
+        A quota that is used up is met exactly: whoever merely shares full cores does not get that far.
+        """
+        if not at_least(found.busy, self.limit) or self.excused(found):
+            return None
+        evidence = frozenset({"E1", "E4"} if self.witnessed(found) else {"E1"})
+        return Suspicion(resource, self.kind, evidence, found, exact=found.quota)
 
     def excused(self, found: CpuMeasures) -> str:
         """Why it is no limit though it is used that much, in words; "" where it is one.
@@ -100,7 +100,9 @@ class Cpu(ResourceKind[CpuMeasures]):
     def facts(self, one: Suspicion, found: CpuMeasures) -> Iterator[Fact]:
         """How busy it is, who says so too, and who uses it."""
         resource = one.resource
-        yield self._busy_fact(resource, found, "E1")
+        place = self.owner(resource, found)[1] or "", resource.instance
+        text = self.busy_words(resource, found)
+        yield compared(text, "cpu.busy_ratio", found.busy, place, "E1", self.limit)
         yield from self._pressure(resource, found)
         yield from self._as_told(found, resource)
         for tier, share in found.uses.items():
@@ -112,30 +114,23 @@ class Cpu(ResourceKind[CpuMeasures]):
                 text = f"{tier} used {units.percent(share)} of it"
                 yield Fact(text, "cpu.busy_ratio", share, host, f"tier:{tier}")
 
-    def standing(self, resource: Resource, found: CpuMeasures) -> Fact:
+    @abstractmethod
+    def busy_words(self, resource: Resource, found: CpuMeasures) -> str:
         """How busy it is."""
-        return self._busy_fact(resource, found, "context")
-
-    def _busy_fact(self, resource: Resource, found: CpuMeasures, evidence: str) -> Fact:
-        place = self.owner(resource, found)[1] or "", resource.instance
-        return _fact(self._busy(resource, found), "cpu.busy_ratio", found.busy, place, evidence, self.limit)
-
-    def _busy(self, resource: Resource, found: CpuMeasures) -> str:
-        raise NotImplementedError
 
     def _pressure(self, resource: Resource, found: CpuMeasures) -> Iterator[Fact]:
         if found.pressure is not None:
             text = f"somebody waited for CPU {units.percent(found.pressure)} of the time"
             place = self.owner(resource, found)[1] or "", ""
             evidence = "E4" if self.witnessed(found) and self.kind == "cpu" else "context"
-            yield _fact(text, "pressure.cpu_ratio", found.pressure, place, evidence, PRESSURE)
+            yield compared(text, "pressure.cpu_ratio", found.pressure, place, evidence, PRESSURE)
 
     def _as_told(self, found: CpuMeasures, resource: Resource) -> Iterator[Fact]:
         if found.witness is not None:
             text = f"its server says that it was at work {units.percent(found.witness)} of the time"
             evidence = "E4" if self.witnessed(found) and self.kind != "cpu" else "context"
             place = resource.hosts[0], ""
-            yield _fact(text, "db.main_thread.busy_ratio", found.witness, place, evidence, THREAD_BUSY)
+            yield compared(text, "db.main_thread.busy_ratio", found.witness, place, evidence, THREAD_BUSY)
 
 
 class Cores(Cpu):
@@ -187,7 +182,8 @@ class Cores(Cpu):
         alone = "give the tier a machine or core of its own"
         return alone if len(resource.tiers) > 1 else "give it more cores"
 
-    def _busy(self, resource: Resource, found: CpuMeasures) -> str:
+    def busy_words(self, resource: Resource, found: CpuMeasures) -> str:
+        """How busy it is."""
         whose = f"CPU of {', '.join(resource.hosts)}"
         if found.busy is None:
             return f"{whose}: not measured"
@@ -236,7 +232,8 @@ class Allowance(Cpu):
         """More of it."""
         return "allow it more CPU"
 
-    def _busy(self, resource: Resource, found: CpuMeasures) -> str:
+    def busy_words(self, resource: Resource, found: CpuMeasures) -> str:
+        """How busy it is."""
         return f"the {resource.tiers[0]} tier used {units.percent(found.busy)} of the CPU it is allowed"
 
 
@@ -297,7 +294,8 @@ class Thread(Cpu):
         """A faster core, or several threads."""
         return "run it on a faster core, or as several processes"
 
-    def _busy(self, resource: Resource, found: CpuMeasures) -> str:
+    def busy_words(self, resource: Resource, found: CpuMeasures) -> str:
+        """How busy it is."""
         used = f"thread {_thread(resource)} used {units.percent(found.busy)} of one core"
         return f"{used}, {_named(resource.cores)} {units.percent(found.pool)}"
 
@@ -311,13 +309,6 @@ def _named(cores: int | None) -> str:
     if cores is None:
         return "its cores"
     return "its core" if cores == 1 else f"its {cores} cores"
-
-
-def _fact(
-    text: str, metric: str, value: float | None, place: tuple[str, str], evidence: str, limit: Threshold
-) -> Fact:
-    host, instance = place
-    return Fact(text, metric, value, host, instance, evidence, limit.value, limit.source, limit.says)
 
 
 # ---- who uses a pool of cores -------------------------------------------------------------------
@@ -453,22 +444,15 @@ def _own(
     **more: Floats,
 ) -> Resource:
     everyone = [other.name for other in inputs.on_machine(host.machine)]
-    return Resource(
-        key=f"{kind}:{host.name}:{instance}",
-        type=kind,
-        machine=host.machine,
-        hosts=(host.name,),
-        tiers=(host.tier,),
-        instance=instance,
-        cores=len(host.cores or host.usable) or None,
-        columns={
-            "busy": used,
-            "pool": pool_busy(inputs.samples, everyone, host.cores or host.usable),
-            "allowed": inputs.samples.steps(host.name, "cpu.cores", f"tier:{host.tier}"),
-            "pressure": inputs.samples.first_of(everyone, "pressure.cpu_ratio"),
-            **more,
-        },
-    )
+    columns = {
+        "busy": used,
+        "pool": pool_busy(inputs.samples, everyone, host.cores or host.usable),
+        "allowed": inputs.samples.steps(host.name, "cpu.cores", f"tier:{host.tier}"),
+        "pressure": inputs.samples.first_of(everyone, "pressure.cpu_ratio"),
+        **more,
+    }
+    cores = len(host.cores or host.usable) or None
+    return on_host(host, kind, f"{kind}:{host.name}:{instance}", instance, columns, cores=cores)
 
 
 def measure_cpu(resource: Resource, rows: Rows) -> CpuMeasures:

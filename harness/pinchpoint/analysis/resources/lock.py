@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow, going_on
-from pinchpoint.analysis.resources.base import Least, Resource
+from pinchpoint.analysis.resources.base import Least, Resource, on_host
 from pinchpoint.analysis.resources.shared import Figure, Shared
 from pinchpoint.analysis.sessions import active_sessions, held_for_disks, largest_lock
 from pinchpoint.analysis.thresholds import LOCK_WAIT, UTILISATION, WAIT_SHARE
@@ -38,19 +38,12 @@ class Lock(Shared):
             if not np.isfinite(waiters).any():
                 continue
             there = going_on(inputs, flows, host.tier)
-            yield Resource(
-                key=f"lock:{host.name}",
-                type="lock",
-                machine=host.machine,
-                hosts=(host.name,),
-                tiers=(host.tier,),
-                instance=largest_lock(inputs, host.name),
-                columns={
-                    "used": np.where(np.isfinite(waiters), waiters >= SOMEBODY, np.nan),
-                    "witness": np.divide(waiters, there, out=np.zeros_like(waiters), where=there > 0),
-                    "own": held_for_disks(inputs, host.name),
-                },
-            )
+            columns = {
+                "used": np.where(np.isfinite(waiters), waiters >= SOMEBODY, np.nan),
+                "witness": np.divide(waiters, there, out=np.zeros_like(waiters), where=there > 0),
+                "own": held_for_disks(inputs, host.name),
+            }
+            yield on_host(host, "lock", f"lock:{host.name}", largest_lock(inputs, host.name), columns)
 
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
         """How often somebody waits, how many do, and whether those who hold locks wait for a disk."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow, going_on
-from pinchpoint.analysis.resources.base import Resource, ShareMeasures, Suspicion
+from pinchpoint.analysis.resources.base import Resource, ShareMeasures, Suspicion, on_host
 from pinchpoint.analysis.resources.shared import Figure, Shared
 from pinchpoint.analysis.stores import READS, REQUESTS, TICKETS, WRITES, tasks_held, waiting_for_data
 from pinchpoint.analysis.thresholds import CONNECTIONS, MANY_REFUSED, OWN_USE, QUEUED
@@ -113,15 +113,8 @@ def _connections(inputs: Inputs, flows: tuple[Flow, ...], host: Host) -> Iterato
     finished, refused = sum(flow.finished for flow in own), sum(flow.refused for flow in own)
     if np.isfinite(used).any() or refused:
         ratio = refused / finished if finished else 0.0
-        yield Resource(
-            key=f"pool:{host.name}",
-            type="pool",
-            machine=host.machine,
-            hosts=(host.name,),
-            tiers=(host.tier,),
-            instance="connections",
-            columns={"used": used, "witness": np.full(inputs.window.steps, ratio)},
-        )
+        columns = {"used": used, "witness": np.full(inputs.window.steps, ratio)}
+        yield on_host(host, "pool", f"pool:{host.name}", "connections", columns)
 
 
 def _waited_for(
@@ -136,17 +129,10 @@ def _waited_for(
     used, queued = (inputs.samples.steps(*key) for key in keys)
     there = going_on(inputs, flows, host.tier)
     waiting = np.divide(queued, there, out=np.full_like(queued, np.nan), where=there > 0)
-    return Resource(
-        key=f"pool:{host.name}:{keys[0].metric}:{keys[0].instance}",
-        type="pool",
-        machine=host.machine,
-        hosts=(host.name,),
-        tiers=(host.tier,),
-        instance=name,
-        views=tuple(keys),
-        columns={
-            "used": used,
-            "witness": np.minimum(1.0, waiting),
-            "own": np.minimum(1.0, np.divide(deeper, in_use, out=np.zeros_like(in_use), where=in_use > 0)),
-        },
-    )
+    columns = {
+        "used": used,
+        "witness": np.minimum(1.0, waiting),
+        "own": np.minimum(1.0, np.divide(deeper, in_use, out=np.zeros_like(in_use), where=in_use > 0)),
+    }
+    key = f"pool:{host.name}:{keys[0].metric}:{keys[0].instance}"
+    return on_host(host, "pool", key, name, columns, views=tuple(keys))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.resources.base import Resource, ResourceKind, ShareMeasures, Suspicion
+from pinchpoint.analysis.resources.base import Resource, ResourceKind, ShareMeasures, Suspicion, compared
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import OWN_USE, Threshold, at_least
 from pinchpoint.analysis.verdict import Fact
@@ -75,9 +76,9 @@ class Shared(ResourceKind[ShareMeasures]):
         figures = {name: mean(column[rows]) for name, column in resource.columns.items()}
         return ShareMeasures(**{"used": None, "witness": None, **figures})
 
+    @abstractmethod
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
         """What it is judged by, the strongest first."""
-        raise NotImplementedError
 
     def waited_for(self, resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
         """Whether whoever waits for it, if anybody does, presses the farm."""
@@ -106,14 +107,15 @@ class Shared(ResourceKind[ShareMeasures]):
         """What would relieve it."""
         return self.relieved
 
-    def evidence(self, resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -> frozenset[str]:
-        """E1 from its use, E4 from who else sees that; none unless all that is required holds."""
+    def judge(self, resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
+        """E1 from its use, E4 from who else sees that; nothing unless all that is required holds."""
         figures = self.figures(resource)
         held = all(one.reached(found) for one in figures if one.required)
         excused = any(one.reached(found) for one in figures if one.excuses)
         if excused or not held or not self.waited_for(resource, found, flows):
-            return frozenset()
-        return frozenset(one.evidence for one in figures if one.reached(found)) - {"context"}
+            return None
+        evidence = frozenset(one.evidence for one in figures if one.reached(found)) - {"context"}
+        return Suspicion(resource, self.kind, evidence, found) if evidence else None
 
     def facts(self, one: Suspicion, found: ShareMeasures) -> Iterator[Fact]:
         """The evidence as sentences, the strongest first; what was not measured is left out."""
@@ -132,14 +134,6 @@ def _facts(figures: Iterable[Figure], resource: Resource, found: ShareMeasures) 
             continue
         host = next(iter(resource.hosts), "") if one.host is None else one.host
         of_load = one.metric.startswith("operations.")
-        yield Fact(
-            fact=one.says.format(one.show(value)),
-            metric=one.metric,
-            value=value,
-            host="" if of_load else host,
-            instance=resource.scenario if of_load else one.instance,
-            evidence=one.evidence if one.required or one.reached(found) else "context",
-            threshold=one.limit.value,
-            source=one.limit.source,
-            rule=one.limit.says,
-        )
+        place = ("", resource.scenario) if of_load else (host, one.instance)
+        evidence = one.evidence if one.required or one.reached(found) else "context"
+        yield compared(one.says.format(one.show(value)), one.metric, value, place, evidence, one.limit)
