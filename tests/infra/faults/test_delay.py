@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import socketserver
-import statistics
 import threading
 import time
 from collections.abc import Iterator
@@ -78,10 +77,9 @@ def exchange(connection: socket.socket, data: bytes) -> float:
 def test_every_exchange_takes_a_round_trip_longer(behind: int, tmp_path: Path, round_trip_s: float) -> None:
     """The first one two: it pays for the handshake."""
     with Far(behind, tmp_path / "log", Delay(round_trip_s)) as far, far.connect() as connection:
-        assert exchange(connection, b"x") == pytest.approx(2 * round_trip_s, abs=0.015)
+        assert 2 * round_trip_s <= exchange(connection, b"x") < 3 * round_trip_s
         times = [exchange(connection, b"x" * 100) for _ in range(8)]
-        assert statistics.median(times) == pytest.approx(round_trip_s, abs=0.005)
-        assert min(times) >= round_trip_s
+        assert round_trip_s <= min(times) <= round_trip_s + 0.005  # what else took longer is this machine's
 
 
 def test_a_delay_is_no_lower_rate(behind: int, tmp_path: Path) -> None:
