@@ -119,7 +119,7 @@ def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
         verdict_tables.proof(verdict),
         verdict_tables.drift(verdict),
         verdict_tables.checkpoints(verdict),
-        run_tables.scenarios(run, verdict),
+        run_tables.scenarios(run.manifest, verdict),
         similarity(run, clock),
         run_tables.replayed(run),
         run_tables.operations(run, clock),

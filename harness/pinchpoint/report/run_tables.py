@@ -9,11 +9,12 @@ from typing import Any
 
 from pinchpoint.base import units
 from pinchpoint.base.clock import seconds_of
+from pinchpoint.base.wording import listed
 from pinchpoint.data.latency import operation_percentiles
 from pinchpoint.data.recorded import over_operations, over_samples
 from pinchpoint.data.timeaxis import Clock, day_and_time
 from pinchpoint.report.tables import Column, Row, Table, duration, number, rate, share, text
-from pinchpoint.report.verdict_tables import of_load, whole_phase
+from pinchpoint.report.verdict_tables import objectives, of_load, whole_phase
 from pinchpoint.store.read import StoredRun
 
 
@@ -24,8 +25,8 @@ def load_words(load: Row) -> str:
         think = load.get("think_s")
         return f"{load['users']} users" + (f", {units.seconds(think)} between operations" if think else "")
     if model in ("open", "soak"):
-        soak = "soak at " if model == "soak" else ""
-        return f"{soak}{units.per_second(load['rate_per_s'])}, {load.get('arrivals', 'poisson')} arrivals"
+        constant = ", constant arrivals" if load.get("arrivals") == "constant" else ""
+        return f"{units.per_second(load['rate_per_s'])}{constant}"
     if model == "burst":
         base, peak = units.per_second(load["base_per_s"]), units.per_second(load["peak_per_s"])
         length, every = units.seconds(load["for_s"]), units.seconds(load["every_s"])
@@ -48,9 +49,10 @@ def load_words(load: Row) -> str:
     return str(model)
 
 
-def scenarios(run: StoredRun, verdict: Row) -> Table:
-    """What each scenario got done in the measure phase."""
-    planned = run.manifest.get("plan", {}).get("scenarios", {})
+def scenarios(manifest: Row, verdict: Row) -> Table:
+    """What each scenario did in the measure phase: its rate, its latency, its errors, and its objectives."""
+    planned = (manifest.get("plan") or {}).get("scenarios", {})
+    goals = _goals(verdict)
     rows = []
     for name, figures in (verdict.get("scenarios") or {}).items():
         kind = "response" if figures.get("response_p95_s") is not None else "service"
@@ -66,35 +68,54 @@ def scenarios(run: StoredRun, verdict: Row) -> Table:
                 **{f"p{p}_s": figures.get(f"{kind}_p{p}_s") for p in (50, 95, 99)},
                 "error_ratio": figures.get("error_ratio"),
                 "dropped": figures.get("dropped"),
+                "goals": goals.get(name),
             }
         )
     return Table(
         "scenarios",
-        "What was done",
+        "Scenarios",
         (
             Column("scenario", "scenario"),
-            Column("use", "kind"),
-            Column("load", "load"),
-            rate("now_per_s", "now"),
-            *(
-                [number("throughput_per_s", "whole phase", units.per_second, absent="as now")]
-                if any(row["throughput_per_s"] is not None for row in rows)
-                else []
-            ),
-            Column("time", "latency is"),
+            rate("now_per_s", "rate"),
+            number("load", "offered", absent="-"),
             duration("p50_s", "p50"),
             duration("p95_s", "p95"),
             duration("p99_s", "p99"),
             share("error_ratio", "errors"),
             number("dropped", "dropped", absent="-"),
+            *([Column("goals", "objectives", absent="none")] if goals else []),
         ),
         rows,
-        note="Now: operations that ended well, per second, over what is judged; all else is over the whole "
-        "measure phase. Service time runs from the actual start, response time from the "
-        "intended start (open load). Dropped: operations that could not start in time."
-        + _warm_up_words(run.manifest.get("warm_up")),
+        note=" ".join(_scenario_notes(rows)) + _warm_up_words(manifest.get("warm_up")),
         empty="No scenario ran.",
     )
+
+
+def _goals(verdict: Row) -> dict[str, str]:
+    """Scenario -> its objectives and their results: ``p95 at most 5 ms: missed``."""
+    found: dict[str, list[str]] = {}
+    for row in objectives(verdict).rows:
+        result = row["result"] if row["met"] is not None else units.NOT_MEASURED
+        found.setdefault(row["scenario"], []).append(f"{row['objective']}: {result}")
+    return {name: "; ".join(said) for name, said in found.items()}
+
+
+def _scenario_notes(rows: Sequence[Row]) -> Iterable[str]:
+    """What the latencies count from; rates over the whole measure phase where they differ."""
+    words = {
+        "response": "p50 to p99 are response times: from the intended start to the end.",
+        "service": "p50 to p99 are service times: from the actual start to the end.",
+    }
+    kinds = {str(row["time"]): row["scenario"] for row in rows}
+    if len(kinds) == 1:
+        yield words[next(iter(kinds))]
+    elif kinds:
+        timed = listed([row["scenario"] for row in rows if row["time"] == "response"])
+        yield f"p50 to p99 of {timed} count from the intended start, all others from the actual start."
+    for row in rows:
+        if row["throughput_per_s"] is not None:
+            whole = units.per_second(row["throughput_per_s"])
+            yield f"{row['scenario']}: {whole} over the whole measure phase."
 
 
 def _warm_up_words(found: Row | None) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pinchpoint.base import units
+from pinchpoint.base.clock import seconds_of
+from pinchpoint.data.timeaxis import day_and_time
 
 Row = Mapping[str, Any]
 """Raw values by column key, base units; ``None`` means not measured."""
@@ -114,3 +116,32 @@ def rate(key: str, title: str) -> Column:
 def share(key: str, title: str) -> Column:
     """A column of ratios, 0 to 1."""
     return number(key, title, units.percent)
+
+
+def measured_s(manifest: Row) -> float | None:
+    """How long the measure phase lasted; ``None`` where the run has none, or did not end it."""
+    spans = [phase for phase in manifest.get("phases") or () if phase["name"] == "measure"]
+    if not spans or not spans[-1].get("to"):
+        return None
+    return seconds_of(spans[-1]["to"]) - seconds_of(spans[0]["from"])
+
+
+def run_header(manifest: Row, verdict: Row) -> tuple[str, ...]:
+    """What was tested, when, for how long, and whether it is valid: ``("demo on dev", ..., "valid")``."""
+    name, farm = manifest.get("name") or "run", (manifest.get("farm") or {}).get("name")
+    begins = next((phase["from"] for phase in manifest.get("phases") or ()), manifest.get("started"))
+    lasted = measured_s(manifest)
+    return (
+        str(name) if farm in (None, name) else f"{name} on {farm}",
+        day_and_time(begins) or "start not recorded",
+        "not measured to the end" if lasted is None else f"measured for {units.seconds(lasted)}",
+        validity(manifest, verdict),
+    )
+
+
+def validity(manifest: Row, verdict: Row) -> str:
+    """``valid``, ``not valid``, or why the run is not complete."""
+    if verdict.get("outcome") == "invalid":
+        return "not valid"
+    state = str(manifest.get("state") or "finished")
+    return {"finished": "valid", "running": "incomplete"}.get(state, state)

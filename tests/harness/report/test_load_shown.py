@@ -10,6 +10,7 @@ from pinchpoint.analysis import analyse
 from pinchpoint.report import markdown
 from pinchpoint.report.report import Report, gather
 from pinchpoint.report.run_tables import load_words
+from pinchpoint.report.tables import run_header
 from pinchpoint.report.terminal import verdict_text
 
 EACH_S = 20
@@ -82,7 +83,7 @@ def test_a_guard_and_a_warm_up_are_said() -> None:
 @pytest.mark.parametrize(
     ("load", "words"),
     [
-        ({"model": "soak", "rate_per_s": 50.0}, "soak at 50/s, poisson arrivals"),
+        ({"model": "soak", "rate_per_s": 50.0}, "50/s"),
         (
             {"model": "ramp", "start": {"users": 4}, "to": {"users": 40}, "over_s": 300.0},
             "4 users to 40 users over 5 min",
@@ -120,3 +121,13 @@ def test_a_guard_and_a_warm_up_are_said() -> None:
 def test_a_load_is_said_in_words(load: dict[str, object], words: str) -> None:
     """As it stands in the table of what was done."""
     assert load_words(load) == words
+
+
+def test_what_was_tested_is_one_line() -> None:
+    """Plan and farm, start, measured time, and whether it is valid evidence."""
+    build = climb()
+    manifest, verdict = build.run().manifest, {"outcome": "not_reached"}
+    lasted = run_header(manifest, verdict)[2:]
+    assert lasted == ("measured for 2 min 20 s", "valid")
+    assert run_header(manifest, {"outcome": "invalid"})[-1] == "not valid"
+    assert run_header({**manifest, "state": "interrupted"}, verdict)[-1] == "interrupted"
