@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test ground-truth kept-truth foreign-truth golden bench lint format packages clean
+.PHONY: help setup demo test ground-truth kept-truth foreign-truth golden bench docs lint format packages clean
 
 UV_VERSION := 0.13.8
 UV := .venv/bin/uv
@@ -28,7 +28,8 @@ help:
 	@echo "               record the golden answers anew, after a change that is meant to change them"
 	@echo "make bench     what the load engine costs, beside pgbench on the same server (tests/README.md)"
 	@echo "               [SUITE=crawl|nosql|odbc|collectors|bridge|verdict: one part of it, beside its own peers]"
-	@echo "make lint      formatting, types, import rules"
+	@echo "make docs      build the documentation as build/site/index.html; a dead link is an error"
+	@echo "make lint      formatting, types, import rules, documentation"
 	@echo "make format    format the code"
 	@echo "make setup     bring .venv up to date, nothing else"
 	@echo "make clean     remove .venv and caches; runs/ stays"
@@ -89,7 +90,11 @@ bench: setup
 	@$(UV) sync --quiet --locked --inexact --all-packages --all-extras --no-extra microsoft-odbc --group bench
 	@cd tests && ../.venv/bin/python -m bench.run $(SUITE)
 
-lint: setup
+# The pages of docs/, with the references made from the code (docs/generated.py).
+docs: setup
+	.venv/bin/properdocs build --quiet --strict
+
+lint: setup docs
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy

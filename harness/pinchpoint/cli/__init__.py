@@ -75,9 +75,14 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's
         if cmd_name not in COMMANDS:
             return None
-        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name.replace("-", "_")
-        command: click.Command = getattr(import_module(f"pinchpoint.cli.{name}"), name)
-        return command
+        return command(cmd_name)
+
+
+def command(name: str) -> click.Command:
+    """The command of a name in ``COMMANDS``."""
+    module = f"{name}_" if iskeyword(name) else name.replace("-", "_")
+    found: click.Command = getattr(import_module(f"pinchpoint.cli.{module}"), module)
+    return found
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,0 +1,108 @@
+"""Every command that README.md and the guides in docs/ show works as it is written there.
+
+Commands stand in blocks marked ``sh``. A page's commands run in order, in a folder that holds what they name.
+Of those that need a farm the options are parsed; those of the first hour load one in a slow test.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from support import PINCHPOINT, run_cli
+
+from pinchpoint import cli
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+KEPT = ROOT / "tests" / "golden_runs"
+NAMED = {
+    "runs/monday": KEPT / "real" / "log-cap-240",
+    "runs/tuesday": KEPT / "real" / "log-floor-35ms",
+    "runs/production": KEPT / "real" / "nosql-cap-640",
+    "nightly": KEPT / "trends" / "a-fall",
+    "probes/new-disk": KEPT / "probes" / "database",
+    "probes/other-disk": KEPT / "probes" / "database",
+    "infra/examples": ROOT / "infra" / "examples",
+    "sql1-monday.csv": KEPT / "imports" / "perfmon.csv",
+}
+"""What the pages name -> a recording that stands for it."""
+
+ON_A_FARM = frozenset({"demo", "run", "check", "probe", "farm", "worker"})
+"""Commands that need servers or a disk: here their options and arguments are parsed."""
+
+
+def _commands(page: Path) -> list[list[str]]:
+    blocks = re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    return [words for line in lines if (words := shlex.split(line, comments=True))]
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with everything that the pages name."""
+    for name, kept in NAMED.items():
+        place = tmp_path / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if kept.is_dir() else shutil.copyfile)(kept, place)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _parse(words: list[str]) -> None:
+    """As click does before a command begins; raises what it would say."""
+    command = cli.command(words[0])
+    arguments = words[1:]
+    if subcommands := getattr(command, "commands", None):
+        command, arguments = subcommands[arguments[0]], arguments[1:]
+    command.make_context(words[0], arguments)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if _commands(page)], ids=lambda page: page.stem)
+def test_commands_of_a_page_run(page: Path, workplace: Path) -> None:
+    """What a page shows works as it is written there."""
+    for words in _commands(page):
+        program, *arguments = words
+        if program == "make":
+            said = subprocess.run(["make", "-n", *arguments], cwd=ROOT, capture_output=True, check=False)
+            assert said.returncode == 0, f"{page.name}: {words}: {said.stderr.decode()}"
+        elif arguments[0] in ON_A_FARM:
+            _parse(arguments)
+        else:
+            assert Path(program).name == "pinchpoint", f"{page.name}: {words}: not a command of ours"
+            ended = run_cli(*arguments)
+            assert ended.returncode == 0, f"{page.name}: {words}: {ended.stdout}{ended.stderr}"
+
+
+@pytest.mark.farm
+@pytest.mark.slow
+@pytest.mark.alone
+@pytest.mark.timeout(900)
+def test_the_first_hour(workplace: Path) -> None:
+    """The three commands of README.md load a farm on this machine and write a report."""
+    ours = [words[1:] for words in _commands(ROOT / "README.md") if words[0].endswith("pinchpoint")]
+    for words in ours[:3]:
+        ended = subprocess.run(
+            [PINCHPOINT, *words], capture_output=True, text=True, check=False, env=os.environ
+        )
+        assert ended.returncode in {0, 3}, (
+            f"{words}: {ended.stdout}{ended.stderr}"
+        )  # 3: other tests use the CPU
+    assert (workplace / ended.stdout.splitlines()[-1] / "report.html").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+def test_a_probe_of_the_guide(workplace: Path) -> None:
+    """The probe of a folder measures it, here in less time than the suite's own."""
+    [words, *_] = [
+        words[1:] for words in _commands(ROOT / "docs" / "storage-probes.md") if "/srv/data" in words
+    ]
+    words[words.index("/srv/data")] = str(workplace)
+    ended = run_cli(*words, "--time-per-cell", "1s", "--repeat", "1", "--size", "16MiB")
+    assert ended.returncode == 0, ended.stderr
