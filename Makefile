@@ -29,7 +29,7 @@ help:
 	@echo "make bench     what the load engine costs, beside pgbench on the same server (tests/README.md)"
 	@echo "               [SUITE=crawl|nosql|odbc|collectors|bridge|verdict: one part of it, beside its own peers]"
 	@echo "make docs      build the documentation as build/site/index.html; a dead link is an error"
-	@echo "make lint      formatting, types, import rules, documentation"
+	@echo "make lint      formatting, types, import rules, documentation, glossary"
 	@echo "make format    format the code"
 	@echo "make setup     bring .venv up to date, nothing else"
 	@echo "make clean     remove .venv and caches; runs/ stays"
@@ -99,10 +99,12 @@ lint: setup docs
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+	.venv/bin/python tests/glossary.py
 
 format: setup
 	.venv/bin/ruff format .
 	.venv/bin/ruff check --fix .
+	.venv/bin/python tests/glossary.py --shrink
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build dist

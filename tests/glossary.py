@@ -1,0 +1,101 @@
+"""Finds words that the glossary forbids in strings, docstrings and documentation; ``make lint`` runs it.
+
+Places that are still to be mended stand in ``glossary-to-mend.txt``, a file and a number each. A file may not
+have more than its number, and one that has none left must leave the list: it only becomes shorter.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TO_MEND = Path(__file__).with_name("glossary-to-mend.txt")
+CODE = ("scenarios", "collectors", "infra", "harness")
+NOT_PROSE = ("docs/experiments/", "CHANGELOG.md")
+"""Notes and history stay as they were written."""
+
+GLOSSARY = {
+    r"giv(?:e|es|ing) way|gave way": "is the bottleneck; the next bottleneck",
+    r"used up": "saturated; at its limit",
+    r"untold|told|tells?": "reported, reports; not measured",
+    r"(?:no|some)body": "no session, a session; no server; the user",
+    r"so (?:many|much)|as many": "the number itself",
+    r"to be had": "available, installed",
+    r"what (?:is|was|were) (?:asked|wanted)": "requested load, offered load",
+    r"under way": "in flight, outstanding",
+    r"strangers?'?": "other processes on the host",
+    r"held up|holds up": "delayed by",
+    r"alike": "the same",
+    r"sets? the pace": "limits throughput",
+}
+"""Do not write -> write."""
+
+_FORBIDDEN = re.compile("|".join(rf"\b({words})\b" for words in GLOSSARY), re.IGNORECASE)
+_CODE = re.compile(r"`[^`]+`")
+_ADVICE = list(GLOSSARY.values())
+
+
+def texts(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, text) of every string with a space in it of a Python file; of another file every line."""
+    source = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        yield from enumerate(source.splitlines(), 1)
+        return
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            yield from enumerate(node.value.splitlines(), node.lineno)
+
+
+def found_in(path: Path) -> list[str]:
+    """``FILE:LINE: word: write instead`` of each forbidden word of a file."""
+    place = path.relative_to(ROOT)
+    return [
+        f"{place}:{number}: {match[0]!r}: write {_ADVICE[(match.lastindex or 1) - 1]}"
+        for number, text in texts(path)
+        for match in _FORBIDDEN.finditer(_CODE.sub("", text))
+    ]
+
+
+def files() -> Iterator[Path]:
+    """All files with texts that a person reads."""
+    for folder in CODE:
+        yield from (ROOT / folder).rglob("*.py")
+    for path in ROOT.rglob("*.md"):
+        place = path.relative_to(ROOT).as_posix()
+        if (
+            not place.startswith((".", "build/", "tests/golden", "tests/harness/", *NOT_PROSE))
+            and ".venv" not in path.parts
+        ):
+            yield path
+
+
+def complaints(allowed: dict[str, int], found: dict[str, list[str]]) -> Iterator[str]:
+    """Each place that is not allowed, and each entry of the list that is no longer needed."""
+    for place, each in sorted(found.items()):
+        if len(each) > allowed.get(place, 0):
+            yield from each
+    for place in allowed:
+        if not found.get(place):
+            yield f"{TO_MEND.name}: {place}: has no such word any more; `make format` removes the line"
+
+
+def main() -> int:
+    """0 where every text keeps to the glossary, or is in the list; ``--shrink`` first makes that shorter."""
+    lines = (line.rsplit(None, 1) for line in TO_MEND.read_text(encoding="utf-8").splitlines())
+    allowed = {place: int(number) for place, number in lines}
+    found = {path.relative_to(ROOT).as_posix(): found_in(path) for path in files()}
+    if "--shrink" in sys.argv:
+        allowed = {place: min(n, len(found[place])) for place, n in allowed.items() if found.get(place)}
+        TO_MEND.write_text("".join(f"{place} {n}\n" for place, n in allowed.items()), encoding="utf-8")
+    said = list(complaints(allowed, found))
+    for line in said:
+        print(line)
+    return int(bool(said))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
