@@ -245,6 +245,8 @@ def clock_of(cell: str, line: int, settings: Settings, pace: ReadingTimes, found
         if match["unreadable"]:
             why = f"the time zone in its header cannot be read ({match['unreadable'][:40]})"
         found.note(f"{why}, so its times were taken for UTC; --zone says which they are")
+    if settings.zone is None:
+        found.utc_offset_s = -60 * int(minutes or 0)
     return LocalClock(settings.zone, 60.0 * int(minutes or 0), pace, found)
 
 

@@ -101,12 +101,14 @@ class FileFacts:
             ``cores``, ``usable_cores``, ``memory_bytes``, ``os``, ``kernel``, ``data_io``, ``not_measured``.
         notes: sentences a reader must know: what was left out, what was taken for granted.
         zone_assumed: whether times without a zone were taken for UTC.
+        utc_offset_s: how far its times are ahead of UTC, where the file says that itself.
         line: the one that is being read; None: of a file that is read as a whole.
     """
 
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     zone_assumed: bool = False
+    utc_offset_s: int = 0
     line: int | None = None
 
     def note(self, sentence: str) -> None:

@@ -199,7 +199,7 @@ def read_inputs(run: StoredRun) -> Inputs:
     traffic = Traffic(run.operations)
     declared = dict(_declared_hosts(manifest))
     plan = manifest.get("plan") or {}
-    hosts, disks = tuple(_hosts(manifest, declared)), tuple(_disks(manifest, declared))
+    hosts, disks = tuple(_hosts(manifest, declared)), tuple(disk_roles(manifest))
     return Inputs(
         state=manifest.get("state", "finished"),
         window=window,
@@ -304,7 +304,9 @@ def _hosts(manifest: Mapping[str, Any], declared: Mapping[tuple[str, str], Any])
         )
 
 
-def _disks(manifest: Mapping[str, Any], declared: Mapping[tuple[str, str], Any]) -> Iterator[DiskRole]:
+def disk_roles(manifest: Mapping[str, Any]) -> Iterator[DiskRole]:
+    """Every disk with a role, as declared and as found."""
+    declared = dict(_declared_hosts(manifest))
     inventory = manifest.get("hosts") or {}
     for tier, host in _pairs(manifest, declared):
         facts = inventory.get(host) or {}

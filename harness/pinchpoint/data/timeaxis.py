@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow.compute as pc
@@ -39,6 +39,8 @@ class Clock:
         bucket_s: whole seconds that one point of the timeline covers.
         step_s: whole seconds that a row of the operations covers.
         alone: whether nothing was loaded: other tools' samples alone, whose recording began at ``start_s``.
+        offset_s: how far the shown time of day is ahead of UTC: that of an imported file's own zone.
+        relative: whether times count from the begin of the measure phase, as in a comparison.
     """
 
     start_s: float
@@ -47,6 +49,13 @@ class Clock:
     bucket_s: int
     step_s: int = 1
     alone: bool = False
+    offset_s: int = 0
+    relative: bool = False
+
+    @property
+    def zone(self) -> str:
+        """``UTC`` or ``UTC+01:00``."""
+        return zone_words(self.offset_s)
 
     @property
     def window(self) -> tuple[float, float] | None:
@@ -59,9 +68,28 @@ class Clock:
         )
         return window.first_s, window.first_s + window.seconds
 
-    def utc(self, since_start_s: float) -> str:
-        """The UTC time of day of a point, for people."""
-        return datetime.fromtimestamp(self.start_s + since_start_s, UTC).strftime("%H:%M:%S UTC")
+    def shown(self, since_start_s: float) -> str:
+        """The time of day of a point, with the UTC time where the two differ; seconds of a relative one."""
+        if self.relative:
+            return f"{self.start_s + since_start_s:,g} s"
+        utc = datetime.fromtimestamp(self.start_s + since_start_s, UTC)
+        if not self.offset_s:
+            return f"{utc:%H:%M:%S} UTC"
+        return f"{utc + timedelta(seconds=self.offset_s):%H:%M:%S} ({utc:%H:%M:%S} UTC)"
+
+
+def zone_words(offset_s: int) -> str:
+    """``UTC`` or ``UTC+01:00``."""
+    if not offset_s:
+        return "UTC"
+    hours, minutes = divmod(abs(offset_s) // 60, 60)
+    return f"UTC{'-' if offset_s < 0 else '+'}{hours:02}:{minutes:02}"
+
+
+def shown_offset_s(manifest: Mapping[str, Any]) -> int:
+    """How far the time of day that people read is ahead of UTC: as in the imported files, where all agree."""
+    offsets = {int(each.get("utc_offset_s") or 0) for each in manifest.get("imports") or ()}
+    return offsets.pop() if len(offsets) == 1 and not manifest.get("plan") else 0
 
 
 def is_alone(run: StoredRun) -> bool:
@@ -69,11 +97,12 @@ def is_alone(run: StoredRun) -> bool:
     return bool(run.manifest.get("imports")) and not run.manifest.get("plan")
 
 
-def day_and_time(stamp: str | None) -> str | None:
-    """An ISO time as people write it."""
+def day_and_time(stamp: str | None, offset_s: int = 0) -> str | None:
+    """An ISO time as people write it, in a zone that is so far ahead of UTC."""
     if stamp is None:
         return None
-    return datetime.fromtimestamp(seconds_of(stamp), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    shown = datetime.fromtimestamp(seconds_of(stamp) + offset_s, UTC)
+    return f"{shown:%Y-%m-%d %H:%M:%S} {zone_words(offset_s)}"
 
 
 def clock_of(run: StoredRun) -> Clock:
@@ -94,7 +123,8 @@ def clock_of(run: StoredRun) -> Clock:
     apart_s = 0.0 if run.operations.num_rows else samples.usual_interval_s(run.samples)
     wanted_s = max(length_s / _POINTS, recorded_s, apart_s)
     bucket_s = next((step for step in _STEPS_S if step >= wanted_s), math.ceil(wanted_s))
-    return Clock(start_s, length_s, phases, bucket_s, math.ceil(recorded_s), is_alone(run))
+    offset_s = shown_offset_s(run.manifest)
+    return Clock(start_s, length_s, phases, bucket_s, math.ceil(recorded_s), is_alone(run), offset_s)
 
 
 def _phase(phase: Mapping[str, Any], start_s: float, end_s: float) -> Phase:

@@ -21,8 +21,10 @@ from pinchpoint.store.read import StoredRun
 Axis = Literal["rate", "latency", "ratio"]
 _NOT_DELIVERED = "Not measured: no collector delivered {}."
 _NOT_IN_FILES = "Not measured: the imported files have no {}."
-_OF_A_LOAD = frozenset({"throughput", "latency", "generator"})
-_TOGETHER = ", both ways"
+_OF_A_LOAD = frozenset({"throughput", "latency", "errors", "generator"})
+_TOGETHER = " reads and writes"
+
+_PAIR: tuple[Literal["solid"], Literal["dashed"]] = ("solid", "dashed")
 
 _PART_S = 0.25  # a second that is missing less than this counts as whole
 
@@ -73,9 +75,10 @@ def panels(run: StoredRun, clock: Clock) -> tuple[Panel, ...]:
             *_disks(run, ("disk.transfer_latency_s",), _TOGETHER),
         ],
         "disk_iops": [
-            *_disks(run, ("disk.reads_per_s", "disk.writes_per_s")),
-            *_disks(run, ("disk.transfers_per_s",)),
+            *_writes_and_reads(run),
+            *_disks(run, ("disk.transfers_per_s",), _TOGETHER),
         ],
+        "disk_read_latency": list(_disks(run, ("disk.read_latency_s",))),
         "pressure": list(_pressure(run)),
         "generator": list(_generators(recorded)),
     }
@@ -91,19 +94,20 @@ def _all(run: StoredRun, clock: Clock, drawn: Mapping[str, tuple[TimelineSeries,
     return (
         Panel(
             "throughput",
-            "Throughput (operations done)",
+            "Throughput",
             "rate",
             _throughput(run, clock),
             "No whole second with operations was recorded.",
         ),
         Panel(
             "latency",
-            "Latency of operations that succeeded",
+            "Latency, p50 and p95",
             "latency",
             _latency_series(run, clock),
             "No operation succeeded, so no latency was measured.",
             logarithmic=True,
         ),
+        Panel("errors", "Errors and dropped operations", "rate", _errors(run, clock), "No operation failed."),
         Panel("cpu", "CPU busy", "ratio", drawn["cpu"], unseen.format("cpu.busy_ratio")),
         Panel(
             "disk_write_latency",
@@ -114,21 +118,28 @@ def _all(run: StoredRun, clock: Clock, drawn: Mapping[str, tuple[TimelineSeries,
         ),
         Panel(
             "disk_iops",
-            "Disk I/O operations (reads and writes, as the kernel counts them)",
+            "Disk IOPS, writes and reads",
             "rate",
             drawn["disk_iops"],
             unseen.format("disk.reads_per_s and disk.writes_per_s of a disk with a role"),
         ),
         Panel(
+            "disk_read_latency",
+            "Disk read latency",
+            "latency",
+            drawn["disk_read_latency"],
+            unseen.format("disk.read_latency_s of a disk with a role"),
+        ),
+        Panel(
             "pressure",
-            "Pressure (share of time in which something had to wait)",
+            "Time in which a process waited (pressure)",
             "ratio",
             drawn["pressure"],
             unseen.format("pressure.*"),
         ),
         Panel(
             "generator",
-            "Load generators: CPU of one core",
+            "Load generators, CPU of one core",
             "ratio",
             drawn["generator"],
             unseen.format("generator.cpu_ratio"),
@@ -139,6 +150,7 @@ def _all(run: StoredRun, clock: Clock, drawn: Mapping[str, tuple[TimelineSeries,
 def _throughput(run: StoredRun, clock: Clock) -> tuple[TimelineSeries, ...]:
     """Operations per second by scenario. Where a generator recorded and none of it ended, it did none: 0.
 
+    Of an imported log that holds from its first second to its last.
     Seconds the run covers only in part, its first and last, are left out: their rate would look like a drop.
     """
     if not run.operations.num_rows:
@@ -156,7 +168,11 @@ def _throughput(run: StoredRun, clock: Clock) -> tuple[TimelineSeries, ...]:
             GROUP BY scenario, time_s),
         recorded AS (
             SELECT DISTINCT floor((time_ns / 1e9 - interval_s / 2) / $step) * $step AS time_s
-            FROM samples WHERE metric = 'generator.recorder_ok' AND value >= 1),
+            FROM samples WHERE metric = 'generator.recorder_ok' AND value >= 1
+            UNION SELECT unnest(range(
+                (SELECT min(time_s)::BIGINT FROM seconds), (SELECT max(time_s)::BIGINT FROM seconds),
+                $step::BIGINT))::DOUBLE
+            WHERE $imported),
         times AS (
             SELECT time_s, max(interval_s) AS interval_s FROM (
                 SELECT time_s, interval_s FROM seconds UNION ALL
@@ -175,6 +191,7 @@ def _throughput(run: StoredRun, clock: Clock) -> tuple[TimelineSeries, ...]:
             "start": int(clock.start_s),
             "bucket": clock.bucket_s,
             "step": float(clock.step_s),
+            "imported": bool(run.manifest.get("imports")) and not run.manifest.get("plan"),
             "ended": clock.start_s + min([clock.length_s, *(phase.to_s for phase in clock.phases[-1:])]),
             "first": clock.start_s - _PART_S,
             "last": clock.start_s + clock.length_s + _PART_S,
@@ -189,15 +206,45 @@ def _throughput(run: StoredRun, clock: Clock) -> tuple[TimelineSeries, ...]:
 def _latency_series(run: StoredRun, clock: Clock) -> tuple[TimelineSeries, ...]:
     """p50 (solid) and p95 (dashed) of each scenario; response time where there is one, else service time."""
     found: list[TimelineSeries] = []
-    for scenario, kind, buckets in bucket_percentiles(run, clock, (50.0, 95.0)):
-        for place, style in ((0, "solid"), (1, "dashed")):
+    for scenario, _, buckets in bucket_percentiles(run, clock, (50.0, 95.0)):
+        for place, style in enumerate(_PAIR):
             points = tuple(
                 SamplePoint(middle(clock, bucket), values[place], values[place], values[place])
                 for bucket, values in buckets
             )
-            name = f"{scenario} p{(50, 95)[place]} ({kind})"
-            found.append(TimelineSeries(name, points, "dashed" if style == "dashed" else "solid"))
+            name = f"{scenario} p{(50, 95)[place]}"
+            found.append(TimelineSeries(name, points, style))
     return tuple(found)
+
+
+def _errors(run: StoredRun, clock: Clock) -> tuple[TimelineSeries, ...]:
+    """Failed (solid) and dropped (dashed) operations per second of each scenario that has any."""
+    if not run.operations.num_rows:
+        return ()
+    rows = (
+        over_operations(run)
+        .execute(
+            """
+        SELECT scenario, floor((time_s - $start) / $bucket) AS bucket,
+               coalesce(sum(count) FILTER (outcome NOT IN ('ok', 'sent')), 0) / $bucket,
+               coalesce(sum(dropped), 0) / $bucket
+        FROM operations WHERE NOT contains(operation, '/')
+        GROUP BY scenario, bucket HAVING bucket >= 0 ORDER BY scenario, bucket
+        """,
+            {"start": int(clock.start_s), "bucket": float(clock.bucket_s)},
+        )
+        .fetchall()
+    )
+    lines: dict[str, list[list[SamplePoint]]] = {}
+    for scenario, bucket, *counts in rows:
+        for line, value in zip(lines.setdefault(scenario, [[], []]), counts, strict=True):
+            line.append(SamplePoint(middle(clock, int(bucket)), value, value, value))
+    return tuple(
+        TimelineSeries(f"{name} {words}", tuple(line), style)
+        for name in in_plan_order(run, lines)
+        for line, words, style in zip(lines[name], ("errors", "dropped"), _PAIR, strict=True)
+        if any(point.mean for point in line)
+    )
 
 
 class _Draft(NamedTuple):
@@ -224,19 +271,38 @@ def _cpu(run: StoredRun) -> Iterator[_Draft]:
         yield _Draft(words, SampleLine((host,), (f"tier:{tier}",), metrics))
 
 
-def _disks(run: StoredRun, metrics: tuple[str, ...], words: str = "") -> Iterator[_Draft]:
+def _disks(
+    run: StoredRun,
+    metrics: tuple[str, ...],
+    words: str = "",
+    style: Literal["solid", "dashed"] = "solid",
+) -> Iterator[_Draft]:
     """``sql log + sql data (sdc)``; where a tier has several hosts, also whose it is."""
     found = disks_with_roles(run)
-    names = {
-        disk: " + ".join(dict.fromkeys(f"{tier} {role}" for tier, role, _ in users))
-        for disk, users in found.items()
-    }
+    names = {disk: _roles([(tier, role) for tier, role, _ in users]) for disk, users in found.items()}
     times = Counter(names.values())
     for disk, users in found.items():
         _, device = disk
         hosts = tuple(dict.fromkeys(host for *_, host in users))
         where = f" on {' + '.join(hosts)}" if times[names[disk]] > 1 else ""
-        yield _Draft(f"{names[disk]} ({device}){where}{words}", SampleLine(hosts, (device,), metrics))
+        line = SampleLine(hosts, (device,), metrics)
+        yield _Draft(f"{names[disk]} ({device}){where}{words}", line, style)
+
+
+def _roles(users: Iterable[tuple[str, str]]) -> str:
+    """``sql log + data, search index``."""
+    roles: dict[str, list[str]] = {}
+    for tier, role in dict.fromkeys(users):
+        roles.setdefault(tier, []).append(role)
+    return ", ".join(f"{tier} {' + '.join(of_tier)}" for tier, of_tier in roles.items())
+
+
+def _writes_and_reads(run: StoredRun) -> Iterator[_Draft]:
+    """Both of each disk, one after the other."""
+    writes = _disks(run, ("disk.writes_per_s",), " writes")
+    reads = _disks(run, ("disk.reads_per_s",), " reads", "dashed")
+    for pair in zip(writes, reads, strict=True):
+        yield from pair
 
 
 def _pressure(run: StoredRun) -> Iterator[_Draft]:

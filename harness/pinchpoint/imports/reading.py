@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 from pinchpoint.base.errors import InputError
@@ -80,6 +81,7 @@ class Read:
             "samples": self.kept,
             "hosts": self.machines,
             "zone_assumed": self.found.zone_assumed,
+            "utc_offset_s": self.found.utc_offset_s,
             "notes": list(self.found.notes),
         }
 
@@ -164,6 +166,9 @@ def read_all(
             raise source.said(error) from error
         if read.span_s is None:
             raise InputError(f"{source.path}: there is no sample in it; record for longer")
+        if settings.zone:
+            begins = datetime.fromtimestamp(read.span_s[0], settings.zone)
+            read.found.utc_offset_s = int((begins.utcoffset() or timedelta()).total_seconds())
         if source.is_guessed and not "".join([*read.machines.values(), *read.found.notes]).isascii():
             read.found.note(
                 f"its letters were taken for those of western Windows ({source.encoding}); where names are "

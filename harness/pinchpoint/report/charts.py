@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import vl_convert
@@ -37,6 +37,25 @@ LABELS: Mapping[Axis, str] = {
 }
 
 
+LIMIT = "#c62828"
+"""Limit lines, and the time in which the bottleneck was at its limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class LegendEntry:
+    """What one line or mark of a chart is.
+
+    Attributes:
+        name: in words.
+        colour: of the line.
+        style: how it is drawn; ``mark``: a span of time.
+    """
+
+    name: str
+    colour: str
+    style: Literal["solid", "dashed", "limit", "mark"] = "solid"
+
+
 @dataclass(frozen=True, slots=True)
 class Chart:
     """A drawn chart.
@@ -46,12 +65,14 @@ class Chart:
         title: its heading, also read out by screen readers.
         spec: Vega-Lite, for the browser.
         svg: the same as a picture, for paper and for browsers without scripts.
+        legend: its lines, where the page writes the legend below it.
     """
 
     name: str
     title: str
     spec: Mapping[str, Any]
     svg: str
+    legend: tuple[LegendEntry, ...] = ()
 
 
 class Datasets(dict[str, list[Mapping[str, Any]]]):
@@ -75,7 +96,7 @@ def finished(
 ) -> dict[str, Any]:
     """A chart as the specification that is drawn: fonts, colours, the rows behind it."""
     configured = (
-        chart.configure(font="system-ui, 'Segoe UI', Helvetica, Arial, sans-serif", background="white")
+        chart.configure(font="system-ui, 'Segoe UI', Helvetica, Arial, sans-serif", background="transparent")
         .configure_axis(
             labelColor="#444", titleColor="#444", gridColor="#e8e8e8", domainColor="#999", tickColor="#999"
         )

@@ -95,7 +95,7 @@ class Finding:
     """A resource the verdict names, with all that was measured of it.
 
     Attributes:
-        title: its place in the verdict: "What gives way first", "Runner-up", "Suspected".
+        title: its place in the verdict: "Bottleneck", "Runner-up", "Suspected".
         place: the resource in words.
         meaning: what the kind of limit means.
         confidence: high, medium, low, or "" where none was given.
@@ -115,7 +115,7 @@ class Finding:
 
 def findings(verdict: Mapping[str, Any]) -> tuple[Finding, ...]:
     """Bottleneck, runner-up and candidates, those there are."""
-    first = "What limits this run" if verdict["outcome"] == "invalid" else "What gives way first"
+    first = "What limits this run" if verdict["outcome"] == "invalid" else "Bottleneck"
     alone = not verdict.get("scenarios")
     spans = {"causal": _tested(verdict), **dict.fromkeys(("E2", "E3"), _climbed(verdict))}
     named = [(first, verdict.get("bottleneck")), ("Runner-up", verdict.get("runner_up"))]

@@ -27,7 +27,8 @@ from pinchpoint.report.comparison import ComparisonReport
 from pinchpoint.report.document import PlainReport
 from pinchpoint.report.ratio_chart import ratio_chart
 from pinchpoint.report.report import SECTIONS, Report
-from pinchpoint.report.timeline_chart import both_timelines, timeline_chart
+from pinchpoint.report.tables import run_header
+from pinchpoint.report.timeline_chart import FIRST, both_timelines, marks_of, panel_chart
 
 _TEMPLATES = "templates"
 _LOOK = {True: "moved", False: "stayed", None: "inconclusive"}
@@ -58,9 +59,14 @@ def _page(template: str, scripts: Sequence[str] = (), **shown: Any) -> str:
 
 
 def _run(report: Report) -> str:
-    timeline = timeline_chart(report.panels, report.clock)
+    marks = marks_of(report.run.manifest, report.verdict, report.clock)
+    charts = {
+        panel.name: panel_chart(panel, report.clock, marks.get(panel.name))
+        for panel in report.panels
+        if panel.series
+    }
     latencies = _latencies(report)
-    scripts = [_bundle(), template_file("page.js")] if timeline or latencies else []
+    scripts = [_bundle(), template_file("page.js")] if charts or latencies else []
     return _page(
         "report.html.j2",
         scripts,
@@ -69,7 +75,11 @@ def _run(report: Report) -> str:
         verdict=report.verdict,
         manifest=report.run.manifest,
         tables=report.tables,
-        timeline=timeline,
+        header=run_header(report.run.manifest, report.verdict),
+        answers=_answers(report),
+        charts=charts,
+        first_names=FIRST,
+        first=[name for name in FIRST if name in charts],
         latencies=latencies,
         bursts=[
             burst_chart(name, figures["bursts"])
@@ -79,6 +89,32 @@ def _run(report: Report) -> str:
         outcome_words=wording.OUTCOME[str(report.verdict["outcome"])],
         crashes=[event for event in report.run.events if event.get("event") == "tier_crashed"],
     )
+
+
+def _answers(report: Report) -> list[tuple[str, str, str]]:
+    """(question, answer, small print): what to do, what it gains, the headroom, what limits next."""
+    verdict = report.verdict
+    found = []
+    for first in (verdict.get("advice") or ())[:1]:
+        found.append(("Do", str(first["what"]), ""))
+        gain = first["gain_ratio"]
+        if gain is None:
+            found.append(("Gain", "not known", ""))
+        else:
+            found.append(("Gain", wording.up_to(gain, first["assumes"]), f"assuming {first['assumes']}"))
+    if verdict.get("experiment"):
+        found.append(("Do" if not found else "To be sure", str(verdict["experiment"]), ""))
+    headroom = verdict.get("headroom") or {}
+    if verdict.get("headroom_ratio") is not None:
+        found.append(("Headroom", units.percent(verdict["headroom_ratio"]), str(headroom.get("why") or "")))
+    elif headroom.get("why") and not report.clock.alone:
+        found.append(("Headroom", "not known", str(headroom["why"])))
+    if following := verdict.get("next"):
+        used = following.get("utilisation_ratio")
+        question = "Next bottleneck" if verdict.get("bottleneck") else "First bottleneck"
+        said = "" if used is None else f"{units.percent(used)} used now"
+        found.append((question, wording.capitalised(wording.thing(following)), said))
+    return found
 
 
 def _comparison(report: ComparisonReport) -> str:
@@ -94,7 +130,7 @@ def _comparison(report: ComparisonReport) -> str:
         other=report.sides[1],
         look=look,
         ratios=ratio_chart(report.sides[0].label, report.sides[1].label, content["changes"]),
-        timelines=both_timelines(content),
+        pairs=both_timelines(content),
     )
 
 

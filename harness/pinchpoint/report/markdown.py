@@ -14,7 +14,7 @@ from pinchpoint.report.document import PlainReport
 from pinchpoint.report.evidence import Finding
 from pinchpoint.report.picture import MachineBox, ResourceBox
 from pinchpoint.report.report import SECTIONS, Report
-from pinchpoint.report.tables import Section, Table
+from pinchpoint.report.tables import Section, Table, run_header
 
 
 def write(report: Report | ComparisonReport | PlainReport) -> str:
@@ -44,17 +44,15 @@ def _warnings(notes: Sequence[str]) -> Iterator[str]:
 
 def _lines(report: Report) -> Iterator[str]:
     manifest = report.run.manifest
-    farm = manifest.get("farm", {}).get("name") or "unnamed"
     yield f"# {escaped(report.headline)}"
     yield ""
-    started = day_and_time(manifest.get("started")) or "start not recorded"
-    length = units.seconds(report.clock.length_s)
-    yield f"{escaped(str(manifest.get('name') or 'Run'))} on farm {escaped(str(farm))}, {started}, {length}."
+    yield f"{escaped(', '.join(run_header(manifest, report.verdict)))}."
     for alarm in report.alarms:
         yield ""
         yield f"> **{escaped(alarm)}**"
     yield ""
     yield from _verdict(report)
+    yield from table_lines(report.tables["scenarios"])
     if report.tables["advice"].rows:
         yield from ("## What to do", "", *table_lines(report.tables["advice"]))
     yield "## The farm"
@@ -66,7 +64,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     for finding in report.findings:
         yield from _finding(finding)
-    for name in ("proof", "objectives", "periods", "considered"):
+    for name in ("proof", "periods", "considered"):
         yield from table_lines(report.tables[name])
     if report.warnings:
         yield from ("### Warnings", "", *(f"- {escaped(warning)}" for warning in report.warnings), "")

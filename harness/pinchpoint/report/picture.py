@@ -16,7 +16,7 @@ from pinchpoint.store.read import StoredRun
 
 State = Literal["saturated", "busy", "fine", "not measured"]
 
-FIRST, NEXT, SUSPECTED, LIMITS = "gives way first", "would give way next", "suspected", "limits this run"
+FIRST, NEXT, SUSPECTED, LIMITS = "bottleneck", "next bottleneck", "suspected", "limits this run"
 """The verdict's words on a resource. A generator can limit a run with CPU to spare: its state stays."""
 
 _SHOWN = ("cpu.busy_ratio", "mem.available_ratio", "generator.cpu_ratio", "generator.users")

@@ -8,7 +8,7 @@ from typing import Any
 
 from pinchpoint.base import units
 from pinchpoint.base.clock import seconds_of
-from pinchpoint.data.timeaxis import day_and_time
+from pinchpoint.data.timeaxis import day_and_time, shown_offset_s
 
 Row = Mapping[str, Any]
 """Raw values by column key, base units; ``None`` means not measured."""
@@ -133,7 +133,7 @@ def run_header(manifest: Row, verdict: Row) -> tuple[str, ...]:
     lasted = measured_s(manifest)
     return (
         str(name) if farm in (None, name) else f"{name} on {farm}",
-        day_and_time(begins) or "start not recorded",
+        day_and_time(begins, shown_offset_s(manifest)) or "start not recorded",
         "not measured to the end" if lasted is None else f"measured for {units.seconds(lasted)}",
         validity(manifest, verdict),
     )

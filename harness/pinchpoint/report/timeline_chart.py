@@ -1,165 +1,311 @@
-"""A run over time, or two beside each other: panels under each other on one time axis, phases shaded."""
+"""A run over time: a small chart per quantity, with its limits and when it was the bottleneck."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import altair as alt
 
+from pinchpoint.analysis.thresholds import UTILISATION
+from pinchpoint.base import units
+from pinchpoint.base.clock import seconds_of
+from pinchpoint.data.inputs import disk_roles
 from pinchpoint.data.recorded import SamplePoint
-from pinchpoint.data.timeaxis import Clock, day_and_time
+from pinchpoint.data.timeaxis import Clock, Phase
 from pinchpoint.data.timeline import Panel, TimelineSeries
 from pinchpoint.report.charts import (
-    LABEL_LIMIT,
     LABELS,
+    LIMIT,
     PALETTE,
     SHOW,
     Chart,
     Datasets,
+    LegendEntry,
     decades,
     digits,
     finished,
     svg_of,
 )
-from pinchpoint_collectors.common.times import utc
 
-_AXIS_WIDTH = 62  # the same for every panel, so that their plots start at the same place
-_WIDTH = 780
-_NARROW, _LETTER = 390, 6  # a narrow window's chart, and a letter of a phase's name in it
-_HEIGHT = 118
-_LONG_S = 3 * 3600
-_STEPS_S = (1800, 3600, 7200, 10800, 21600, 43200, 86400, 604800)
-_TICKS = 14
-_LOG_HEIGHT = 150  # a decade needs room for its labels
-_HALF_WIDTH, _HALF_HEIGHT = 370, 105
-_LEGEND = 150
-_LEGEND_MORE = 30  # of it, for a font that is wider on the page than in the drawing
+FIRST = ("throughput", "latency", "errors", "cpu", "disk_write_latency", "disk_iops")
+"""What the first screen shows."""
+
+_AXIS_WIDTH = 46  # the same for every panel, so that their plots start at the same place
+_WIDTH, _HEIGHT = 310, 110
+_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 604800)
+_TICKS = 5
+_REST = "#9aa3ad"
+_FAR = 4.0
+"""A limit further above the data than this many times is named, not drawn: it would flatten the lines."""
 
 
-def timeline_chart(panels: Sequence[Panel], clock: Clock) -> Chart | None:
-    """All panels under each other on one time axis, phases shaded; ``None`` when there is nothing to draw."""
-    drawn = [panel for panel in panels if panel.series]
-    if not drawn:
-        return None
-    spec = _stack(drawn, clock)
-    return Chart("timeline", "Timeline: load, latency and the tiers' key metrics", spec, svg_of(_still(spec)))
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A horizontal line: what a quantity is held to."""
+
+    value: float
+    words: str
 
 
-def _stack(panels: Sequence[Panel], clock: Clock) -> dict[str, Any]:
-    data = Datasets()
-    rows = [
-        _panel(panel, clock, data, first=place == 0, last=place == len(panels) - 1)
-        for place, panel in enumerate(panels)
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What is drawn beside the lines of a panel.
+
+    Attributes:
+        limits: horizontal lines.
+        spans: begin and end, seconds since the load began, of what ``words`` names.
+        words: what was at its limit then.
+    """
+
+    limits: tuple[Limit, ...] = ()
+    spans: tuple[tuple[float, float], ...] = ()
+    words: str = ""
+
+
+def marks_of(manifest: Mapping[str, Any], verdict: Mapping[str, Any], clock: Clock) -> dict[str, Marks]:
+    """Panel -> its limits, and when the bottleneck (or what is suspected) was at its limit."""
+    limits = {
+        "cpu": [Limit(UTILISATION.value, f"limit {units.percent(UTILISATION.value)}")],
+        "disk_write_latency": _latency_limits(verdict, "write_latency_mean_s"),
+        "disk_read_latency": _latency_limits(verdict, "read_latency_mean_s"),
+        "disk_iops": _declared(manifest),
+        "latency": _objectives(verdict, "p95_s"),
+        "throughput": _objectives(verdict, "throughput_per_s"),
+    }
+    blamed = [verdict.get("bottleneck")] if verdict.get("bottleneck") else verdict.get("candidates") or ()
+    spans: dict[str, list[tuple[float, float]]] = {}
+    for each in blamed:
+        for panel in _panels_of(str(each["kind"])):
+            spans.setdefault(panel, []).extend(_spans(each, verdict, clock))
+    words = "bottleneck at its limit" if verdict.get("bottleneck") else "suspected resource at its limit"
+    return {
+        name: Marks(tuple(limits.get(name, ())), tuple(spans.get(name, ())), words)
+        for name in {*limits, *spans}
+    }
+
+
+def _latency_limits(verdict: Mapping[str, Any], measured: str) -> list[Limit]:
+    """One line per distinct limit, with the roles that are held to it."""
+    roles: dict[float, list[str]] = {}
+    for row in verdict.get("disks") or ():
+        if row.get(measured) is not None and row.get("latency_limit_s"):
+            roles.setdefault(row["latency_limit_s"], []).append(str(row["role"]))
+    return [
+        Limit(value, f"limit {units.seconds(value)} ({', '.join(dict.fromkeys(roles[value]))})")
+        for value in sorted(roles)
     ]
-    return finished(
-        alt.vconcat(*rows, spacing=14).resolve_scale(color="independent", strokeDash="independent"), data
-    )
 
 
-def _still(stack: Mapping[str, Any]) -> dict[str, Any]:
-    """The stack without what answers a pointer, each panel's last layer: building it anew takes seconds."""
-    panels = [{**panel, "layer": panel["layer"][:-1]} for panel in stack["vconcat"]]
-    return {**{key: value for key, value in stack.items() if key != "params"}, "vconcat": panels}
+def _declared(manifest: Mapping[str, Any]) -> list[Limit]:
+    found: dict[float, list[str]] = {}
+    for disk in disk_roles(manifest):
+        if disk.limits and disk.limits.iops:
+            found.setdefault(disk.limits.iops, []).append(f"{disk.tier} {disk.role}")
+    return [
+        Limit(value, f"declared {units.iops(value)} ({', '.join(dict.fromkeys(found[value]))})")
+        for value in sorted(found)
+    ]
 
 
-Span = tuple[str, float, float]
-"""A phase's name, begin and end on the time axis."""
+def _objectives(verdict: Mapping[str, Any], metric: str) -> list[Limit]:
+    words = {"p95_s": "p95 objective", "throughput_per_s": "objective"}[metric]
+    return [
+        Limit(row["target"], f"{row['scenario']} {words} {units.of_metric(metric, row['target'])}")
+        for row in verdict.get("objectives") or ()
+        if row["metric"] == metric
+    ]
+
+
+def _panels_of(kind: str) -> tuple[str, ...]:
+    if kind.startswith("disk"):
+        return ("disk_write_latency", "disk_read_latency", "disk_iops")
+    if kind.startswith("cpu"):
+        return ("cpu",)
+    return {"generator": ("generator",), "contention": ("generator",)}.get(kind, ("latency",))
+
+
+_WHO = ("kind", "tier", "host", "role")
+
+
+def _spans(
+    blame: Mapping[str, Any], verdict: Mapping[str, Any], clock: Clock
+) -> Iterator[tuple[float, float]]:
+    """When it was at its limit, by the verdict's timeline; else all that was judged."""
+    found = [
+        (row["from"], row["to"])
+        for row in verdict.get("timeline") or ()
+        if all(row.get(key) == blame.get(key) for key in _WHO)
+    ]
+    if not found and blame.get("window"):
+        found = [(blame["window"][0], blame["window"][1])]
+    for begin, end in found:
+        yield seconds_of(begin) - clock.start_s, seconds_of(end) - clock.start_s
+
+
+def panel_chart(panel: Panel, clock: Clock, marks: Marks | None = None) -> Chart:
+    """One quantity over time."""
+    spec, legend = _panel(panel, panel, clock, marks or Marks())
+    return Chart(panel.name, panel.title, spec, _still(spec), tuple(legend))
+
+
+def _still(spec: Mapping[str, Any]) -> str:
+    """The picture, without the last layer, which answers a pointer: building that takes long."""
+    kept = {key: value for key, value in spec.items() if key != "params"}
+    return svg_of({**kept, "layer": spec["layer"][:-1]})
 
 
 def _panel(
-    panel: Panel, clock: Clock, data: Datasets, *, first: bool, last: bool
-) -> alt.LayerChart | alt.FacetChart:
-    window = 0.0, max(clock.length_s, 1.0)
-    x = _time(window, _time_axis(clock, last=last))
-    spans = [(phase.name, phase.from_s, phase.to_s) for phase in clock.phases]
-    lines = _lines(panel, panel, clock.bucket_s, data, x)
-    layers = (*_phases(spans, window, _NARROW, data, named=first), *lines, _hover(panel, clock, data))
-    return alt.layer(*layers).properties(
-        width=_WIDTH,
-        height=_LOG_HEIGHT if panel.logarithmic else _HEIGHT,
-        title=alt.TitleParams(panel.title, frame="group"),
-    )
+    panel: Panel, whole: Panel, clock: Clock, marks: Marks
+) -> tuple[dict[str, Any], list[LegendEntry]]:
+    data = Datasets()
+    legend = _legend(whole.series)
+    highest = max((point.high for series in whole.series for point in series.points), default=1.0)
+    drawn = [limit for limit in marks.limits if panel.axis == "ratio" or limit.value <= highest * _FAR]
+    scale = _scale(whole, highest, drawn)
+    layers = [
+        *_phases(clock, data),
+        *_at_limit(marks, clock, data),
+        *_limits(drawn, data, scale),
+        *_lines(panel, legend, clock, data, scale, whole),
+        _hover(panel, clock, data),
+    ]
+    chart = alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT)
+    entries = list({entry.name: entry for entry in legend.values()}.values())
+    if marks.limits and not drawn:
+        entries.append(LegendEntry(f"{marks.limits[0].words}: above this chart", LIMIT, "limit"))
+    entries += [LegendEntry(limit.words, LIMIT, "limit") for limit in drawn]
+    if marks.spans:
+        entries.append(LegendEntry(marks.words, LIMIT, "mark"))
+    return finished(chart, data), entries
 
 
-def _time(window: tuple[float, float], axis: alt.Axis) -> alt.X:
-    return alt.X("t:Q", scale=alt.Scale(domain=list(window), nice=False), axis=axis)
-
-
-def _time_axis(clock: Clock, *, last: bool) -> alt.Axis:
-    """Seconds; of what went on for hours these, or halves of one. Only the lowest panel's is labelled."""
-    since = f"since the {'recording' if clock.alone else 'load'} began"
-    if clock.length_s <= _LONG_S:
-        return alt.Axis(title=f"seconds {since}" if last else None, labels=last, tickCount=12, grid=True)
-    step_s = next((each for each in _STEPS_S if clock.length_s / each <= _TICKS), _STEPS_S[-1])
-    ticks = [float(at) for at in range(0, math.floor(clock.length_s) + 1, step_s)]
-    at = day_and_time(utc(round(clock.start_s * 1e9)))
-    return alt.Axis(
-        title=f"hours {since}, at {at}" if last else None,
-        labels=last,
-        labelExpr="datum.value / 3600",
-        values=ticks,
+def _x(clock: Clock) -> alt.X:
+    """Seconds, labelled with the time of day; in a comparison with the time since measuring began."""
+    length_s, zero_s = max(clock.length_s, 1.0), clock.start_s + clock.offset_s
+    step_s = next((step for step in _STEPS_S if length_s / step <= _TICKS), _STEPS_S[-1])
+    form = "%H:%M:%S" if step_s < 60 else "%H:%M" if step_s < 86400 else "%d %b"
+    label = f"utcFormat(1000 * round(datum.value + {zero_s!r}), '{form}')"
+    if clock.relative:
+        unit, words = (1, "s") if length_s < 600 else (60, "min")
+        label = f"format((datum.value + {zero_s!r}) / {unit}, '~g') + ' {words}'"
+    first_s = -(-zero_s // step_s) * step_s - zero_s
+    axis = alt.Axis(
+        title=None,
+        values=[
+            round(first_s + at * step_s, 3) for at in range(_TICKS + 1) if first_s + at * step_s <= length_s
+        ],
+        labelExpr=label,
+        labelOverlap=True,
+        labelFlush=True,
         grid=True,
     )
+    return alt.X("t:Q", scale=alt.Scale(domain=[0, length_s], nice=False), axis=axis, title=None)
 
 
-def _phases(
-    spans: Iterable[Span], window: tuple[float, float], width: int, data: Datasets, *, named: bool
-) -> list[alt.Chart]:
-    """Everything that is not the measure phase is shaded; the first panel also names the phases."""
-    letter_s = (window[1] - window[0]) * _LETTER / width
+def _phases(clock: Clock, data: Datasets) -> list[alt.Chart]:
+    """Everything that is not the measure phase is shaded."""
     rows = [
-        {
-            "from": (from_s := max(begin, window[0])),
-            "to": (to_s := min(end, window[1])),
-            "name": name,
-            # One that its phase has no room for would lie over the next one's.
-            "shown": name.replace("_", "-") if to_s - from_s >= len(name) * letter_s else "",
-        }
-        for name, begin, end in spans
-        if min(end, window[1]) > max(begin, window[0])
+        {"from": begin, "to": end}
+        for phase in clock.phases
+        if phase.name != "measure"
+        and (begin := max(phase.from_s, 0.0)) < (end := min(phase.to_s, clock.length_s))
     ]
     if not rows:
         return []
-    base = alt.Chart(data.named(rows))
-    shade = (
-        base.transform_filter("datum.name != 'measure'")
+    return [
+        alt.Chart(data.named(rows))
         .mark_rect(color="#8a8a8a", opacity=0.16)
         .encode(x=alt.X("from:Q"), x2="to:Q")
-    )
-    if not named:
-        return [shade]
-    words = base.mark_text(align="left", dx=4, dy=8, color="#666", fontSize=10).encode(
-        x="from:Q", y=alt.value(0), text="shown:N"
-    )
-    return [shade, words]
+    ]
 
 
-def _lines(panel: Panel, whole: Panel, step_s: float, data: Datasets, x: alt.X) -> list[alt.Chart]:
-    """The lines of a panel, in the colours and on the scale of ``whole``: itself, or both sides together."""
-    rows = [row for place, series in enumerate(panel.series) for row in _rows(series, place, step_s)]
-    names = [series.name for series in whole.series]
+def _at_limit(marks: Marks, clock: Clock, data: Datasets) -> list[alt.Chart]:
+    """A bar on top of the chart, with a faint tint below it."""
+    rows = [
+        {"from": max(begin, 0.0), "to": min(end, clock.length_s)}
+        for begin, end in marks.spans
+        if begin < clock.length_s and end > 0
+    ]
+    if not rows:
+        return []
+    base = alt.Chart(data.named(rows)).encode(x=alt.X("from:Q"), x2="to:Q", y=alt.value(0))
+    return [
+        base.mark_rect(color=LIMIT, opacity=0.06, clip=True).encode(y2=alt.value("height")),
+        base.mark_rect(color=LIMIT, opacity=1, clip=True).encode(y2=alt.value(4)),
+    ]
+
+
+def _limits(limits: Sequence[Limit], data: Datasets, scale: alt.Scale) -> list[alt.Chart]:
+    if not limits:
+        return []
+    rows = [{"limit": limit.value} for limit in limits]
+    return [
+        alt.Chart(data.named(rows))
+        .mark_rule(color=LIMIT, strokeDash=[6, 4], strokeWidth=1.2, clip=True)
+        .encode(y=alt.Y("limit:Q", scale=scale))
+    ]
+
+
+def _legend(lines: Sequence[TimelineSeries]) -> dict[str, LegendEntry]:
+    """Line -> its colour and style; beyond what colours can tell apart, the smallest are one grey group."""
+    groups: dict[str, list[TimelineSeries]] = {}
+    for place, line in enumerate(lines):
+        stem = line.name.rpartition(" ")[0]
+        paired = line.style == "dashed" and place > 0 and lines[place - 1].name.rpartition(" ")[0] == stem
+        groups.setdefault(stem if paired or _begins_pair(lines, place) else line.name, []).append(line)
+    ranked = sorted(groups, key=lambda name: -max(_highest(line) for line in groups[name]))
+    kept = set(ranked if len(ranked) <= len(PALETTE) else ranked[: len(PALETTE) - 1])
+    rest = f"{len(groups) - len(kept)} others"
+    colours = dict(zip((name for name in groups if name in kept), PALETTE, strict=False))
+    return {
+        line.name: LegendEntry(line.name, colours[name], line.style)
+        if name in colours
+        else LegendEntry(rest, _REST)
+        for name, group in groups.items()
+        for line in group
+    }
+
+
+def _begins_pair(lines: Sequence[TimelineSeries], place: int) -> bool:
+    after = lines[place + 1] if place + 1 < len(lines) else None
+    stem = lines[place].name.rpartition(" ")[0]
+    return after is not None and after.style == "dashed" and after.name.rpartition(" ")[0] == stem != ""
+
+
+def _highest(line: TimelineSeries) -> float:
+    return max((point.mean for point in line.points), default=0.0)
+
+
+def _lines(
+    panel: Panel,
+    legend: Mapping[str, LegendEntry],
+    clock: Clock,
+    data: Datasets,
+    scale: alt.Scale,
+    whole: Panel,
+) -> list[alt.Chart]:
+    """The lines of a panel, on the scale of ``whole``: itself, or both sides of a comparison together."""
+    step_s = clock.bucket_s
+    rows = [row for place, series in enumerate(panel.series) for row in _rows(series, place, clock)]
+    names = list(legend)
     colour = alt.Color(
         "name:N",
-        scale=alt.Scale(domain=names, range=_colours(whole.series)),
-        legend=alt.Legend(
-            title=None,
-            symbolType="stroke",
-            symbolStrokeWidth=3,
-            labelLimit=LABEL_LIMIT if whole is panel else _LEGEND,
-        ),
+        scale=alt.Scale(domain=names, range=[legend[name].colour for name in names]),
+        legend=None,
         sort=names,
     )
-    base = alt.Chart(data.named(rows)).encode(x=x, color=colour)
-    y = alt.Y("v:Q", scale=_scale(whole, fixed=whole is not panel), axis=_y_axis(whole))
+    base = alt.Chart(data.named(rows)).encode(x=_x(clock), color=colour)
+    y = alt.Y("v:Q", scale=scale, axis=_y_axis(whole))
     found = []
-    if step_s > 1 and any(row["low"] != row["high"] for row in rows):
-        found.append(base.mark_area(opacity=0.16, tooltip=False).encode(y=alt.Y("low:Q"), y2="high:Q"))
-    dashes = [[5, 3] if series.style == "dashed" else [1, 0] for series in whole.series]
-    dash = alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=dashes), sort=names)
-    found.append(base.mark_line(strokeWidth=1.7, clip=True).encode(y=y, strokeDash=dash, detail="run:N"))
+    if step_s > 1 and len(panel.series) <= len(PALETTE) and any(row["low"] != row["high"] for row in rows):
+        band = alt.Y("low:Q", scale=scale)
+        found.append(base.mark_area(opacity=0.14, tooltip=False, clip=True).encode(y=band, y2="high:Q"))
+    dashes = [[5, 3] if legend[name].style == "dashed" else [1, 0] for name in names]
+    dash = alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=dashes), sort=names, legend=None)
+    found.append(base.mark_line(strokeWidth=1.6, clip=True).encode(y=y, strokeDash=dash, detail="run:N"))
     alone = [row for row in rows if row["alone"]]
     if alone:  # a line needs two points
         found.append(
@@ -168,14 +314,14 @@ def _lines(panel: Panel, whole: Panel, step_s: float, data: Datasets, x: alt.X) 
     return found
 
 
-def _rows(series: TimelineSeries, place: int, step_s: float) -> list[dict[str, Any]]:
+def _rows(series: TimelineSeries, place: int, clock: Clock) -> list[dict[str, Any]]:
     """A series as rows; ``run`` counts up where buckets are missing, so that no line crosses a gap."""
     rows: list[dict[str, Any]] = []
     run = 0
     points = series.points
     for index, point in enumerate(points):
-        after_gap = index > 0 and _gap(points[index - 1], point, step_s)
-        before_gap = index + 1 < len(points) and _gap(point, points[index + 1], step_s)
+        after_gap = index > 0 and _gap(points[index - 1], point, clock.bucket_s)
+        before_gap = index + 1 < len(points) and _gap(point, points[index + 1], clock.bucket_s)
         run += after_gap
         alone = (index == 0 or after_gap) and (index + 1 == len(points) or before_gap)
         rows.append(
@@ -196,31 +342,24 @@ def _gap(before: SamplePoint, after: SamplePoint, step_s: float) -> bool:
     return after.t_s - before.t_s > step_s * 1.5
 
 
-def _colours(series: Sequence[TimelineSeries]) -> list[str]:
-    """One colour a line; a dashed line directly after a solid one (p95 after p50) shares its colour."""
-    colours: list[str] = []
-    taken = 0
-    for place, line in enumerate(series):
-        partner = line.style == "dashed" and " p" in line.name and place > 0
-        taken += not (partner and series[place - 1].style == "solid")
-        colours.append(PALETTE[(taken - 1) % len(PALETTE)])
-    return colours
-
-
-def _scale(panel: Panel, *, fixed: bool) -> alt.Scale:
+def _scale(panel: Panel, highest: float, limits: Iterable[Limit]) -> alt.Scale:
+    tops = [limit.value for limit in limits]
     if panel.logarithmic:
-        low, *_, high = _decades(panel)
+        low, *_, high = decades([*_means(panel), *tops])
         return alt.Scale(type="log", domain=[low, high])
-    highest = max((point.high for series in panel.series for point in series.points), default=1.0)
-    if fixed:  # both sides have one
-        return alt.Scale(domain=[0, max(highest, 1e-9) * 1.05], nice=True)
-    if panel.axis == "ratio":
-        return alt.Scale(domain=[0, max(1.0, digits(highest))] if highest > 0.5 else [0, 0.5], nice=True)
-    return alt.Scale(zero=True, nice=True)
+    if panel.axis == "ratio" and panel.name in ("cpu", "generator"):
+        return alt.Scale(domain=[0, max(1.0, digits(highest))], nice=False)
+    return alt.Scale(domain=[0, max([highest, *tops, 1e-9]) * 1.08], nice=False)
+
+
+def _means(panel: Panel) -> list[float]:
+    return [point.mean for series in panel.series for point in series.points]
 
 
 def _y_axis(panel: Panel) -> alt.Axis:
-    ticks = {"values": _decades(panel)} if panel.logarithmic else {"tickCount": 4}
+    ticks: dict[str, Any] = {"tickCount": 4}
+    if panel.logarithmic:
+        ticks = {"values": decades(_means(panel))}
     return alt.Axis(
         title=None,
         labelExpr=LABELS[panel.axis],
@@ -231,12 +370,8 @@ def _y_axis(panel: Panel) -> alt.Axis:
     )
 
 
-def _decades(panel: Panel) -> list[float]:
-    return decades([point.mean for series in panel.series for point in series.points])
-
-
 def _hover(panel: Panel, clock: Clock, data: Datasets) -> alt.Chart:
-    """A column per bucket that lights up under the pointer and tells every line's value and the UTC time.
+    """A column per bucket that lights up under the pointer and shows every line's value and the time.
 
     Columns, not Vega-Lite's nearest point: its tooltips lose every field that is no number.
     """
@@ -246,24 +381,23 @@ def _hover(panel: Panel, clock: Clock, data: Datasets) -> alt.Chart:
     for place, series in enumerate(panel.series):
         for point in series.points:
             t = point.t_s
-            row = moments.setdefault(t, {"t": t, "from": t - half, "to": t + half, "utc": clock.utc(t)})
-            row[f"s{place}"] = _told(point, show)
+            row = moments.setdefault(t, {"from": t - half, "to": t + half, "time": clock.shown(t)})
+            row[f"s{place}"] = _shown(point, show)
     for row in moments.values():
         for place in range(len(panel.series)):
-            row.setdefault(f"s{place}", "not measured")
-    since = f"seconds since the {'recording' if clock.alone else 'load'} began"
-    tips = [alt.Tooltip("t:Q", title=since), alt.Tooltip("utc:N", title="UTC")]
+            row.setdefault(f"s{place}", units.NOT_MEASURED)
+    tips = [alt.Tooltip("time:N", title="time")]
     tips += [alt.Tooltip(f"s{place}:N", title=series.name) for place, series in enumerate(panel.series)]
     pointed = alt.selection_point(
-        name=f"pointed_{panel.name}", fields=["t"], on="pointerover", clear="pointerout", empty=False
+        name=f"pointed_{panel.name}", fields=["from"], on="pointerover", clear="pointerout", empty=False
     )
     columns: alt.Chart = (
         alt.Chart(data.named([moments[t] for t in sorted(moments)]))
-        .mark_rect(color="#333")
+        .mark_rect(color="#777")
         .encode(
             x=alt.X("from:Q"),
             x2="to:Q",
-            opacity=alt.condition(pointed, alt.value(0.18), alt.value(0)),
+            opacity=alt.condition(pointed, alt.value(0.25), alt.value(0)),
             tooltip=tips,
         )
         .add_params(pointed)
@@ -271,64 +405,57 @@ def _hover(panel: Panel, clock: Clock, data: Datasets) -> alt.Chart:
     return columns
 
 
-def _told(point: SamplePoint, show: Any) -> str:
+def _shown(point: SamplePoint, show: Any) -> str:
     if math.isclose(point.low, point.high):
         return str(show(point.mean))
     return f"{show(point.mean)} ({show(point.low)} to {show(point.high)})"
 
 
-def both_timelines(content: Mapping[str, Any]) -> Chart | None:
-    """Both sides of a comparison over time, base on the left; ``None`` where one of them kept none."""
+def both_timelines(content: Mapping[str, Any]) -> tuple[tuple[Chart, Chart], ...]:
+    """Both sides of a comparison over time, base first, a pair a quantity; none where one side kept none."""
     sides = [content["timelines"][name] for name in ("base", "other")]
     if not all(sides):
-        return None
-    kept = [{panel["name"]: _kept(panel, side) for panel in side["panels"]} for side in sides]
-    names = dict.fromkeys(name for panels in kept for name in panels)
-    if not names:
-        return None
-    data = Datasets()
+        return ()
     begins = [side["first_s"] - side["step_s"] / 2 for side in sides]
     ends = [begin + side["points"] * side["step_s"] for begin, side in zip(begins, sides, strict=True)]
-    window = min(begins), max(ends)
-    labels = [content[name]["label"] for name in ("base", "other")]
-    rows = []
-    for place, name in enumerate(names):
-        first, last = place == 0, place == len(names) - 1
-        title = "seconds since measuring began" if last else None
-        x = _time(window, alt.Axis(title=title, labels=last, tickCount=8))
-        panels = [of_side.get(name) for of_side in kept]
-        whole = _together([panel for panel in panels if panel])
-        halves = [
-            alt.layer(
-                *_phases(side["phases"], window, _HALF_WIDTH, data, named=first),
-                *_lines(panel or replace(whole, series=()), whole, side["step_s"], data, x),
-            ).properties(
-                width=_HALF_WIDTH,
-                height=_HALF_HEIGHT,
-                title=alt.TitleParams(
-                    f"{label}: {whole.title.split(' (')[0]}{'' if panel else ' (not measured)'}",
-                    frame="group",
-                    limit=_HALF_WIDTH + 40,
-                ),
-            )
-            for side, panel, label in zip(sides, panels, labels, strict=True)
-        ]
-        rows.append(alt.hconcat(*halves, spacing=16).resolve_scale(color="shared", strokeDash="shared"))
-    stack = alt.vconcat(
-        *rows, spacing=12, padding={"left": 5, "top": 5, "bottom": 5, "right": _LEGEND_MORE}
-    ).resolve_scale(color="independent", strokeDash="independent")
-    spec = finished(stack, data)
-    title = "Both sides over time, 0 s is where measuring begins; the first run of each side"
-    return Chart("timelines", title, spec, svg_of(spec))
+    from_s, length_s = min(begins), max(ends) - min(begins)
+    kept = [{panel["name"]: _kept(panel, side, from_s) for panel in side["panels"]} for side in sides]
+    clocks = [
+        Clock(
+            from_s,
+            length_s,
+            tuple(Phase(name, low - from_s, high - from_s) for name, low, high in side["phases"]),
+            side["step_s"],
+            relative=True,
+        )
+        for side in sides
+    ]
+    pairs = []
+    for name in dict.fromkeys(name for panels in kept for name in panels):
+        whole = _together([panels[name] for panels in kept if name in panels])
+        first, second = (
+            _side_chart(panels.get(name) or replace(whole, series=()), whole, clock, content[side]["label"])
+            for panels, clock, side in zip(kept, clocks, ("base", "other"), strict=True)
+        )
+        pairs.append((first, second))
+    return tuple(pairs)
 
 
-def _kept(panel: Mapping[str, Any], side: Mapping[str, Any]) -> Panel:
+def _side_chart(panel: Panel, whole: Panel, clock: Clock, label: str) -> Chart:
+    spec, legend = _panel(panel, whole, clock, Marks())
+    missing = "" if panel.series else " (not measured)"
+    return Chart(
+        f"{panel.name}-{label}", f"{whole.title}: {label}{missing}", spec, _still(spec), tuple(legend)
+    )
+
+
+def _kept(panel: Mapping[str, Any], side: Mapping[str, Any], from_s: float) -> Panel:
     """A panel as comparison.json has it; a value for each point of time, null where nothing was measured."""
     series = [
         TimelineSeries(
             line["name"],
             tuple(
-                SamplePoint(round(side["first_s"] + at * side["step_s"], 3), value, value, value)
+                SamplePoint(round(side["first_s"] + at * side["step_s"] - from_s, 3), value, value, value)
                 for at, value in enumerate(line["values"])
                 if value is not None and math.isfinite(value) and (value > 0 or not panel["logarithmic"])
             ),

@@ -323,6 +323,7 @@ class Import(Form):
     samples: Count
     hosts: dict[str, str | None] | list[str]
     zone_assumed: Any = None
+    utc_offset_s: int = 0
     notes: list[str] = []
 
 

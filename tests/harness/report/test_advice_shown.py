@@ -43,7 +43,7 @@ def test_demand_is_a_table(report: Report) -> None:
 
 def test_every_format_says_what_to_do(report: Report) -> None:
     """Its own section in the page and in Markdown, a list in the terminal, rows in JSON."""
-    assert '<section id="advice">' in html.write(report)
+    assert '<details id="advice">' in html.write(report)
     assert "## What to do" in markdown.write(report)
     text = verdict_text(report.verdict)
     assert "What to do:\n  - Make sql1 an azure/ds14" in text

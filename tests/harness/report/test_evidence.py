@@ -116,7 +116,7 @@ def test_every_fact_of_the_example_has_rows_behind_it(
 def test_a_finding_cites_its_rule_and_its_neighbours() -> None:
     """The threshold is said in its source's words; a shared resource says with whom."""
     finding = findings(verdict())[0]
-    assert finding.title == "What gives way first"
+    assert finding.title == "Bottleneck"
     assert (
         finding.evidence[0].threshold == "our own value: a resource is saturated from 90 % of its capacity on"
     )

@@ -17,7 +17,7 @@ from pinchpoint.data.timeline import Panel, panels
 from pinchpoint.report.charts import decades
 from pinchpoint.report.picture import Box, picture
 from pinchpoint.report.report import gather
-from pinchpoint.report.timeline_chart import timeline_chart
+from pinchpoint.report.timeline_chart import marks_of, panel_chart
 from pinchpoint.run.progress import Board
 from pinchpoint.store.read import StoredRun
 
@@ -35,7 +35,7 @@ def test_the_clock_starts_with_the_run_and_knows_its_phases() -> None:
         ("measure", 10, 70),
     ]
     assert clock.window == (START_S + 10, START_S + 70)
-    assert clock.utc(61.5) == "00:01:01 UTC"
+    assert clock.shown(61.5) == "00:01:01 UTC"
 
 
 def test_a_run_that_never_ended_ends_with_its_data() -> None:
@@ -75,9 +75,7 @@ def test_a_long_run_is_brought_down_and_keeps_its_spikes() -> None:
     spiky = max(line.points, key=lambda point: point.high)
     assert spiky.high == pytest.approx(0.9)
     assert spiky.mean == pytest.approx((14 * 0.2 + 0.9) / 15, rel=0.01)
-    chart = timeline_chart(panels(run, clock), clock)
-    assert chart is not None
-    assert len(chart.svg) < 200_000
+    assert sum(len(panel_chart(each, clock).svg) for each in panels(run, clock) if each.series) < 200_000
 
 
 def test_lines_of_one_panel_are_told_apart_whatever_hosts_are_called() -> None:
@@ -87,28 +85,48 @@ def test_lines_of_one_panel_are_told_apart_whatever_hosts_are_called() -> None:
         build.cpu(host, 0.5, 0.3).metric(host, "pressure.io_ratio", 0.2)
     build.open("orders", "sql-mix", 20).operations("orders", "log_append", 20, 0.01)
     run = build.run()
-    chart = timeline_chart(panels(run, clock_of(run)), clock_of(run))
-    assert chart is not None
-    scales = {
-        panel["title"]["text"].split()[0]: next(
-            layer["encoding"]["color"]["scale"] for layer in panel["layer"] if "color" in layer["encoding"]
-        )
-        for panel in chart.spec["vconcat"]
-    }
-    assert len(scales["Pressure"]["domain"]) == 4
-    assert len(set(scales["Pressure"]["range"])) == 4
-    assert len(scales["Latency"]["domain"]) == 2
-    assert len(set(scales["Latency"]["range"])) == 1
+    drawn = _panels(run)
+    pressure, latency = (panel_chart(drawn[name], clock_of(run)).legend for name in ("pressure", "latency"))
+    assert len({entry.colour for entry in pressure}) == len(pressure) == 4
+    assert [entry.style for entry in latency] == ["solid", "dashed"]
+    assert len({entry.colour for entry in latency}) == 1
+
+
+def test_twenty_lines_are_told_apart_as_far_as_colours_go() -> None:
+    """The highest have a colour each; all others are one grey group."""
+    build = Build(measure_s=20, warm_up_s=0)
+    for number in range(20):
+        build.host(f"web{number}", "web", f"m{number}").cpu(f"web{number}", number / 25, 0.0)
+    run = build.run()
+    legend = panel_chart(_panels(run)["cpu"], clock_of(run)).legend
+    assert len({entry.colour for entry in legend}) == 8
+    assert [entry.name for entry in legend if "others" in entry.name]
+
+
+def test_limits_and_when_the_bottleneck_was_at_its_own_are_marked() -> None:
+    """90 % of the CPU, the strictest limit of a role, an objective's p95; the time by the verdict."""
+    run = saved_run()
+    content = verdict()
+    marks = marks_of(run.manifest, content, clock_of(run))
+    assert [limit.words for limit in marks["cpu"].limits] == ["limit 90 %"]
+    assert [limit.words for limit in marks["latency"].limits] == ["orders p95 objective 5 ms"]
+    assert marks["cpu"].spans == ((10.0, 70.0),)
+    assert not marks["disk_iops"].spans
+    assert "bottleneck at its limit" in [
+        entry.name for entry in panel_chart(_panels(run)["cpu"], clock_of(run), marks["cpu"]).legend
+    ]
 
 
 def test_figures_of_a_steady_run_are_exactly_known() -> None:
-    """IOPS are reads and writes of the same second; throughput counts what succeeded."""
+    """Writes and reads are apart; throughput counts what succeeded."""
     found = _panels(steady_run())
-    assert {point.mean for point in found["disk_iops"].series[0].points} == {100.0}
-    assert found["disk_iops"].series[0].name == "sql log + sql data (vda)"
+    writes, reads = found["disk_iops"].series
+    assert {point.mean for point in writes.points} == {90.0}
+    assert {point.mean for point in reads.points} == {10.0}
+    assert writes.name == "sql log + data (vda) writes"
     assert {point.mean for point in found["throughput"].series[0].points} == {100.0}
     p50, p95 = found["latency"].series
-    assert (p50.name, p95.name) == ("orders p50 (response)", "orders p95 (response)")
+    assert (p50.name, p95.name) == ("orders p50", "orders p95")
     assert p50.points[0].mean == pytest.approx(0.001, rel=0.01)
     assert p95.points[0].mean == pytest.approx(0.010, rel=0.01)
 
@@ -170,7 +188,7 @@ def test_a_stall_is_zero_throughput_and_a_gap_in_the_samples_is_no_value() -> No
 def test_two_roles_on_one_disk_are_one_line() -> None:
     """A device is counted once, however many roles lie on it, and says which."""
     lines = _panels(saved_run())["disk_write_latency"].series
-    assert [line.name for line in lines] == ["sql log + sql data (vda)"]
+    assert [line.name for line in lines] == ["sql log + data (vda)"]
 
 
 def test_hosts_of_one_tier_have_lines_of_their_own() -> None:
@@ -241,8 +259,8 @@ def test_the_picture_says_who_shares_a_machine_and_which_cores_are_full() -> Non
 
 def test_the_blamed_resource_is_marked_and_others_have_states_of_their_own() -> None:
     """The verdict's word and the measured state stand side by side."""
-    assert _states(_box(saved_run(), verdict(), "search"))["CPU"] == ("saturated", "gives way first")
-    assert _states(_box(saved_run(), verdict(), "sql"))["log disk"] == ("fine", "would give way next")
+    assert _states(_box(saved_run(), verdict(), "search"))["CPU"] == ("saturated", "bottleneck")
+    assert _states(_box(saved_run(), verdict(), "sql"))["log disk"] == ("fine", "next bottleneck")
     slow = [{**verdict()["disks"][0], "write_latency_mean_s": 0.03}]
     assert _states(_box(saved_run(), verdict(disks=slow), "sql"))["log disk"][0] == "busy"
     assert _states(_box(saved_run(), verdict(disks=[]), "sql"))["log disk"][0] == "not measured"
@@ -252,7 +270,7 @@ def test_a_disk_to_blame_is_saturated_in_the_picture() -> None:
     """Only the verdict can call a disk saturated: a busy ratio cannot."""
     blame = suspect(kind="disk_cap", tier="sql", host="sql1", resource="disk", instance="vda", role="log")
     box = _box(saved_run(), verdict(bottleneck=blame, next=None), "sql")
-    assert _states(box)["log disk"] == ("saturated", "gives way first")
+    assert _states(box)["log disk"] == ("saturated", "bottleneck")
     assert _states(box)["data disk"] == ("fine", "")
 
 
@@ -278,7 +296,7 @@ def test_very_short_runs_are_reported(measure_s: int) -> None:
     assert bool(report.distributions) == bool(measure_s)
 
 
-@pytest.mark.parametrize(("instance", "marked"), [("", ("saturated", "gives way first")), ("tier:web", None)])
+@pytest.mark.parametrize(("instance", "marked"), [("", ("saturated", "bottleneck")), ("tier:web", None)])
 def test_memory_that_tiers_share_bears_the_verdict_s_mark(
     instance: str, marked: tuple[str, str] | None
 ) -> None:
@@ -295,21 +313,6 @@ def test_shared_cores_that_are_no_tier_s_bear_the_verdict_s_mark() -> None:
     run, others = saved_run(), ["web", "search", "sql", "nosql"]
     content = verdict(bottleneck=suspect(kind="cpu", tier=None, host="web1", shared_with=others))
     machine, *_ = picture(run, content, clock_of(run))
-    assert {each.name: each.mark for each in machine.resources}["CPU"] == "gives way first"
-    assert all(_states(box)["CPU"][1] != "gives way first" for box in machine.boxes)
+    assert {each.name: each.mark for each in machine.resources}["CPU"] == "bottleneck"
+    assert all(_states(box)["CPU"][1] != "bottleneck" for box in machine.boxes)
     assert place(content["bottleneck"]).startswith("the CPU that web, search, sql and nosql share (host web1")
-
-
-def test_a_phase_too_short_for_its_name_is_only_shaded() -> None:
-    """Its name would lie over that of the next one."""
-    run = saved_run()
-    assert "warm-up" in _drawn(run)
-    run.manifest["phases"][0]["to"] = run.manifest["phases"][1]["from"] = utc(START_S + 2)
-    assert "warm-up" not in _drawn(run)
-
-
-def _drawn(run: StoredRun) -> str:
-    clock = clock_of(run)
-    drawn = timeline_chart(panels(run, clock), clock)
-    assert drawn is not None
-    return drawn.svg

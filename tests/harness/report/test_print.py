@@ -11,6 +11,7 @@ from support import require
 
 from pinchpoint.report import registry
 from pinchpoint.report.report import gather
+from pinchpoint.report.timeline_chart import FIRST
 
 pytestmark = pytest.mark.browser
 
@@ -65,9 +66,10 @@ def test_every_table_and_every_query_is_on_paper(printed: pypdfium2.PdfDocument)
     assert [query for query in queries if _letters(query) not in paper] == []
 
 
-def test_no_picture_is_cut_in_two(printed: pypdfium2.PdfDocument) -> None:
-    """The timeline's panels, one below the other, are one picture: all of their titles are on one sheet."""
-    sheets = [_letters(page.get_textpage().get_text_bounded()) for page in printed]
-    titles = [_letters(panel.title) for panel in gather(saved_run(), verdict()).panels if panel.series]
-    assert len(titles) > 1
-    assert any(all(title in sheet for title in titles) for sheet in sheets)
+def test_the_first_sheet_is_the_first_screen(printed: pypdfium2.PdfDocument) -> None:
+    """The first sheet has the verdict, the scenarios and every chart of the first screen, whole."""
+    first = _letters(printed[0].get_textpage().get_text_bounded())
+    panels = {panel.name: panel for panel in gather(saved_run(), verdict()).panels}
+    shown = [panels[name].title for name in FIRST if panels[name].series]
+    assert len(shown) > 3
+    assert [title for title in shown if _letters(title) not in first] == []

@@ -4,19 +4,12 @@
 // the window's width.
 (() => {
   const AXIS = 62 + 34;
-  const LEGEND = 236;
-  const NARROW = 760;
+  const SMALL_AXIS = 46 + 22;
   const pictures = new Map();  // each figure's: still, live
 
-  const sized = (spec, room) => {
-    const narrow = room < NARROW;
-    const aside = spec.vconcat && !narrow ? LEGEND : 0;
-    const width = Math.max(Math.floor(room - AXIS - aside), 160);
-    const panels = spec.vconcat || [spec];
-    panels.forEach((panel) => { panel.width = width; });
-    if (narrow && spec.vconcat) {
-      Object.assign(spec.config.legend, { orient: "bottom", columns: 1, labelLimit: width });
-    }
+  const sized = (spec, room, small) => {
+    const width = Math.max(Math.floor(room - (small ? SMALL_AXIS : AXIS)), 160);
+    (spec.vconcat || [spec]).forEach((panel) => { panel.width = width; });
     return spec;
   };
 
@@ -25,7 +18,7 @@
     const spec = JSON.parse(figure.querySelector("script[type='application/json']").textContent);
     const place = document.createElement("div");
     place.className = "live";
-    await vegaEmbed(place, sized(spec, room), { actions: false, renderer: "svg", ast: true });
+    await vegaEmbed(place, sized(spec, room, figure.classList.contains("small")), { actions: false, renderer: "svg", ast: true });
     const { still, live } = pictures.get(figure) || { still: figure.querySelector(".still") };
     (live || still).replaceWith(place);
     pictures.set(figure, { still, live: place });
