@@ -24,7 +24,8 @@ _NOT_IN_FILES = "Not measured: the imported files have no {}."
 _OF_A_LOAD = frozenset({"throughput", "latency", "errors", "generator"})
 _TOGETHER = " reads and writes"
 
-_PAIR: tuple[Literal["solid"], Literal["dashed"]] = ("solid", "dashed")
+Style = Literal["solid", "dashed"]
+_PAIR: tuple[Style, Style] = ("solid", "dashed")
 
 _PART_S = 0.25  # a second that is missing less than this counts as whole
 
@@ -41,7 +42,7 @@ class TimelineSeries:
 
     name: str
     points: tuple[SamplePoint, ...]
-    style: Literal["solid", "dashed"] = "solid"
+    style: Style = "solid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +253,7 @@ class _Draft(NamedTuple):
 
     name: str
     line: SampleLine
-    style: Literal["solid", "dashed"] = "solid"
+    style: Style = "solid"
 
 
 def _cpu(run: StoredRun) -> Iterator[_Draft]:
@@ -275,7 +276,7 @@ def _disks(
     run: StoredRun,
     metrics: tuple[str, ...],
     words: str = "",
-    style: Literal["solid", "dashed"] = "solid",
+    style: Style = "solid",
 ) -> Iterator[_Draft]:
     """``sql log + sql data (sdc)``; where a tier has several hosts, also whose it is."""
     found = disks_with_roles(run)

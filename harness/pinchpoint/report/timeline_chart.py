@@ -75,12 +75,13 @@ def marks_of(manifest: Mapping[str, Any], verdict: Mapping[str, Any], clock: Clo
         "latency": _objectives(verdict, "p95_s"),
         "throughput": _objectives(verdict, "throughput_per_s"),
     }
-    blamed = [verdict.get("bottleneck")] if verdict.get("bottleneck") else verdict.get("candidates") or ()
+    first: Mapping[str, Any] | None = verdict.get("bottleneck")
+    blamed = [first] if first else verdict.get("candidates") or []
     spans: dict[str, list[tuple[float, float]]] = {}
     for each in blamed:
         for panel in _panels_of(str(each["kind"])):
             spans.setdefault(panel, []).extend(_spans(each, verdict, clock))
-    words = "bottleneck at its limit" if verdict.get("bottleneck") else "suspected resource at its limit"
+    words = "bottleneck at its limit" if first else "suspected resource at its limit"
     return {
         name: Marks(tuple(limits.get(name, ())), tuple(spans.get(name, ())), words)
         for name in {*limits, *spans}
