@@ -96,7 +96,7 @@ class LocalCollector:
         return samples
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """Facts about each host. See collectors/README.md, "Inventory"."""
+        """Facts about each host. See docs/metrics.md, "Inventory"."""
         if self._tiers.by_host:
             self._tiers.find(self._table.read())
         return {watch.host: self._machine.facts(watch) for watch in self._watches}

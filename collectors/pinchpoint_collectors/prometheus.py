@@ -122,7 +122,7 @@ class PrometheusCollector:
         return told
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """What exporter and server tell of the machine. See collectors/README.md, "Inventory"."""
+        """What exporter and server tell of the machine. See docs/metrics.md, "Inventory"."""
         there = places.layout(self._exporter, self._found)
         facts = means.facts(self._exporter, list(self._before.values())) | places.machine(self._found)
         found = {}

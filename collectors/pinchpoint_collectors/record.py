@@ -16,7 +16,7 @@ class Sample(NamedTuple):
         time_ns: UTC nanoseconds since 1970, stamped where the value was read; the end of the interval.
         interval_s: seconds the value covers (the time since the reading before).
         host: the host's name in farm.yaml.
-        metric: a name of collectors/README.md's table; its last part says the base unit (``_s``, ``_bytes``,
+        metric: a name of docs/metrics.md's table; its last part says the base unit (``_s``, ``_bytes``,
             ``_per_s``, ``_ratio``), none a count.
         instance: device, core, interface, ``tier:NAME``, ``thread:NAME``; ``""`` where there is only one.
         value: the value in base units; ``None`` means "not measured" and is never written as 0.
@@ -115,7 +115,7 @@ class Collector(Protocol):
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
         """Facts about each watched host (host name -> JSON-ready facts), read once before the first sample.
 
-        Keys: see collectors/README.md ("Inventory").
+        Keys: see docs/metrics.md ("Inventory").
         """
         ...
 

@@ -18,7 +18,8 @@ from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Watch
 from pinchpoint_collectors.registry import kind
 
-README = (Path(__file__).parents[2] / "collectors" / "README.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+README = "".join((DOCS / f"{page}.md").read_text() for page in ("collectors", "metrics"))
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def all_metrics() -> set[str]:
     found = set(METRICS)
     found |= {each.metric for counters in COUNTERS.values() for each in counters.values()}
     found |= {each.metric for exporter in EXPORTERS for each in exporter.means.values()}
-    readme = (ROOT / "collectors" / "README.md").read_text(encoding="utf-8")
+    readme = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     rows = "\n".join(line for line in readme.splitlines() if line.startswith("|"))
     found |= set(_IN_README.findall(rows))
     for folder in ("collectors", "harness/pinchpoint/loadgen"):

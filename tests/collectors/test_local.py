@@ -80,7 +80,7 @@ def test_hosts_of_one_machine_are_read_once_and_answer_alike() -> None:
 
 def test_every_metric_is_in_the_readme(tmp_path: Path) -> None:
     """The table a reader goes by names everything that is sent, and the inventory everything that is told."""
-    readme = (Path(__file__).parents[2] / "collectors" / "README.md").read_text()
+    readme = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
     watch = Watch(
         "app1", "app", {"data": str(tmp_path)}, Processes(pids=(os.getpid(),)), options={"verify": True}
     )

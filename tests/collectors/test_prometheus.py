@@ -18,6 +18,7 @@ from collectors.prometheus_servers import (
     samples_of,
 )
 from collectors.prometheus_watching import gathered, watch, watching
+from collectors.server_contract import README
 from serverprocess import ServerProcess
 
 from pinchpoint_collectors.errors import CollectorError
@@ -25,7 +26,6 @@ from pinchpoint_collectors.exporters.tables import NODE
 from pinchpoint_collectors.record import Sample, Telling, Watch
 from pinchpoint_collectors.registry import kind
 
-README = (Path(__file__).parents[2] / "collectors" / "README.md").read_text()
 SCRAPED = ("up", *NODE.names)
 
 pytestmark = pytest.mark.usefixtures("straight")

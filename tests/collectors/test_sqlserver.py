@@ -10,11 +10,11 @@ import os
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlglot
+from collectors.server_contract import README
 from support import missing
 
 from pinchpoint_collectors.common.odbc import wheel_library
@@ -25,7 +25,6 @@ from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Sample, Watch
 from pinchpoint_collectors.registry import kind
 
-README = (Path(__file__).parents[2] / "collectors" / "README.md").read_text()
 URL = os.environ.get("PINCHPOINT_MSSQL_URL")
 Row = dict[str, Any]
 

@@ -197,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("pinchpoint-collect", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     recording = commands.add_parser("record", help="record this host until it is told to stop")
-    recording.add_argument("--config", type=Path, help="a TOML file; see collectors/README.md")
+    recording.add_argument("--config", type=Path, help="a TOML file; see docs/collectors.md")
     tailing = commands.add_parser("tail", help="print what was recorded, a line of JSON for each reading")
     tailing.add_argument("--folder", type=Path, default=Path(FOLDER), help="where it was recorded")
     tailing.add_argument(

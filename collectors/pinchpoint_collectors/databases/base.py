@@ -262,7 +262,7 @@ class ServerCollector(ABC):
         return [Sample(now.time_ns, interval_s, host, *value) for host in self._hosts for value in values]
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """The server under ``database``. See collectors/README.md, "Inventory"."""
+        """The server under ``database``. See docs/metrics.md, "Inventory"."""
         database, missing = self._facts()
         listed = [asdict(each) for each in missing]
         return {

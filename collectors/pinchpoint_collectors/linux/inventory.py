@@ -55,7 +55,7 @@ def machine_id(files: Files = HERE) -> str | None:
 
 
 def machine_facts(files: Files = HERE) -> dict[str, Any]:
-    """What is the same for every host that is this machine (keys: collectors/README.md, "Inventory")."""
+    """What is the same for every host that is this machine (keys: docs/metrics.md, "Inventory")."""
     memory = meminfo.parse(files.fact("/proc/meminfo") or "")
     cores = usable_cores(files)
     return {

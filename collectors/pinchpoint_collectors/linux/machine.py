@@ -77,7 +77,7 @@ class LinuxMachine:
         ]
 
     def facts(self, watch: Watch) -> dict[str, Any]:
-        """One host for the inventory; see collectors/README.md, "Inventory"."""
+        """One host for the inventory; see docs/metrics.md, "Inventory"."""
         places, data_io = self._places[watch.host], self._data_io.get(watch.host, {})
         return {
             "tier": watch.tier,

@@ -94,7 +94,7 @@ class LinuxHost:
         return [*found, *self._own(frame.sections[len(FILES) :], times[0][0], interval_s)]
 
     def facts(self, watch: Watch) -> dict[str, Any]:
-        """One host for the inventory; see collectors/README.md, "Inventory"."""
+        """One host for the inventory; see docs/metrics.md, "Inventory"."""
         return self._machine.facts(watch)
 
     def _own(self, sections: Sequence[Section], time_ns: int, interval_s: float) -> Iterator[Sample]:

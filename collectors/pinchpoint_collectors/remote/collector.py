@@ -91,7 +91,7 @@ class RemoteCollector(ABC, Generic[S]):
         return told
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """Facts about each host when it was connected. See collectors/README.md, "Inventory"."""
+        """Facts about each host when it was connected. See docs/metrics.md, "Inventory"."""
         return self._inventory
 
     def close(self) -> None:

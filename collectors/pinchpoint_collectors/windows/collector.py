@@ -177,7 +177,7 @@ class WindowsCollector:
 
 
 class WindowsKind:
-    """The kind ``windows`` of farm.yaml; its options are described in collectors/README.md."""
+    """The kind ``windows`` of farm.yaml; its options are described in docs/collectors.md."""
 
     name = KIND
     options = OPTIONS

@@ -91,7 +91,7 @@ class WindowsMachine:
         return int(cores) if cores else None
 
     def facts(self) -> dict[str, Any]:
-        """What is the same for every host that is this machine (collectors/README.md, "Inventory")."""
+        """What is the same for every host that is this machine (docs/metrics.md, "Inventory")."""
         said, cores = self.said, self.cores
         paging = said.get("paging_mib")
         return {

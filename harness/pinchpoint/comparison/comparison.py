@@ -36,7 +36,7 @@ SCHEMA = "pinchpoint.comparison/1"
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Everything a comparison found; comparison.json is its plain form (README.md beside this file).
+    """Everything a comparison found; comparison.json is its plain form (docs/run-directory.md).
 
     Attributes:
         sides: the runs.

@@ -31,7 +31,7 @@ LOAD_ROW_LOG_BYTES = 22.0
 """A row of ``bulk_load``, without its payload."""
 
 PAGE_ROWS = 4
-"""Rows of a page of sql-mix's data table (its README)."""
+"""Rows of a page of sql-mix's data table (docs/scenario-parameters.md)."""
 _MOST_SCALE = 50.0
 _FITS, _HOT = 0.5, 0.01
 """A data table half as large as the cache stays in it; one so much smaller is soon written to everywhere."""

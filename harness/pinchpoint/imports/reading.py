@@ -236,7 +236,7 @@ def _host(machine: str, read: Read, places: HostPlaces, hosts: Sequence[str]) ->
 
 
 def inventory(gathered: Gathered, places: HostPlaces) -> dict[str, dict[str, Any]]:
-    """The facts of every host, as a collector's inventory has them (collectors/README.md)."""
+    """The facts of every host, as a collector's inventory has them (docs/metrics.md)."""
     hosts: dict[str, dict[str, Any]] = {}
     for read in gathered.reads:
         for host, machine in read.machines.items():

@@ -18,7 +18,7 @@ _ENVIRONMENT = ("versions", "hosts", "generators", "collectors", "content", "pla
 
 
 def write(report: Report | ComparisonReport | PlainReport) -> str:
-    """The document. Its keys: see report/README.md."""
+    """The document. Its keys: see docs/run-directory.md."""
     match report:
         case Report():
             return _document(content(report))

@@ -1,4 +1,4 @@
-"""manifest.json: what was run, against what, by what (its keys: harness/README.md)."""
+"""manifest.json: what was run, against what, by what (its keys: docs/run-directory.md)."""
 
 from __future__ import annotations
 

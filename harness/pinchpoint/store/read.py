@@ -39,7 +39,7 @@ class StoredRun:
 
     Attributes:
         directory: where it lies.
-        manifest: manifest.json as a dictionary (its keys: harness/README.md, "manifest.json").
+        manifest: manifest.json as a dictionary (its keys: docs/run-directory.md, "manifest.json").
         operations: the table of ``OPERATIONS_SCHEMA``.
         samples: a table of ``SAMPLES_SCHEMA``, or of a finished run a dataset (``store/samples.py``).
         events: the lines of events.jsonl, oldest first: ``{"time": "...Z", "event": "...", ...}``.

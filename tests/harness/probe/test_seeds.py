@@ -171,8 +171,8 @@ def test_the_same_rate_whatever_the_level_is_a_cap() -> None:
 
 
 def test_each_published_test_is_one_documented_command() -> None:
-    """The table of harness/README.md names suites that are there."""
-    text = (Path(__file__).parents[3] / "harness" / "README.md").read_text(encoding="utf-8")
+    """The table of docs/storage-probes.md names suites that are there."""
+    text = (Path(__file__).parents[3] / "docs" / "storage-probes.md").read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith("|") and "pinchpoint probe DIR" in line]
     named = {name for row in rows for name in re.findall(r"--suite ([a-z-]+)", row)}
     assert len(rows) == 4
