@@ -19,19 +19,19 @@ from pinchpoint.base.redact import masked
 from pinchpoint.cli.output import outlive_readers
 
 COMMANDS = {
-    "demo": "Load a farm on this machine; name its bottleneck.",
+    "demo": "Load a farm on this machine and name its bottleneck.",
     "init": "Write a commented farm.yaml and plan.yaml.",
-    "check": "Check a plan, its farm and every collector; start nothing.",
-    "run": "Run a plan against a farm, analyse, report.",
+    "check": "Check a plan, its farm and every collector. Starts nothing.",
+    "run": "Run a plan against a farm, and name the bottleneck.",
     "analyse": "Name the bottleneck of a run.",
     "compare": "Compare the runs of two farms.",
-    "what-if": "Predict the throughput if something were different.",
+    "what-if": "Predict throughput after a change: a disk, cores, the load.",
     "report": "Write the report of a run, a comparison or a probe.",
-    "probe": "Measure one disk; say what kind of limit it shows.",
-    "import": "Import and judge what other tools recorded.",
-    "farm": "Start, stop and show an embedded farm.",
-    "worker": "Drive load for a controller on another machine.",
-    "runs": "List the runs of a folder; follow a plan's figures.",
+    "probe": "Measure one disk, and find what limits it.",
+    "import": "Find the bottleneck in logs of other tools.",
+    "farm": "Start, stop or show an embedded farm.",
+    "worker": "Send load for a run on another machine.",
+    "runs": "List runs, or follow the figures of a plan over many runs.",
 }
 """Each is the function of that name in the module of that name (of a keyword, with a ``_`` behind it, and
 with ``_`` for ``-``), with its line in ``pinchpoint --help``: to print that, no command is imported."""
@@ -88,7 +88,7 @@ def command(name: str) -> click.Command:
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="pinchpoint", prog_name="pinchpoint")
 def pinchpoint() -> None:
-    """Load a database-heavy farm as its applications would, and say which resource gives way first."""
+    """Load a database farm as its applications do, and find the resource that limits throughput."""
 
 
 def main() -> None:

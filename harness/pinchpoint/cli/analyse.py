@@ -22,14 +22,18 @@ RUN_FILES = (MANIFEST, OPERATIONS, SAMPLES, EVENTS, VERDICT, REPORT)
 
 @click.command()
 @RUN
-@click.option("--json", "as_json", is_flag=True, help="Print verdict.json's content and nothing else.")
-@click.option("--explain", is_flag=True, help="Print the whole chain: what was considered, and why this won.")
+@click.option("--json", "as_json", is_flag=True, help="Print the content of verdict.json and nothing else.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Also print every check, every resource that was considered, its figures and thresholds.",
+)
 def analyse(directory: Path, *, as_json: bool, explain: bool) -> int:
-    """Say which resource of RUN gives way first, from what was measured.
+    """Print the bottleneck of RUN: the resource that limits throughput.
 
-    A run whose controller was killed is recovered first. RUN may also be a YAML file of a report's published
-    figures (infra/examples): then what these prove, and what they lack. Ends with 1 where an objective was
-    missed or not measured, with 3 where the run is no valid evidence or measured nothing.
+    A run that was killed is recovered first. RUN may also be a YAML file with the published figures of a
+    report (infra/examples). Exit status 1: an objective was missed or not measured. Exit status 3: the run is
+    not valid evidence, or measured nothing.
     """
     if directory.is_file():
         if directory.name in RUN_FILES:

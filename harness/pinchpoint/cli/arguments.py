@@ -16,7 +16,7 @@ OUT = click.option(
     type=click.Path(path_type=Path),
     default=Path("runs"),
     show_default=True,
-    help="The folder in which the run's directory is made.",
+    help="The folder for the run's folder.",
 )
 FARM = click.option(
     "--farm",
@@ -28,7 +28,7 @@ FARM = click.option(
 TOKEN_FILE = click.option(
     "--token-file",
     type=click.Path(path_type=Path),
-    help="A file that holds the token that a controller and its load workers share, in place of the variable "
+    help="A file with the token shared by a controller and its load workers, instead of the variable "
     "PINCHPOINT_WORKER_TOKEN.",
 )
 PLAN = click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))

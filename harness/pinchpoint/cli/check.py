@@ -30,9 +30,9 @@ SCHEMA = "pinchpoint.check/1"
 @PLAN
 @FARM
 @OUT
-@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON and nothing else.")
 def check(plan_file: Path, farm_file: Path, out: Path, *, as_json: bool) -> int:
-    """Check both files, every endpoint, every collector and the space for PLAN; never starts a farm."""
+    """Check both files, every endpoint, every collector and the disk space. Never starts a farm."""
     farm, plan = load(farm_file, plan_file)
     expand_all(farm)  # a variable that is not set is said with its line, before anything starts
     guard(farm, plan)

@@ -21,7 +21,7 @@ from pinchpoint.comparison import (
 from pinchpoint.comparison import compare as compare_sides
 from pinchpoint.comparison.saved import beside
 from pinchpoint.comparison.sides import predicted
-from pinchpoint.comparison.statistics import ENOUGH, RUN_TO_RUN, SAME
+from pinchpoint.comparison.statistics import ENOUGH, RUN_TO_RUN
 from pinchpoint.plan.load import load_as
 from pinchpoint.plan.prices import Prices
 from pinchpoint.plan.problems import Unfit
@@ -69,40 +69,42 @@ def spread(args: list[str]) -> list[str]:
     metavar="OTHER...",
     multiple=True,
     type=_DIRECTORY,
-    help="The other side: runs, or directories of repeats. A set of runs alone needs none.",
+    help="The runs of the other side: run folders, or folders of repeated runs. A set of two farms"
+    " needs none.",
 )
 @click.option(
     "--aa",
     metavar="AGAIN...",
     multiple=True,
     type=_DIRECTORY,
-    help="Further runs of BASE's farm: how much it differs from itself is no change.",
+    help="More runs of BASE's farm. The difference between a farm and itself then counts as noise.",
 )
 @click.option(
     "--factor",
     "factors",
     multiple=True,
-    help="What is studied, such as disks; any other difference weakens the claim. May be given again.",
+    help="What you study: disks, for example. Other differences between the farms are listed and "
+    "weaken the conclusion. May be repeated.",
 )
 @click.option(
     "--metric",
     "metrics",
     multiple=True,
-    help="A figure that is to be judged, such as scenario.crawl.throughput_per_s; six at most. May be given "
-    "again. [default: those the plan declares (compare: {metrics: [...]}), else what each scenario is judged "
-    "by, the studied disks' writes, p95]",
+    help="A figure to judge: scenario.crawl.throughput_per_s, for example. Six at most; may be "
+    "repeated. [default: those of the plan (compare: {metrics: [...]}); else the figures of "
+    "each scenario, p95, and the writes of the studied disks]",
 )
 @click.option(
     "--margin",
     metavar="RATIO",
-    help="Within so much of each other two sides count as the same, such as 5%. [default: the plan's, else "
-    f"{SAME:.0%}]",
+    help="Differences within this share count as the same: 5%, for example. [default: as in the "
+    "plan, else 5%]",
 )
 @click.option(
     "--bound",
     type=click.FloatRange(min=1),
     default=None,
-    help=f"With fewer than {ENOUGH} runs on a side: how many times as much one run may be as the next. "
+    help=f"With fewer than {ENOUGH} runs on a side, report only changes above this factor. "
     f"[default: the plan's, else {RUN_TO_RUN:g}]",
 )
 @click.option(
@@ -110,21 +112,24 @@ def spread(args: list[str]) -> list[str]:
     "price_file",
     metavar="FILE",
     type=_DIRECTORY,
-    help="Prices per month, as under `prices:` in farm.yaml. [default: those of each side's farm.yaml]",
+    help="A YAML file with prices per month, as under `prices:` in farm.yaml. [default: those of "
+    "each farm.yaml]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print comparison.json's content and nothing else.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the content of comparison.json and nothing else."
+)
 @click.option(
     "--out",
     type=_DIRECTORY,
     default=None,
-    help="The folder in which the comparison's directory is made; that of the first run by default.",
+    help="The folder for the comparison's folder. [default: that of the first run]",
 )
 @click.option(
     "--fail-on",
     "fail_on",
     type=click.Choice(["worse"]),
     default=None,
-    help="Exit with 1 when something got worse, or more of the work failed.",
+    help="Exit with status 1 when a figure got worse, or more operations failed.",
 )
 def compare(  # noqa: PLR0913 - one for each option
     base: tuple[Path, ...],
@@ -140,7 +145,7 @@ def compare(  # noqa: PLR0913 - one for each option
     fail_on: str | None,
     as_json: bool,
 ) -> int:
-    """Compare the runs of BASE with those of OTHER: what differs, what changed, whether the bottleneck moved.
+    """Compare the runs of BASE and OTHER: what changed, how sure that is, whether the bottleneck moved.
 
     BASE and OTHER are run directories, or directories of repeats; or one probe each. Or BASE alone is a set
     of runs of two farms (run --farm A --farm B), and has all of it. The last line is the directory made.

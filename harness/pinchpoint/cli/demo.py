@@ -68,23 +68,23 @@ def plan(load_ratio: float = 1.0) -> dict[str, Any]:
 @click.command()
 @OUT
 @click.option(
-    "--corpus", type=click.Path(path_type=Path), help="A folder of documents to fill the farm with."
+    "--corpus", type=click.Path(path_type=Path), help="Fill the farm with the documents of this folder."
 )
 @click.option(
     "--dev-vs-prod",
     "both",
     is_flag=True,
-    help="Run one plan on two farms that differ in their disks only, and compare (root, Linux).",
+    help="Run one plan on two farms that differ only in their disks, and compare (root, Linux).",
 )
 @click.option(
     "--repeat",
     type=click.IntRange(1, 20),
     default=1,
     show_default=True,
-    help="Of --dev-vs-prod: so many runs of each farm, by turns. Five make a comparison (half an hour).",
+    help="With --dev-vs-prod: the number of runs of each farm. Five make a comparison (half an hour).",
 )
 def demo(out: Path, corpus: Path | None, *, both: bool, repeat: int) -> int:
-    """Start the embedded farm, load it with all three scenarios, say what gives way first.
+    """Start a farm on this machine, load it with three scenarios, and name its bottleneck.
 
     Its last line is the path of report.html.
     """

@@ -18,13 +18,13 @@ FARM_FILE = click.argument("farm_file", metavar="FARM", type=click.Path(path_typ
 
 @click.group()
 def farm() -> None:
-    """Start, stop and look at the embedded farm of a farm.yaml."""
+    """Start, stop or show the embedded farm of a farm.yaml."""
 
 
 @farm.command()
 @FARM_FILE
 def up(farm_file: Path) -> None:
-    """Start the farm and leave it up; safe when it is up already."""
+    """Start the farm and leave it running. Does nothing if it runs already."""
     wanted = load_farm(farm_file)
     if wanted.embedded is None:
         raise InputError(f"{farm_file}: has no embedded: section, so there is nothing to start")
@@ -36,7 +36,7 @@ def up(farm_file: Path) -> None:
 @farm.command()
 @FARM_FILE
 def down(farm_file: Path) -> None:
-    """Stop the farm and remove everything it made, also what a killed one left behind.
+    """Stop the farm and remove everything it created, also after it was killed.
 
     FARM may also be the id that `farm status` shows.
     """
@@ -52,7 +52,7 @@ def down(farm_file: Path) -> None:
 @farm.command()
 @click.argument("farm_file", metavar="[FARM]", type=click.Path(path_type=Path), required=False)
 def status(farm_file: Path | None) -> int:
-    """Show every tier: state, process, port, log; its disks. Without FARM: every farm on this machine."""
+    """Show the state, process, port, log and disks of each tier. Without FARM: every farm on this machine."""
     if farm_file is None:
         click.echo(embedded().describe_known())
         return ExitStatus.FINE

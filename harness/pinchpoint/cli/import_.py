@@ -33,51 +33,67 @@ PUBLISHED = "published"
 
 @click.command(name="import")
 @click.argument("files", metavar="FILE...", type=_PATH, nargs=-1, required=True)
-@click.option("--into", "run", metavar="RUN", type=_PATH, help="Add to this run, aligned by time.")
+@click.option(
+    "--into", "run", metavar="RUN", type=_PATH, help="Add the samples to this run, aligned by time."
+)
 @click.option(
     "--kind", metavar="KIND", help=f"What FILE is: {', '.join(registry.names())}. [default: its begin tells]"
 )
 @click.option(
-    "--host", metavar="HOST", help="The host FILE is of, where it does not name one, or names it otherwise."
+    "--host", metavar="HOST", help="The host of FILE, if the file does not name it, or to rename it."
 )
 @click.option(
     "--disk",
     "disks",
     metavar="HOST:DISK=TIER.ROLE",
     multiple=True,
-    help="What a disk is for (SQL1:L:=sql.log).",
+    help="What a disk is used for: SQL1:L:=sql.log, for example. May be repeated.",
 )
-@click.option("--tier", "tiers", metavar="HOST=TIER", multiple=True, help="The tier a host belongs to.")
+@click.option(
+    "--tier",
+    "tiers",
+    metavar="HOST=TIER",
+    multiple=True,
+    help="The tier of a host: APP3=search, for example. May be repeated.",
+)
 @click.option(
     "--memory",
     metavar="HOST=SIZE",
     multiple=True,
-    help="A host's memory (SQL1=56GB): Windows' counters lack it.",
+    help="The memory of a host (SQL1=56GB). Windows counters do not contain it.",
 )
 @click.option(
     "--farm",
     "farm_file",
     metavar="FARM",
     type=_PATH,
-    help="A farm.yaml that says all of that, and what disks can do.",
+    help="A farm.yaml that declares hosts, tiers, disk roles and disk limits.",
 )
-@click.option("--zone", metavar="ZONE", help="The time zone of FILE's times: Europe/Berlin, +02:00 or UTC.")
+@click.option("--zone", metavar="ZONE", help="The time zone of FILE: Europe/Berlin, +02:00 or UTC.")
 @click.option(
-    "--from", "from_", metavar="TIME", help="Only from then on (2026-11-20T09:00, in ZONE, else UTC)."
+    "--from",
+    "from_",
+    metavar="TIME",
+    help="Ignore samples before this time (2026-11-20T09:00, in ZONE, else UTC).",
 )
-@click.option("--to", metavar="TIME", help="Only until then.")
-@click.option("--start", metavar="TIME", help="When a file without times begins.")
-@click.option("--every", metavar="DURATION", help="How far apart the readings of a file without times are.")
+@click.option("--to", metavar="TIME", help="Ignore samples after this time.")
+@click.option("--start", metavar="TIME", help="The time of the first sample, if FILE has no times.")
 @click.option(
-    "--map", "mapping", metavar="MAPPING", type=_PATH, help="A YAML file that says what a CSV's columns are."
+    "--every", metavar="DURATION", help="The interval between samples, if FILE has no times: 5s, for example."
+)
+@click.option(
+    "--map", "mapping", metavar="MAPPING", type=_PATH, help="A YAML file that describes the columns of a CSV."
 )
 @click.option(
     "--encoding",
     metavar="NAME",
-    help="How FILE's letters are encoded (cp932 of a Japanese Windows). [default: its bytes tell]",
+    help="The encoding of FILE (cp932 on a Japanese Windows). [default: detected]",
 )
 @click.option(
-    "--names", metavar="NAMES", type=_PATH, help="Windows' own list of counter names, of another language."
+    "--names",
+    metavar="NAMES",
+    type=_PATH,
+    help="Windows' own list of counter names, for a language that is not known.",
 )
 @OUT
 def import_(  # noqa: PLR0913 - one for each option
@@ -100,7 +116,7 @@ def import_(  # noqa: PLR0913 - one for each option
     names: Path | None,
     out: Path,
 ) -> int:
-    """Import what other tools recorded in FILE, say what it proves, and report; prints the run directory.
+    """Read FILE, a log of another tool, find the bottleneck, and write a report; prints the run folder.
 
     Without --into, FILE becomes a run of samples alone. Kinds are those of --kind; published (a report's
     figures in YAML, without a sample: they are judged as `pinchpoint analyse FILE` does, and become no run).

@@ -141,22 +141,23 @@ def _spread(args: list[str]) -> Iterator[str]:
     "sources",
     metavar="SOURCE...",
     multiple=True,
-    help="Fit plan.yaml to production. Two CSV exports each of pg_stat_statements, _database, _io, _wal, "
-    "dm_io_virtual_file_stats, dm_os_wait_stats; one of the Query Store. Two of INFO all (Valkey, Redis); "
-    "runs with samples of a store (also Cassandra, MongoDB). Recordings of perfmon, sadf, iostat, "
-    "node_exporter. Servers to watch: postgresql://, valkey://, mongodb://.",
+    help="Fit plan.yaml to production. Sources: two CSV exports each of pg_stat_statements, "
+    "_database, _io, _wal, dm_io_virtual_file_stats or dm_os_wait_stats; one export of the "
+    "Query Store; two outputs of INFO all (Valkey, Redis); runs with samples of a store (also"
+    " Cassandra, MongoDB); recordings of perfmon, sadf, iostat or node_exporter; or a server:"
+    " postgresql://, valkey://, mongodb://.",
 )
 @click.option("--over", metavar="DURATION", help=f"How long a server is watched. [default: {_WATCH}]")
 @click.option(
     "--zone",
     metavar="ZONE",
-    help="The time zone of recordings that name none, and of the hours that are told: Europe/Berlin, +02:00.",
+    help="The time zone of recordings without one, and of the hours in the output: Europe/Berlin, +02:00.",
 )
+@click.option("--host", metavar="HOST", help="The host to use, if the recordings contain several.")
 @click.option(
-    "--host", metavar="HOST", help="Whose recordings are taken, where they are of several machines."
-)
-@click.option(
-    "--day", metavar="DURATION", help="The whole day's course in so long (24m), in place of its busiest hour."
+    "--day",
+    metavar="DURATION",
+    help="Squeeze the whole day into this time (24m), instead of using its busiest hour.",
 )
 def init(
     directory: Path,
@@ -167,7 +168,7 @@ def init(
     host: str | None,
     day: str | None,
 ) -> None:
-    """Write a commented farm.yaml (embedded; a real farm commented out) and plan.yaml into DIR."""
+    """Write farm.yaml and plan.yaml into DIR, with comments: a farm on this machine, a template for yours."""
     said = {"--over": over, "--zone": zone, "--host": host, "--day": day}
     alone = [name for name, value in said.items() if value is not None and not sources]
     if alone:

@@ -24,33 +24,38 @@ _SUITES = "".join(f"\n\n{each.name}: {each.about}." for each in SUITES.values())
 
 
 @click.command(
-    help="Measure one disk with a suite of I/O, and say what kind of limit it shows.\n\n"
-    "DIR is a folder on that disk; a folder of Pinchpoint's own is made in it and removed at the end. "
-    "The last line is the directory with probe.json and report.html.\n\n"
-    "`pinchpoint what-if RUN --set sql.log=THAT` says what the load of a run would get done on the disk."
+    help="Measure one disk with a suite of I/O, and find what limits it.\n\n"
+    "DIR is a folder on that disk. A new folder is created in it and removed at the end. "
+    "The last line is the folder with probe.json and report.html.\n\n"
+    "`pinchpoint what-if RUN --set sql.log=FOLDER` predicts the throughput of a run on this disk."
     f"\n\nSuites:{_SUITES}"
 )
 @click.argument("folder", metavar="[DIR]", type=str, callback=_given, required=False)
-@click.option(
-    "--farm", "farm_file", type=_PATH, help="Instead of DIR: a farm.yaml, one of whose disks is measured."
-)
-@click.option("--disk", metavar="TIER.ROLE", help="Which of the farm's disks, such as sql.log.")
+@click.option("--farm", "farm_file", type=_PATH, help="Measure a disk of this farm.yaml instead of DIR.")
+@click.option("--disk", metavar="TIER.ROLE", help="Which disk of the farm: sql.log, for example.")
 @click.option("--suite", metavar="NAME", help=f"One of {', '.join(SUITES)}.")
-@click.option("--profile", metavar="NAME", help="What the disk of DIR is sold as, such as azure/p10.")
-@click.option("--repeat", type=click.IntRange(1, 1000), help="Repetitions; else as the suite has it.")
-@click.option("--time-per-cell", metavar="DURATION", help="Such as 5s; else as the suite.")
-@click.option("--size", metavar="SIZE", help="Size of the file, such as 4GiB.")
+@click.option(
+    "--profile", metavar="NAME", help="The disk type of DIR in the catalogue: azure/p10, for example."
+)
+@click.option("--repeat", type=click.IntRange(1, 1000), help="Number of repetitions. [default: as the suite]")
+@click.option(
+    "--time-per-cell",
+    metavar="DURATION",
+    help="Time for each measurement: 5s, for example. [default: as the suite]",
+)
+@click.option(
+    "--size", metavar="SIZE", help="Size of the test file: 4GiB, for example. [default: as the suite]"
+)
 @click.option(
     "--line",
     metavar="DURATION",
-    help="Up to how many outstanding I/Os does this mean latency hold? Else 20ms.",
+    help="Find the largest number of outstanding I/Os with a mean latency below this. [default: 20ms]",
 )
-@click.option("--resume", type=_PATH, help="Go on with a probe that was interrupted: its directory.")
+@click.option("--resume", type=_PATH, help="Continue the interrupted probe in this folder.")
 @click.option(
     "--calibrate",
     is_flag=True,
-    help="Print what was found as the disk's limits, to paste into the farm.yaml: caps, and latency over "
-    "outstanding I/Os.",
+    help="Print the disk's measured limits as a line for farm.yaml: caps, and latency by outstanding I/Os.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 @OUT

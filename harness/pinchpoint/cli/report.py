@@ -17,16 +17,16 @@ from pinchpoint.report.files import write_saved
     "formats",
     default="html",
     show_default=True,
-    help="One or several of html, json, md; with commas.",
+    help="html, json or md, or several with commas.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     default=None,
-    help="Where to write; the directory itself by default.",
+    help="The folder to write to. [default: the run's own]",
 )
 def report(directory: Path, formats: str, out: Path | None) -> None:
-    """Write the report of RUN, a comparison or a probe, from the saved files; prints each file's path."""
+    """Write the report of a run, a comparison or a probe from its files; prints the path of each."""
     wanted = list(dict.fromkeys(name.strip() for name in formats.split(",")))
     for path in write_saved(directory, wanted, out or directory):
         click.echo(path)

@@ -40,83 +40,82 @@ MOST_REPEATS = 1000
     type=click.Path(path_type=Path),
     required=True,
     multiple=True,
-    help="The farm's farm.yaml. Given again: runs of all of them take turns, and the first is the base.",
+    help="The farm.yaml to use. If repeated, the farms take turns; the first is the base of the comparison.",
 )
 @OUT
 @click.option(
     "--repeat",
     type=click.IntRange(1, MOST_REPEATS),
-    help="Run it so many times on each farm: a set of runs. Five make a comparison.",
+    help="Number of runs on each farm. Five make a comparison.",
 )
 @click.option(
     "--aa",
     is_flag=True,
-    help="Run the first farm twice in each round: how much it differs from itself is no change.",
+    help="Run the first farm twice in each round. The difference between a farm and itself then "
+    "counts as noise.",
 )
 @click.option(
     "--factor",
     "factors",
     multiple=True,
-    help="What a set of several farms studies, such as disks; see compare. May be given again.",
+    help="With several farms: what you study, disks for example (see compare). May be repeated.",
 )
 @click.option(
     "--metric",
     "metrics",
     multiple=True,
-    help="A figure that is to be judged, such as scenario.crawl.throughput_per_s; see compare.",
+    help="A figure to judge: scenario.crawl.throughput_per_s, for example (see compare). May be repeated.",
 )
 @click.option(
     "--prove",
     is_flag=True,
-    help="After the measuring, make what the verdict names slower for a while, and see whether throughput "
-    "answers as the model says.",
+    help="After the measurement, make the bottleneck slower for about a minute and compare the "
+    "effect on throughput with the prediction.",
 )
 @click.option(
     "--resume",
     is_flag=True,
-    help="Go on with the crawl that a run of this plan was killed or interrupted in: nothing of it is lost, "
-    "and nothing is done twice.",
+    help="Continue the crawl of an interrupted run of this plan. Nothing is lost or done twice.",
 )
 @click.option(
     "--take-over",
     is_flag=True,
-    help="Take over what a run that was killed still holds in a NoSQL store. A run that is alive loses it.",
+    help="Take over the NoSQL data that a killed run still holds. A run that is still alive loses it.",
 )
 @click.option(
     "--reset-index",
     metavar="NAME",
-    help="Before a SharePoint farm crawls by itself (drive: native), empty the index of its search service "
-    "application of this very name. What is lost is printed first, and does not come back.",
+    help="Empty the index of this SharePoint search service application before the farm's own "
+    "crawl (drive: native). What is lost is printed first; it cannot be restored.",
 )
 @click.option(
     "--dry-run",
     "dry",
     is_flag=True,
-    help="Say every target, what would be made, sent, written and removed, and end: nothing is started, and "
-    "nothing is written to any server.",
+    help="Print every server, the data that would be created, sent, written and removed, and exit."
+    " Nothing is started or written.",
 )
-@click.option("--keep-data", is_flag=True, help="Leave the data the scenarios made on the farm.")
+@click.option("--keep-data", is_flag=True, help="Keep the data that the scenarios created on the farm.")
 @click.option(
     "--workers",
     type=click.IntRange(0, 256),
-    help="So many generator processes here, each doing its share of every scenario. "
-    "[default: one process per scenario]",
+    help="Number of load processes on this machine; they share every scenario. [default: one per scenario]",
 )
 @click.option(
     "--remote-workers",
     type=click.IntRange(1, 256),
     default=None,
-    help="Wait for so many `pinchpoint worker` on other machines before the load begins.",
+    help="Wait for this number of `pinchpoint worker` processes on other machines before the load begins.",
 )
 @click.option(
     "--listen",
     metavar="ADDRESS[:PORT]",
-    help="Where workers of other machines find this run, with --remote-workers. What to type there is "
-    f"printed, with a token without which nothing can connect. [default port: {DEFAULT_PORT}]",
+    help="The address of this machine for the workers of --remote-workers. The command for them is "
+    f"printed, with the token they need. [default port: {DEFAULT_PORT}]",
 )
 @TOKEN_FILE
 def run(plan_file: Path, farm_files: tuple[Path, ...], out: Path, *, dry: bool, **given: Any) -> int:
-    """Run PLAN against a farm, analyse and report; the last line is the run directory.
+    """Run PLAN against a farm, name the bottleneck, and write the report. The last line is the run folder.
 
     With --repeat, --aa or several farms it is that of a set: a folder for each farm, set.json, and the
     comparison of each farm with the first.

@@ -27,17 +27,19 @@ PAGE = "trend.html"
     "--trend",
     "plan",
     metavar="PLAN",
-    help="Over all runs of this plan (its name, or its file): when did which figure change its level?",
+    help="Find changes of level in the figures of this plan (its name, or its file) over all runs.",
 )
 @click.option(
     "--fail-on",
     "fail_on",
     type=click.Choice(["worse"]),
     default=None,
-    help="With --trend: exit with 1 when a figure is worse now than before its last change that is called, "
-    "or when nothing is done any more.",
+    help="With --trend: exit with status 1 when a figure is worse than before its last change, or "
+    "throughput is 0.",
 )
-@click.option("--json", "as_json", is_flag=True, help="With --trend: print it as JSON and nothing else.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="With --trend: print the result as JSON and nothing else."
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -45,7 +47,7 @@ PAGE = "trend.html"
     help=f"With --trend: the folder in which {PAGE} is written.",
 )
 def runs(directory: Path, plan: str | None, fail_on: str | None, out: Path | None, *, as_json: bool) -> int:
-    """List the runs in DIR (default: runs), oldest first; or follow a plan's figures over them."""
+    """List the runs in DIR (default: runs), oldest first, or follow the figures of a plan over them."""
     if plan is not None:
         return _trend(directory, plan, out, as_json=as_json, fail=fail_on is not None)
     given = [name for name, is_set in (("--fail-on", fail_on), ("--json", as_json), ("--out", out)) if is_set]

@@ -21,13 +21,14 @@ from pinchpoint.store.read import open_run
     "settings",
     metavar="NAME=VALUE",
     multiple=True,
-    help="What would differ: sql.log=azure/p30, sql.log=PROBE (the directory of a kept probe: that disk as "
-    "it was measured), sql.log.latency=2ms (also .iops, .bytes, .stripes), search.cpu=4, "
-    "sql.machine=azure/ds13, orders.users=64 (also .think, .rate). May be given again.",
+    help="What would change. A disk type: sql.log=azure/p30. A probed disk: sql.log=PROBE (its "
+    "folder). One figure of a disk: sql.log.latency=2ms (also .iops, .bytes, .stripes). "
+    "Cores: search.cpu=4. A machine: sql.machine=azure/ds13. The load: orders.users=64 (also "
+    ".think, .rate). May be repeated.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the prediction as JSON and nothing else.")
 def what_if(directory: Path, settings: tuple[str, ...], *, as_json: bool) -> None:
-    """Predict the throughput of RUN's load if something were different, and what would limit then.
+    """Predict the throughput of RUN after a change, and the next bottleneck.
 
     The model is made of what RUN measured: what an operation takes of each disk and of the CPUs. Without
     --set it shows the run as the model sees it.

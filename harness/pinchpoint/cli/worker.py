@@ -36,7 +36,10 @@ def address(option: str, text: str) -> tuple[str, int]:
 
 @click.command()
 @click.option(
-    "--master", required=True, metavar="HOST[:PORT]", help="Where `pinchpoint run --listen` is started."
+    "--master",
+    required=True,
+    metavar="HOST[:PORT]",
+    help="The address of the controller, where `pinchpoint run --listen` runs.",
 )
 @TOKEN_FILE
 @click.option(
@@ -44,8 +47,7 @@ def address(option: str, text: str) -> tuple[str, int]:
     "variables",
     multiple=True,
     metavar="NAME",
-    help="A variable of this machine's environment that a farm may use as ${NAME}. May be given again. "
-    "[default: none]",
+    help="A variable of this machine that a farm.yaml may use as ${NAME}. May be repeated. [default: none]",
 )
 @click.option(
     "--allow-path",
@@ -53,10 +55,10 @@ def address(option: str, text: str) -> tuple[str, int]:
     multiple=True,
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="A folder whose files a plan may use here: locustfiles (which are run), SQL scripts, captures, "
-    "documents to crawl, disks to probe. May be given again. [default: none]",
+    help="A folder whose files a plan may use on this machine: locustfiles (they are executed), "
+    "SQL scripts, captures, documents, disks. May be repeated. [default: none]",
 )
-@click.option("--once", is_flag=True, help="End after one run.")
+@click.option("--once", is_flag=True, help="Exit after one run.")
 def worker(
     master: str,
     token_file: Path | None,
@@ -65,7 +67,7 @@ def worker(
     *,
     once: bool,
 ) -> int:
-    """Take part in the runs of a controller on another machine, one after the other, until Ctrl-C.
+    """Send load for a controller on another machine, run after run, until Ctrl-C.
 
     Start the controller first: `pinchpoint run ... --listen ADDRESS --remote-workers N`. It prints a token
     and the command for this machine. Give the token in PINCHPOINT_WORKER_TOKEN or in a file (--token-file).

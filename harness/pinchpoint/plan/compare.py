@@ -25,12 +25,12 @@ EXAMPLE = "scenario.orders.throughput_per_s"
 
 
 class Compare(Record):
-    """What is judged, and by which measure.
+    """The figures that comparisons judge.
 
     Attributes:
-        metrics: the figures that are judged (``figures.FIGURES``), six at most; empty: the default ones.
-        margin_ratio: within so much of each other two sides count as the same; None: 5 %.
-        bound: with few runs on a side, how many times as much one run may be as the next; None: 1.5.
+        metrics: the figures, six at most, such as ``scenario.crawl.throughput_per_s``.
+        margin_ratio: differences within this share count as the same. Default: ``5%``.
+        bound: with fewer than five runs a side, only changes above this factor are reported. Default: 1.5.
     """
 
     metrics: tuple[str, ...] = Field(default=(), strict=False, description=f"names such as {EXAMPLE}")

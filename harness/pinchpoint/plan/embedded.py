@@ -55,12 +55,12 @@ THROTTLED = ("web",)
 
 
 class Credits(Record):
-    """What a disk may do on credits.
+    """What a disk can do while it has burst credits.
 
     Attributes:
         iops: I/Os per second.
         bytes_per_s: bytes per second.
-        credit_s: how long full credits last at that rate.
+        credit_s: how long full credits last at that rate, such as ``30m``.
     """
 
     iops: float | None = Field(default=None, gt=0)
@@ -72,14 +72,14 @@ _CAPS = ("iops", "bytes_per_s", "read_iops", "write_iops", "read_bytes_per_s", "
 
 
 class Caps(Record):
-    """What an emulated disk can do at most; each figure is optional.
+    """The limits of an emulated disk; each is optional.
 
     Attributes:
         iops: I/Os per second, reads and writes together.
-        bytes_per_s: bytes per second, likewise.
-        read_iops, write_iops, read_bytes_per_s, write_bytes_per_s: of one of them alone.
-        io_unit_bytes: an I/O counts as one per so many bytes begun.
-        burst: what is allowed on credits; the caps are the baseline then.
+        bytes_per_s: bytes per second, reads and writes together, such as ``60MB/s``.
+        read_iops, write_iops, read_bytes_per_s, write_bytes_per_s: limits of reads or writes alone.
+        io_unit_bytes: a larger I/O counts as several, one for each of these units, such as ``8KiB``.
+        burst: the limits while it has credits; the others are then the base rate.
     """
 
     iops: float | None = Field(default=None, ge=1)
@@ -103,12 +103,12 @@ class Caps(Record):
 
 
 class DeviceModel(Record):
-    """A device that serves one I/O at a time, unevenly, as a spinning disk does.
+    """A device that serves one I/O at a time, unevenly, like a spinning disk.
 
     Attributes:
         service_s: mean time of an I/O.
-        sequential_s: of one that begins where the one before ended; ``None``: a tenth of the other.
-        spread_ratio: standard deviation over mean.
+        sequential_s: mean time of a sequential I/O. Default: a tenth of the other.
+        spread_ratio: standard deviation divided by the mean.
     """
 
     service_s: Seconds = Field(alias="service", gt=0, le=10, description=DURATION)
@@ -117,11 +117,11 @@ class DeviceModel(Record):
 
 
 class Rise(Record):
-    """A disk that is slow at first.
+    """A disk that is slow at the start.
 
     Attributes:
-        from_ratio: its share of full speed in the beginning.
-        over_s: how long it takes to full speed.
+        from_ratio: its speed at the start, as a share of full speed.
+        over_s: time until full speed.
     """
 
     from_ratio: Ratio = Field(alias="from", gt=0, lt=1, description="its share of full speed, such as 30%")
@@ -132,15 +132,16 @@ class BuiltDisk(Record):
     """One emulated disk.
 
     Attributes:
-        profile: a disk of the catalogue to behave like, credits included, or
-        limits: the figures themselves; neither for a disk without caps.
-        latency_s: what each I/O takes at least, at any depth.
-        jitter_s: the mean of what comes on top of it.
-        device: how the device behind it behaves.
-        warm_up: how it starts.
-        stripes: so many such disks, striped.
-        size_bytes: its size; ``None`` for the default.
-        time_scale: credits and warm-up pass so many times faster.
+        profile: a disk type of the catalogue, such as ``azure/p10``, with its burst credits; or
+            ``limits``.
+        limits: the limits themselves, such as ``{iops: 500}``. Without both, the disk has no cap.
+        latency_s: the shortest time of each I/O, such as ``10ms``.
+        jitter_s: mean random time that is added to it.
+        device: a device that serves one I/O at a time.
+        warm_up: a slow start.
+        stripes: the number of such disks that are striped.
+        size_bytes: its size, such as ``4GiB``.
+        time_scale: credits and warm-up run faster by this factor: 60 makes 30 minutes 30 seconds.
     """
 
     profile: str | None = None
@@ -177,11 +178,11 @@ WholeSeconds = Annotated[Seconds, AfterValidator(_whole_seconds)]
 
 
 class Throttle(Record):
-    """A server that refuses what comes too fast, and says when to come again.
+    """A server that refuses requests above a rate, with Retry-After.
 
     Attributes:
-        requests_per_s: so many requests a second are answered, those of all clients together.
-        retry_after_s: what ``Retry-After`` asks for; whole seconds, as HTTP has them.
+        requests_per_s: requests per second that are answered, all clients together, such as ``50/s``.
+        retry_after_s: the time in ``Retry-After``, in whole seconds.
         status: 429 (too many requests), or 503 (the server is busy).
     """
 
@@ -197,11 +198,11 @@ class Throttle(Record):
 
 
 class Delay(Record):
-    """A slow way to an endpoint, such as a VPN.
+    """A delay in front of an endpoint, such as a VPN.
 
     Attributes:
-        round_trip_s: what every round trip takes longer.
-        bytes_per_s: its bandwidth in each direction; ``None``: not limited.
+        round_trip_s: time added to each round trip, such as ``250ms``.
+        bytes_per_s: bandwidth in each direction. Default: no limit.
     """
 
     round_trip_s: Seconds = Field(default=0.0, alias="round_trip", ge=0, le=60)
@@ -242,11 +243,11 @@ Setting = Annotated[str, in_file(_setting)]
 
 
 class Content(Record):
-    """What the embedded farm is filled with.
+    """The documents of the embedded farm.
 
     Attributes:
-        corpus: a folder of documents; ``None`` for the machine's own documentation.
-        documents: so many, further copies of them where there are fewer; ``None`` for the farm's default.
+        corpus: a folder of documents. Default: the documentation of this machine.
+        documents: the number of documents. If the folder has fewer, copies are added.
     """
 
     corpus: FilePath | None = None
@@ -257,19 +258,19 @@ DiskName = Annotated[str, Field(min_length=1)]
 
 
 class Embedded(Record):
-    """The farm Pinchpoint starts on this machine. The analysis never reads this.
+    """The farm that Pinchpoint starts on this machine. The analysis never reads this.
 
     Attributes:
-        tiers: those to start.
-        disks: ``tier.role`` -> the disk it gets instead of a plain folder.
-        cpus: tier (or ``generator``) -> the cores it may use.
-        memory: tier -> the bytes it may use, page cache included.
-        delays: tier -> the way to its endpoint.
-        throttle: ``web`` -> how many requests a second it answers; it refuses the others.
-        networks: tier -> the speed of a network interface of its own, in front of its endpoint.
-        settings: ``sql``, ``nosql`` -> settings of the server, above those the farm gives it.
-        share_cores: the tiers may use the load generators' cores as well: all there are.
-        content: what it is filled with.
+        tiers: the tiers to start: ``web``, ``sql``, ``search``, ``nosql``, ``files``.
+        disks: emulated disks by ``tier.role``, such as ``sql.log`` (root, Linux).
+        cpus: cores by tier, such as ``{search: 0.5}`` (root).
+        memory: memory by tier, page cache included, such as ``{sql: 256MiB}`` (root).
+        delays: delays by tier, such as ``{web: 250ms}``.
+        throttle: the request rate above which ``web`` refuses, such as ``{web: 50/s}``.
+        networks: speed of a network interface of its own, by tier, such as ``{web: 10MB/s}`` (root).
+        settings: settings of the servers ``sql`` and ``nosql``, such as ``{sql: {max_connections: 50}}``.
+        share_cores: ``true`` lets the tiers use the load generators' cores too.
+        content: its documents.
     """
 
     tiers: tuple[EmbeddedTier, ...] = Field(

@@ -37,7 +37,11 @@ class EndpointSpec(Record):
     A text of it is secret unless its type says otherwise: see ``Record.hides_texts``.
 
     Attributes:
-        url: where it is; for ``files`` a folder.
+        url: its address. ``${NAME}`` is replaced by that environment variable when a run starts.
+        user, password: the login.
+        token: a bearer token.
+        cookies: a Cookie header.
+        auth: how to log in.
     """
 
     endpoint: ClassVar[str]
@@ -121,13 +125,20 @@ class SqlEndpoint(EndpointSpec):
 
 
 class NoSqlEndpoint(EndpointSpec):
-    """A Valkey or Redis server."""
+    """A NoSQL store: ``valkey://``, ``redis://``, ``cassandra://``, ``scylla://`` or ``mongodb://``."""
 
     endpoint = "nosql"
 
 
 class SearchEndpoint(EndpointSpec):
-    """Where crawled documents go: our index service, an index of OpenSearch or Elasticsearch, or nowhere."""
+    """Where crawled documents go.
+
+    Attributes:
+        kind: ``pinchpoint`` (the index service of the embedded farm), ``opensearch`` (an index of OpenSearch
+            or Elasticsearch) or ``none`` (documents are not indexed).
+        pipeline: an ingest pipeline of OpenSearch.
+        api_key: an API key of Elasticsearch.
+    """
 
     endpoint = "search"
 
@@ -173,7 +184,12 @@ class SearchEndpoint(EndpointSpec):
 
 
 class FilesEndpoint(EndpointSpec):
-    """A folder of documents, relative to the farm's file; or an SMB share, with the user who may read it."""
+    """A folder of documents, or an SMB share.
+
+    Attributes:
+        url: a folder, relative to farm.yaml, or ``smb://HOST/SHARE``.
+        user, password: the login of a share.
+    """
 
     endpoint = "files"
 
@@ -219,7 +235,15 @@ _WITH_PASSWORD = ("ntlm", "credssp", "basic")
 
 
 class CrawlerEndpoint(EndpointSpec):
-    """A server of a SharePoint farm on which its crawler is told what to do, over WinRM or SSH."""
+    """A server of a SharePoint farm whose own crawl Pinchpoint starts and watches.
+
+    Attributes:
+        url: ``winrm://HOST``, ``winrm+http://HOST`` or ``ssh://HOST``.
+        configuration: the name of a PowerShell session configuration.
+        ca: a file with the certificate authority of WinRM over TLS.
+        key: a file with the private key for SSH.
+        known_hosts: a file with the host keys for SSH.
+    """
 
     endpoint = "crawler"
 
@@ -264,7 +288,17 @@ class CrawlerEndpoint(EndpointSpec):
 
 
 class Endpoints(Record):
-    """The endpoints of a farm that Pinchpoint does not build itself."""
+    """The servers that scenarios talk to.
+
+    Attributes:
+        sharepoint: a SharePoint site to crawl.
+        sql: the SQL database.
+        nosql: the NoSQL store.
+        search: where crawled documents go.
+        files: a folder or share to crawl.
+        web: a web site to crawl.
+        crawler: a server of a SharePoint farm that crawls by itself.
+    """
 
     sharepoint: SharePointEndpoint | None = None
     sql: SqlEndpoint | None = None

@@ -75,13 +75,13 @@ Curve = Annotated[tuple[tuple[float, float], ...], BeforeValidator(_curve)]
 
 
 class Limits(Record):
-    """What a disk, or a whole machine's storage, can do at most.
+    """The limits of a disk, or of all disks of a machine together.
 
     Attributes:
         iops: I/Os per second.
         bytes_per_s: bytes per second, reads and writes together.
-        io_unit_bytes: an I/O counts as one per so many bytes begun; ``None`` where an I/O of any size is one.
-        latency: how long an I/O takes with so many outstanding, as a probe found it; no limit by itself.
+        io_unit_bytes: a larger I/O counts as several, one for each of these units, such as ``8KiB``.
+        latency: mean latency by outstanding I/Os, as ``probe --calibrate`` prints it: ``{1: 2ms, 8: 16ms}``.
     """
 
     iops: float | None = Field(default=None, gt=0)
@@ -107,15 +107,15 @@ class Disk(Record):
     """One disk role of a host.
 
     Attributes:
-        device: the device on the host (``nvme1n1``), or
-        path: an absolute path there that lies on it; neither for the embedded farm, which knows its own.
-        profile: an entry of the disk catalogue that says what it can do, or
-        limits: the figures themselves, or ``"unknown"``; neither where nothing is declared.
-        stripes: so many disks of that profile are striped (RAID 0) into this one.
-        attached: ``network`` (where nothing is said) and ``cached``, through the host's cache, count against
-            the machine's own caps; a ``local`` disk, in the machine itself, does not.
-        write_test: a folder there, on this disk, in which ``pinchpoint check`` may write 16 MiB and remove
-            them again, to see whether this disk counts them; without, it writes nothing.
+        device: the device on the host, such as ``nvme1n1`` or ``D:``. Give this or ``path``.
+        path: an absolute path on the host that lies on this disk, such as ``/var/lib/postgresql``.
+        profile: the type of the disk in the catalogue, such as ``azure/p30``. Give this or ``limits``.
+        limits: its limits, such as ``{iops: 5000, bytes_per_s: 200MB/s}``, or ``unknown``.
+        stripes: the number of disks of that profile that are striped (RAID 0).
+        attached: ``network`` (default) or ``cached`` (through the host's cache): both count against the
+            limits of the machine. ``local``, a disk in the machine itself, does not.
+        write_test: a folder on this disk in which ``pinchpoint check`` may write 16 MiB and remove them, to
+            test the counters of the disk. Without it nothing is written.
     """
 
     device: str | None = Field(default=None, min_length=1)
@@ -188,11 +188,11 @@ class Disk(Record):
 
 
 class Collect(Record):
-    """One collector that watches a host.
+    """One collector: how a host or a server is measured.
 
     Attributes:
-        kind: its name in the collectors' registry.
-        required: whether the run is to end when the host can no longer be read.
+        kind: ``local``, ``ssh``, ``windows``, ``postgres`` or another kind of collector.
+        required: ``true`` ends the run when the host cannot be read for 10 s.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -218,9 +218,9 @@ class Host(Record):
     """One host of a tier.
 
     Attributes:
-        machine: an entry of the catalogue that says what the machine as a whole can do.
-        collect: the collectors that watch it.
-        disks: disk role -> disk.
+        machine: the type of the machine in the catalogue, such as ``azure/ds12``.
+        collect: the collectors that measure it, such as ``[{kind: ssh, address: sql1.example}]``.
+        disks: its disks by role: ``log``, ``data``, ``tempdb``, ``index``, or a name of yours.
     """
 
     machine: str | None = None
@@ -235,7 +235,17 @@ class Tier(Record):
 
 
 class FarmFile(Record):
-    """What may stand in a farm.yaml."""
+    """The system under test: its servers, tiers and disks.
+
+    Attributes:
+        name: its name.
+        environment: ``test``, ``staging`` or ``production``. Scenarios that write refuse ``production``.
+        endpoints: the servers that scenarios talk to, such as ``{sql: {url: "postgresql://..."}}``.
+        tiers: the hosts of each tier: ``web``, ``search``, ``sql``, ``nosql``, ``files``, or a name of yours.
+        embedded: a farm that Pinchpoint starts on this machine, instead of endpoints.
+        prove: how ``run --prove`` may make a resource slower, such as ``sql.log``.
+        prices: what disks and machines cost per month.
+    """
 
     name: Name = Field(description="the farm's name")
     environment: Literal["test", "staging", "production"] = Field(description="test, staging or production")

@@ -28,8 +28,8 @@ class Closed(Record):
     """A fixed number of users, each starting its next operation when the last one has ended.
 
     Attributes:
-        users: how many there are at once.
-        think_s: how long each waits between two operations.
+        users: the number of users at the same time.
+        think_s: the pause of each user between two operations, such as ``1s``.
     """
 
     model: Literal["closed"]
@@ -41,8 +41,8 @@ class Open(Record):
     """Operations that arrive at a rate, whether or not the earlier ones have ended.
 
     Attributes:
-        rate_per_s: arrivals per second.
-        arrivals: ``poisson`` (independent of one another) or ``constant`` (evenly spaced).
+        rate_per_s: operations that arrive per second, such as ``200/s``.
+        arrivals: ``poisson`` (random, independent) or ``constant`` (evenly spaced).
     """
 
     model: Literal["open"]
@@ -56,13 +56,13 @@ class Burst(Record):
     Attributes:
         base_per_s: arrivals per second between the bursts; may be 0.
         peak_per_s: arrivals per second in a burst.
-        every_s: seconds from one burst's beginning to the next one's.
-        for_s: seconds a burst lasts.
-        ramp_s: seconds within a burst in which it rises, and again in which it falls; 0: at once.
-        back_to_back: so many bursts end each period, with ``gap_s`` between them: too short to recover.
-        gap_s: seconds at the base rate between bursts that are back to back.
-        jitter_ratio: bursts come earlier by up to this share of the period's time without a burst.
-        arrivals: as of ``Open``.
+        every_s: time from the start of one burst to the start of the next.
+        for_s: duration of a burst.
+        ramp_s: time to rise at the start of a burst, and to fall at its end; 0: at once.
+        back_to_back: number of bursts at the end of each period, with ``gap`` between them.
+        gap_s: time at the base rate between such bursts.
+        jitter_ratio: bursts start earlier, at random, by up to this share of the time between bursts.
+        arrivals: ``poisson`` or ``constant``.
     """
 
     model: Literal["burst"]
@@ -95,10 +95,11 @@ class Burst(Record):
 
 
 class Soak(Record):
-    """An open load for hours: what grows, leaks or runs out shows only then.
+    """An open load for hours, to find what grows, leaks or runs out.
 
     Attributes:
-        rate_per_s, arrivals: as of ``Open``.
+        rate_per_s: operations that arrive per second.
+        arrivals: ``poisson`` or ``constant``.
     """
 
     model: Literal["soak"]
@@ -144,14 +145,14 @@ def _same_unit(levels: Mapping[str, Level | None]) -> None:
 
 
 class Ramp(Record):
-    """From one level evenly to another, which then holds.
+    """An even rise from one level to another, which then stays.
 
     Attributes:
-        start: the first level (``from`` in a file).
+        start: the first level, such as ``10/s`` or ``4`` (users).
         to: the last level.
-        over_s: how long it takes.
-        arrivals: of an open load, as of ``Open``.
-        think_s: of a closed load, as of ``Closed``.
+        over_s: duration of the rise.
+        arrivals: of rates: ``poisson`` or ``constant``.
+        think_s: of users: the pause between two operations.
     """
 
     model: Literal["ramp"]
@@ -172,17 +173,17 @@ class Ramp(Record):
 
 
 class Steps(Record):
-    """Levels one after the other, from low to high, until something gives way.
+    """Load levels from low to high, until throughput no longer rises or an objective is missed.
 
     Attributes:
         start: the first level.
-        step: how much is added at each step.
-        each_s: how long each level lasts.
-        until: ``saturation``: until throughput no longer follows; ``objective``: until an objective of
-            the scenario is missed.
-        at_most: the highest level; ``DEFAULT_STEPS`` steps above the first one by default.
-        arrivals: of an open load, as of ``Open``.
-        think_s: of a closed load, as of ``Closed``.
+        step: what each further level adds, such as ``50/s``.
+        each_s: duration of each level, 15 s or more.
+        until: ``saturation`` (throughput no longer rises) or ``objective`` (an objective of the scenario is
+            missed).
+        at_most: the highest level. By default 11 steps above the first.
+        arrivals: of rates: ``poisson`` or ``constant``.
+        think_s: of users: the pause between two operations.
     """
 
     model: Literal["steps"]

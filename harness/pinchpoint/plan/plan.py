@@ -78,14 +78,14 @@ def _limit(metric: str, value: object) -> float:
 
 
 class StopRule(Record):
-    """What ends the run before it does harm.
+    """A limit at which the run stops (exit status 4).
 
     Attributes:
-        metric: a name of ``OPERATION_METRICS`` or ``SAMPLE_METRICS``.
-        above, below: the limit; exactly one of them.
-        for_s: how long without a break.
-        scenario: whose operations; all of them without it.
-        host, tier, role: of which host, tier or disk; any without them.
+        metric: such as ``error_ratio``, ``response_p95_s`` or ``disk.write_latency_s``.
+        above, below: the limit with its unit, such as ``5%`` or ``500ms``; exactly one of the two.
+        for_s: how long the limit must be exceeded, such as ``30s``.
+        scenario: only operations of this scenario.
+        host, tier, role: only this host, tier or disk role.
     """
 
     metric: str = Field(description="a metric such as error_ratio or disk.write_latency_s")
@@ -149,9 +149,9 @@ class ScenarioPlan(Record):
     """One scenario of a plan.
 
     Attributes:
-        use: the scenario's name in the scenarios' registry, or the path of a locustfile.
-        load: how much of it.
-        params: its parameters as given; ``use``'s ``params_model`` has accepted them.
+        use: a scenario, such as ``sql-mix``, or the path of a locustfile.
+        load: the load model, such as ``{model: open, rate: 200/s}``.
+        params: the parameters of the scenario, such as ``{preset: log-heavy}``.
     """
 
     use: str = Field(description="the scenario to use, such as sql-mix")
@@ -177,12 +177,12 @@ class ScenarioPlan(Record):
 
 
 class Measure(Record):
-    """How long is measured.
+    """How long the run measures.
 
     Attributes:
-        at_most_s: the time measured; where ``until`` is set, the longest.
-        at_least_s: where ``until`` is set, the shortest: other scenarios may need longer than a small crawl.
-        until: ``"done"``: measuring ends with the scenarios that end by themselves.
+        at_most_s: the longest time.
+        at_least_s: the shortest time; a crawl that ends before it starts again.
+        until: ``done``: until the crawl has ended. A fixed time is written alone: ``measure: 10m``.
     """
 
     at_most_s: Seconds = Field(alias="at_most", gt=0, description=DURATION)
@@ -205,11 +205,11 @@ class Measure(Record):
 
 
 class WarmUp(Record):
-    """How long load goes on before anything counts.
+    """How long the load runs before the measurement.
 
     Attributes:
-        at_most_s: how long, or where its end is detected, how long at most.
-        auto: whether its end is detected (``warm_up: auto`` in a file): when load has become stationary.
+        at_most_s: the time, or with ``auto`` the longest time.
+        auto: ``warm_up: auto`` ends it when throughput and response times have settled.
     """
 
     at_most_s: float = Field(default=DEFAULT_WARM_UP_S, ge=0)
@@ -226,7 +226,13 @@ def _warm_up(value: object) -> object:
 
 
 class Phases(Record):
-    """The phases of a run, in seconds."""
+    """The phases of a run.
+
+    Attributes:
+        warm_up: load before the measurement: a duration, or ``auto``.
+        measure: a duration, or ``{until: done, at_least: 40s, at_most: 15m}``.
+        cool_down_s: samples after the load has ended.
+    """
 
     warm_up: Annotated[WarmUp, in_file(_warm_up)] = WarmUp()
     measure: Measure = Field(description=f"{DURATION}; or {{until: done, at_most: 12h}}")
@@ -234,14 +240,14 @@ class Phases(Record):
 
 
 class Objective(Record):
-    """One thing a scenario has to achieve; exactly one of the figures is set.
+    """A goal of a scenario; exactly one figure.
 
     Attributes:
         scenario: its name in the plan.
-        p50_s, p95_s, p99_s: at most this time for that share of its operations; the time of one that never
-            starts has no end.
-        errors_ratio: at most this share of operations that fail or never start.
-        throughput_per_s: at least so many operations per second.
+        p50_s, p95_s, p99_s: the highest response time of 50, 95 or 99 % of the operations, such as
+            ``50ms``. A dropped operation counts as infinitely slow.
+        errors_ratio: the highest share of operations that fail or are dropped, such as ``1%``.
+        throughput_per_s: the lowest throughput, such as ``90/s``.
     """
 
     scenario: str = Field(description="the name of a scenario of this plan")
@@ -262,17 +268,17 @@ class Objective(Record):
 
 
 class Plan(Record):
-    """Which scenarios run, at what load, for how long, with which objectives.
+    """The scenarios, their load, how long they run, and the objectives.
 
     Attributes:
         name: its name.
-        seed: decides everything random.
-        scenarios: name in the plan -> scenario.
-        phases: how long.
-        objectives: what has to be achieved.
-        stop_when: what ends a run early.
-        production: figures of the server that the plan was fitted to (``fit.figures``), for comparison.
-        compare: what is judged wherever its runs are held against others; None: nothing is declared.
+        seed: the seed of everything random. The same seed gives the same operations.
+        scenarios: the scenarios by name; they run at the same time.
+        phases: warm-up, measurement, cool-down.
+        objectives: goals, such as ``{scenario: orders, p95: 50ms}``. A missed one gives exit status 1.
+        stop_when: limits that stop the run, such as ``{metric: error_ratio, above: 5%, for: 30s}``.
+        production: figures of the production server; ``init --from`` writes them.
+        compare: the figures that comparisons of this plan judge.
     """
 
     name: Name = Field(description="the plan's name")

@@ -24,9 +24,9 @@ class Prices(Record):
     """Prices per month.
 
     Attributes:
-        currency: its name.
-        disks: a disk of the catalogue, or one of this farm (``sql.log``) -> the price of one.
-        machines: a machine of the catalogue, or a host of this farm -> the price of one.
+        currency: its name, such as ``EUR``.
+        disks: price by disk type of the catalogue (``azure/p30``), or by disk of this farm (``sql.log``).
+        machines: price by machine type of the catalogue, or by host of this farm.
     """
 
     currency: str = Field(description="such as EUR")

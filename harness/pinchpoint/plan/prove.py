@@ -16,13 +16,13 @@ CPU, ENDPOINT = "cpu", "endpoint"
 
 
 class Allowed(Record):
-    """One thing that may be made slower, and how.
+    """How ``run --prove`` may make a resource slower.
 
     Attributes:
-        slower: a command that makes it slower; run by ``/bin/sh -c`` on the machine of the controller.
-        restore: the command that puts it back; it must do no harm where nothing was changed.
-        by_ratio: how much less of its work it can do in a second then.
-        timeout_s: how long either command may take.
+        slower: the command that makes it slower; ``/bin/sh -c`` runs it on this machine.
+        restore: the command that undoes it. It must do no harm if nothing was changed.
+        by_ratio: how much slower it becomes, such as ``25%``.
+        timeout_s: the longest time of a command.
     """
 
     hides_texts = True
