@@ -19,6 +19,8 @@ State = Literal["saturated", "busy", "fine", "not measured"]
 FIRST, NEXT, SUSPECTED, LIMITS = "bottleneck", "next bottleneck", "suspected", "limits this run"
 """The verdict's words on a resource. A generator can limit a run with CPU to spare: its state stays."""
 
+_WORSE: tuple[State, ...] = ("not measured", "fine", "busy", "saturated")
+
 _SHOWN = ("cpu.busy_ratio", "mem.available_ratio", "generator.cpu_ratio", "generator.users")
 
 # Where "busy" begins in the picture; PAL's warning levels. The verdict does not rest on them.
@@ -110,20 +112,50 @@ def _machine(
         return _marked(one, next((marks["", host, what] for host in hosts if ("", host, what) in marks), ""))
 
     own = (marked(_machine_cpu(run, hosts, means), "cpu"), marked(memory, "memory"))
+    shared, of_tier = _disks(run, placed, marks, disks)
     boxes = []
     for tier, host in placed:
-        roles = run.manifest["hosts"][host].get("roles", {})
         cpu = own[0] if alone else _tier_cpu(tier, host, means)
         resources = [_marked(cpu, marks.get((tier, host, "cpu"), ""))]
-        for role in roles:
-            disk = _disk(role, disks.get((host, role)))
-            resources.append(_marked(disk, marks.get((tier, host, role), "")))
+        resources += of_tier.get((tier, host), [])
         if alone:
             resources.append(_marked(memory, marks.get((tier, host, "memory"), "")))
         boxes.append(Box(tier, host, tuple(resources)))
     size = [f"{facts['cores']} cores"] if facts.get("cores") else []
     size += [f"{units.bytes_(facts['memory_bytes'])} of memory"] if facts.get("memory_bytes") else []
-    return MachineBox(machine_name(run, hosts), ", ".join(size), () if alone else own, tuple(boxes))
+    return MachineBox(
+        machine_name(run, hosts), ", ".join(size), () if alone else (*own, *shared), tuple(boxes)
+    )
+
+
+def _disks(
+    run: StoredRun,
+    placed: Sequence[tuple[str, str]],
+    marks: Mapping[tuple[str, str, str], str],
+    disks: Mapping[tuple[str, str], Mapping[str, Any]],
+) -> tuple[list[ResourceBox], dict[tuple[str, str], list[ResourceBox]]]:
+    """Each disk of a machine once: those that several tiers use, and those of one tier."""
+    users: dict[str, list[tuple[str, str, str]]] = {}
+    for tier, host in placed:
+        for role, found in run.manifest["hosts"][host].get("roles", {}).items():
+            users.setdefault(found.get("device") or f"{host} {role}", []).append((tier, host, role))
+    shared: list[ResourceBox] = []
+    own: dict[tuple[str, str], list[ResourceBox]] = {}
+    for device, uses in users.items():
+        each = [
+            _marked(_disk(role, disks.get((host, role))), marks.get((tier, host, role), ""))
+            for tier, host, role in uses
+        ]
+        worst = max(each, key=lambda one: (_WORSE.index(one.state), bool(one.mark)))
+        worst = replace(worst, mark=next((one.mark for one in each if one.mark), ""))
+        places = list(dict.fromkeys((tier, host) for tier, host, _ in uses))
+        if len(places) == 1:
+            roles = " + ".join(role for *_, role in uses)
+            own.setdefault(places[0], []).append(replace(worst, name=f"{roles} disk"))
+        else:
+            words = ", ".join(f"{tier} {role}" for tier, _, role in uses)
+            shared.append(replace(worst, name=f"disk {device} ({words})"))
+    return shared, own
 
 
 def _unseen(tier: str, host: str, run: StoredRun) -> MachineBox:

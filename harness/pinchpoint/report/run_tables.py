@@ -12,7 +12,7 @@ from pinchpoint.base.clock import seconds_of
 from pinchpoint.base.wording import listed
 from pinchpoint.data.latency import operation_percentiles
 from pinchpoint.data.recorded import over_operations, over_samples
-from pinchpoint.data.timeaxis import Clock, day_and_time
+from pinchpoint.data.timeaxis import Clock, day_and_time, shown_offset_s
 from pinchpoint.report.tables import Column, Row, Table, duration, number, rate, share, text
 from pinchpoint.report.verdict_tables import objectives, of_load, whole_phase
 from pinchpoint.store.read import StoredRun
@@ -128,6 +128,116 @@ def _warm_up_words(found: Row | None) -> str:
     return f" The load had not settled after {length} of warm-up."
 
 
+def disks(manifest: Row, verdict: Row) -> Table:
+    """Each disk once, with its roles and the latency limit of each."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in verdict.get("disks") or ():
+        unknown = "" if row.get("device") else row["role"]
+        groups.setdefault((_machine_id(manifest, row["host"]), row.get("device"), unknown), []).append(row)
+    rows = [
+        {
+            **same[0],
+            "roles": ", ".join(dict.fromkeys(f"{row['tier']} {row['role']}" for row in same)),
+            "limit": _latency_limits(same),
+            "machine": _machine_name(manifest, same[0]["host"]),
+        }
+        for same in groups.values()
+    ]
+    columns = [
+        Column("machine", "machine"),
+        Column("device", "disk", absent="not known"),
+        Column("roles", "used for"),
+        duration("write_latency_mean_s", "s/write, mean"),
+        duration("write_latency_max_s", "max"),
+        Column("limit", "limit", absent="-"),
+        duration("read_latency_mean_s", "s/read"),
+        duration("flush_latency_mean_s", "s/flush"),
+        rate("iops_mean", "IOPS, mean"),
+        rate("iops_max", "max"),
+    ]
+    if any(row.get("transfer_latency_mean_s") is not None for row in rows):
+        columns.insert(6, duration("transfer_latency_mean_s", "s/read or write"))
+    if any(row.get("why_not_measured") for row in rows):
+        columns.append(Column("why_not_measured", "why not measured", absent=""))
+    return Table(
+        "disks",
+        "Disks",
+        columns,
+        rows,
+        note="Over the measure phase; means are weighted by the number of I/Os. Limits by role: SP is "
+        "Microsoft's capacity planning for SharePoint Server, PAL the thresholds of the PAL tool, design a "
+        "value of Pinchpoint.",
+        empty="No disk with a role was measured.",
+    )
+
+
+def _machine_id(manifest: Row, host: str) -> str:
+    return str((manifest.get("hosts") or {}).get(host, {}).get("machine_id") or host)
+
+
+def _machine_name(manifest: Row, host: str) -> str:
+    """The machine's own name where several hosts of the farm are on it, else the host's."""
+    hosts = manifest.get("hosts") or {}
+    there = [name for name in hosts if _machine_id(manifest, name) == _machine_id(manifest, host)]
+    return host if len(there) < 2 else str(hosts[host].get("hostname") or "shared machine")
+
+
+def _latency_limits(rows: Sequence[Row]) -> str | None:
+    """``5 ms (log; SP), 20 ms (data, index; SP)``."""
+    roles: dict[tuple[float, str], list[str]] = {}
+    for row in rows:
+        if row.get("latency_limit_s") is not None:
+            key = row["latency_limit_s"], str(row["latency_limit_source"])
+            roles.setdefault(key, []).append(str(row["role"]))
+    words = (
+        f"{units.seconds(limit)} ({', '.join(dict.fromkeys(held))}; {source})"
+        for (limit, source), held in sorted(roles.items())
+    )
+    return ", ".join(words) or None
+
+
+def cpus(manifest: Row, verdict: Row) -> Table:
+    """A row for each machine, and below it one for each tier's own processes."""
+    machines: dict[str, list[Row]] = {}
+    for row in verdict.get("cpus") or ():
+        machines.setdefault(_machine_id(manifest, row["host"]), []).append(row)
+    rows: list[dict[str, Any]] = []
+    for there in machines.values():
+        whole = next((row for row in there if row["machine_busy_mean_ratio"] is not None), there[0])
+        name = _machine_name(manifest, whole["host"])
+        rows.append(
+            {
+                "name": f"machine {name}",
+                "of": "all cores",
+                "busy_mean_ratio": whole["machine_busy_mean_ratio"],
+                "busy_max_ratio": whole["machine_busy_max_ratio"],
+            }
+        )
+        for row in there:
+            own = row["of"] == "tier"
+            rows.append(
+                {
+                    "name": f"tier {row['tier']}" + (f" ({row['host']})" if row["host"] != name else ""),
+                    "of": "the cores it may use",
+                    "busy_mean_ratio": row["busy_mean_ratio"] if own else None,
+                    "busy_max_ratio": row["busy_max_ratio"] if own else None,
+                }
+            )
+    return Table(
+        "cpus",
+        "CPU",
+        (
+            Column("name", "machine, and its tiers"),
+            Column("of", "share of"),
+            number("busy_mean_ratio", "busy, mean", units.percent, absent="-"),
+            number("busy_max_ratio", "max", units.percent, absent="-"),
+        ),
+        rows,
+        note='Over the measure phase. A tier: its own processes; "-": none, or not measured.',
+        empty="No CPU was measured.",
+    )
+
+
 def operations(run: StoredRun, clock: Clock) -> Table:
     """Each operation and each stage of it."""
     return Table(
@@ -208,7 +318,7 @@ def replayed(run: StoredRun) -> Table:
         "Captured and replayed",
         (
             Column("scenario", "scenario"),
-            Column("what", "statements that were"),
+            Column("what", "statements"),
             number("statements", "count"),
         ),
         rows,
@@ -259,12 +369,12 @@ def generators(run: StoredRun, clock: Clock) -> Table:
             Column("generator", "generator"),
             share("cpu_mean", "CPU of one core, mean"),
             share("cpu_max", "max"),
-            duration("loop_lag_max_s", "loop lag, max"),
-            number("send_lag_max_s", "send lag p99, worst second", units.seconds, absent=unscheduled),
-            number("started_ratio", "started ÷ scheduled", units.percent, absent=unscheduled),
+            duration("loop_lag_max_s", "event loop delay, max"),
+            number("send_lag_max_s", "late start p99, worst second", units.seconds, absent=unscheduled),
+            number("started_ratio", "started of scheduled", units.percent, absent=unscheduled),
         ),
         rows,
-        empty="Nothing was measured of the load generators.",
+        empty="The load generators were not measured.",
     )
 
 
@@ -277,7 +387,7 @@ def collectors(run: StoredRun, clock: Clock) -> Table:
     ]
     return Table(
         "collectors",
-        "Collectors and their own cost",
+        "Collectors and their cost",
         (
             Column("kind", "collector"),
             Column("hosts", "hosts"),
@@ -289,9 +399,9 @@ def collectors(run: StoredRun, clock: Clock) -> Table:
             *_far(rows),
         ),
         rows,
-        empty="No collector of ours ran: what was measured was imported."
+        empty="No collector ran: the samples were imported."
         if run.manifest.get("imports")
-        else "No collector ran: nothing but the load itself was measured.",
+        else "No collector ran: only the load itself was measured.",
     )
 
 
@@ -319,12 +429,12 @@ def clocks(run: StoredRun) -> Table:
         (
             Column("host", "host"),
             Column("kind", "collector"),
-            duration("clock_offset_s", "ahead of ours"),
-            duration("clock_error_s", "known to within"),
-            duration("spread_s", "moved during the run by"),
+            duration("clock_offset_s", "ahead of the load generator"),
+            duration("clock_error_s", "error at most"),
+            duration("spread_s", "drift during the run"),
         ),
         rows,
-        note="Samples carry the host's time, corrected by what is known of its clock.",
+        note="Sample times are corrected by this offset.",
         empty="",
     )
 
@@ -335,7 +445,7 @@ def _spread_s(told: Row) -> float | None:
 
 
 def blind(run: StoredRun) -> Table:
-    """What was not seen, and when."""
+    """Gaps in the measurement: where, when, and why."""
     rows = [
         {
             "host": host,
@@ -349,7 +459,7 @@ def blind(run: StoredRun) -> Table:
     ]
     return Table(
         "blind",
-        "What was not seen, and when",
+        "Gaps in the measurement",
         (
             Column("host", "host"),
             Column("kind", "collector"),
@@ -360,7 +470,7 @@ def blind(run: StoredRun) -> Table:
             Column("why", "why"),
         ),
         rows,
-        note="Nothing is made up for it: where nobody looked, there are no samples.",
+        note="No values are filled in for these times.",
         empty="",
     )
 
@@ -381,7 +491,7 @@ def incidents(run: StoredRun) -> Table:
         rows.append({"time": event.get("time"), "event": name.replace("_", " "), "details": _details(rest)})
     return Table(
         "incidents",
-        "Gaps, failures and warnings while it ran",
+        "Events during the run",
         (Column("time", "UTC"), Column("event", "event"), Column("details", "details")),
         rows,
         empty="None.",
@@ -419,7 +529,7 @@ def not_measured(run: StoredRun) -> Table:
             Column("remedy", "remedy"),
         ),
         rows,
-        empty="Everything the collectors know how to read was there.",
+        empty="Every metric that the collectors can read was measured.",
     )
 
 
@@ -433,8 +543,8 @@ def imports(run: StoredRun) -> Table:
         {
             **row,
             "hosts": list(row["hosts"]),
-            "from": day_and_time(row["from"]),
-            "to": day_and_time(row["to"]),
+            "from": day_and_time(row["from"], shown_offset_s(run.manifest)),
+            "to": day_and_time(row["to"], shown_offset_s(run.manifest)),
         }
         for row in run.manifest.get("imports") or ()
     ]
@@ -495,7 +605,7 @@ def host_disks(run: StoredRun) -> Table:
         (
             Column("host", "host"),
             Column("role", "role"),
-            Column("given", "as given", absent="-"),
+            Column("given", "declared as", absent="-"),
             Column("device", "device", absent="not known"),
             Column("model", "model", absent="-"),
             number("size_bytes", "size", units.bytes_, absent="-"),

@@ -8,6 +8,7 @@ from typing import Any
 from pinchpoint.analysis.crawls import STAGES
 from pinchpoint.base import units, wording
 from pinchpoint.base.wording import capitalised
+from pinchpoint.data.timeaxis import day_and_time, zone_words
 from pinchpoint.report.tables import Column, Row, Table, duration, number, rate, share
 
 _MET = {True: "met", False: "missed", None: None}
@@ -127,7 +128,7 @@ def crawl(verdict: Row) -> Table:
         list(verdict.get("crawl") or ()),
         note="Rate = documents ÷ duration, over the whole crawl, warm-up included; rate while active = mean "
         "over the seconds in which a document was done. Repository latency: from request to last byte.",
-        empty="No crawl in this plan.",
+        empty="",  # many plans have no crawl
     )
 
 
@@ -156,16 +157,16 @@ def bursts(verdict: Row) -> Table:
             number("dropped", "dropped"),
             duration("p50_s", "p50"),
             duration("p99_s", "p99"),
-            number("backlog", "waiting at its end"),
+            number("backlog", "outstanding at its end"),
             duration("calm_s", "p50 between bursts"),
             number("recovery", "time to recover"),
         ),
         rows,
-        note="Starts after: since the measure phase began. A burst is told in whole seconds (tens of them in "
-        "a run over an hour), those it shares with the base included. p50 and p99: of what was done in it. "
-        "Waiting at its end: operations that were due and had neither ended nor been dropped. Recovered: "
-        "the median latency is back within 10 % of what it is between bursts.",
-        empty="No burst came while it was measured." if found else "No burst load in this plan.",
+        note="Starts after: since the measure phase began, in whole seconds (in tens of seconds in runs over "
+        "an hour). p50 and p99: of the operations in the burst. Outstanding at its end: operations that were "
+        "due, and neither done nor dropped. Recovered: the median latency is "
+        "within 10 % of that between bursts.",
+        empty="No burst came in the measure phase." if found else "",
     )
 
 
@@ -212,7 +213,7 @@ def writes(verdict: Row) -> Table:
         rows,
         note="After the load, each record's last acknowledged write was looked for. Missing: the record is "
         "gone, or an older write is there. Different: what is there is no write of this run, or not whole.",
-        empty="No scenario of this plan reads its writes back.",
+        empty="",  # most scenarios do not read their writes back
     )
 
 
@@ -232,7 +233,7 @@ def crawl_stages(verdict: Row) -> Table:
     there = [stage for stage in STAGES if any(stage in row for row in rows)]
     return Table(
         "crawl_stages",
-        "Where a document's time went, and which pool was full",
+        "Time per document and stage, and busy workers",
         (
             Column("source", "source"),
             *(duration(stage, _STAGE_TITLES.get(stage, stage)) for stage in there),
@@ -283,13 +284,13 @@ def crawl_log(verdict: Row) -> Table:
             )
     return Table(
         "crawl_log",
-        "Crawl log: what could not be crawled",
+        "Crawl log: failed items",
         (
             Column("source", "source"),
             Column("failure", "failure"),
             number("count", "items"),
-            Column("url", "first of them", absent="in the crawl database"),
-            Column("message", "what was said", absent="nothing"),
+            Column("url", "first item", absent="in the crawl database"),
+            Column("message", "message", absent="none"),
         ),
         rows,
         note="With run --keep-data every item is in the crawl database: tables history and errors.",
@@ -331,85 +332,22 @@ def checkpoints(verdict: Row) -> Table:
     """Response times and throughput while a checkpoint was written, beside those of the rest."""
     return Table(
         "checkpoints",
-        "While checkpoints were written",
+        "Database checkpoints",
         (
             Column("host", "host"),
             Column("scenario", "scenario"),
-            number("timed", "begun on time"),
-            number("requested", "on request"),
-            share("written_ratio", "of the time"),
-            duration("p95_during_s", "p95 meanwhile"),
-            duration("p95_between_s", "p95 in between"),
-            rate("throughput_during_per_s", "throughput meanwhile"),
-            rate("throughput_between_per_s", "in between"),
+            number("timed", "timed"),
+            number("requested", "requested"),
+            share("written_ratio", "share of time"),
+            duration("p95_during_s", "p95 during"),
+            duration("p95_between_s", "p95 otherwise"),
+            rate("throughput_during_per_s", "throughput during"),
+            rate("throughput_between_per_s", "otherwise"),
         ),
         list(verdict.get("checkpoints") or ()),
-        note="The seconds in which the database wrote buffers of a checkpoint, compared with all others. "
-        "That things happen together proves no cause. No figure: there were less than ten such seconds.",
+        note="Seconds in which the database wrote a checkpoint, compared with all other seconds; this shows "
+        "no cause. No figure: fewer than ten such seconds.",
         empty="",  # most runs have no database that tells of checkpoints
-    )
-
-
-_COUNTED = {"data": "data I/O", "kernel": "by kernel", "database": "by the database"}
-
-
-def disks(verdict: Row) -> Table:
-    """Every disk with a role, beside what its role is held to."""
-    rows = [{**row, "limit": _latency_limit(row)} for row in verdict.get("disks") or ()]
-    columns = [
-        Column("tier", "tier"),
-        Column("host", "host"),
-        Column("role", "role"),
-        Column("device", "device", absent="not known"),
-        duration("write_latency_mean_s", "write latency, mean"),
-        duration("write_latency_max_s", "max"),
-        number("limit", "limit for the role"),
-        duration("read_latency_mean_s", "read latency"),
-        duration("flush_latency_mean_s", "flush latency"),
-        rate("iops_mean", "IOPS, mean"),
-        rate("iops_max", "max"),
-        Column("iops_source", "counted", lambda name: _COUNTED.get(name, str(name))),
-    ]
-    if any(row.get("transfer_latency_mean_s") is not None for row in rows):
-        columns.insert(6, duration("transfer_latency_mean_s", "of reads and writes together"))
-    if any(row.get("why_not_measured") for row in rows):
-        columns.append(Column("why_not_measured", "why not measured", absent=""))
-    return Table(
-        "disks",
-        "Disks",
-        columns,
-        rows,
-        note="Over the measure phase. Latency is weighted by the number of operations. Roles with the same "
-        "device on one machine show the same figures: they are one disk. What the kernel counts may hold "
-        "flushes. Limits: SP is Microsoft's capacity planning for SharePoint Server, PAL the thresholds of "
-        "the PAL tool, design a value of our own.",
-        empty="No disk with a role was measured.",
-    )
-
-
-def _latency_limit(row: Row) -> str | None:
-    limit = row.get("latency_limit_s")
-    return None if limit is None else f"{units.seconds(limit)} ({row['latency_limit_source']})"
-
-
-def cpus(verdict: Row) -> Table:
-    """CPU by tier, beside the machine it runs on."""
-    return Table(
-        "cpus",
-        "CPU",
-        (
-            Column("tier", "tier"),
-            Column("host", "host"),
-            Column("of", "is of the"),
-            share("busy_mean_ratio", "busy, mean"),
-            share("busy_max_ratio", "max"),
-            share("machine_busy_mean_ratio", "whole machine, mean"),
-            share("machine_busy_max_ratio", "max"),
-        ),
-        list(verdict.get("cpus") or ()),
-        note="Over the measure phase. A tier's share is that of its processes, of the cores they may use; "
-        "where these were not watched, it is the whole machine's.",
-        empty="No CPU was measured.",
     )
 
 
@@ -427,7 +365,7 @@ def stores(verdict: Row) -> Table:
     ]
     return Table(
         "stores",
-        "What the stores say of themselves",
+        "Databases and stores, as they report",
         (
             Column("host", "host"),
             Column("of", "what"),
@@ -437,7 +375,7 @@ def stores(verdict: Row) -> Table:
             Column("instance", "of", absent=""),
         ),
         rows,
-        note="Over the measure phase, by the store's own account: its collector asks it once a second.",
+        note="Over the measure phase, read once a second from the store's own statistics.",
         empty="",  # most farms have no store that is asked
     )
 
@@ -454,11 +392,11 @@ def advice(verdict: Row) -> Table:
     ]
     return Table(
         "advice",
-        "The most useful first",
+        "Advice, the largest gain first",
         (
             Column("what", "what to do"),
             number("gain", "gain", absent="not known"),
-            Column("limit_next", "what limits then", absent="not known"),
+            Column("limit_next", "next bottleneck", absent="not known"),
             Column("assumes", "assuming"),
             Column("source", "source", absent="-"),
         ),
@@ -483,19 +421,19 @@ def demand(verdict: Row) -> Table:
     ]
     return Table(
         "demand",
-        "What the load takes of each resource",
+        "Demand of the load on each resource",
         (
             Column("of", "resource"),
             share("used_ratio", "used"),
-            share("base_ratio", "of that without the load"),
-            number("each_s", "an operation takes", units.seconds),
-            Column("ceilings", "used up at"),
+            share("base_ratio", "without the load"),
+            number("each_s", "per operation", units.seconds),
+            Column("ceilings", "saturated at"),
             number("levels", "load levels"),
             Column("assumes", "assuming"),
         ),
         rows,
-        note="Use = what is used without the load + what an operation takes x throughput; one level cannot "
-        "tell the two apart. What a disk can do is its declared limit; where none is known it is not here.",
+        note="Use = use without the load + demand per operation x throughput; one load level cannot separate "
+        "the two. A disk's capacity is its declared limit; a disk without one is not listed.",
         empty="",
     )
 
@@ -583,38 +521,40 @@ def considered(verdict: Row) -> Table:
             Column("why", "why it is, or is not, the answer"),
         ),
         rows,
-        note="E1: it is used up. E2: its queue grows with the load. E3: its ceiling fits what was reached. "
-        'E4: somebody else says so. "?": could not be told. `pinchpoint analyse --explain` has the figures.',
+        note="E1: it is saturated. E2: its queue grows with the load. E3: its ceiling matches the "
+        'throughput. E4: a second, independent measure agrees. "?": not known. '
+        "`pinchpoint analyse --explain` has the figures.",
         empty="",  # a run without a measured window
     )
 
 
-def periods(verdict: Row) -> Table:
-    """What was used up when; left out where it was one thing all the time."""
+def periods(verdict: Row, offset_s: int = 0) -> Table:
+    """What was at its limit when; left out where it was one resource all the time."""
     found = verdict.get("timeline") or ()
-    rows = [_period(row, *span) for row, span in zip(found, spans(found), strict=True)]
+    rows = [_period(row, *span) for row, span in zip(found, spans(found, offset_s), strict=True)]
     return Table(
         "periods",
-        "What gave way when",
+        "Bottleneck over time",
         (
-            Column("from", "from (UTC)"),
+            Column("from", f"from ({zone_words(offset_s)})"),
             Column("to", "to"),
             Column("level", "load", absent="-"),
-            Column("what", "used up"),
+            Column("what", "at its limit"),
         ),
         rows if len(rows) > 1 else [],
-        note="Told in parts of ten seconds at least, or by the levels of a load in steps."
+        note="In parts of at least ten seconds, or by the levels of a load in steps."
         if verdict.get("scenarios")
-        else "The longest times of half a minute or more; several things may be used up at once.",
+        else "The longest periods of at least 30 s; several resources may be at their limit at once.",
         empty="",  # most runs have one answer
     )
 
 
-def spans(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """Begin and end of each row in UTC; with the day, where they are not all of one."""
-    days = {row[end][:10] for row in rows for end in ("from", "to")}
-    first = len("2026-11-20T") if len(days) == 1 else 0
-    return [(row["from"][first:19].replace("T", " "), row["to"][first:19].replace("T", " ")) for row in rows]
+def spans(rows: Sequence[Row], offset_s: int = 0) -> list[tuple[str, str]]:
+    """Begin and end of each row, so far ahead of UTC; with the day, where they are not all of one."""
+    words = [tuple(str(day_and_time(row[end], offset_s))[:19] for end in ("from", "to")) for row in rows]
+    days = {one[:10] for pair in words for one in pair}
+    first = len("2026-11-20 ") if len(days) == 1 else 0
+    return [(begin[first:], end[first:]) for begin, end in words]
 
 
 def owner(row: Row) -> str:
@@ -662,11 +602,11 @@ def proof(verdict: Row) -> Table:
     scenario = found["of"]["scenario"] if tested else ""
     return Table(
         "proof",
-        "What was made slower on purpose",
+        "Causal test",
         (
             Column("what", "made slower"),
-            share("left", "left of its speed"),
-            share("predicted_ratio", "the model says"),
+            share("left", "remaining speed"),
+            share("predicted_ratio", "predicted"),
             share("measured_ratio", "measured"),
             Column("interval", "95 % interval"),
             number("sensitivity", "sensitivity"),

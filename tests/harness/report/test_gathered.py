@@ -14,6 +14,7 @@ from pinchpoint.base.wording import place
 from pinchpoint.data.latency import distributions
 from pinchpoint.data.timeaxis import clock_of
 from pinchpoint.data.timeline import Panel, panels
+from pinchpoint.report import run_tables
 from pinchpoint.report.charts import decades
 from pinchpoint.report.picture import Box, picture
 from pinchpoint.report.report import gather
@@ -260,18 +261,41 @@ def test_the_picture_says_who_shares_a_machine_and_which_cores_are_full() -> Non
 def test_the_blamed_resource_is_marked_and_others_have_states_of_their_own() -> None:
     """The verdict's word and the measured state stand side by side."""
     assert _states(_box(saved_run(), verdict(), "search"))["CPU"] == ("saturated", "bottleneck")
-    assert _states(_box(saved_run(), verdict(), "sql"))["log disk"] == ("fine", "next bottleneck")
+    assert _states(_box(saved_run(), verdict(), "sql"))["log + data disk"] == ("fine", "next bottleneck")
     slow = [{**verdict()["disks"][0], "write_latency_mean_s": 0.03}]
-    assert _states(_box(saved_run(), verdict(disks=slow), "sql"))["log disk"][0] == "busy"
-    assert _states(_box(saved_run(), verdict(disks=[]), "sql"))["log disk"][0] == "not measured"
+    assert _states(_box(saved_run(), verdict(disks=slow), "sql"))["log + data disk"][0] == "busy"
+    assert _states(_box(saved_run(), verdict(disks=[]), "sql"))["log + data disk"][0] == "not measured"
 
 
 def test_a_disk_to_blame_is_saturated_in_the_picture() -> None:
     """Only the verdict can call a disk saturated: a busy ratio cannot."""
     blame = suspect(kind="disk_cap", tier="sql", host="sql1", resource="disk", instance="vda", role="log")
     box = _box(saved_run(), verdict(bottleneck=blame, next=None), "sql")
-    assert _states(box)["log disk"] == ("saturated", "bottleneck")
-    assert _states(box)["data disk"] == ("fine", "")
+    assert _states(box)["log + data disk"] == ("saturated", "bottleneck")
+
+
+def test_a_disk_and_a_machine_are_counted_once() -> None:
+    """The roles of one device are one row; a tier's CPU is its own processes, or a dash."""
+    manifest = saved_run().manifest
+    log, _ = verdict()["disks"]
+    rows = [
+        {**log, "role": role, "latency_limit_s": limit, "latency_limit_source": "SP"}
+        for role, limit in (("log", 0.005), ("data", 0.02))
+    ]
+    [cells] = run_tables.disks(manifest, {"disks": rows}).cells()
+    assert cells[2] == "sql log, sql data"
+    assert "5 ms (log; SP), 20 ms (data; SP)" in cells
+    whole = {
+        "tier": "files",
+        "host": "sql1",
+        "of": "machine",
+        "busy_mean_ratio": 0.9,
+        "busy_max_ratio": 1.0,
+        "machine_busy_mean_ratio": 0.9,
+        "machine_busy_max_ratio": 1.0,
+    }
+    machine, tier = run_tables.cpus(manifest, {"cpus": [whole]}).cells()
+    assert (machine[2:], tier[2:]) == (["90 %", "100 %"], ["-", "-"])
 
 
 def test_a_tier_alone_on_its_machine_shows_the_machines_figures() -> None:

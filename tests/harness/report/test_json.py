@@ -34,7 +34,7 @@ def test_unmeasured_stays_null() -> None:
     assert found["tables"]["disks"][0]["write_latency_mean_s"] is None
     boxes = [box for machine in found["farm"] for box in machine["boxes"] if box["tier"] == "sql"]
     states = {each["name"]: each["state"] for each in boxes[0]["resources"]}
-    assert states["log disk"] == "not measured"
+    assert states["log + data disk"] == "not measured"
 
 
 def test_a_number_that_is_none_is_refused() -> None:

@@ -17,7 +17,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from support import require
 
-from pinchpoint.report import registry, verdict_tables
+from pinchpoint.report import registry, run_tables, verdict_tables
 from pinchpoint.report.report import gather
 from pinchpoint.store.read import StoredRun
 
@@ -149,7 +149,7 @@ def test_each_tier_is_a_box_with_the_state_of_its_resources(page: webdriver.Chro
         "65 % of its cores used",
     ]
     sql = boxes["sql"].text
-    assert "log disk\n● fine\nnext bottleneck\n1.1 ms a write, 90/s I/O" in sql
+    assert "log + data disk\n● fine\nnext bottleneck\n1.1 ms a write, 90/s I/O" in sql
     assert boxes["files"].text.count("○ not measured") == 3
     colours = {
         state: page.find_element(By.CSS_SELECTOR, f".resource.{state}").value_of_css_property(
@@ -241,8 +241,8 @@ def test_the_cells_of_the_tables_are_the_data(page: webdriver.Chrome) -> None:
         verdict_tables.crawl(verdict()),
         verdict_tables.objectives(verdict()),
         verdict_tables.bursts(verdict()),
-        verdict_tables.disks(verdict()),
-        verdict_tables.cpus(verdict()),
+        run_tables.disks(saved_run().manifest, verdict()),
+        run_tables.cpus(saved_run().manifest, verdict()),
     ):
         rows = page.find_elements(By.CSS_SELECTOR, f"table[data-table={table.name}] tbody tr")
         cells = [[cell.text for cell in row.find_elements(By.TAG_NAME, "td")] for row in rows]

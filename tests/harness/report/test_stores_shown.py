@@ -34,7 +34,7 @@ def test_queues_and_compactions_of_cassandra() -> None:
     ]
     assert [row[1] for row in cells[1:]] == ["left of these to be done", "connections"]
     assert "GB" in cells[1][2]
-    assert "### What the stores say of themselves" in markdown.write(report)
+    assert "### Databases and stores, as they report" in markdown.write(report)
 
 
 def test_a_journal_that_could_not_be_read_is_not_measured() -> None:
