@@ -99,9 +99,6 @@ def _verdict(
 ) -> Verdict:
     inputs, concluded, held = case.inputs, conclude(case), highest_held(climbed, whole.objectives)
     ahead = look_ahead(case, concluded.outcome, concluded.candidates, concluded.blocking)
-    advised = [
-        one.text for one in ahead.advice[:1] if concluded.bottleneck and concluded.outcome != "invalid"
-    ]
     checkpoints, objectives = checkpoint_table(inputs), tuple(_objectives(whole, levels, inputs))
     in_turn = _in_turn(levels, climbed, case, concluded, periods)
     told = [*in_turn, *(f"{capitalised(words)}." for words in credits_of(case))]
@@ -112,7 +109,7 @@ def _verdict(
             for name in Conclusion.__slots__
             if name not in APART
         },
-        summary=" ".join([concluded.summary, *told, *held_words(held, levels), *advised]),
+        summary=" ".join([concluded.summary, *told, *held_words(held, levels)]),
         capacity_at_least_per_s=case.served_per_s() if _kept_up(case, concluded) else {},
         objectives=objectives,
         scenarios=_scenarios(case),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pinchpoint.analysis import output, summary
 from pinchpoint.analysis.capacity import demands_of
@@ -83,9 +83,8 @@ def _blocking(case: Case) -> tuple[Gate, ...]:
     ]
     if case.found and used_by_generator(case.found[0]):
         fact = facts(case.found[0])[0]
-        gates.append(
-            Gate("", fact, "the load generator uses most of the farm's cores: give it cores of its own")
-        )
+        said = replace(fact, fact=f"the load generator used most of the farm's cores ({fact.fact})")
+        gates.append(Gate("", said, "give the load generator cores of its own"))
     return tuple(gates)
 
 
@@ -177,7 +176,7 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
     equal = second if second is not None and len(second.evidence) >= len(first.evidence) else None
     return Conclusion(
         "bottleneck",
-        summary.bottleneck_words(first, sure, equal, in_bursts=stage.name == "peak"),
+        summary.bottleneck_words(first, equal, in_bursts=stage.name == "peak"),
         bottleneck=output.named(case.inputs, stage, first, sure),
         runner_up=output.named(case.inputs, stage, second, None) if second else None,
         experiment=sure.experiment or None,

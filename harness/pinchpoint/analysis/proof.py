@@ -259,8 +259,7 @@ def _amended(
     _, most = effect.shares(model.ratio) if effect else (None, None)
     if most is None or most >= PROOF_NOTHING.value:
         doubted = replace(told, confidence="low", why_not_more=(*told.why_not_more, sentence))
-        summary = verdict.summary.replace(f"Confidence is {target.confidence}", "Confidence is low", 1)
-        return replace(verdict, bottleneck=doubted, summary=summary, warnings=warnings)
+        return replace(verdict, bottleneck=doubted, warnings=warnings)
     candidates = tuple(replace(one, confidence=None) for one in (verdict.runner_up, told) if one is not None)
     return replace(
         verdict,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pinchpoint.analysis.confidence import Trust
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.resources.base import Suspicion
@@ -12,38 +11,35 @@ from pinchpoint.analysis.resources.cpu import strangers, unwatched
 from pinchpoint.analysis.resources.kinds import proof, relief, thing
 from pinchpoint.analysis.verdict import Next, Suspect
 from pinchpoint.base import units
-from pinchpoint.base.wording import capitalised, listed
+from pinchpoint.base.wording import bare, capitalised, listed
 
 HALF = 0.5
 LONGER = "Measure for at least a minute at the same load."
 
 
-def bottleneck_words(one: Suspicion, trust: Trust, runner_up: Suspicion | None, *, in_bursts: bool) -> str:
-    """What gives way, the number that shows it, who shares it, how sure that is."""
-    when = "In the bursts, " if in_bursts else ""
-    first = capitalised(f"{when}{thing(one)} gives way first: {proof(one)}.")
-    sure = f"Confidence is {trust.level}"
-    if runner_up is not None:
-        return f"{first} {sure}, because {thing(runner_up)} is used up as well."
-    return f"{first} {sure}."
+def bottleneck_words(one: Suspicion, runner_up: Suspicion | None, *, in_bursts: bool) -> str:
+    """The bottleneck, the number that shows it, and what else is saturated."""
+    when = " in the bursts" if in_bursts else ""
+    first = f"Bottleneck{when}: {bare(thing(one))}. {capitalised(proof(one))}."
+    return f"{first} Also saturated: {bare(thing(runner_up))}." if runner_up is not None else first
 
 
 def invalid_words(gates: Sequence[Gate]) -> str:
-    """Why a run is no evidence, and what to do."""
-    why, remedy = gates[0].fact.fact, gates[0].remedy
+    """Why a run is no evidence."""
+    why = gates[0].fact.fact
     if gates[0].contention is not None:
-        why = f"{gates[0].contention.words()}, and {why}"
-    return f"This run says nothing about the farm: {why}. {capitalised(remedy)}, and run again."
+        return f"Invalid run: {gates[0].contention.words()}. {capitalised(why)}."
+    return f"Invalid run: {why}."
 
 
 def not_reached_words(rates: Mapping[str, float], following: Next | None) -> str:
-    """Nothing gave way: what was served, and what was used most."""
+    """No limit was reached: what was served, and what was used most."""
     served = listed([f"{units.per_second(rate)} of {name}" for name, rate in rates.items()])
-    text = f"Nothing gave way at this load: the farm served {served}, and its limit is above that."
+    text = f"No limit reached: the farm served {served}. Its limit is higher."
     if following is None:
         return text
     used = units.percent(following.utilisation_ratio)
-    return f"{text} The most used part was {_part(following)}, at {used}."
+    return f"{text} Highest utilisation: {bare(_part(following))}, {used}."
 
 
 def _part(one: Next) -> str:
@@ -53,18 +49,18 @@ def _part(one: Next) -> str:
     if one.resource in OTHERS:
         return _other(one)
     if one.tier is None:  # cores that tiers share, of which none's use was measured
-        return f"the shared host's CPU ({one.host})"
+        return f"the shared CPU of {one.host}"
     part = f"the {one.role} disk" if one.resource == "disk" else "the CPU"
     return f"{part} of the {one.tier} tier ({one.host})"
 
 
 def inconclusive_words(why: str, candidates: Sequence[Suspect]) -> str:
-    """What is not known, and what is."""
-    text = f"What limits the farm cannot be told from this run: {why}."
+    """Why no resource can be named, a sentence for each reason, and which may be it."""
+    first, *more = why.split("; ")
+    text = " ".join([f"Inconclusive: {first}.", *(f"{capitalised(each)}." for each in more)])
     if not candidates:
         return text
-    names = [_place(candidate) for candidate in candidates]
-    return f"{text} {'The candidates are' if len(names) > 1 else 'A candidate is'} {listed(names)}."
+    return f"{text} Candidates: {listed([bare(_place(candidate)) for candidate in candidates])}."
 
 
 OTHERS: Mapping[str, str] = {

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 
-WIDTH = 88
+PIPED, NARROWEST, WIDEST = 88, 40, 110
+"""Columns of what goes to a file or a pipe; of a terminal at least and at most."""
+
+
+def width() -> int:
+    """Columns that text may take: the terminal's, as far as lines of that length are easy to read."""
+    if not sys.stdout.isatty():
+        return PIPED
+    return max(NARROWEST, min(shutil.get_terminal_size().columns, WIDEST))
 
 
 def wrapped(text: str, bullet: str = "") -> str:
-    """Text as lines of at most 88 columns, without control characters; the first one after a bullet."""
+    """Text as lines of at most ``width()``, without control characters; the first one after a bullet."""
     indent = " " * len(bullet)
     return textwrap.fill(
-        one_line(text), WIDTH, initial_indent=bullet, subsequent_indent=indent, break_on_hyphens=False
+        one_line(text), width(), initial_indent=bullet, subsequent_indent=indent, break_on_hyphens=False
     )
 
 

@@ -96,6 +96,11 @@ def sentences(text: str) -> tuple[str, str]:
     return parts[0], parts[1] if len(parts) == 2 else ""
 
 
+def bare(text: str) -> str:
+    """A thing without its article: ``log disk of sql``."""
+    return re.sub(r"^(the|a|an) ", "", text)
+
+
 def capitalised(text: str) -> str:
     """The text as it begins a sentence; whatever else is in capitals stays so."""
     return f"{text[:1].upper()}{text[1:]}"

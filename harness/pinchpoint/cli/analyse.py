@@ -13,7 +13,7 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.cli.arguments import RUN
 from pinchpoint.report.explained import explanation_text
 from pinchpoint.report.files import conclude
-from pinchpoint.report.terminal import verdict_text
+from pinchpoint.report.terminal import details_text, verdict_text
 from pinchpoint.store.schema import EVENTS, MANIFEST, OPERATIONS, REPORT, SAMPLES, VERDICT
 
 RUN_FILES = (MANIFEST, OPERATIONS, SAMPLES, EVENTS, VERDICT, REPORT)
@@ -40,16 +40,16 @@ def analyse(directory: Path, *, as_json: bool, explain: bool) -> int:
             where = directory.parent
             raise InputError(f"{directory}: is a file of a run; give the run's directory: {where}")
         return _published(directory, as_json=as_json)
-    _, verdict = conclude(directory)
+    run, verdict = conclude(directory)
     if not os.access(directory, os.W_OK):
         click.echo(f"{directory}: you may not write there, so the verdict is not kept", err=True)
     content = verdict.to_json()
     if as_json:
         click.echo(json.dumps(content, indent=1))  # the explanation is part of it in any case
     else:
-        click.echo(verdict_text(content))
+        click.echo(verdict_text(content, run.manifest, directory))
         if explain:
-            click.echo(f"\n{explanation_text(content)}")
+            click.echo(f"\n{details_text(content)}\n\n{explanation_text(content)}")
     return exit_status(verdict)
 
 

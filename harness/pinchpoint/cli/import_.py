@@ -144,7 +144,7 @@ def import_(  # noqa: PLR0913 - one for each option
         directory = run
     stored, verdict = conclude(directory)
     write_run(stored, verdict.to_json(), ["html"], directory)
-    click.echo(verdict_text(verdict.to_json()))
+    click.echo(verdict_text(verdict.to_json(), stored.manifest, directory))
     click.echo(directory)
     return exit_status(verdict)
 

@@ -261,7 +261,7 @@ def conduct(farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN) -> t
             write_run(stored, verdict.to_json(), ["html"], ended.directory)
         except InputError as error:  # the files are our own: what befell them is no fault of the user's input
             raise FarmUnavailable(_cut_off(ended.directory, error)) from error
-    click.echo(verdict_text(verdict.to_json()))
+    click.echo(verdict_text(verdict.to_json(), stored.manifest, ended.directory))
     for table in (similarity(stored, clock_of(stored)), replayed(stored)):
         if table.rows:
             click.echo(f"\n{table_text(table)}")

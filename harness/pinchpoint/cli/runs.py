@@ -7,10 +7,8 @@ import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+from pinchpoint.base import units, wording
 from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.run.run_set import SET, load_set
 from pinchpoint.store import document
@@ -19,6 +17,13 @@ from pinchpoint.store.schema import MANIFEST, VERDICT
 from pinchpoint.store.write import is_being_written, writable, write_text
 
 PAGE = "trend.html"
+RESULT = {
+    "bottleneck": "a bottleneck",
+    "not_reached": "no limit reached",
+    "inconclusive": "inconclusive",
+    "invalid": "invalid run",
+}
+"""Outcome -> in a list; a bottleneck is named itself."""
 
 
 @click.command()
@@ -89,6 +94,9 @@ def _plan_name(plan: str) -> str:
 
 
 def _list(directory: Path) -> None:
+    from pinchpoint.report.tables import Column, Table  # noqa: PLC0415 -- a trend as JSON needs none
+    from pinchpoint.report.terminal import grid  # noqa: PLC0415 -- likewise
+
     if not directory.is_dir():
         raise InputError(f"{directory}: is no directory; `pinchpoint run` makes runs/ where it is called")
     found = [_row(path.parent) for path in directory.glob(f"*/{MANIFEST}")]
@@ -96,52 +104,73 @@ def _list(directory: Path) -> None:
     if not found:
         click.echo(f"no runs in {directory}")
         return
-    rows = sorted(found, key=lambda row: (row[1], row[0]))
-    table = Table("run", "started", "state", "outcome", "what gives way first", box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*map(Text, row))  # a directory's name may look like markup
-    # Lines are for pipes as much as for people: a name is never cut, also where there is no terminal.
-    for column in table.columns:
-        column.no_wrap, column.overflow = True, "ignore"
-    # What does not fit would push whole columns out.
-    width = sum(max(len(row[at]) for row in rows) + 2 for at in range(len(table.columns)))
-    Console(width=None if sys.stdout.isatty() else max(240, width), soft_wrap=True).print(table)
+    rows = sorted(found, key=lambda row: (row.get("started", ""), row["run"]))
+    titles = {"run": "run", "plan": "plan", "started": "started (UTC)", "lasted": "measured"}
+    titles |= {"result": "result", "confidence": "confidence", "throughput": "throughput"}
+    columns = [Column(key, title, absent="") for key, title in titles.items()]
+    table = Table("runs", "", columns, [{key: row.get(key) for key in titles} for row in rows])
+    # Lines are for pipes as much as for people: there a run is one line, however long.
+    less = ("plan", "lasted", "started", "throughput", "confidence") if sys.stdout.isatty() else None
+    for line in grid(table, less=less):
+        click.echo(line)
 
 
-def _row(directory: Path) -> tuple[str, str, str, str, str]:
+def _row(directory: Path) -> dict[str, str]:
+    from pinchpoint.report.tables import measured_s  # noqa: PLC0415 -- likewise
+
     try:
         manifest = read_manifest(directory)
     except InputError as error:
-        return directory.name, "", "unreadable", "", str(error)
+        return {"run": directory.name, "result": f"cannot be read: {error}"}
+    lasted = measured_s(manifest)
+    row = {
+        "run": directory.name,
+        "plan": str(manifest.get("name") or ""),
+        "started": manifest["started"][:16].replace("T", " "),
+        "lasted": "" if lasted is None else units.seconds(lasted),
+    }
     state = manifest["state"]
-    if state == "running" and not is_being_written(directory):
-        state = "killed (analyse recovers it)"
+    if state == "running":
+        running = is_being_written(directory)
+        return row | {"result": "running" if running else "was killed: `pinchpoint analyse` recovers it"}
     verdict = directory / VERDICT
-    if not verdict.exists():
-        return directory.name, manifest["started"], state, "", ""
-    return directory.name, manifest["started"], state, *_outcome(verdict)
+    found = _outcome(verdict) if verdict.exists() else {"result": "not analysed yet"}
+    return row | (found if state == "finished" else found | {"result": f"{state}: {found['result']}"})
 
 
-def _outcome(verdict: Path) -> tuple[str, str]:
-    """What a verdict.json says, and what of."""
+def _outcome(verdict: Path) -> dict[str, str]:
+    """What a verdict.json says, in words."""
     from pinchpoint.analysis.kept import Kept  # noqa: PLC0415 -- a folder without runs needs no analysis
     from pinchpoint.analysis.verdict import SCHEMA  # noqa: PLC0415 -- likewise
 
     try:
         content = document.read(verdict, Kept, SCHEMA, "")
     except (FileNotFoundError, InputError):
-        return "unreadable verdict", ""
+        return {"result": "its verdict cannot be read"}
     limit = content.get("bottleneck") or {}
-    return content["outcome"], " ".join(
-        limit[key] for key in ("tier", "role", "resource", "kind") if limit.get(key)
-    )
+    named = content["outcome"] == "bottleneck" and limit
+    done = [
+        f"{name} {units.per_second(figures['throughput_per_s'])}"
+        for name, figures in (content.get("scenarios") or {}).items()
+        if figures.get("throughput_per_s") is not None
+    ]
+    return {
+        "result": wording.bare(wording.thing(limit)) if named else RESULT[content["outcome"]],
+        "confidence": str(limit.get("confidence") or ""),
+        "throughput": ", ".join(done),
+    }
 
 
-def _row_of_set(directory: Path) -> tuple[str, str, str, str, str]:
+def _row_of_set(directory: Path) -> dict[str, str]:
     """A set of runs in one row; its folders hold the runs."""
     try:
         made = load_set(directory)
     except InputError as error:
-        return directory.name, "", "unreadable", "", str(error)
+        return {"run": directory.name, "result": f"cannot be read: {error}"}
     folders = ", ".join(place.folder for place in made.places)
-    return directory.name, made.started, made.state, f"set of {len(made.runs)} runs", folders
+    state = "" if made.state == "finished" else f"{made.state}: "
+    return {
+        "run": directory.name,
+        "started": made.started[:16].replace("T", " "),
+        "result": f"{state}set of {len(made.runs)} runs on {folders}",
+    }

@@ -1,15 +1,17 @@
-"""A verdict, or a comparison, as plain sentences for a terminal."""
+"""A verdict, or a comparison, as text for a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from pinchpoint.base import units, wording
-from pinchpoint.base.text import WIDTH, aligned, one_line, wrapped
+from pinchpoint.base.text import aligned, one_line, width, wrapped
 from pinchpoint.report import verdict_tables
 from pinchpoint.report.comparison import ComparisonReport, gather
-from pinchpoint.report.tables import Table, right_of
+from pinchpoint.report.tables import Column, Table, duration, number, rate, right_of, run_header, share
 
 BY: Mapping[str, str] = {
     "command": "as the command says",
@@ -17,27 +19,177 @@ BY: Mapping[str, str] = {
     "default": "by default",
 }
 _CRAWL = ("source", "count", "failures", "skipped", "duration_s", "rate_per_s", "repository_latency_s")
+_LABEL = 7
+"""Columns of LIMIT, DO, ROOM and so on, with the space behind them."""
+_MOST_WARNINGS = 3
 
 
-def verdict_text(verdict: Mapping[str, Any]) -> str:
-    """What a run proved, wrapped at 88 columns; ``verdict`` is verdict.json's content.
+def verdict_text(verdict: Mapping[str, Any], manifest: Mapping[str, Any], directory: object) -> str:
+    """The first screen of a run: what limits, how sure, what was measured, what to do; nothing twice.
 
-    In this order: what gives way, the evidence, what would give way next, the experiment that would decide,
-    objectives, the crawl, warnings. Parts that do not apply are left out; the last line has no line end.
+    Args:
+        verdict: verdict.json's content.
+        manifest: the run's manifest.json.
+        directory: where the run is, as the commands it names are given it.
     """
-    blocks = [f"{wording.OUTCOME[str(verdict['outcome'])]}.", wrapped(str(verdict["summary"]))]
-    blocks += [block for block in (_facts(verdict), _outlook(verdict)) if block]
-    todo = [wrapped(text, "  - ") for text in verdict_tables.advice_words(verdict)]
-    parts = (["What to do:", *todo] if todo else [], _levels(verdict), _objectives(verdict), _crawl(verdict))
-    blocks += ["\n".join(block) for block in parts if block]
-    warnings = [wrapped(str(warning), "  ! ") for warning in verdict.get("warnings") or ()]
-    if warnings:
-        blocks.append("\n".join(["Warnings:", *warnings]))
-    return "\n\n".join(blocks)
+    headline, rest = wording.sentences(str(verdict["summary"]))
+    blocks: list[Iterable[str]] = [
+        [wrapped(headline), _run_words(verdict, manifest)],
+        _limit(verdict, rest),
+        _loads(verdict, manifest),
+        [*_goals(verdict), *_outlook(verdict), *_warnings(verdict), _why(directory)],
+    ]
+    return "\n\n".join("\n".join(block) for block in map(list, blocks) if block)
+
+
+def details_text(verdict: Mapping[str, Any]) -> str:
+    """What the first screen leaves out: evidence, all advice, levels, the crawl, every warning."""
+    blocks = [_facts(verdict), *(_titled(*one) for one in _lists(verdict))]
+    blocks += [
+        "\n".join(block) for block in (_levels(verdict), _objectives(verdict), _crawl(verdict)) if block
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _labelled(label: str, text: str) -> str:
+    return wrapped(text, label.ljust(_LABEL))
+
+
+def _run_words(verdict: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
+    """What was tested, when, how long, whether it is valid, how sure the verdict is."""
+    sure = (verdict.get("bottleneck") or {}).get("confidence")
+    first, *parts = [*run_header(manifest, verdict), *([f"confidence: {sure}"] if sure else [])]
+    lines = [one_line(first)]
+    for part in map(one_line, parts):
+        if len(lines[-1]) + len(part) + len(" · ") <= width():
+            lines[-1] += f" · {part}"
+        else:
+            lines.append(part)
+    return "\n".join(lines)
+
+
+def _limit(verdict: Mapping[str, Any], rest: str) -> Iterator[str]:
+    """The figures behind the headline, who else uses the resource, and what lowers the confidence."""
+    blame = verdict.get("bottleneck") or {}
+    if rest:
+        yield _labelled("LIMIT", rest) if blame.get("confidence") else wrapped(rest)
+    others = [
+        f"{use['tier']} {units.percent(use['share_ratio'])}"
+        for use in (blame.get("uses") or ())[1:]
+        if use["share_ratio"] >= LEAST_USE
+    ]
+    if others:
+        yield _labelled("", f"Other users: {', '.join(others)}.")
+    if blame.get("confidence") and blame.get("why_not_more"):
+        reasons = "; ".join(str(why) for why in blame["why_not_more"])
+        yield _labelled("", f"Why {blame['confidence']} confidence: {reasons.removesuffix('.')}.")
+
+
+LEAST_USE = 0.005
+"""Who uses less of a resource than half a per cent is not listed among its users."""
+
+
+def _loads(verdict: Mapping[str, Any], manifest: Mapping[str, Any]) -> Iterator[str]:
+    """What each scenario was asked for, and got done."""
+    planned = (manifest.get("plan") or {}).get("scenarios") or {}
+    rows = []
+    for name, figures in (verdict.get("scenarios") or {}).items():
+        kind = "response" if figures.get("response_p95_s") is not None else "service"
+        rows.append(
+            {
+                **figures,
+                "scenario": name,
+                "rate": figures.get("now_per_s", figures.get("throughput_per_s")),
+                "offered": offered_words((planned.get(name) or {}).get("load") or {}),
+                **{f"p{p}_s": figures.get(f"{kind}_p{p}_s") for p in (50, 95, 99)},
+            }
+        )
+    columns = (
+        Column("scenario", "scenario"),
+        rate("rate", "rate"),
+        Column("offered", "offered", absent="-", numeric=True),
+        *(duration(f"p{p}_s", f"p{p}") for p in (50, 95, 99)),
+        share("error_ratio", "errors"),
+        number("dropped", "dropped", absent="-"),
+    )
+    if rows:
+        yield from grid(Table("loads", "", columns, rows), less=("p50_s", "dropped", "offered", "p99_s"))
+
+
+def offered_words(load: Mapping[str, Any]) -> str | None:
+    """A load model of plan.yaml in a word or two: ``8 users``, ``100/s``, ``50/s to 500/s``."""
+    model = load.get("model")
+    if model == "closed":
+        return units.load_level(load["users"], "users")
+    if model in ("open", "soak"):
+        return units.per_second(load["rate_per_s"])
+    if model == "burst":
+        return f"{units.per_second(load['base_per_s'])} to {units.per_second(load['peak_per_s'])}"
+    if model in ("ramp", "steps"):
+        first, last = verdict_tables.of_load(load["start"]), load.get("to") or load.get("at_most")
+        return f"{first} to {verdict_tables.of_load(last)}" if last else f"{first} and more"
+    return None if model is None else str(model)
+
+
+def _goals(verdict: Mapping[str, Any]) -> Iterator[str]:
+    """Objectives: those that were missed one by one, how many were met."""
+    rows = verdict_tables.objectives(verdict).rows
+    missed = [row for row in rows if row["met"] is not True]
+    for row in missed:
+        found = "not measured" if row["met"] is None else f"{row['measured']}, missed"
+        yield _labelled("GOAL", f"{row['scenario']} {row['objective']}: {found}")
+    met = len(rows) - len(missed)
+    if met:
+        yield _labelled("GOAL", f"{met} of {len(rows)} met")
+
+
+def _outlook(verdict: Mapping[str, Any]) -> Iterator[str]:
+    """What to do, how much room there is, what would limit next."""
+    advice = verdict.get("advice") or ()
+    invalid = verdict["outcome"] == "invalid"
+    for row in advice if invalid else advice[:1]:
+        gain = row.get("gain_ratio")
+        more = f"Gain: {wording.up_to(gain, row.get('assumes'))}." if gain else ""
+        text = str(row["text"] if invalid else f"{row['what'].removesuffix('.')}.")
+        yield _labelled("DO", f"{text} {more}".strip())
+    if verdict.get("experiment") and not advice:
+        yield _labelled("DO", str(verdict["experiment"]))
+    served_at_least = verdict.get("capacity_at_least_per_s") or {}
+    for name, served in served_at_least.items() if verdict["outcome"] != "not_reached" else ():
+        yield _labelled("ROOM", f"{name} can do at least {units.per_second(served)}.")
+    found = verdict.get("headroom") or {}
+    if verdict.get("headroom_ratio") is not None:
+        why = f": {found['why']}" if found.get("why") else ""
+        yield _labelled("ROOM", f"{units.percent(verdict['headroom_ratio'])}{why}.")
+    elif verdict.get("bottleneck") and not invalid:
+        yield _labelled("ROOM", f"unknown: {found.get('why') or 'it was not calculated'}.")
+    if proof := verdict_tables.proof_words(verdict):
+        yield _labelled("PROOF", proof)
+    following = verdict.get("next")
+    if following and verdict.get("bottleneck"):
+        used = following.get("utilisation_ratio")
+        at = "" if used is None else f", now at {units.percent(used)}"
+        yield _labelled("NEXT", f"{wording.bare(wording.place(following))}{at}.")
+
+
+def _warnings(verdict: Mapping[str, Any]) -> Iterator[str]:
+    """The first warnings that say something new, and how many more there are."""
+    blame = verdict.get("bottleneck") or {}
+    said = " ".join([str(verdict["summary"]), *map(str, blame.get("why_not_more") or ())]).lower()
+    found = [str(each) for each in verdict.get("warnings") or () if str(each).lower().rstrip(".") not in said]
+    for warning in found[:_MOST_WARNINGS]:
+        yield _labelled("WARN", warning)
+    if more := len(found) - _MOST_WARNINGS:
+        yield from [_labelled("", f"and {more} more (--explain)")] if more > 0 else ()
+
+
+def _why(directory: object) -> str:
+    """The command that shows the evidence, on a line of its own so that it can be pasted."""
+    return f"{'WHY'.ljust(_LABEL)}pinchpoint analyse {shlex.quote(one_line(str(directory)))} --explain"
 
 
 def comparison_text(content: Mapping[str, Any]) -> str:
-    """What a comparison found, wrapped at 88 columns; ``content`` is comparison.json's.
+    """What a comparison found, as wide as the terminal; ``content`` is comparison.json's.
 
     In this order: the answer, what else differs, in what the work differs, the figures that were judged,
     warnings. All other figures are in the report. The last line has no line end.
@@ -85,7 +237,7 @@ def _difference(row: Mapping[str, Any]) -> str:
 
 def table_text(table: Table) -> str:
     """A table under its heading; "" where it has no rows."""
-    lines = _grid(table, [column.key for column in table.columns])
+    lines = grid(table, indent="  ")
     return "\n".join([f"{table.title}:", *lines]) if table.rows else ""
 
 
@@ -102,22 +254,21 @@ def _facts(verdict: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _outlook(verdict: Mapping[str, Any]) -> str:
-    sentences = list(filter(None, [verdict_tables.now_words(verdict)]))
-    if verdict.get("headroom"):
-        sentences.append(verdict_tables.headroom_words(verdict))
-    elif verdict.get("headroom_ratio") is not None:
-        sentences.append(f"Headroom: {units.percent(verdict['headroom_ratio'])}.")
-    for name, rate in (verdict.get("capacity_at_least_per_s") or {}).items():
-        sentences.append(f"{name}: at least {units.per_second(rate)} can be served.")
+def _lists(verdict: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[str], str]]:
+    """Titles with their sentences, and the bullet of each."""
+    outlook = [verdict_tables.now_words(verdict), verdict_tables.headroom_words(verdict)]
     if verdict.get("next"):
-        sentences.append(wording.following(verdict))
-        sentences += [verdict_tables.then_words(verdict)] if verdict.get("then") else []
-    if proof := verdict_tables.proof_words(verdict):
-        sentences.append(proof)
-    if verdict.get("experiment"):
-        sentences.append(f"What would decide it: {verdict['experiment']}")
-    return "\n".join(wrapped(sentence) for sentence in sentences)
+        outlook += [wording.following(verdict), verdict_tables.then_words(verdict)]
+    if verdict.get("experiment") and verdict.get("advice"):
+        outlook.append(f"What would decide it: {verdict['experiment']}")
+    yield "Outlook:", filter(None, outlook), "  - "
+    yield "What to do:", verdict_tables.advice_words(verdict), "  - "
+    yield "Warnings:", map(str, verdict.get("warnings") or ()), "  ! "
+
+
+def _titled(title: str, texts: Iterable[str], bullet: str) -> str:
+    lines = [wrapped(text, bullet) for text in texts]
+    return "\n".join([title, *lines]) if lines else ""
 
 
 def _objectives(verdict: Mapping[str, Any]) -> list[str]:
@@ -129,7 +280,7 @@ def _objectives(verdict: Mapping[str, Any]) -> list[str]:
     )
     keys = [column.key for column in table.columns if column.key != "holds"]
     told = [wrapped(f"{wording.capitalised(text)}.", "  ") for text in missed]
-    return ["Objectives:", *_grid(table, keys), *told]
+    return ["Objectives:", *grid(table, keys, indent="  "), *told]
 
 
 def _levels(verdict: Mapping[str, Any]) -> list[str]:
@@ -137,7 +288,7 @@ def _levels(verdict: Mapping[str, Any]) -> list[str]:
     if not table.rows:
         return []
     said = [wrapped(sentence, "  ") for sentence in verdict_tables.level_words(verdict)]
-    return ["Load levels:", *_grid(table, [column.key for column in table.columns]), *said]
+    return ["Load levels:", *grid(table, indent="  "), *said]
 
 
 def _crawl(verdict: Mapping[str, Any]) -> list[str]:
@@ -146,20 +297,34 @@ def _crawl(verdict: Mapping[str, Any]) -> list[str]:
         return []
     partly = [str(row["source"]) for row in table.rows if row.get("complete") is False]
     note = [wrapped(f"Not crawled to the end: {wording.listed(partly)}.", "  ")] if partly else []
-    return ["Crawl:", *_grid(table, _CRAWL), *note]
+    return ["Crawl:", *grid(table, _CRAWL, _CRAWL[:0:-1], "  "), *note]
 
 
-def _grid(table: Table, keys: Sequence[str]) -> Iterator[str]:
-    """The chosen columns, as wide as they must be; names that do not fit are cut with an ellipsis."""
-    columns = [column for key in keys for column in table.columns if column.key == key]
-    rows = [[column.title for column in columns]]
-    rows += [[one_line(column.cell(row)) for column in columns] for row in table.rows]
-    others = sum(2 + max(map(len, each)) for each in list(zip(*rows, strict=True))[1:])
-    room = max(WIDTH - 2 - others, 8)
-    cut = ([_cut(name, room).ljust(8), *rest] for name, *rest in rows)
-    lines = aligned(list(cut), right_of(columns))
-    yield from (f"  {line}" for line in lines)
+def grid(
+    table: Table, keys: Sequence[str] = (), less: Sequence[str] | None = (), indent: str = ""
+) -> Iterator[str]:
+    """The chosen columns (all, where none is chosen) within the terminal's width; no name is cut.
 
+    Args:
+        table: the table.
+        keys: of its columns, in their order.
+        less: the columns that are left out, one after the other, where not all fit; None: as wide as it is.
+        indent: what each line begins with.
 
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
+    A table that is still too wide has each row's name on a line of its own.
+    """
+    chosen = [column for key in keys for column in table.columns if column.key == key] or list(table.columns)
+    room = width() - len(indent)
+    for dropped in (*(less or ()), None):
+        rows = [[column.title for column in chosen]]
+        rows += [[one_line(column.cell(row)) for column in chosen] for row in table.rows]
+        lines = list(aligned(rows, right_of(chosen)))
+        if max(map(len, lines)) <= room or dropped is None:
+            break
+        chosen = [column for column in chosen if column.key != dropped]
+    if less is not None and max(map(len, lines)) > room and len(chosen) > 1:
+        cells = [f"{indent}  {line}" for line in aligned([row[1:] for row in rows], right_of(chosen[1:]))]
+        names = [wrapped(row[0], indent) for row in rows]
+        yield from chain.from_iterable(zip(names, cells, strict=True))
+    else:
+        yield from (f"{indent}{line}" for line in lines)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from harness.analysis.build import Build
 from harness.analysis.verdicts import judged
+from harness.report.example import screen
 
 from pinchpoint.analysis import Verdict, exit_status
 from pinchpoint.base import wording
-from pinchpoint.report.terminal import verdict_text
 from pinchpoint_collectors.linux.others import HYPERVISOR, METRIC, PROCESS
 
 TAKEN = {"cc1": 0.5, "train": 0.3, "backup": 0.1, "cron": 0.02}
@@ -36,7 +36,7 @@ def kind(verdict: Verdict) -> str:
     assert verdict.outcome == "invalid", verdict.summary
     assert verdict.bottleneck is not None
     assert verdict.bottleneck.confidence is None, "an invalid run says nothing of the farm"
-    assert "onfidence" not in verdict_text(verdict.to_json())
+    assert "onfidence" not in screen(verdict.to_json())
     return verdict.bottleneck.kind
 
 
@@ -49,7 +49,7 @@ def test_a_late_generator_with_room_on_its_core_names_who_took_the_cpu(waited: f
     assert "took 92 % of the CPU" in verdict.summary
     assert "(cc1 50 %, train 30 % and backup 10 %)" in verdict.summary
     assert "cron" not in verdict.summary
-    assert "End the other processes on the load generator's machine" in verdict.summary
+    assert "End the other processes on the load generator's machine" in verdict.advice[0].text
     assert "more cores or workers" not in verdict.advice[0].text
     assert wording.MEANING["contention"]
 
@@ -76,7 +76,7 @@ def test_what_the_hypervisor_took_is_named_with_a_remedy_that_fits() -> None:
     verdict = judged(late(stolen=0.4, taken={"cc1": 0.05}))
     assert kind(verdict) == "contention"
     assert "(the hypervisor 40 % and cc1 5 %)" in verdict.summary
-    assert "does not share its CPU" in verdict.summary
+    assert "does not share its CPU" in verdict.advice[0].text
 
 
 def test_processes_whose_names_cannot_be_read_are_not_measured() -> None:

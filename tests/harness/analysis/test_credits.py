@@ -64,7 +64,7 @@ def test_where_nothing_is_declared_the_limit_is_the_same() -> None:
     verdict = judged(users(reading(3500.0, entry=None), 3500.0))
     assert verdict.bottleneck is not None
     assert (verdict.bottleneck.kind, verdict.bottleneck.role) == ("disk_cap", "data")
-    assert "gives way first: I/O held at" in verdict.summary, "all I/Os are of one size: told in I/Os"
+    assert "I/O held at" in verdict.summary, "all I/Os are of one size: told in I/Os"
 
 
 def test_an_all_clear_on_credits_says_that_they_end() -> None:

@@ -38,7 +38,7 @@ def test_every_resource_is_there_with_four_answers() -> None:
     assert all([check.evidence for check in one.checks] == ["E1", "E2", "E3", "E4"] for one in rows)
     used = [one.used_ratio for one in rows if one.used_ratio is not None]
     assert used == sorted(used, reverse=True)
-    cpu = row(verdict, "the shared host's CPU (search1)")
+    cpu = row(verdict, "the CPU shared by ")
     assert (cpu.kind, cpu.tier, cpu.why) == ("cpu", "search", "comes first")
     assert [check.holds for check in cpu.checks] == [True, None, None, True]
     assert "only a load in steps" in asked(cpu, "E2").fact.fact
@@ -51,7 +51,7 @@ def test_every_resource_is_there_with_four_answers() -> None:
 def test_each_number_says_its_samples_its_threshold_and_where_that_is_from() -> None:
     """60 seconds measured at one reading a second: 60 samples behind the winner's E1 and E4."""
     verdict = judged(crawl_bound_by_search())
-    cpu = row(verdict, "the shared host's CPU (search1)")
+    cpu = row(verdict, "the CPU shared by ")
     for kind, metric, limit in (("E1", "cpu.busy_ratio", 0.9), ("E4", "pressure.cpu_ratio", 0.5)):
         fact = asked(cpu, kind).fact
         assert (fact.metric, fact.threshold, fact.source, fact.samples) == (metric, limit, "design", 60)
@@ -80,11 +80,11 @@ def test_why_it_won_and_what_would_change_it() -> None:
     """Without the winner nothing is left; the margin is the threshold's; the resamples agree."""
     verdict = judged(crawl_bound_by_search())
     reasons = " / ".join(verdict.explanation.reasons)
-    assert "the shared host's CPU (search1): E1 and E4 hold" in reasons
+    assert "(search1): E1 and E4 hold" in reasons
     assert "100 % of 200 resamples" in reasons
     assert "no more confidence: one load level" in reasons
     changes = " / ".join(verdict.explanation.would_change)
-    assert "were the shared host's CPU (search1) not looked at, nothing else would be named" in changes
+    assert "(search1) not looked at, nothing else would be named" in changes
 
 
 def test_of_two_the_reason_for_the_first_is_told() -> None:

@@ -7,9 +7,9 @@ import pytest
 from harness.analysis.build import START_S, Build
 from harness.analysis.test_levels import EACH_S, WARM_UP_S, climb
 from harness.analysis.verdicts import judged
+from harness.report.example import screen
 
 from pinchpoint.analysis import exit_status
-from pinchpoint.report.terminal import verdict_text
 
 
 def _loaded() -> Build:
@@ -27,7 +27,7 @@ def test_an_objective_without_data_is_not_met() -> None:
     ]
     assert exit_status(verdict) == 1
     assert "the p95 objective of reads was not measured, so it is not met" in verdict.warnings
-    assert "not measured" in verdict_text(verdict.to_json())
+    assert "not measured" in screen(verdict.to_json())
 
 
 def test_objectives_that_are_met_are_fine() -> None:

@@ -22,10 +22,9 @@ def test_a_shared_core_is_named_with_the_tier_that_uses_most_of_it(seed: int) ->
     assert verdict.bottleneck is not None
     assert set(verdict.bottleneck.shared_with) == {"web", "sql", "nosql"}
     assert verdict.bottleneck.uses[0]["tier"] == "search"
-    assert verdict.summary.startswith("The shared host's CPU (search1) gives way first")
-    assert "most of it" in verdict.summary
-    assert "is used by search" in verdict.summary
-    assert "Confidence is medium" in verdict.summary
+    assert verdict.summary.startswith("Bottleneck: CPU shared by ")
+    assert "search used" in verdict.summary
+    assert verdict.bottleneck.confidence == "medium"
     assert {fact.evidence for fact in verdict.bottleneck.evidence} >= {"E1", "E4"}
     assert verdict.headroom_ratio == pytest.approx(0.03, abs=0.03)
     assert exit_status(verdict) == 0
@@ -36,7 +35,7 @@ def test_a_dedicated_machine_is_named_without_sharing(seed: int) -> None:
     """A tier alone on its machine: no process figures are needed to blame it."""
     verdict = judged(two_machines(0.96, seed))
     assert named(verdict) == ("cpu", "search", "app3", "medium")
-    assert "The CPU of the search tier (app3) gives way first" in verdict.summary
+    assert "Bottleneck: CPU of the search tier (app3)." in verdict.summary
     assert verdict.bottleneck is not None
     assert verdict.bottleneck.shared_with == ()
     assert verdict.next is not None
@@ -78,7 +77,7 @@ def test_an_allowance_below_the_cores_is_a_limit_of_its_own() -> None:
     build.closed("crawl", "full-crawl", 8).operations("crawl", "document:site", 40, 0.2)
     verdict = judged(build.generator())
     assert named(verdict) == ("cpu", "search", "search1", "low")
-    assert "is allowed" in verdict.summary
+    assert "CPU limit" in verdict.summary
 
 
 def test_cpu_that_other_programs_use_is_said() -> None:
@@ -113,7 +112,7 @@ def test_nobody_is_blamed_for_cores_whose_use_was_not_measured() -> None:
     verdict = judged(build.generator())
     assert verdict.bottleneck is not None
     assert verdict.bottleneck.confidence == "low"
-    assert "who uses most was not measured" in verdict.summary
+    assert "which tier used most of it was not measured" in verdict.summary
 
 
 @pytest.mark.parametrize("nodes", [2, 3])

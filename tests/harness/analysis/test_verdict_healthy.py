@@ -11,12 +11,12 @@ from pinchpoint.analysis import exit_status
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_healthy_farm_at_low_open_load_gives_a_lower_bound(seed: int) -> None:
-    """Nothing gave way: not_reached, the served rate is a lower bound, the most used part is named."""
+    """not_reached, the served rate is a lower bound, the most used part is named."""
     verdict = judged(healthy(seed))
     assert verdict.outcome == "not_reached"
     assert verdict.bottleneck is None
     assert verdict.capacity_at_least_per_s["orders"] == pytest.approx(100, rel=0.05)
-    assert verdict.summary.startswith("Nothing gave way at this load: the farm served")
+    assert verdict.summary.startswith("No limit reached: the farm served")
     assert verdict.next is not None
     assert verdict.next.tier == "sql"
     assert exit_status(verdict) == 0

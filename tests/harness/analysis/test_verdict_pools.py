@@ -91,7 +91,7 @@ def test_nothing_is_called_healthy_beside_a_busy_disk_that_was_hardly_read(start
         assert "the log disk of sql1 was read 12 times only" in verdict.bottleneck.why_not_more[0]
     else:
         assert verdict.outcome == "inconclusive"
-        assert "the log disk of sql1 was read 12 times only" in verdict.summary
+        assert "The log disk of sql1 was read 12 times only" in verdict.summary
 
 
 def test_nothing_outside_is_blamed_beside_an_interface_that_is_nearly_full() -> None:
@@ -115,7 +115,7 @@ def test_a_database_that_was_to_be_watched_and_was_not_is_unseen() -> None:
     assert judged(starved_of_sessions(watched=True)).outcome == "invalid"
     verdict = judged(starved_of_sessions(watched=False))
     assert verdict.outcome == "inconclusive"
-    assert "the postgres view of sql1 was not seen" in verdict.summary
+    assert "The postgres view of sql1 was not seen" in verdict.summary
 
 
 @pytest.mark.parametrize("hidden", [8.0, 0.0])
@@ -134,7 +134,7 @@ def test_sessions_that_are_hidden_are_not_idle(hidden: float) -> None:
 def test_a_candidate_pool_is_called_by_what_it_is_a_pool_of(instance: str) -> None:
     """Connections of a database, threads or tickets of a store: never one for the other."""
     pool = Suspect("pool", "nosql", "mongo1", "pool", instance, None, None, None, ())
-    assert inconclusive_words("it is not clear", [pool]).endswith(f"A candidate is the {instance} of mongo1.")
+    assert inconclusive_words("it is not clear", [pool]).endswith(f"Candidates: {instance} of mongo1.")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -164,7 +164,7 @@ def test_what_nobody_measured_of_a_disk_is_what_is_asked_for(metric: str, what: 
     build.samples = [row for row in build.samples if row[3] != f"disk.{metric}"]
     verdict = judged(build.generator(orders=(900.0, 900.0)))
     assert verdict.outcome == "inconclusive"
-    assert f"nobody measured {what} of the log disk of sql1" in verdict.summary
+    assert f"Nobody measured {what} of the log disk of sql1" in verdict.summary
     assert verdict.experiment == (
         f"Have {what} of the log disk of sql1 measured as well, and run the same plan again."
     )

@@ -6,13 +6,13 @@ import re
 
 import pytest
 from golden.groups import RUNS
+from harness.report.example import screen
 
 from pinchpoint.analysis import analyse
 from pinchpoint.base import units
 from pinchpoint.forecast import predict
 from pinchpoint.report import registry
 from pinchpoint.report.report import gather
-from pinchpoint.report.terminal import verdict_text
 from pinchpoint.store.read import open_run
 
 NAMES = sorted(path.name for path in (RUNS / "real").iterdir())
@@ -28,7 +28,7 @@ def test_throughput_now_is_one_figure(name: str) -> None:
     run = open_run(RUNS / "real" / name)
     verdict = analyse(run)
     now, content = {one: row["now_per_s"] for one, row in verdict.scenarios.items()}, verdict.to_json()
-    said = re.sub(r"\s+", " ", verdict_text(content))
+    said = re.sub(r"\s+", " ", screen(content))
     report = registry.FORMATS["md"](gather(run, content))
     for scenario, per_s in now.items():
         assert per_s is None or f"{units.per_second(per_s)} of {scenario}" in said

@@ -36,7 +36,7 @@ def test_one_resource_used_up_is_named_with_low_confidence(tmp_path: Path) -> No
     assert "2 h 30 min" in first["fact"]
     assert any("no operation was recorded" in each for each in blame["why_not_more"])
     assert "APP3" in verdict["summary"]
-    assert "Confidence is low" in verdict["summary"]
+    assert verdict["bottleneck"]["confidence"] == "low"
     assert verdict["experiment"]
 
 
@@ -188,7 +188,7 @@ def test_less_than_a_minute_shows_no_plateau(tmp_path: Path) -> None:
     """Nothing can have been at its limit for a minute: that is no room either."""
     verdict = judged(tmp_path, day(hours=45 / 3600, every_s=5, app_cpu=100.0))
     assert verdict["outcome"] == "inconclusive"
-    assert "only 45 s were recorded, 60 s are the least" in verdict["summary"]
+    assert "only 45 s were recorded, at least 60 s are needed" in verdict["summary"]
 
 
 def test_what_a_fact_shows_are_the_samples_its_figure_was_made_of(tmp_path: Path) -> None:

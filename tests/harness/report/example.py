@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +11,31 @@ import pyarrow as pa
 from harness.analysis.build import START_S, Build, crawl_bound_by_search, utc
 from hdrh.histogram import HdrHistogram
 
+from pinchpoint.report.terminal import details_text, verdict_text
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.schema import OPERATIONS_SCHEMA, SAMPLES_SCHEMA
+
+MANIFEST: dict[str, Any] = {
+    "name": "nightly",
+    "state": "finished",
+    "farm": {"name": "staging"},
+    "started": "2026-11-20T08:59:50Z",
+    "phases": [{"name": "measure", "from": "2026-11-20T09:00:00Z", "to": "2026-11-20T09:01:10Z"}],
+    "plan": {
+        "scenarios": {
+            "crawl": {"load": {"model": "closed", "users": 8}},
+            "orders": {"load": {"model": "open", "rate_per_s": 200.0}},
+            "burst": {"load": {"model": "burst", "base_per_s": 50.0, "peak_per_s": 500.0}},
+        }
+    },
+}
+"""What the first screen of a run takes from its manifest."""
+
+
+def screen(verdict: Mapping[str, Any]) -> str:
+    """``pinchpoint analyse runs/nightly`` of a verdict, and what --explain adds without the chain."""
+    return f"{verdict_text(verdict, MANIFEST, 'runs/nightly')}\n\n{details_text(verdict)}"
+
 
 HOSTILE = "<script>window.hacked = true</script>"
 
@@ -323,8 +347,8 @@ def verdict(**changes: Any) -> dict[str, Any]:
         ],
         "stages": [],
         "knee": {},
-        "summary": "The CPU of the machine that all tiers share gives way first, and search uses most of it "
-        "(68 %). It was 97 % busy on average; confidence is medium, because only one load level was run.",
+        "summary": "Bottleneck: CPU of the machine that runs all tiers. "
+        "It was 97 % busy; search used 68 % of it.",
         "warnings": ["Only one load level was run."],
         **changes,
     }

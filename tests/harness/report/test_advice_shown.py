@@ -6,11 +6,11 @@ import json
 
 import pytest
 from harness.analysis.test_capacity import MB, two_disks
+from harness.report.example import screen
 
 from pinchpoint.analysis import analyse
 from pinchpoint.report import html, jsonfile, markdown
 from pinchpoint.report.report import Report, gather
-from pinchpoint.report.terminal import verdict_text
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_every_format_says_what_to_do(report: Report) -> None:
     """Its own section in the page and in Markdown, a list in the terminal, rows in JSON."""
     assert '<details id="advice">' in html.write(report)
     assert "## What to do" in markdown.write(report)
-    text = verdict_text(report.verdict)
+    text = screen(report.verdict)
     assert "What to do:\n  - Make sql1 an azure/ds14" in text
     assert "limits (assuming the same mix of operations" in " ".join(text.split())
     assert max(len(line) for line in text.splitlines()) <= 88
@@ -62,4 +62,4 @@ def test_a_verdict_of_an_earlier_version_has_no_such_section(report: Report) -> 
     }
     text = markdown.write(gather(report.run, older))
     assert "## What to do" not in text
-    assert "Headroom: 0." in verdict_text(older)
+    assert "ROOM   0." in screen(older)

@@ -130,7 +130,7 @@ def _seen(browser: webdriver.Chrome) -> str:
 def test_the_first_screen_answers(page: webdriver.Chrome) -> None:
     """Verdict, confidence, what limits next, and what each scenario did: nothing to scroll."""
     seen = _seen(page)
-    assert "gives way first, and search uses most of it (68 %)." in seen
+    assert "It was 97 % busy; search used 68 % of it." in seen
     assert "confidence:\nmedium" in seen
     assert "NEXT BOTTLENECK\nThe log disk of sql" in seen.replace("Next bottleneck", "NEXT BOTTLENECK")
     assert all(scenario in seen.splitlines() for scenario in ("crawl", "orders", "burst"))
@@ -364,7 +364,7 @@ def test_the_page_reads_without_scripts(example: Path, tmp_path: Path) -> None:
     browser = _start(tmp_path / "chromium", scripts=False)
     try:
         browser.get(example.as_uri())
-        assert "gives way first" in browser.find_element(By.TAG_NAME, "h1").text
+        assert "Bottleneck" in browser.find_element(By.TAG_NAME, "h1").text
         assert len(browser.find_elements(By.CLASS_NAME, "box")) == 6
         stills = browser.find_elements(By.CSS_SELECTOR, ".still svg")
         assert len(stills) == _charts()

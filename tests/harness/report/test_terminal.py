@@ -1,67 +1,91 @@
-"""The verdict in a terminal: sentences a person reads, at most 88 columns, nothing that steers it."""
+"""The verdict in a terminal: a first screen that answers, details under --explain, nothing that steers it."""
 
 from __future__ import annotations
 
-from harness.report.example import suspect, verdict
+import shutil
+import sys
+from os import terminal_size
 
-from pinchpoint.base.text import WIDTH
-from pinchpoint.report.terminal import verdict_text
+import pytest
+from harness.report.example import MANIFEST, screen, suspect, verdict
+
+from pinchpoint.base.text import PIPED, width
+from pinchpoint.report.terminal import details_text, offered_words, verdict_text
 
 GOLDEN = """\
-A bottleneck was found.
+Bottleneck: CPU of the machine that runs all tiers.
+nightly on staging · 2026-11-20 09:00:00 UTC · measured for 70 s · valid
+confidence: medium
 
-The CPU of the machine that all tiers share gives way first, and search uses most of it
-(68 %). It was 97 % busy on average; confidence is medium, because only one load level
-was run.
+LIMIT  It was 97 % busy; search used 68 % of it.
+       Why medium confidence: One load level: at most medium confidence.
 
-Evidence, the CPU of search (host search1) (confidence: medium):
-  - the core was 97 % busy
-  - something waited for the CPU 90 % of the time
-  - search used 68 % of it
-    One load level: at most medium confidence.
+scenario   rate        offered     p50     p95     p99  errors  dropped
+crawl     120/s        8 users   81 ms  142 ms  191 ms  0.81 %        -
+orders    200/s          200/s  3.1 ms  6.3 ms  9.1 ms     0 %        0
+burst     134/s  50/s to 500/s  1.9 ms  3.1 ms    4 ms     0 %       45
 
-Now: 120/s of crawl, 200/s of orders and 134/s of burst.
-Headroom: 0 %.
-Next: the log disk of sql (host sql1, device vda); removing the bottleneck gains at most
-38 % until then (assuming the same mix of work).
-
-Objectives:
-  scenario  objective           measured  result
-  orders    p95 at most 5 ms    6.3 ms    missed
-  crawl     errors at most 1 %  0.81 %    met
-
-Crawl:
-  source      documents  failures  skipped  duration  rate  repository latency
-  sharepoint      5,600        70        3      70 s  80/s             20.1 ms
-
-Warnings:
-  ! Only one load level was run."""
+GOAL   orders p95 at most 5 ms: 6.3 ms, missed
+GOAL   1 of 2 met
+ROOM   0 %.
+NEXT   log disk of sql (host sql1, device vda), now at 15 %.
+WARN   Only one load level was run.
+WHY    pinchpoint analyse 'runs/nightly run' --explain"""
 
 
-def test_a_verdict_reads_as_sentences() -> None:
-    """The whole text, word for word."""
-    assert verdict_text(verdict()) == GOLDEN
+def shown(columns: int, monkeypatch: pytest.MonkeyPatch, **changes: object) -> str:
+    """The first screen in a terminal of that width."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda: terminal_size((columns, 24)))
+    return verdict_text(verdict(**changes), MANIFEST, "runs/nightly run")
 
 
-def test_no_line_is_wider_than_the_terminal() -> None:
-    """Long names, long facts and long warnings are wrapped or cut."""
-    source = {**verdict()["crawl"][0], "source": "a-content-source-" * 9}
-    text = verdict_text(
-        verdict(
-            summary="word " * 80,
-            warnings=["warning " * 40],
-            crawl=[source],
-            bottleneck=suspect(evidence=[{"fact": "fact " * 60}]),
-        )
+def test_the_first_screen_answers() -> None:
+    """What limits, how sure, what was measured, what to do: each once; the command can be pasted."""
+    text = verdict_text(verdict(), MANIFEST, "runs/nightly run")
+    assert text == GOLDEN
+    assert text.count("confidence: medium") == 1
+    assert len(text.splitlines()) <= 40
+    assert len(text.splitlines()[0].split()) <= 25
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_it_follows_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No line is wider, whatever is long; columns are dropped before a name would be cut."""
+    name = "a-scenario-" * 4
+    text = shown(
+        columns,
+        monkeypatch,
+        summary="word " * 80,
+        warnings=["warning " * 40],
+        scenarios={name: verdict()["scenarios"]["orders"]},
+        bottleneck=suspect(why_not_more=["because " * 40]),
     )
-    assert max(len(line) for line in text.splitlines()) <= WIDTH
-    assert "a-content-source-" in text
-    assert "…" in text
+    assert max(map(len, text.splitlines())) <= columns
+    assert name in text.replace("\n", "")
+
+
+def test_a_pipe_has_88_columns() -> None:
+    """Whatever the terminal is."""
+    assert width() == PIPED
+
+
+def test_details_follow_under_explain() -> None:
+    """Evidence, outlook, objectives, the crawl, every warning."""
+    text = details_text(verdict())
+    assert (
+        "Evidence, the CPU of search (host search1) (confidence: medium):\n  - the core was 97 % busy" in text
+    )
+    assert "Now: 120/s of crawl, 200/s of orders and 134/s of burst." in text
+    assert "removing the bottleneck gains at most 38 %" in " ".join(text.split())
+    assert "orders    p95 at most 5 ms    6.3 ms    missed" in text
+    assert "sharepoint      5,600        70        3      70 s  80/s             20.1 ms" in text
+    assert "Warnings:\n  ! Only one load level was run." in text
 
 
 def test_an_inconclusive_verdict_names_suspects_and_the_experiment() -> None:
     """Good news is not made up: what is suspected, and what would decide it."""
-    text = verdict_text(
+    text = screen(
         verdict(
             outcome="inconclusive",
             bottleneck=None,
@@ -69,42 +93,71 @@ def test_an_inconclusive_verdict_names_suspects_and_the_experiment() -> None:
             headroom_ratio=None,
             candidates=[suspect(confidence=None)],
             experiment="Run with half of the users.",
-            summary="No single cause stands out.",
+            summary="Inconclusive: no single cause stands out.",
         )
     )
-    assert text.startswith("Inconclusive: the measurements do not single out one cause.\n\nNo single cause")
+    assert text.startswith("Inconclusive: no single cause stands out.\n")
     assert "Suspected, the CPU of search (host search1):" in text
-    assert "What would decide it: Run with half of the users." in text
-    assert "Headroom" not in text
+    assert text.count("Run with half of the users.") == 1
+    assert "ROOM" not in text
 
 
-def test_a_healthy_farm_says_what_it_served_at_least() -> None:
-    """Nothing gave way: a lower bound, not a limit."""
-    text = verdict_text(
-        verdict(outcome="not_reached", bottleneck=None, capacity_at_least_per_s={"orders": 200.0})
+def test_an_invalid_run_says_so_and_each_remedy() -> None:
+    """No confidence, no bottleneck of the farm."""
+    remedies = [{"text": "Give it cores, and run again."}, {"text": "Lower the load, and run again."}]
+    text = screen(
+        verdict(
+            outcome="invalid",
+            bottleneck=suspect(kind="generator", confidence=None),
+            next=None,
+            headroom_ratio=None,
+            advice=[{"gain_ratio": None, "assumes": "", **one} for one in remedies],
+        )
     )
-    assert "orders: at least 200/s can be served." in text
+    assert "· not valid\n" in text
+    assert "DO     Give it cores, and run again.\nDO     Lower the load, and run again.\n" in text
+
+
+def test_warnings_are_said_once_and_counted() -> None:
+    """What the headline says is no warning; three are shown, the rest counted."""
+    text = verdict_text(
+        verdict(warnings=["it was 97 % busy", *(f"warning {number}" for number in range(5))]), MANIFEST, "run"
+    )
+    assert [line for line in text.splitlines() if line.startswith("WARN")] == [
+        f"WARN   {one}" for one in ("warning 0", "warning 1", "warning 2")
+    ]
+    assert "and 2 more (--explain)" in text
+
+
+@pytest.mark.parametrize(
+    ("load", "words"),
+    [
+        ({"model": "closed", "users": 8}, "8 users"),
+        ({"model": "open", "rate_per_s": 100.0}, "100/s"),
+        ({"model": "burst", "base_per_s": 50.0, "peak_per_s": 500.0}, "50/s to 500/s"),
+        ({"model": "steps", "start": {"per_s": 10}, "at_most": None}, "10/s and more"),
+        ({"model": "ramp", "start": {"users": 1}, "to": {"users": 9}}, "1 user to 9 users"),
+        ({}, None),
+    ],
+)
+def test_a_load_in_two_words(load: dict[str, object], words: str | None) -> None:
+    """What a scenario was asked for, short enough for a column."""
+    assert offered_words(load) == words
 
 
 def test_a_crawl_that_did_not_end_is_said_so() -> None:
     """Its counts are no totals."""
-    text = verdict_text(verdict(crawl=[{**verdict()["crawl"][0], "complete": False}]))
+    text = details_text(verdict(crawl=[{**verdict()["crawl"][0], "complete": False}]))
     assert "Not crawled to the end: sharepoint." in text
 
 
 def test_control_characters_do_not_reach_the_terminal() -> None:
-    """A name with an escape sequence must not recolour or clear the screen."""
-    text = verdict_text(verdict(warnings=["host \x1b[2Jsql1"]))
-    assert "\x1b" not in text
-    assert "host ?[2Jsql1" in text
-
-
-def test_control_characters_in_a_table_do_not_reach_it_either() -> None:
-    """A source's name comes from a farm or from another tool's file; one with a line end keeps its row."""
+    """A name with an escape sequence must not clear the screen; one with a line end keeps its row."""
     source = {**verdict()["crawl"][0], "source": "\x1b[2Ja\n\N{RIGHT-TO-LEFT OVERRIDE}b"}
-    text = verdict_text(verdict(crawl=[source]))
+    text = screen(verdict(warnings=["host \x1b[2Jsql1"], crawl=[source]))
     assert "\x1b" not in text
     assert "\N{RIGHT-TO-LEFT OVERRIDE}" not in text
+    assert "host ?[2Jsql1" in text
     [row] = [line for line in text.splitlines() if "?[2Ja" in line]
     assert row.startswith("  ?[2Ja ?b ")
     assert row.endswith("20.1 ms")

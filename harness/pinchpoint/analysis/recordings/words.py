@@ -7,27 +7,31 @@ from collections.abc import Sequence
 from pinchpoint.analysis.recordings.measures import Resource
 from pinchpoint.analysis.recordings.outcome import LEAST_S, Conclusion
 from pinchpoint.base import units
-from pinchpoint.base.wording import listed
+from pinchpoint.base.wording import capitalised, listed
 from pinchpoint.data.inputs import utc
 
 _STATES = {
-    "cpu": "busy for {limit} or more of the time",
-    "cpu_thread": "busy for {limit} or more of the time",
+    "cpu": "at least {limit} busy",
+    "cpu_thread": "at least {limit} busy",
     "disk_cap": "at {limit} or more of its declared limit",
     "network": "at {limit} or more of its speed",
 }
 _MOST_MISSING = 4
+_NEARLY_ALL = 0.995
+"""What was at its limit for that share of a recording was for all of it."""
 
 
 def summary(found: Conclusion, resources: Sequence[Resource]) -> str:
-    """The outcome, the figures, and how sure it is."""
+    """The outcome, and the figures behind it."""
     if found.too_short is not None:
         recorded = units.seconds(found.too_short)
-        return f"Inconclusive: only {recorded} were recorded, {LEAST_S:.0f} s are the least."
+        return f"Inconclusive: only {recorded} were recorded, at least {LEAST_S:.0f} s are needed."
     if found.named is not None:
         return _bottleneck(found, found.named)
     if found.outcome == "not_reached":
         return _not_reached(resources)
+    if any(one.saturated for one in found.others):
+        return _over_limit([one for one in found.others if one.saturated])
     if not any(one.measures for one in resources):
         return "Inconclusive: no CPU, memory, disk or network was recorded."
     return f"Inconclusive: {_inconclusive(found)}{_not_measured(found)}"
@@ -35,13 +39,25 @@ def summary(found: Conclusion, resources: Sequence[Resource]) -> str:
 
 def _bottleneck(found: Conclusion, one: Resource) -> str:
     text = f"Bottleneck: {one.name}. It was {saturated_words(one)}."
-    text += "".join(f" {each[0].upper()}{each[1:]} meanwhile." for each in found.symptoms[:2])
-    text += "".join(f" At other times {each.name} was {saturated_words(each)}." for each in found.others)
-    return f"{text} Confidence is {found.confidence}: {'; '.join(found.limits[:2])}."
+    text += "".join(f" Meanwhile {each}." for each in found.symptoms[:2])
+    return text + "".join(
+        f" At other times {each.name} was {saturated_words(each)}." for each in found.others
+    )
+
+
+def _over_limit(found: Sequence[Resource]) -> str:
+    """Several resources at their limits, or one that no work need have waited for: each with its figures."""
+    names = listed([one.name for one in found])
+    if len(found) == 1:
+        text, rest = f"1 resource was over its limit: {names}.", "Whether it slows users"
+    else:
+        text, rest = f"{len(found)} resources were over their limits: {names}.", "Which of them slows users"
+    each = " ".join(f"{capitalised(one.name)}: {_with_doubt(one)}." for one in found)
+    return f"{text} {each} {rest} is not known without response times or waits."
 
 
 def _not_reached(resources: Sequence[Resource]) -> str:
-    text = "Not reached: CPU, memory, disks and network of every host were recorded and had room."
+    text = "No limit reached: CPU, memory, disks and network of every host were recorded and had room."
     cpus = [one for one in resources if one.resource == "cpu" and one.measures]
     busiest = max(cpus, key=lambda one: one.measures[0].highest, default=None)
     if busiest is None:
@@ -50,31 +66,31 @@ def _not_reached(resources: Sequence[Resource]) -> str:
 
 
 def _inconclusive(found: Conclusion) -> str:
-    saturated = [one for one in found.others if one.saturated]
-    if saturated:
-        told = listed([f"{one.name} ({_with_doubt(one)})" for one in saturated])
-        if len(saturated) == 1:
-            return f"no single resource can be named. Candidate: {told}."
-        return f"{len(saturated)} resources were saturated at the same time. Candidates: {told}."
-    near = [one for one in found.others if one.measures]
+    near = [f"{one.name} ({one.measures[0].words})" for one in found.others if one.measures]
     if near:
-        told = listed([f"{one.name} ({one.measures[0].words})" for one in near])
-        return f"no resource was saturated, but not all had room: {told}."
-    return "no resource that was recorded was saturated."
+        return f"no resource was saturated, but not all had room. Nearest to their limits: {listed(near)}."
+    return "no recorded resource was saturated."
 
 
 def saturated_words(one: Resource) -> str:
-    """In what state it was, for how long, and when for longest."""
+    """In what state it was, for how long, when for longest, and its mean."""
     if not one.saturated:
         return "not measured" if not one.measures else "never saturated"
     first = one.saturated[0]
-    share = units.percent(first.over_s / first.measured_s)
+    mean = f"mean {units.of_metric(first.metric, first.value)}"
+    if first.over_s >= _NEARLY_ALL * first.measured_s:
+        return f"{_state(one)} throughout, {mean}"
     begin, end = (utc(round(at)) for at in (first.stretches[0].from_s, first.stretches[0].to_s))
     until = end[11:16] if begin[:10] == end[:10] else f"{end[:10]} {end[11:16]}"
     return (
-        f"{_state(one)} for {units.seconds(first.over_s)} ({share} of the recording), longest from "
-        f"{begin[:10]} {begin[11:16]} to {until} UTC"
+        f"{_state(one)} for {_length(first.over_s)} of {_length(first.measured_s)}, longest "
+        f"{begin[:10]} {begin[11:16]} to {until} UTC, {mean}"
     )
+
+
+def _length(seconds: float) -> str:
+    """A time, to the minute from ten minutes on."""
+    return units.seconds(60.0 * round(seconds / 60) if seconds >= 600 else seconds)
 
 
 def experiment(found: Conclusion) -> str | None:
@@ -111,9 +127,9 @@ def _state(one: Resource) -> str:
     if one.kind in _STATES and first.what == "utilisation":
         return _STATES[one.kind].format(limit=units.percent(limit))
     if first.metric.endswith("latency_s"):
-        return f"slower than {units.seconds(limit)} an I/O"
+        return f"above {units.seconds(limit)} an I/O"
     if one.kind == "memory" and first.what == "utilisation":
-        return f"left with less than {units.percent(limit)} of its memory"
+        return f"below {units.percent(limit)} available memory"
     return f"saturated ({first.words})"
 
 

@@ -55,7 +55,7 @@ class Cpu(ResourceKind[CpuMeasures]):
     kind: Kind = "cpu"
     least = Least("busy", UTILISATION)
     waiting: Waiting | None = (
-        "the time in which somebody waits for CPU",
+        "the time in which processes wait for CPU",
         "pressure.cpu_ratio",
         units.percent,
     )
@@ -120,14 +120,14 @@ class Cpu(ResourceKind[CpuMeasures]):
 
     def _pressure(self, resource: Resource, found: CpuMeasures) -> Iterator[Fact]:
         if found.pressure is not None:
-            text = f"somebody waited for CPU {units.percent(found.pressure)} of the time"
+            text = f"processes waited for CPU {units.percent(found.pressure)} of the time"
             place = self.owner(resource, found)[1] or "", ""
             evidence = "E4" if self.witnessed(found) and self.kind == "cpu" else "context"
             yield compared(text, "pressure.cpu_ratio", found.pressure, place, evidence, PRESSURE)
 
     def _as_told(self, found: CpuMeasures, resource: Resource) -> Iterator[Fact]:
         if found.witness is not None:
-            text = f"its server says that it was at work {units.percent(found.witness)} of the time"
+            text = f"the server reports that it was working {units.percent(found.witness)} of the time"
             evidence = "E4" if self.witnessed(found) and self.kind != "cpu" else "context"
             place = resource.hosts[0], ""
             yield compared(text, "db.main_thread.busy_ratio", found.witness, place, evidence, THREAD_BUSY)
@@ -165,16 +165,16 @@ class Cores(Cpu):
             yield f"the load generator used {used} of these cores: without it they may carry more"
 
     def name(self, resource: Resource, found: CpuMeasures) -> str:
-        """``the CPU of the sql tier (sql1)``."""
+        """``the CPU of the sql tier (sql1)``, ``the CPU shared by sql and web (sql1)``."""
         if len(resource.tiers) > 1:
-            return f"the shared host's CPU ({self.owner(resource, found)[1]})"
+            return f"the CPU shared by {listed(resource.tiers)} ({self.owner(resource, found)[1]})"
         return f"the CPU of the {self.owner(resource, found)[0]} tier ({', '.join(resource.hosts)})"
 
     def proof(self, one: Suspicion, found: CpuMeasures) -> str:
         """How busy they are, and who uses most of them."""
         cores = one.resource.cores
         were = "was" if cores == 1 else "were"
-        text = f"{_named(cores)} {were} busy {units.percent(found.busy)} of the time"
+        text = f"{_named(cores)} {were} {units.percent(found.busy)} busy"
         return text + self._sharing(one.resource, found) if len(one.resource.tiers) > 1 else text
 
     def relief(self, resource: Resource) -> str:
@@ -187,21 +187,16 @@ class Cores(Cpu):
         whose = f"CPU of {', '.join(resource.hosts)}"
         if found.busy is None:
             return f"{whose}: not measured"
-        return f"{whose}: {_named(resource.cores)} busy {units.percent(found.busy)} of the time"
+        return f"{whose}: {_named(resource.cores)} {units.percent(found.busy)} busy"
 
     def _sharing(self, resource: Resource, found: CpuMeasures) -> str:
         tier, _ = self.owner(resource, found)
-        others = listed([other for other in resource.tiers if other != tier])
-        share = found.uses.get(tier or "")
+        share, own = found.uses.get(tier or ""), found.uses.get(GENERATOR, 0.0)
         if share is None:
-            return f"; it is shared by {listed(resource.tiers)}, and who uses most was not measured"
-        if share > HALF:
-            return f"; most of it ({units.percent(share)}) is used by {tier}, which shares it with {others}"
-        own = found.uses.get(GENERATOR, 0.0)
+            return "; which tier used most of it was not measured"
         if own > share:
-            most = f"; the load generator uses the largest part of it ({units.percent(own)})"
-            return f"{most}, then {tier} ({units.percent(share)}), which shares it with {others}"
-        return f"; {tier} uses the largest part of it ({units.percent(share)}) and shares it with {others}"
+            return f"; the load generator used {units.percent(own)} of it, {tier} {units.percent(share)}"
+        return f"; {tier} used {units.percent(share)} of it"
 
 
 class Allowance(Cpu):
@@ -221,12 +216,12 @@ class Allowance(Cpu):
         return found.quota and super().witnessed(found)
 
     def name(self, resource: Resource, found: CpuMeasures) -> str:
-        """``the CPU that the sql tier is allowed (sql1)``."""
-        return f"the CPU that the {resource.tiers[0]} tier is allowed ({resource.hosts[0]})"
+        """``the CPU limit of the sql tier (sql1)``."""
+        return f"the CPU limit of the {resource.tiers[0]} tier ({resource.hosts[0]})"
 
     def proof(self, one: Suspicion, found: CpuMeasures) -> str:
         """How much of it is used."""
-        return f"it used {units.percent(found.busy)} of that while the cores had room"
+        return f"it used {units.percent(found.busy)} of its CPU limit while the cores had room"
 
     def relief(self, resource: Resource) -> str:
         """More of it."""
@@ -234,7 +229,7 @@ class Allowance(Cpu):
 
     def busy_words(self, resource: Resource, found: CpuMeasures) -> str:
         """How busy it is."""
-        return f"the {resource.tiers[0]} tier used {units.percent(found.busy)} of the CPU it is allowed"
+        return f"the {resource.tiers[0]} tier used {units.percent(found.busy)} of its CPU limit"
 
 
 class Thread(Cpu):
