@@ -1,4 +1,4 @@
-"""What each metric can be at all: a value outside is nonsense, and counts as not measured.
+"""The physical bounds of each metric; a value outside counts as not measured.
 
 A bound is physical: no machine passes it, however slow or fast. It does not say what is usual, or good. One
 table for every way in: collectors (``sampler.py``), foreign files (``imports/checked.py``), stored runs.

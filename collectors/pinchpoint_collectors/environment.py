@@ -1,4 +1,4 @@
-"""The environment of what is started here: what any process needs, and no secret of its parent's."""
+"""The environment variables of child processes, without secrets of their parent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The errors a collector shows a person: what was tried, what was found, the remedy."""
+"""Errors of collectors: what was tried, what was found, what to do."""
 
 
 class CollectorError(Exception):

@@ -1,4 +1,4 @@
-"""Reads a collector on a fixed schedule, and says itself what that cost and whether it worked."""
+"""Reads a collector on a fixed schedule, and reports its own cost and failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A value not yet tied to a host and an instant, and the arithmetic of counters."""
+"""A value without host and time, and the arithmetic of counters."""
 
 from __future__ import annotations
 

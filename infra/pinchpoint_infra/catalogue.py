@@ -1,4 +1,4 @@
-"""The catalogue of disk and machine types: what each can do, and where that figure comes from."""
+"""The catalogue of disk and machine types: their limits, each with its source."""
 
 from __future__ import annotations
 

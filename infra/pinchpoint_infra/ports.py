@@ -1,4 +1,4 @@
-"""Ports of this machine that are free."""
+"""Finds free ports of this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an endpoint is named to a person: where it is, never with what it is opened."""
+"""Formats an endpoint for people: its address without its login."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The errors a scenario shows a person."""
+"""Errors of scenarios, for people."""
 
 
 class ScenarioError(Exception):

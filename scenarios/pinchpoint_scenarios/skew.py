@@ -1,4 +1,4 @@
-"""Which page of a table, or which record, an operation goes to: all alike, or some far more often."""
+"""Chooses the page or record of an operation: uniformly, or some far more often."""
 
 from __future__ import annotations
 

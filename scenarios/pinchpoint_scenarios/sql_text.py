@@ -1,4 +1,4 @@
-"""What can be told of a statement without understanding it, whatever server it is for."""
+"""Properties of a SQL statement without parsing it, for any server."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""``pinchpoint-collect``, which records a host by itself, and kind ``agent``, which fetches that."""
+"""The command ``pinchpoint-collect``, which records a host, and the collector that fetches its records."""

@@ -1,4 +1,4 @@
-"""Readings as lines of JSON, in the ring and on the wire: a series is named once, its rows are small."""
+"""Encodes samples as JSON lines for the ring and the wire: each series is named once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command ``pinchpoint-collect``: what it is told, and what it does until it is ended."""
+"""The command ``pinchpoint-collect``: its configuration, and recording until it is stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last hours of a host in a folder of bounded size: segments, of which the oldest one goes first.
+"""Stores the last hours of a host's samples in a folder of bounded size; the oldest segment is deleted first.
 
 A line is appended for each reading and is there for others at once. A segment can be read without those
 before it. What is torn by a crash is a last line without an end: it is left out.

@@ -1,4 +1,4 @@
-"""JSON of others, read so that nothing of it can hurt later: numbers that are none, halves of characters."""
+"""Parses JSON of other programs, and replaces invalid numbers and broken characters."""
 
 from __future__ import annotations
 

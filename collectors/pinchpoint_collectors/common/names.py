@@ -1,4 +1,4 @@
-"""Tables by name, and what a person reads when a name is not known: the allowed ones, and the nearest."""
+"""Registries by name, and the error for an unknown name: what is allowed, and the nearest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers as people's programs write them: a decimal mark, and maybe one between thousands."""
+"""Parses numbers with a decimal mark, and with or without a thousands separator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pieces of ODBC that every user of it needs: values in a connection string, and the driver of a wheel."""
+"""ODBC helpers: values in a connection string, and the driver of a wheel."""
 
 from __future__ import annotations
 

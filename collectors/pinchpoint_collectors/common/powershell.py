@@ -1,4 +1,4 @@
-"""Scripts in PowerShell on a machine at the other end of a link: how they get there, and what they say.
+"""Runs PowerShell scripts on another machine, and reads their answers.
 
 ``powershell -Command -`` reads commands from standard input line by line. The only one it is given
 (``loader``) reads the next line, which is the script (``encoded``), and runs it; from then on the script

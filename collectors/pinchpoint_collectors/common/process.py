@@ -1,4 +1,4 @@
-"""A process at the other end of two pipes, as ssh is: what it says, without ever waiting longer than told."""
+"""Runs a process such as ssh with two pipes; each read has a timeout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Instants as people and JSON write them."""
+"""Converts instants between text and UTC."""
 
 from __future__ import annotations
 

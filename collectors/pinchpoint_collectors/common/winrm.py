@@ -1,4 +1,4 @@
-"""PowerShell's remoting over WinRM, spoken by pypsrp: a safe connection, and what its failures mean."""
+"""PowerShell remoting over WinRM by pypsrp: a safe connection, and messages for its failures."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Servers watched from within: what a database says of its own waits, disks and locks."""
+"""Collectors for database servers: waits, disks and locks, as the server reports them."""

@@ -1,4 +1,4 @@
-"""What all kinds that ask a server over its URL share: the kind, its one connection, and its collector.
+"""What collectors of database servers share: the kind, its one connection, its readings.
 
 ``NAME.py`` holds what is a server's own: its statements, its tables of counters, its kind and collector.
 ``NAME_driver.py`` holds its ``Connection``; ``ServerKind`` imports it when it connects, as the client library

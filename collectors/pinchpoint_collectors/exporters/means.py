@@ -1,4 +1,4 @@
-"""Series of counters and gauges, scrape by scrape, as samples: what an exporter's table says, applied. Pure.
+"""Converts series of counters and gauges into samples, by an exporter's table. Pure.
 
 Counters become rates from one scrape to the next, nothing is smoothed; one that went back (a restart) makes
 its interval "not measured". Scrapes too far apart have a gap between them, for which nobody knows anything.

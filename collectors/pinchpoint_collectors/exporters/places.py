@@ -1,4 +1,4 @@
-"""Where a disk role lies, by what an exporter tells of devices, file systems and mapped devices. Pure."""
+"""Finds the disk of a role from an exporter's devices, file systems and mapped devices. Pure."""
 
 from __future__ import annotations
 

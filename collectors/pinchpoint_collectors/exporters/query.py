@@ -1,4 +1,4 @@
-"""What Prometheus is asked, and its answers taken apart (its documentation, "HTTP API"). Pure."""
+"""Builds queries for Prometheus and parses its answers (its documentation, "HTTP API"). Pure."""
 
 from __future__ import annotations
 

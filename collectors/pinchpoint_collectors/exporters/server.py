@@ -1,4 +1,4 @@
-"""A Prometheus server, or whatever answers as one (Thanos, Mimir, VictoriaMetrics), asked over HTTP."""
+"""Queries a Prometheus server, or one with the same API (Thanos, Mimir, VictoriaMetrics), over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exporters whose series are known, and what these become (their documentation)."""
+"""The known exporters and the metric of each of their series."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples of a foreign file without what cannot be; a column of nonsense is refused with its likely unit.
+"""Drops impossible samples of a file; refuses a column of them, with its likely unit.
 
 A single cell that cannot be is a slip of the recorder, and counts as not measured. Where most of a column is
 so, it is in another unit than it was taken for, and what is left of it would be wrong as well.

@@ -1,4 +1,4 @@
-"""What every format of a foreign file speaks: what it is told, what it finds, and the format itself."""
+"""The contract of an import format: its options, its samples, and the format itself."""
 
 from __future__ import annotations
 

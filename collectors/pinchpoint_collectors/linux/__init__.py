@@ -1,1 +1,1 @@
-"""This machine, where it runs Linux: what must be opened, resolved or tried out; ``proc`` has the parsers."""
+"""Reads this Linux machine: files, devices and tests; ``proc`` has the parsers."""

@@ -1,4 +1,4 @@
-"""Control groups of versions 1 and 2: the caps on a tier's CPU and memory, and how much of these is used."""
+"""Reads the CPU and memory limits of a tier's control groups (v1 and v2), and how much of them is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bounded test of what the kernel counts as a write, on one device and file system.
+"""Measures, in a bounded test, what the kernel counts as a write on one device and file system.
 
 With a write-back cache, Linux counts the flush that ``fdatasync`` asks for as a write without data *and* as a
 flush, so diskstats shows twice the writes and a diluted latency. On a journalled file system the commit block

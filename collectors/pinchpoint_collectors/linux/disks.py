@@ -1,4 +1,4 @@
-"""Block devices of a machine: which are whole disks, and on which of them a path lies."""
+"""Finds the block devices of a machine, and the device of a path."""
 
 from __future__ import annotations
 

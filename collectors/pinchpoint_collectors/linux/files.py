@@ -1,4 +1,4 @@
-"""The small files of /proc and /sys of one Linux machine: of this one, or as another one told them."""
+"""Reads the small files of /proc and /sys of one machine, local or remote."""
 
 from __future__ import annotations
 

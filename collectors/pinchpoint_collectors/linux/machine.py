@@ -1,4 +1,4 @@
-"""A Linux machine under the names of its hosts: where their disks lie, what is read of it, what it is."""
+"""Combines what is read of a Linux machine into samples and inventory for its hosts."""
 
 from __future__ import annotations
 

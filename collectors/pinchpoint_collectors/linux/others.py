@@ -1,4 +1,4 @@
-"""The CPU of a machine that other processes than ours use, by the name of the program."""
+"""CPU used by other processes on the machine, by program name."""
 
 from __future__ import annotations
 

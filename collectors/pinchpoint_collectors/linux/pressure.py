@@ -1,4 +1,4 @@
-"""/proc/pressure/{cpu,io,memory}: the share of time in which somebody had to wait for a resource."""
+"""Parses /proc/pressure/{cpu,io,memory}: the share of time in which a task waited for a resource."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The processes of this machine, and those of a tier among them."""
+"""Finds the processes of this machine, and those of a tier among them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of /proc that say how a machine as a whole is doing, read again and again, here or elsewhere."""
+"""The files of /proc that describe the whole machine, read repeatedly, local or remote."""
 
 from __future__ import annotations
 

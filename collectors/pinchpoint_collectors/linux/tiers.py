@@ -1,4 +1,4 @@
-"""The CPU a tier's processes use, together and by its busiest threads, and the memory they have left."""
+"""CPU of a tier's processes, in total and by its busiest threads, and the memory it has left."""
 
 from __future__ import annotations
 

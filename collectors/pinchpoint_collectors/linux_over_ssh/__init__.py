@@ -1,1 +1,1 @@
-"""Kind ``ssh``: what runs on the host (``loop.sh``), and how what it sends is read."""
+"""The collector ``ssh``: the script that runs on the host (``loop.sh``), and the parsing of its output."""

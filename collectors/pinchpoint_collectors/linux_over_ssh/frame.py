@@ -1,4 +1,4 @@
-"""One reading of all files, as it comes over the wire, and when by our clock each file was read."""
+"""Parses one reading of all files from the wire, with the time at which each was read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a host says of itself once, before its first reading."""
+"""Parses what a host reports once, before its first reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shell script that runs on a host, and the one line that receives it there."""
+"""The shell script for the host, and the one line that receives it there."""
 
 from __future__ import annotations
 

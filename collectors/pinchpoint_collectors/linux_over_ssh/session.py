@@ -1,4 +1,4 @@
-"""A machine over the system's ssh: its script's answers, and what they say of it."""
+"""Talks with the script on a host over ssh and converts its answers."""
 
 from __future__ import annotations
 

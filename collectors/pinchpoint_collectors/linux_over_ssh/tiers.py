@@ -1,4 +1,4 @@
-"""Tiers that are only part of a host: their CPU with each reading; threads and caps as the host is asked.
+"""CPU of tiers that share a host, with each reading; threads and limits on request.
 
 What one look at its files misses, the next question brings.
 """

@@ -1,1 +1,1 @@
-"""What collectors of other machines share: the way there (ssh), and the distance between two clocks."""
+"""What collectors of remote machines share: ssh, and the offset between two clocks."""

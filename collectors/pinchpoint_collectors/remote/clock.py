@@ -1,4 +1,4 @@
-"""How far a host's clock is from ours, measured again and again.
+"""Measures the offset of a host's clock, repeatedly.
 
 A host is asked for its time; its answer lies somewhere between our question and our reading of the answer, so
 in the middle give or take half the round trip (Cristian 1989, "Probabilistic clock synchronization"). Of the

@@ -1,4 +1,4 @@
-"""Watches one machine over ssh: opens the link, opens it again when it is lost, and tells what was missed."""
+"""Measures one machine over ssh: opens the link, reopens it when it is lost, and reports the gaps."""
 
 from __future__ import annotations
 

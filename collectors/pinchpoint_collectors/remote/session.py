@@ -1,4 +1,4 @@
-"""What every conversation with a host over ssh is, whatever is said in it."""
+"""The protocol of a conversation with a host over ssh."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The system's own ssh: where a host is, the command line that gets there, and what its failures mean.
+"""Uses the system's ssh: the address of a host, the command line, and messages for its failures.
 
 The user's configuration, keys, agent, jump hosts and known_hosts are respected. Nobody can be asked anything
 (BatchMode), and no password stands on a command line: there is no option for one.

@@ -1,4 +1,4 @@
-"""Kind ``windows``: a Windows machine with nothing of ours on it, over WinRM or OpenSSH.
+"""The collector ``windows``: a Windows machine without installed software, over WinRM or OpenSSH.
 
 Its script's lines are read as samples.
 """

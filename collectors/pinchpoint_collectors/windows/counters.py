@@ -1,4 +1,4 @@
-"""Windows' performance counters: what each becomes, its names in other languages, its instances as ours.
+"""Windows performance counters: their metrics, localised names and instances.
 
 All of them stand in ``counters.csv``, names as an English Windows has them: a line for each object, then one
 for each counter. ``index`` is that of Windows' registry (Perflib), the same in every language. Names in other

@@ -1,4 +1,4 @@
-r"""Where a disk of farm.yaml lies: drives, mount points, volumes and the disks below them.
+r"""Finds the Windows disk of a farm.yaml entry: drives, mount points, volumes, disks.
 
 ``LogicalDisk`` has an instance per volume: its letter (``L:``), else the folder it is mounted at
 (``C:\mnt\log``), else ``HarddiskVolume5``. ``PhysicalDisk`` has one per disk: its number and its letters

@@ -1,4 +1,4 @@
-"""What farm.yaml says of a Windows machine: how to get there, checked before anything is tried."""
+"""Options of a Windows host in farm.yaml, checked before a connection is tried."""
 
 from __future__ import annotations
 

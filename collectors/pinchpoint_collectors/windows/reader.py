@@ -1,4 +1,4 @@
-"""What a machine's script says becomes samples, with the machine's own times."""
+"""Converts the output of a machine's script into samples with the machine's own times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the script's lines say of the counters: classes with their types, and two readings as values.
+"""Parses counter lines: classes with their types, and two readings as values.
 
 There is one formula per counter type; of which type a counter is, Windows says itself (the qualifier
 ``CounterType`` of its property in the CIM class). Types, formulas and symbols are those of winperf.h and of

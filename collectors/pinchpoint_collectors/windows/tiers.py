@@ -1,4 +1,4 @@
-"""A tier's processes on a Windows machine: by name, service or command line, with all they have started.
+"""Finds a tier's processes on Windows by name, service or command line, with their children.
 
 The counters are those of ``Win32_PerfRawData_PerfProc_Process``
 (learn.microsoft.com/previous-versions/aa394323(v=vs.85)): an instance's name is that of its program, with a

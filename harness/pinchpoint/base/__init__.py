@@ -1,1 +1,1 @@
-"""What every package builds on, and what imports none of them: errors, units, wording, secrets, addresses."""
+"""Errors, units, wording, secrets and addresses that every package uses; imports no other package."""

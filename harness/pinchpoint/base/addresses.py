@@ -1,4 +1,4 @@
-"""Whether what a URL names as a host can be one: with what cannot, clients fail in ways nobody expects."""
+"""Checks whether a URL's host name is possible, before a client fails on it."""
 
 from __future__ import annotations
 

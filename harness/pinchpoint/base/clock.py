@@ -1,4 +1,4 @@
-"""Instants between text and seconds of UTC."""
+"""Converts instants between text and seconds of UTC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures by which runs are held against each other: their names, and which way each is better.
+"""The figures by which runs are compared: their names, and which direction is better.
 
 A figure's whole name is ``ABOUT.THING.FIGURE``: what ``compare.metrics`` of a plan and ``--metric`` name.
 """

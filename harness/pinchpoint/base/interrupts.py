@@ -1,4 +1,4 @@
-"""Ctrl-C, and servers that no longer answer: what ends a run, and within what time.
+"""Handles Ctrl-C and servers that no longer answer: what ends a run, and within what time.
 
 The first Ctrl-C (or SIGTERM) stops and keeps, the second one ends. Clearing away is not cut off by the first.
 ``END_S`` after the second one the process ends, whatever hangs: a thread counts the signals, so a main thread

@@ -1,4 +1,4 @@
-"""The one place where base units become words: seconds, bytes, per second, ratios.
+"""Formats values in base units for people: seconds, bytes, per second, ratios.
 
 Three significant digits: what a person compares, and about what the measurements carry.
 """

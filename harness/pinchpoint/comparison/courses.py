@@ -1,4 +1,4 @@
-"""Figures of one run step by step: how far chance within the run may have moved them.
+"""Confidence intervals of figures within one run, from their course over time.
 
 Neighbouring seconds resemble each other (a checkpoint lasts, a queue drains), so that they are resampled in
 blocks: a plain bootstrap's 95 % interval covers 53 % at autocorrelation .8 (METHOD 4.4).

@@ -1,4 +1,4 @@
-"""A comparison's directory: comparison.json, its form as it is read back."""
+"""Reads and writes a comparison's folder."""
 
 from __future__ import annotations
 

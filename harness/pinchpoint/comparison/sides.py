@@ -1,4 +1,4 @@
-"""The two sides of a comparison: which runs each has, which hosts answer to each other, what they proved."""
+"""The two sides of a comparison: their runs, the pairs of hosts, their verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run over time, thinned out to be kept in comparison.json; 0 s is where measuring begins."""
+"""A run over time, reduced for comparison.json; 0 s is the start of the measurement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The work each side was asked for and did, and the most it can do.
+"""The requested and completed work of each side, and the most it can do.
 
 Said before any rate: rates of unlike work mislead.
 """

@@ -1,4 +1,4 @@
-"""Changes in a series: where a transient ends, where levels begin, whether one holds, and whether it drifts.
+"""Finds changes in a series: the end of a transient, levels, drift.
 
 The change-point test is a CUSUM whose null distribution comes from a circular block bootstrap, because
 neighbouring seconds resemble each other: the textbook quantiles see changes in most steady runs. How many

@@ -1,4 +1,4 @@
-"""Latency over what is outstanding, of one workload of a disk."""
+"""Latency by outstanding I/Os, for one workload of a disk."""
 
 from __future__ import annotations
 

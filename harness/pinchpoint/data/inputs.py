@@ -1,4 +1,4 @@
-"""A stored run → what the analysis may know: what was declared, what was planned, what was measured.
+"""Reads what the analysis may use from a stored run: declarations, plan, measurements.
 
 Never read: how an emulated farm was built (``manifest["farm"]["embedded"]``). The answer must come out of
 the measurements, or it would be no proof that they suffice.

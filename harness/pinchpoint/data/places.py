@@ -1,4 +1,4 @@
-"""Where things are: the farm's tiers and hosts, the machines they really run on, the disks they share."""
+"""Maps tiers and hosts to the machines they run on and the disks they share."""
 
 from __future__ import annotations
 

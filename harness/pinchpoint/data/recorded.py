@@ -1,4 +1,4 @@
-"""Samples and operations asked for by DuckDB, brought down to the points of the time axis."""
+"""Queries samples and operations by DuckDB, reduced to points of the time axis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was read about each host, added up to one grid of equal steps: a line per series, a column per step.
+"""Adds the samples of each host to a grid of equal steps: a row per series, a column per step.
 
 Nothing else is kept of the samples, so that eight hours of twenty hosts fit into memory. Steps are a second
 long, in runs of over an hour ten.

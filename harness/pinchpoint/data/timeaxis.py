@@ -1,4 +1,4 @@
-"""When things happened: the run's own time axis, its phases, and how long a point on the timeline is."""
+"""The time axis of a run: its phases, and the length of a point on the timeline."""
 
 from __future__ import annotations
 

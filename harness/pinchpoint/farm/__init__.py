@@ -1,1 +1,1 @@
-"""A farm that can be driven now: declared, or embedded and started on this machine."""
+"""A farm that is ready for load: declared, or embedded and started on this machine."""

@@ -1,4 +1,4 @@
-"""A farm that can be driven now: its endpoints and what to watch, embedded or not.
+"""The endpoints and collectors of a farm that is ready for load.
 
 The one place where the two ways to describe a farm meet; everything after it sees no difference.
 """

@@ -1,1 +1,1 @@
-"""From what a production server says of itself to a plan that loads a farm alike (``init --from``)."""
+"""Fits a plan to the statistics of production servers (``init --from``)."""

@@ -1,4 +1,4 @@
-"""What a server's counters grew between two readings, unless they were reset meanwhile."""
+"""Growth of a server's counters between two readings, unless they were reset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of production as its sources give them, and where these differ."""
+"""The figures of production by source, and where sources differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All sources of a production server as one plan."""
+"""Combines all sources of a production server into one plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots read from a PostgreSQL server itself: one now, one some time later."""
+"""Takes two snapshots of a PostgreSQL server's statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operations of sql-mix that do what production's statements do.
+"""Computes the weights of sql-mix operations that do the work of production's statements.
 
 What one operation writes to the log is that of PostgreSQL 18; ``tests/harness/fit`` measures it again.
 """

@@ -1,4 +1,4 @@
-"""The plan file: its load, a section for the database, one for each store, and what each figure rests on."""
+"""Writes the fitted plan file, with the origin of each figure."""
 
 from __future__ import annotations
 

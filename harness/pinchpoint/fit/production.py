@@ -1,4 +1,4 @@
-"""What a production database did: statements, writes to its files, waits, and the log."""
+"""The work of a production database: statements, file writes, waits, log."""
 
 from __future__ import annotations
 

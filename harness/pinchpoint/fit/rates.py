@@ -1,4 +1,4 @@
-"""Rates over time: bursts, and the course of a day."""
+"""Finds bursts and the daily course in rates over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database host's day by what perfmon, sar and others recorded of it."""
+"""The day of a database host from recordings of perfmon, sar and other tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run that replayed a fitted plan did, by the figures that the plan was fitted by."""
+"""The figures of a run that replayed a fitted plan, to compare with production."""
 
 from __future__ import annotations
 

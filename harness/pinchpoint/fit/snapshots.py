@@ -1,4 +1,4 @@
-"""Snapshots of a server's counters, as exported or read: the tables, and what changed between two."""
+"""Snapshots of a server's counters, and the difference of two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server's statistics say of each statement, whatever server it is, and what kind of work that was."""
+"""Statistics of each statement of a server, and its kind of work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would another disk, machine or load do: answered from one run, before anything is bought."""
+"""Predicts, from one run, the throughput after a change of disk, machine or load."""
 
 from pinchpoint.forecast.other import predict_beside
 from pinchpoint.forecast.predict import predict

@@ -1,4 +1,4 @@
-"""What settings do to the parts of a farm and to its loads, and what the answer rests on that no run showed.
+"""Applies settings to the parts and loads of a model, and lists the assumptions.
 
 What cannot be told is a sentence; what the run did not show is said in words, and put into the interval.
 """

@@ -1,4 +1,4 @@
-"""Group commit: how long a commit takes at a log that is flushed once for all who wait.
+"""Group commit: the time of a commit at a log that one flush serves for all waiting.
 
 A log is flushed by one session at a time. Who commits while a flush is going on waits for its end, and then
 for the flush that has its own record, together with all others who came meanwhile. Of up to ``CROWD``

@@ -1,4 +1,4 @@
-"""A disk of a run as a part of the model: what it lets through, who waits for it, how its log is flushed."""
+"""A disk of a run as a part of the model: its limits, the operations that wait for it, its flushes."""
 
 from __future__ import annotations
 

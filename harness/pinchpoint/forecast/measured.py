@@ -1,4 +1,4 @@
-"""From a run to its model: what each operation takes of each part of the farm, as it was measured.
+"""Builds the model from a run: the demand of each operation on each part of the farm.
 
 Nothing is fitted to what is asked afterwards. Of an operation's time, what is waited for at disks is measured
 (``analysis.waits``), what CPUs take is reckoned from their use, and the rest stays what it is.

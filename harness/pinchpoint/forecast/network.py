@@ -1,4 +1,4 @@
-"""A farm as a network of queues, and the throughput at which its users come round. Numbers only.
+"""Solves the queueing network of a farm: the throughput of its users. Numbers only.
 
 Every load is a number of users who wait at stations and then think: the interactive response-time law
 ``X = N / (Z + R)`` (Denning and Buzen, 1978). Waiting at a queue is Schweitzer's approximate mean value

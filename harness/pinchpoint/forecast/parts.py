@@ -1,4 +1,4 @@
-"""The farm's parts that a load goes through, as a person changes them: disks, cores, machines.
+"""The parts of a farm that a user can change: disks, cores, machines.
 
 Each becomes a station of the model (``network.py``); what a setting changes is a field here.
 """

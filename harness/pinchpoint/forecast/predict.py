@@ -1,4 +1,4 @@
-"""A run and what is to differ → what would be: throughput with its interval, what binds."""
+"""Predicts throughput after a change, with its interval and the next bottleneck."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a prediction says, as frozen records; ``to_json`` is their plain form."""
+"""The record of a prediction; ``to_json`` is its plain form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run's disk with a probed one in its place: the same I/O asked for, what the probe found taken for it."""
+"""Replaces a run's disk by a probed one in the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``--set NAME=VALUE``: what a person wants to change, as records; every bad one is a sentence.
+"""Parses ``--set NAME=VALUE``; each mistake is one sentence.
 
 | name | value |
 | --- | --- |

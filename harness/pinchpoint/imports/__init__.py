@@ -1,4 +1,4 @@
-"""Foreign files into runs: which host a machine is, what its disks are for, a run of samples alone."""
+"""Turns files of other tools into runs: hosts, disk roles, samples."""
 
 from pinchpoint.imports.alone import import_alone
 from pinchpoint.imports.into import import_into

@@ -1,4 +1,4 @@
-"""A run of samples alone: what foreign files recorded, without any load of ours."""
+"""Creates a run of samples alone from files of other tools."""
 
 from __future__ import annotations
 

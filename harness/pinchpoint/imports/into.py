@@ -1,4 +1,4 @@
-"""Foreign samples into a run that exists, aligned by time."""
+"""Adds samples of other tools to an existing run, aligned by time."""
 
 from __future__ import annotations
 

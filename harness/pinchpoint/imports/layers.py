@@ -1,4 +1,4 @@
-"""Devices that lie on others (LVM, RAID, multipath, loop): they show their disks' I/O once more.
+"""Finds devices that lie on others (LVM, RAID, multipath, loop) and repeat their I/O.
 
 Foreign files do not say what lies on what, only names do. Counted twice, one slow disk would be two suspects.
 """

@@ -1,4 +1,4 @@
-"""The YAML file that says what the columns of a CSV are."""
+"""Reads the YAML file that describes the columns of a CSV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples of foreign files under the names of the farm's hosts, and what is learnt while they are read."""
+"""Reads samples of other tools' files under the names of the farm's hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a generator process is told to do; apart, so that whoever only passes it on loads no scenario."""
+"""The assignment of a generator process; separate, so that passing it on loads no scenario."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the controller reaches a load generator: a child process by its pipes, one elsewhere by the bridge."""
+"""The controller's connection to a load generator: pipes of a child process, or the encrypted link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who generates the load of a run: how many processes here, how many machines elsewhere."""
+"""The load generators of a run: processes here, and machines elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What travels of a plan's scenarios, how they are made, and how a load model becomes starts."""
+"""Turns a plan's scenarios and load models into sessions and start times."""
 
 from __future__ import annotations
 

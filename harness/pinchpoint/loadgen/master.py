@@ -1,4 +1,4 @@
-"""The run's end of the connections to load generators on other machines: a child process of the controller.
+"""The child process that holds the controller's connections to load generators on other machines.
 
 It speaks JSON lines with the controller and ``messages`` with the workers. From the controller: the token,
 then ``{"to": worker, "message": {...}}``. To it: ``listening`` once; ``joined`` when a worker has said what

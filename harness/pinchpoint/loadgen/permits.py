@@ -1,4 +1,4 @@
-"""What a load worker's operator permits: who gives it work (a token), which variables and files that uses.
+"""What the operator of a load worker permits: a token, variables and files.
 
 The token is a secret that the controller and its workers share. It comes from the environment or from a
 file, never from the command line, which every user of a host can read.

@@ -1,4 +1,4 @@
-"""The controller's side of its load generators: start them, share the load out, hear them, end them."""
+"""The controller's load generators: starts them, shares out the load, collects results, ends them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts and times operations: four numbers set down per operation, all else once a second."""
+"""Counts and times operations: four numbers per operation, the rest once a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One worker's part of an open load's schedule: which arrivals are its own, or become its own. Pure."""
+"""The arrivals of an open load that belong to one worker. Pure."""
 
 from __future__ import annotations
 

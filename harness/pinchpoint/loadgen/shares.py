@@ -1,4 +1,4 @@
-"""Who does which part of a scenario's load: pure book-keeping over slots.
+"""Assigns the slots of a scenario's load to workers. Pure.
 
 A scenario's whole load is cut into ``SLOTS`` slots that never change: arrival ``k`` of an open load and
 session ``n`` belong to the slots ``k % SLOTS`` and ``n % SLOTS``. Every slot has one owner at a time, so any

@@ -1,4 +1,4 @@
-"""Threads for sessions whose driver waits inside C code: the event loop, and all others, go on meanwhile.
+"""Threads for sessions whose driver blocks in C code, so that the event loop goes on.
 
 A hop into a thread and back costs some 45 microseconds and a turn of the loop. Users that start again as soon
 as they are free hop once for many operations; what is recorded is set down in the loop, for the recorder

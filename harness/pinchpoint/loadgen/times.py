@@ -1,4 +1,4 @@
-"""Times of one second as a few numbers that can be added: what generators tell while a run goes on.
+"""Response times of one second as bins that can be added, for live percentiles.
 
 Bins are one percent wide, so a percentile of any number of seconds and workers is known to half a percent.
 Percentiles themselves cannot be added, nor averaged.

@@ -1,4 +1,4 @@
-"""When operations of an open load are meant to start: how its rate goes over time, and its arrivals."""
+"""Computes the intended start times of an open load from its rate over time."""
 
 from __future__ import annotations
 

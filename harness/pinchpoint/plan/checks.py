@@ -1,4 +1,4 @@
-"""What no single field shows: names that must exist elsewhere, and parts that must fit each other.
+"""Checks across fields: names that must exist elsewhere, and parts that must fit.
 
 The checks read what the files say, not the records made of it, so that one broken place hides no other.
 """

@@ -1,4 +1,4 @@
-"""The record of plan.yaml's ``compare``: what is judged wherever runs of this plan are held against others.
+"""The record of ``compare`` in plan.yaml: the figures that comparisons judge.
 
 It is declared before anything runs, because figures that are chosen afterwards are chosen for their result.
 """

@@ -1,4 +1,4 @@
-"""A YAML file as plain data that remembers the line of everything in it."""
+"""Reads a YAML file as plain data with the line of each value."""
 
 from __future__ import annotations
 

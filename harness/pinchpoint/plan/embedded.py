@@ -1,4 +1,4 @@
-"""The records of farm.yaml's ``embedded``: how the farm Pinchpoint starts on this machine is built."""
+"""The records of ``embedded`` in farm.yaml: the farm that Pinchpoint starts on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The endpoints of a farm: as they stand in farm.yaml, and with their ``${ENV}`` filled in, late.
+"""The endpoints of farm.yaml, and the late replacement of their ``${ENV}``.
 
 A variable is filled in in the process that uses the endpoint, never in a file or a message.
 """

@@ -1,4 +1,4 @@
-"""Turns what pydantic finds into problems: the field as it stands in the file, and words for people."""
+"""Turns pydantic's errors into messages with the file's field names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must not run: scenarios that write, on a farm that real people use."""
+"""Refuses scenarios that write on a production farm."""
 
 from __future__ import annotations
 

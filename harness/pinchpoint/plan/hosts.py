@@ -1,4 +1,4 @@
-"""What no single field shows of a host in farm.yaml: its disks' places, its types, who watches it."""
+"""Checks across the fields of a host: its disks, its types, its collectors."""
 
 from __future__ import annotations
 

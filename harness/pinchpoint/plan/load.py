@@ -1,4 +1,4 @@
-"""From two files to a frozen farm and a frozen plan, or to every problem both files have."""
+"""Reads both files into a frozen farm and plan, or reports every mistake in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much load a scenario of plan.yaml gets, and when: its load model."""
+"""The load models of plan.yaml: how much load a scenario gets, and when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plain locustfile as a scenario: what the controller knows of it, without importing Locust.
+"""A locustfile as a scenario, read without importing Locust here.
 
 Its users are Locust's own and live in the generators (``loadgen.locusts``).
 """

@@ -1,4 +1,4 @@
-"""The records of plan.yaml (DESIGN.md section 5)."""
+"""The records of plan.yaml."""
 
 from __future__ import annotations
 

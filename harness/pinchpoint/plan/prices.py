@@ -1,4 +1,4 @@
-"""What disks and machines cost: figures of the user's own, for nobody else knows their contract."""
+"""The record of ``prices``: what disks and machines cost, from the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a file, as one line each: ``FILE:LINE: field: found; allowed; nearest name``."""
+"""Mistakes in a file, one line each: ``FILE:LINE: field: found; allowed; nearest name``."""
 
 from __future__ import annotations
 

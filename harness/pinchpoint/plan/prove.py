@@ -1,4 +1,4 @@
-"""The records of farm.yaml's ``prove``: what ``run --prove`` may make slower on a real farm."""
+"""The record of ``prove`` in farm.yaml: how ``run --prove`` may make a resource slower."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all records of farm.yaml and plan.yaml share: strict, frozen, and written in two ways.
+"""The base of all records of farm.yaml and plan.yaml: strict, frozen, with a file form and a JSON form.
 
 In a *file* a field has its file's name and carries its unit (``rate: 200/s``); in a record and in the
 manifest it has the record's name and base units (``rate_per_s: 200.0``). Both are validated by the same

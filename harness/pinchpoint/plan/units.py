@@ -1,4 +1,4 @@
-"""Durations, sizes, rates and ratios as people write them in a file, to base units.
+"""Parses durations, sizes, rates and ratios with units into base units.
 
 Parsing only: formatting is ``pinchpoint.base.units``. Every function takes whatever stands in the file,
 returns a float (or int) in base units and raises ``Unfit`` otherwise. A number without its unit is refused,

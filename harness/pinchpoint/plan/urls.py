@@ -1,4 +1,4 @@
-"""What the URL of an endpoint may be, its ``${ENV}`` filled in or not."""
+"""Checks the URL of an endpoint, before and after its ``${ENV}`` is replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines to paste into a farm.yaml: what a probe found, as the ``limits`` of its disk."""
+"""Formats the limits that a probe found as lines for farm.yaml."""
 
 from __future__ import annotations
 

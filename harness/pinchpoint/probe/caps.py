@@ -1,4 +1,4 @@
-"""Which caps a disk has, and which disks of the catalogue have the same."""
+"""Finds the caps of a probed disk, and the catalogue types with the same caps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two probes of one suite: which cells got faster or slower, and whether another thing limits a workload.
+"""Compares two probes of one suite, cell by cell.
 
 The repetitions of each probe are compared by Welch's test on their logarithms, with Holm's correction over
 all cells. They were made within minutes of each other: what differs between days is not in the interval, and

@@ -1,4 +1,4 @@
-"""One probe from its begin to its verdict: estimate, safety, the suite, files."""
+"""Runs one probe: estimate, safety checks, suite, files, verdict."""
 
 from __future__ import annotations
 

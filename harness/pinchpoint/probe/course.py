@@ -1,4 +1,4 @@
-"""How a disk went over the time of a probe: credits that ran out, warming up, answers from somebody's memory.
+"""Finds changes over the time of a probe: spent burst credits, warm-up, a cache on the host.
 
 What is outstanding is held by the probe, so a rate that changes is the disk's. The course of one cell is that
 of its seconds, repetition after repetition; that of the probe the figures of all repetitions in the order in

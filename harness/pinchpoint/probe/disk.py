@@ -1,4 +1,4 @@
-"""What a probed disk takes for an application's I/O: a write of a log, a page read, and its caps."""
+"""The times of a probed disk for an application's I/O: log writes, page reads, and its caps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a suite: job after job, the whole list again and again, each figure kept as soon as it is known."""
+"""Runs the jobs of a suite, the whole list repeatedly, and saves each figure at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cell's figures over its repetitions: means with their spread, percentiles of all I/Os together."""
+"""Figures of a cell over its repetitions: means with spread, percentiles of all I/Os."""
 
 from __future__ import annotations
 

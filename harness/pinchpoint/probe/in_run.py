@@ -1,4 +1,4 @@
-"""Storage probes that were scenarios of a plan: each a probe of its own, in a folder of the run."""
+"""Storage probes that ran as scenarios of a plan, each kept in a folder of the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kind of limit a probe shows: a probe in, findings out, by the rules of a run (``analysis.points``).
+"""Finds what limits a probed disk, by the rules of a run (``analysis.points``). Pure.
 
 Cells are held against what is declared, or what was found. Reads that are faster than the disk's type allows,
 or faster once they were read before, may not come from the disk: the guest's page cache takes no part (direct

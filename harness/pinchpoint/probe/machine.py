@@ -1,4 +1,4 @@
-"""Where a probe's tools run: a folder of its own, here or on another machine (``remote.py``)."""
+"""The place where a probe's tools run: a folder here, or on another machine (``remote.py``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One probe: what was asked for, where, and all that was measured; ``probe.json`` is its codec."""
+"""The record of a probe: options, place and measurements; ``probe.json`` is its codec."""
 
 from __future__ import annotations
 

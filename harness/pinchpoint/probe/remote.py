@@ -1,4 +1,4 @@
-"""A probe on another machine, over the system's ssh: its tools run there, and nothing of ours stays there.
+"""Runs a probe on another machine over ssh; nothing stays there.
 
 A *keeper* (a POSIX shell, one connection as long as the probe) makes the folder and removes it at its end:
 when we say so, when the link is cut, and when it has heard nothing of us for a minute; what runs in it is

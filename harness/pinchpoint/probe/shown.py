@@ -1,4 +1,4 @@
-"""What a person sees while a probe goes on (stderr): a live table on a terminal, else a line per figure."""
+"""Progress of a probe on stderr: a live table on a terminal, else a line per figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is probed: a folder, or the disk that plays a role in a farm; and what that disk is declared to be."""
+"""The disk to probe: a folder or a disk of a farm, and its declared limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records of what a probe shows."""
+"""The records of a probe's verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of a report, without any sample: what they prove, where they disagree, what is missing."""
+"""Judges the published figures of a report, without samples."""
 
 from pinchpoint.published.judge import SCHEMA, PublishedFindings, judge_report
 from pinchpoint.published.record import PublishedReport, read_report

@@ -1,4 +1,4 @@
-"""What published figures prove (``analysis.published``), where they disagree, what they lack."""
+"""Judges published figures: what they prove, where they disagree, what is missing."""
 
 from __future__ import annotations
 

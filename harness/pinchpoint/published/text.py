@@ -1,4 +1,4 @@
-"""What a report's figures come to, for a terminal."""
+"""The verdict on published figures as text for a terminal."""
 
 from __future__ import annotations
 

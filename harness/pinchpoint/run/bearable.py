@@ -1,4 +1,4 @@
-"""What load this machine can bear now: how much CPU it leaves, and how late it wakes a timer."""
+"""Measures the load that this machine can bear now: available CPU, and lateness of timers."""
 
 from __future__ import annotations
 

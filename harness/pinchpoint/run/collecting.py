@@ -1,4 +1,4 @@
-"""The collectors of a run while it goes on: a thread each, and what they report of themselves, added up."""
+"""Runs the collectors of a run, one thread each, and adds up their own figures."""
 
 from __future__ import annotations
 

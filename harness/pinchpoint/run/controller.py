@@ -1,4 +1,4 @@
-"""One plan against one farm: preflight, phases, store. What it found is said by analysis and report."""
+"""Runs one plan against one farm: preflight, phases, store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run would do to a farm, in words: every target, what is made, sent, written and removed."""
+"""Lists what a run would do to a farm: servers, data created, sent, written and removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is decided while a run goes on, from what the generators report second by second.
+"""Decides during a run, from each second's figures, when a phase or the run ends.
 
 Whether the load has settled, how far a load in steps goes, and whether a stop rule ends the run.
 """

@@ -1,4 +1,4 @@
-"""The phases of a run, in their order: warm-up, measure, cool-down; and what ends each of them."""
+"""The phases of a run in order: warm-up, measurement, cool-down, and what ends each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A set of runs: one plan on several farms, or on one, repeated; its directory and its set.json.
+"""A set of runs: one plan on several farms, or repeated; its folder and set.json.
 
 Runs take turns, so that whatever drifts over the hours favours no farm: round by round, every second round
 backwards. Beside set.json lies a folder for each farm, which ``compare`` takes as a side.

@@ -1,4 +1,4 @@
-"""Operations of long runs, kept in steps of ten seconds: a day of one-second histograms is a gigabyte."""
+"""Reduces operations of long runs to steps of ten seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Journal segments become Parquet parts while the run goes on, and parts become a run's two files at its end.
+"""Compacts journal segments to Parquet parts during a run, and parts to two files at its end.
 
 A segment's part replaces it in two steps, rename then delete; a part that lies beside its segment is
 complete, so a process killed between the two loses nothing and counts nothing twice. Whatever is done is done

@@ -1,4 +1,4 @@
-"""JSON that Pinchpoint kept, read back: held against the form in which it was written.
+"""Reads JSON files of Pinchpoint and checks them against their form.
 
 Each document has one form: a pydantic model or a record. What does not fit it is an ``InputError`` that names
 the file, the place in it, what was found and what is allowed. What a form does not name may be there, as

@@ -1,4 +1,4 @@
-"""events.jsonl: one line per event, and bounded whatever happens how often."""
+"""Writes events.jsonl: one line per event, with a bound on repeated ones."""
 
 from __future__ import annotations
 

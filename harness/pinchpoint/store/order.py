@@ -1,4 +1,4 @@
-"""The order of a finished run's samples: those that are asked for together lie together.
+"""Orders a finished run's samples so that those read together lie together.
 
 Of a disk all metrics are asked for, of anything else one metric of all instances: so disks lie device by
 device, and the rest metric by metric. A group of rows holds few series then and can be passed over as a

@@ -1,4 +1,4 @@
-"""Stored values that cannot be: read as not measured, and counted (``pinchpoint_collectors.bounds``)."""
+"""Replaces impossible stored values by "not measured" and counts them (``pinchpoint_collectors.bounds``)."""
 
 from __future__ import annotations
 

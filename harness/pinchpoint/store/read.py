@@ -1,4 +1,4 @@
-"""A run directory, read back; one whose controller was killed is recovered first."""
+"""Reads a run directory; recovers one whose controller was killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a run's two tables as they are read back, checked column by column."""
+"""Checks the rows of a run's two tables, column by column, as they are read."""
 
 from __future__ import annotations
 

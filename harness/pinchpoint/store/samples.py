@@ -1,4 +1,4 @@
-"""The samples of a run where they lie: a table in memory, or a finished run's file, read as asked for.
+"""The samples of a run, in memory or read from the file as needed.
 
 Eight hours of twenty hosts are 115 million samples: as a table they would take ten gigabytes. A file's
 groups of rows say which names they hold (``order.py`` sees to it that these are few): what nobody asks for

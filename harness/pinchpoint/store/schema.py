@@ -1,4 +1,4 @@
-"""The columns of a run's two tables, and the names of its files (DESIGN.md section 6)."""
+"""The columns of a run's two tables, and the names of its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The forms of manifest.json and of the lines of events.jsonl: what their readers rely on.
+"""The forms of manifest.json and events.jsonl that readers rely on.
 
 A plan here is one that ran: its own records (``pinchpoint.plan``) are those of this version, take their time
 to load, and refuse what an older one knew.

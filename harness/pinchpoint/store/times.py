@@ -1,4 +1,4 @@
-"""Latencies of a tool's histogram, in the store's form, so that repetitions add up exactly."""
+"""Converts a tool's latency histogram to the store's form, so that repetitions add up exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run directory while it is written: manifest first, then journals and events, finished in one step."""
+"""Writes a run directory: manifest first, then journals and events, finished in one step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many runs of one plan: when did a figure change its level, by how much, and is it worse now?"""
+"""Changes of level in a plan's figures over many runs, and whether a figure is worse now."""
 
 from pinchpoint.trend.history import read_histories
 from pinchpoint.trend.trend import SCHEMA, FigureTrend, LevelChange, Trend, find_trend

@@ -1,4 +1,4 @@
-"""The runs of a plan in a folder, oldest first, with the figures that are followed."""
+"""The runs of a plan in a folder, oldest first, with the figures to follow."""
 
 from __future__ import annotations
 

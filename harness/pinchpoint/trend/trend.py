@@ -1,4 +1,4 @@
-"""Changes of level in the history of a figure: where, by how much with its interval, better or worse.
+"""Finds changes of level in a figure's history: where, by how much with an interval, better or worse.
 
 The test is the one that finds changes of level within a run (``data.changes``). Here the run is the unit.
 """

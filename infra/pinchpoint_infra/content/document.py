@@ -1,4 +1,4 @@
-"""A document is what its content says: which bytes are a document, of which form, and what they say."""
+"""Recognises documents by their content, and extracts their form and text."""
 
 from __future__ import annotations
 

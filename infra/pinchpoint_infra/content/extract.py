@@ -1,4 +1,4 @@
-"""What a reader, and so a searcher, finds in a document."""
+"""Extracts the text of a document as a reader and a search see it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking at a corpus: which of its files are documents, and what is to be put where."""
+"""Lists the documents of a corpus, and where each is to be stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Emulated disks: block devices that do what they are told, and no more."""
+"""Emulated disks: block devices with chosen limits and latency."""
 
 from pinchpoint_infra.disks.record import Device, DiskError, DiskSpec, WarmUp
 from pinchpoint_infra.disks.support import Support, support

@@ -1,4 +1,4 @@
-"""One emulated disk: built, ruled, described; and how all of a farm's disks are removed."""
+"""Creates, limits, describes and removes emulated disks."""
 
 from __future__ import annotations
 

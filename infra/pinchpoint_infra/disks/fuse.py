@@ -1,4 +1,4 @@
-"""The process behind an emulated disk: one file whose every read and write takes the time the model says.
+"""The FUSE process behind an emulated disk: each read and write takes the time that the model computes.
 
 ``python -m pinchpoint_infra.disks.fuse CONFIG`` with a JSON object: ``mount`` (an empty folder), ``file``
 (the name of the one file there), ``backing`` (one file per stripe), ``size_bytes``, ``spec``, ``seed``,

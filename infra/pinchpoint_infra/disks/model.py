@@ -1,4 +1,4 @@
-"""When an I/O is done: the time model of an emulated disk. Pure: the clock is an argument."""
+"""Computes when an I/O of an emulated disk is done. Pure: the clock is an argument."""
 
 from __future__ import annotations
 

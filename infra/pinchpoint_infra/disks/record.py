@@ -1,4 +1,4 @@
-"""What an emulated disk is to be."""
+"""The specification of an emulated disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By which means a disk becomes what it is to be on this machine."""
+"""Chooses how a disk is emulated on this machine."""
 
 from __future__ import annotations
 

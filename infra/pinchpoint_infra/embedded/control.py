@@ -1,4 +1,4 @@
-"""``up``, ``down``, ``status``: what everybody but the supervisor does with a farm."""
+"""``up``, ``down``, ``status``: the operations on a farm outside its supervisor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes a farm slower than it is: disks, caps, delays, throttles, as its supervisor turns them."""
+"""Changes a running farm's limits: disks, CPU, delays, throttles."""
 
 from __future__ import annotations
 

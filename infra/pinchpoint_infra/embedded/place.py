@@ -1,4 +1,4 @@
-"""Where farms lie, and under which name."""
+"""The folders and names of farms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an embedded farm is to be, and how it is."""
+"""The specification and the state of an embedded farm."""
 
 from __future__ import annotations
 

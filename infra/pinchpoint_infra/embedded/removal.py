@@ -1,4 +1,4 @@
-"""Whatever a farm made is found and removed: processes, by their mark, shared memory, disks, folder."""
+"""Finds and removes everything a farm created: marked processes, shared memory, disks, folder."""
 
 from __future__ import annotations
 

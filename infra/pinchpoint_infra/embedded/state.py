@@ -1,4 +1,4 @@
-"""A farm's state file: written by its supervisor, read by everybody else, never half."""
+"""A farm's state file: written by its supervisor, read by others, always complete."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Faults a farm can be given besides slow disks: too little CPU or memory, a long way to an endpoint."""
+"""Faults of a farm besides slow disks: too little CPU or memory, delays in front of an endpoint."""

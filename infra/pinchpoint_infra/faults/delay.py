@@ -1,4 +1,4 @@
-"""A long way to an endpoint: a TCP proxy that hands on bytes later, and no more of them than fit through.
+"""A TCP proxy that adds latency and limits bandwidth in front of an endpoint.
 
 ``python -m pinchpoint_infra.faults.delay CONFIG`` with a JSON list of ``{"port", "to", "delay"}``: where it
 listens on the loopback interface, the port behind it, the ``Delay``. It takes JSON lines on stdin,

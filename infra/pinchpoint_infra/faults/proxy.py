@@ -1,4 +1,4 @@
-"""A process that stands in front of endpoints and takes orders: what delays and interfaces have in common."""
+"""What delays and interfaces share: a process in front of endpoints that accepts changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that refuses what comes too fast: what it is told."""
+"""The settings of a server that refuses requests above a rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refusing what comes too fast, as SharePoint does: 429, or 503, with ``Retry-After``."""
+"""Refuses requests above a rate, as SharePoint does: 429 or 503, with ``Retry-After``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what: the groups of the site, and the access lists that name them."""
+"""Access rights of the site: groups, and access lists that name them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The content database as the web tier's requests see it."""
+"""The web tier's queries on the content database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which request is answered by what."""
+"""The table of requests and their handlers."""
 
 from __future__ import annotations
 

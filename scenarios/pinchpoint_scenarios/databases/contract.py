@@ -1,4 +1,4 @@
-"""What a scenario asks of one session's connection to a SQL server, and what each such connection has."""
+"""The contract of a session's connection to a SQL server."""
 
 from __future__ import annotations
 

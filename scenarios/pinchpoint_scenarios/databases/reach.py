@@ -1,4 +1,4 @@
-"""Which way an endpoint's server is reached, by its URL and what this machine has."""
+"""Chooses how an endpoint's server is reached, from its URL and the installed drivers."""
 
 from __future__ import annotations
 

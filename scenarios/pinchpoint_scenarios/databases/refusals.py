@@ -1,4 +1,4 @@
-"""Why a server lets nobody in, told from the words it, or the client library, has for that."""
+"""Explains why a server refused a connection, from its own message."""
 
 from __future__ import annotations
 

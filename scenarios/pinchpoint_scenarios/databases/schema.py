@@ -1,4 +1,4 @@
-"""A schema of our own in somebody's database: made with a mark, held by one run, dropped only with it."""
+"""Creates, marks, holds and drops a schema of a scenario's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections that cost the generator about what they cost a C program.
+"""Connections that cost the load generator about as little as a C program.
 
 The recipe is the same for each kind of server: a library connects and logs in, as it does for the plain
 driver. From then on an operation is bytes sent, one wait for the descriptor, and a C parser; no object layer,

@@ -1,4 +1,4 @@
-"""Messages and their answers over one connected socket: the one loop all fast paths spend their time in.
+"""Sends requests and receives answers over one socket: the inner loop of all fast paths.
 
 Per operation it is one write, one wait, one read and one call of a parser, all in one function: calls between
 them would cost as much as they do.

@@ -1,4 +1,4 @@
-"""An HTTP/1.1 answer, read from whatever pieces it comes in: httptools (llhttp) tells where it ends.
+"""Parses an HTTP/1.1 answer from pieces of any size; httptools (llhttp) finds its end.
 
 What an answer costs is the Python around the parser: so a head is kept as it came and is searched when
 somebody asks for a field, and the parser calls back for little else than the body.

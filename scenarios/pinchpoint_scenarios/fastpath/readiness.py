@@ -1,4 +1,4 @@
-"""Waiting for one descriptor, again and again.
+"""Waits for one descriptor, repeatedly.
 
 Where gevent has patched the process, by its loop, with one watcher that lives as long as the connection:
 making one for each wait costs as much as an operation's own work. Elsewhere (tests, other programs) by the

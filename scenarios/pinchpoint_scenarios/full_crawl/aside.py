@@ -1,4 +1,4 @@
-"""A thread of its own for C code or the kernel to wait in, while all others go on.
+"""Runs blocking C code or kernel calls in a thread, so that other sessions go on.
 
 Where gevent has patched the process whoever waits there would stop every session. gevent is looked up,
 never imported: who has it patched in has it there (as in ``fastpath.readiness``).

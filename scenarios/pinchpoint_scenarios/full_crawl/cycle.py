@@ -1,4 +1,4 @@
-"""The beginning and the end of a crawl: each happens once, whoever of the sessions gets to do it."""
+"""Starts and ends a crawl exactly once, whichever session is first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The crawl database as a whole: made, followed by another crawl, resumed after it was killed, dropped."""
+"""Creates, resumes and drops the crawl database."""
 
 from __future__ import annotations
 

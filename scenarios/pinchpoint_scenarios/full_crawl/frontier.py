@@ -1,4 +1,4 @@
-"""The crawl database: what is still to be crawled, and what became of everything else.
+"""The crawl's queue: items to crawl, and the history of all others.
 
 The frontier is a queue in the farm's own SQL tier, as a search product's is; it is also what spreads one
 crawl over many sessions and processes. An item is *taken* under a lease and *finished* by one statement that

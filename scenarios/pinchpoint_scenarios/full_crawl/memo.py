@@ -1,4 +1,4 @@
-"""What a function gave, kept for what is asked for again and again."""
+"""A cache for results of a function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the crawl database is told and tells: items taken, what became of them, where a crawl stands.
+"""Records exchanged with the crawl database: items, their results, the state of a crawl.
 
 What is made for every document is a named tuple: a frozen dataclass takes several times as long to make.
 """

@@ -1,4 +1,4 @@
-"""Unpack gzip or zlib of a foreign server: the size and the number of its members are limited."""
+"""Unpacks gzip or zlib data of a server, with limits on size and number of members."""
 
 from __future__ import annotations
 

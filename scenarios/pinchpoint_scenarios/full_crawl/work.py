@@ -1,4 +1,4 @@
-"""What is done with one item of the queue: asked for, handed on, every attempt timed."""
+"""Fetches one item of the queue, passes it on, and times every attempt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hold on what a scenario has in a store: by whom, since when; others are refused until ``--take-over``."""
+"""The hold of a run on a scenario's data in a store; others are refused until ``--take-over``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was acknowledged, and what is found of it after the run.
+"""Checks after a run that acknowledged writes can be read back.
 
 A record is sampled whole or not at all, by a hash of its number, so that memory stays bounded however long a
 run is and the sample stays even: when more records are held than wanted, every other one is let go.

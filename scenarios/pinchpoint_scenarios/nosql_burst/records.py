@@ -1,4 +1,4 @@
-"""The records nosql-burst writes and which of them an operation takes: the same for the same seed."""
+"""The records of nosql-burst and the choice of a record for each operation; both follow from the seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operations of sql-mix: what one is, in terms that hold for any SQL server.
+"""The operations of sql-mix, independent of the SQL server.
 
 How it is said to a kind of server is that dialect's: ``dialects/``.
 """

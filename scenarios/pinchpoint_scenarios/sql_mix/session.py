@@ -1,4 +1,4 @@
-"""One connection's worth of sql-mix."""
+"""One session of sql-mix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operations of sql-mix look like: the sizes and choices that are open to the user."""
+"""Sizes and choices of sql-mix operations that a user can set."""
 
 from __future__ import annotations
 

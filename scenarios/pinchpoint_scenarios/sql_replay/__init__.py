@@ -1,4 +1,4 @@
-"""sql-replay: what a server's log has of its sessions, made again on a copy of its database."""
+"""sql-replay: runs a captured log's sessions on a copy of its database."""
 
 from __future__ import annotations
 

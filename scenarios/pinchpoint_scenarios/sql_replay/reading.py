@@ -1,4 +1,4 @@
-"""A capture's files, whatever wrote them: what kind they are, and every statement in them."""
+"""Detects the kind of capture files, and reads every statement in them."""
 
 from __future__ import annotations
 

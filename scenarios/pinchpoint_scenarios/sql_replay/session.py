@@ -1,4 +1,4 @@
-"""One user of sql-replay, and the tape that hands captured sessions to users."""
+"""One user of sql-replay, and the queue that gives captured sessions to users."""
 
 from __future__ import annotations
 

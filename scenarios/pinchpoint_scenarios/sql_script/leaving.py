@@ -1,4 +1,4 @@
-"""Where a text has its session leave the database that is marked: ``USE other``.
+"""Finds statements that leave the marked database (``USE other``).
 
 On PostgreSQL that is no statement. Elsewhere the word is reserved, so that outside of comments, literals and
 quoted names it is one wherever it stands: behind ``SET NOCOUNT ON`` or ``IF 1 = 1`` no ``;`` is needed.

@@ -1,4 +1,4 @@
-"""Whose database is it: a user's own statements run in a marked copy only, or where nothing can be lost.
+"""Checks that a database is a marked copy before a user's own statements run in it.
 
 What is asked of it is in the words of each kind of server.
 """

@@ -1,4 +1,4 @@
-"""The variables of a script's session, their values, and chance that can be had again."""
+"""The variables of a script's session, and its repeatable random numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A script as it is carried out: statements, and what pgbench's commands say."""
+"""A script to execute: statements and pgbench commands."""
 
 from __future__ import annotations
 

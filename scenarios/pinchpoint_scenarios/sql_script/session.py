@@ -1,4 +1,4 @@
-"""One connection's worth of sql-script."""
+"""One session of sql-script."""
 
 from __future__ import annotations
 

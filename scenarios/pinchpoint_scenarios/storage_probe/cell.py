@@ -1,4 +1,4 @@
-"""What a suite asks for and what a tool measured: the records of a storage probe."""
+"""Records of a storage probe: what a suite requests, and what a tool measured."""
 
 from __future__ import annotations
 

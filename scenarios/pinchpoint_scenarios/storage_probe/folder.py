@@ -1,4 +1,4 @@
-"""The folder a probe works in: its own, made by it, on the disk that is asked about, and gone afterwards."""
+"""Creates a probe's own folder on the disk under test, and removes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tool's process: it ends with us whatever ends us, and at once when the user wants to stop."""
+"""Runs a tool that ends with this process, and at once when the user interrupts."""
 
 from __future__ import annotations
 

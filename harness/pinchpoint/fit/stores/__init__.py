@@ -1,1 +1,1 @@
-"""From what a store of records says of itself to nosql-burst; one file for each store."""
+"""Fits nosql-burst to the statistics of a key-value store; one file for each store."""

@@ -1,4 +1,4 @@
-"""The operations of nosql-burst that do what a production store does, and their load."""
+"""Computes the operations and load of nosql-burst from a production store's figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store that is watched: its answers, one every second or so, while it has whatever load it has."""
+"""Samples a store's statistics about once a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a production MongoDB does with its documents, from two answers to ``serverStatus`` or more."""
+"""The work of a production MongoDB, from two or more answers to ``serverStatus``."""
 
 from __future__ import annotations
 

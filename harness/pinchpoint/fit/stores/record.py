@@ -1,4 +1,4 @@
-"""What a store of records did, and how long its requests and answers are."""
+"""The work of a key-value store, and the sizes of its requests and answers."""
 
 from __future__ import annotations
 

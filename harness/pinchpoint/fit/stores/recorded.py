@@ -1,4 +1,4 @@
-"""What collectors recorded of a production store: the samples of a run, or of an import."""
+"""The work of a production store from the samples of a run or an import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Valkey or Redis did: INFO, as exported or read, and what changed between its readings."""
+"""The work of a Valkey or Redis from two or more outputs of INFO."""
 
 from __future__ import annotations
 

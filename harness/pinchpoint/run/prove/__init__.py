@@ -1,4 +1,4 @@
-"""``run --prove``: after the measuring, what is suspected is made slower and put back, again and again.
+"""``run --prove``: makes the suspected resource slower and restores it, repeatedly, after the measurement.
 
 The controller's side alone: which knob, when. What the windows say is ``analysis.proof``'s affair.
 """

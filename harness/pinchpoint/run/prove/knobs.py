@@ -1,4 +1,4 @@
-"""What `run --prove` makes slower, and puts back: an embedded farm itself, any other by what it allows.
+"""Makes a resource slower and restores it: an embedded farm's own, or by commands of the user.
 
 What is about to be made slower by a command is written down first, so that a later run puts it back.
 """

@@ -1,4 +1,4 @@
-"""The causal test after the measuring: who is suspected, what makes it slower, and windows by turns."""
+"""The experiment after the measurement: the suspect, the change, the windows."""
 
 from __future__ import annotations
 

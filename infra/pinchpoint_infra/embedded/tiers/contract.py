@@ -1,4 +1,4 @@
-"""What a tier of the embedded farm is to its supervisor."""
+"""The contract of a tier with its supervisor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kind of server is asked, in its own words, whatever a scenario does and whatever library asks."""
+"""The contract of a kind of SQL server: statements for what every scenario needs."""
 
 from __future__ import annotations
 

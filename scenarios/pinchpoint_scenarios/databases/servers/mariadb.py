@@ -1,4 +1,4 @@
-"""MariaDB and MySQL, as far as no scenario's tables are concerned: a schema is a database of its own.
+"""Statements for MariaDB and MySQL that every scenario needs; a schema is a database there.
 
 A database has no comment on MySQL, so a table says whose it is. What only one of the two knows stands in a
 comment that the other one skips (MariaDB manual, "Comment Syntax": ``/*M!`` and ``/*!80000``).

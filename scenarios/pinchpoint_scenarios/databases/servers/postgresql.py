@@ -1,4 +1,4 @@
-"""PostgreSQL, as far as no scenario's tables are concerned: schemas, rights, settings, isolation."""
+"""Statements for PostgreSQL that every scenario needs: schemas, rights, settings, isolation."""
 
 from __future__ import annotations
 

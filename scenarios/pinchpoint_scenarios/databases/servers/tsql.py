@@ -1,4 +1,4 @@
-"""SQL Server (2016 and later), as far as no scenario's tables are concerned: schemas, rights, settings.
+"""Statements for SQL Server (2016 and later) that every scenario needs: schemas, rights, settings.
 
 No SQL Server has run these statements yet: they are parsed by the tests.
 """

@@ -1,4 +1,4 @@
-"""What the crawl database is asked to do, in whatever SQL its server speaks."""
+"""The contract of the crawl database, whatever its SQL dialect."""
 
 from __future__ import annotations
 

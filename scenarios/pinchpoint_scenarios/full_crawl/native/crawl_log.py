@@ -1,4 +1,4 @@
-"""What SharePoint's crawl log says of a crawl.
+"""Reads SharePoint's crawl log.
 
 Microsoft documents that there are tables, and not the names of their columns: a column is used where its name
 leaves no doubt, and the figure is not measured where there is none.

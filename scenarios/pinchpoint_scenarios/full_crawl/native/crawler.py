@@ -1,4 +1,4 @@
-"""Asks the farm: opens the link when it is needed, and makes errors for people of what goes wrong."""
+"""Sends requests to the farm's crawl script, and turns failures into errors for people."""
 
 from __future__ import annotations
 

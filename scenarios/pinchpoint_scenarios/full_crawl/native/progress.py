@@ -1,4 +1,4 @@
-"""One content source's crawl as the farm tells it: from its states and counts to items done and sentences."""
+"""Converts the farm's states and counts of one crawl into finished items and progress messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watches the crawl that the farm makes itself, and records what it did."""
+"""Watches the farm's own crawl, and records what it did."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sources share whose items all lie on one host: one pace for all of them."""
+"""The rate limit shared by sources whose items lie on one host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nosql-burst wants of a store. A file of this folder offers ``open_store(endpoint, name, params)``."""
+"""The contract of a store. A file of this folder offers ``open_store(endpoint, name, params)``."""
 
 from __future__ import annotations
 

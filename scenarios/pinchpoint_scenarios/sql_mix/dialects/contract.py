@@ -1,4 +1,4 @@
-"""What sql-mix needs said to a kind of server: its tables, its data, its operations."""
+"""The contract of sql-mix for a kind of server: its tables, its data, its operations."""
 
 from __future__ import annotations
 
