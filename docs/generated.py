@@ -26,6 +26,8 @@ from pinchpoint.plan.plan import Plan
 ROOT = Path(__file__).resolve().parents[1]
 ANSWERS = ROOT / "tests" / "golden" / "expected"
 _SHOWN = re.compile(r"^<!-- answer: (\S+?)(?: (\d+))? -->$", re.MULTILINE)
+_BETWEEN = r"^(?:\$ |exit status|Evidence, |Suspected, |Outlook:|0\. |=+ |--- |\S+\.json).*\n"
+"""A line between two parts of an answer: a plain verdict ends before its evidence, which ``--explain`` adds."""
 _UNITS = {
     "Seconds": "duration (`10s`, `5m`)",
     "Bytes": "size (`8KiB`)",
@@ -55,7 +57,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def answer(name: str, paragraphs: int = 0) -> str:
     """The first command's answer of a golden file, as a code block, without what ``--explain`` adds."""
     text = (ANSWERS / f"{name}.txt").read_text(encoding="utf-8")
-    parts = re.split(r"^(?:\$ |exit status|0\. |=+ |--- |\S+\.json).*\n", text, flags=re.MULTILINE)
+    parts = re.split(_BETWEEN, text, flags=re.MULTILINE)
     said = next(part for part in parts if part.strip())
     shown = "\n\n".join(said.strip("\n").split("\n\n")[: paragraphs or None])
     return f"```text\n{shown}\n```"

@@ -1,4 +1,4 @@
-"""Checks before a run that everything is reachable, permitted and large enough, and collectors are right."""
+"""Checks before a run that everything is reachable, permitted and large enough, and collectors are right.
 
 Each collector is proved: reached, read twice, plausible, complete, on time. What is broken is "not measured",
 with the remedy, and never 0. It fails the check where no run could rely on the host's figures at all: it is
