@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ANSWERS = ROOT / "tests" / "golden" / "expected"
 _SHOWN = re.compile(r"^<!-- answer: (\S+?)(?: (\d+))? -->$", re.MULTILINE)
 _BETWEEN = r"^(?:\$ |exit status|Evidence, |Suspected, |Outlook:|0\. |=+ |--- |\S+\.json).*\n"
-"""A line between two parts of an answer: a plain verdict ends before its evidence, which ``--explain`` adds."""
+"""A line between two parts of an answer: a verdict ends before its evidence (``--explain``)."""
 _UNITS = {
     "Seconds": "duration (`10s`, `5m`)",
     "Bytes": "size (`8KiB`)",
