@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 UP = "up"
 """Prometheus' own series: 1 for a scrape that worked."""
 _AT_ONCE_S = 3600.0
-"""So much is fetched in one query."""
+"""This much is fetched in one query."""
 _LOOK_BACK_S = 900.0
 _LATE_S = 0.25
 """A scrape is in the store so long after it began, as a rule."""
@@ -122,7 +122,7 @@ class PrometheusCollector:
         return told
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """What exporter and server tell of the machine. See docs/metrics.md, "Inventory"."""
+        """Facts about the machine from exporter and server. See docs/metrics.md, "Inventory"."""
         there = places.layout(self._exporter, self._found)
         facts = means.facts(self._exporter, list(self._before.values())) | places.machine(self._found)
         found = {}

@@ -124,13 +124,13 @@ class Sampler:
         return self
 
     def ask_to_stop(self) -> None:
-        """End after the reading under way, without waiting for that: of many samplers first ask all."""
+        """End after the reading in flight, without waiting for that: of many samplers first ask all."""
         if self._asked_s is None:
             self._asked_s = time.monotonic()
         self._stopping.set()
 
     def stop(self, timeout_s: float = 10.0) -> None:
-        """End after the reading under way. Safe to call twice, also before ``start``.
+        """End after the reading in flight. Safe to call twice, also before ``start``.
 
         Raises ``CollectorError`` when that reading does not end in time. Look at ``error`` afterwards.
         """

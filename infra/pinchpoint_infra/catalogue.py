@@ -43,7 +43,7 @@ class Profile:
         kind: ``disk`` or ``machine``.
         iops: I/Os per second, past the host's cache; None where the source names no cap.
         bytes_per_s: bytes per second; likewise.
-        io_unit_bytes: an I/O counts as one for every so many bytes begun; None where any I/O is one, and
+        io_unit_bytes: an I/O counts as one for every this many bytes begun; None where any I/O is one, and
             where ``bytes_per_s`` is reached first at every size the unit could matter for.
         burst: what is allowed for a while; None where nothing is.
         cached_iops: a machine's I/Os per second through the host's cache; None where the source names no cap.

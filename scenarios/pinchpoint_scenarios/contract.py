@@ -119,7 +119,7 @@ class Context:
         seed: the plan's seed.
         worker: this process's number among those that take part, from 0.
         workers: how many take part from the begin; who comes later has a number beyond theirs.
-        repeat_s: work that ends (a crawl) within so many seconds of its first start is started again;
+        repeat_s: work that ends (a crawl) within this many seconds of its first start is started again;
             0: it is done once; None: over and over.
         event: writes one line to the run's events.jsonl: ``event("crawl_ended", sources=[...])``.
         resume: what ``prepare`` finds of work that was killed is gone on with, not made anew (a crawl).
@@ -279,7 +279,7 @@ class Verified(Protocol):
         ...
 
     def verify(self) -> None:
-        """Look, and tell what was found by ``Context.event``.
+        """Look, and report the result by ``Context.event``.
 
         Called once in every process that opened sessions, when the load has ended and they are closed; the
         farm may have crashed and come back meanwhile.

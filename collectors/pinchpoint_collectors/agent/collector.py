@@ -211,7 +211,7 @@ class AgentCollector(RemoteCollector[TailSession]):
         return f"the link is slow or cut, or nothing records there: {where}"
 
     def _facts(self, session: TailSession) -> dict[str, dict[str, Any]]:
-        """The inventory of each host, from what is asked there and from a first reading."""
+        """The inventory of each host, from what is requested there and from a first reading."""
         for watch in self._watches:
             session.ask_inventory(watch)
         session.ask_time()

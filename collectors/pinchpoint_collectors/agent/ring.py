@@ -17,7 +17,7 @@ from pinchpoint_collectors.errors import CollectorError
 
 _ABOUT = "ring.json"
 _SEGMENTS = 16
-"""So many of them fill the ring: dropping one loses a sixteenth of what is kept."""
+"""This many of them fill the ring: dropping one loses a sixteenth of what is kept."""
 _NS_PER_HOUR = 3_600_000_000_000
 
 
@@ -28,7 +28,7 @@ class Ring:
         folder: is made where it is not there; what it holds of an earlier process is kept.
         hours: how long readings are kept.
         size_bytes: how much all segments may take up together.
-        about: what readers are told of the recording, JSON-ready.
+        about: notes on the recording for readers, JSON-ready.
 
     Raises:
         OSError: it cannot be written.

@@ -288,7 +288,7 @@ class ServerCollector(ABC):
 
     @abstractmethod
     def _questions(self) -> Mapping[str, ReadingQuestion]:
-        """What is asked at each reading, in this order."""
+        """What is requested at each reading, in this order."""
 
     @abstractmethod
     def _is_same_server(self, before: ServerReading, now: ServerReading) -> bool:

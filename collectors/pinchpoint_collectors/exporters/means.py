@@ -15,7 +15,7 @@ from pinchpoint_collectors import bounds
 from pinchpoint_collectors.record import Sample
 
 GAP = 2.5
-"""Scrapes further apart than so many usual intervals have a gap between them; it belongs to no value."""
+"""Scrapes further apart than this many usual intervals have a gap between them; it belongs to no value."""
 
 Labels = Mapping[str, str]
 Points = Mapping[float, float]
@@ -54,7 +54,7 @@ class Cpu:
 
     Attributes:
         name: of the series.
-        core: the label that tells the core.
+        core: the label with the core's name.
         modes: those that add up to all of the time; empty: all but ``guest`` ones, which are among others.
         shares: mode -> the metric of its share. Busy is all but these and ``idle``.
     """
@@ -162,7 +162,7 @@ def samples(
 
 
 def facts(exporter: Exporter, series: Iterable[Series]) -> dict[str, Any]:
-    """What series tell of the machine, for its inventory."""
+    """The machine's facts from its series, for the inventory."""
     found: dict[str, Any] = {"os": exporter.system}
     cores, sizes = set(), []
     for labels, points in series:

@@ -71,7 +71,7 @@ class Server:
         """Why its latest answers may lack something, in its own words; None: it says nothing of that."""
 
     def series(self, selector: str, seconds: float, until_s: float) -> list[Series]:
-        """Every scrape of the selected series in so many seconds up to a time of the server's clock."""
+        """Every scrape of the selected series in this many seconds up to a time of the server's clock."""
         query = {"query": f"{selector}[{max(1, round(seconds * 1000))}ms]", "time": f"{until_s:.3f}"}
         return self._ask("query", query, lambda content: list(matrix(content)))
 

@@ -18,11 +18,11 @@ from pinchpoint_collectors.record import Sample
 _PERCENT = 105.0
 """A percentage, with its rounding."""
 _FEWEST, _OFTEN = 3, 0.05
-"""So many values, and such a part of them, are no slips if all of them can be percentages."""
+"""This many values, and such a part of them, are no slips if all of them can be percentages."""
 _USUAL_WAIT_S = 60.0
 """A disk whose waits are longer throughout is measured in another unit: systems give an I/O up after that."""
 _KEPT = 1000
-"""So many of a column's values that cannot be tell what they are in the middle."""
+"""The median of this many impossible values of a column shows what they are."""
 
 
 @dataclass(slots=True)

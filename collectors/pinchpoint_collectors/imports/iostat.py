@@ -72,7 +72,7 @@ class Iostat:
 
 
 _BEGIN = 10
-"""The first line of a text stands within so many."""
+"""The first line of a text stands within this many."""
 _CPU = "avg-cpu:"
 _TIME = re.compile(r"Time:\s*(?P<clock>.+)|\d+[-/.年]\d+[-/.月]\d+.*")
 

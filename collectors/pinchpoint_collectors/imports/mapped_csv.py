@@ -135,7 +135,7 @@ class _MappedRows:
         header: the names of its columns.
         mapping: what they are.
         settings: a zone, where times name none.
-        found: is told of the hosts.
+        found: receives the hosts.
     """
 
     def __init__(

@@ -51,7 +51,7 @@ SIZE_OF_MEMORY = {
     "remedy": "say it: --memory HOST=SIZE",
 }
 SHOWN = 3
-"""So many names are shown where there may be hundreds."""
+"""This many names are shown where there may be hundreds."""
 
 
 @dataclass(slots=True)
@@ -444,7 +444,7 @@ def _told_once(disks: Sequence[Column], found: FileFacts) -> Iterator[Column]:
 def _beside(
     columns: Sequence[Column], above: Sequence[Mapping[str, Column]], whose: str, found: FileFacts
 ) -> Iterator[Column]:
-    """What of a physical disk its drives do not tell; that of a single drive is put under its name."""
+    """What of a physical disk its drives do not report; that of a single drive is put under its name."""
     if not above or not all(above):
         yield from columns
         return

@@ -95,7 +95,7 @@ def values(statistics: Fields, block: Fields, interval_s: float, found: FileFact
 
     Args:
         statistics: the record.
-        block: of the machine; its type tells how large a page is.
+        block: of the machine; its type gives the page size.
         interval_s: seconds it covers.
         found: see ``record.FileFacts``.
     """

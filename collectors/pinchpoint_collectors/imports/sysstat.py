@@ -31,7 +31,7 @@ def host_blocks(lines: Iterable[str], found: FileFacts) -> Iterator[Fields]:
     """The blocks of ``sysstat.hosts``, one per machine; of a file that was cut off what is whole.
 
     Several outputs may stand one behind the other (``for each in sa*; do sadf -j $each; done``). ``found`` is
-    told of what was left out. Raises ``ForeignFileError``.
+    reported of what was left out. Raises ``ForeignFileError``.
     """
     for content in _documents(_mended("".join(lines), found), found):
         blocks = listed(mapping(mapping(content, "its top").get("sysstat"), "sysstat").get("hosts"), "hosts")

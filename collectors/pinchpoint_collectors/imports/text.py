@@ -116,7 +116,7 @@ class DayClock:
         date: of the first time, as the file has it.
         dates: how the file writes them.
         settings: the zone, where one was given.
-        found: is told where times were taken for UTC.
+        found: receives a note if times were taken for UTC.
     """
 
     def __init__(self, date: str, dates: Dates, settings: Settings, found: FileFacts) -> None:

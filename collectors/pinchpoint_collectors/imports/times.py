@@ -15,9 +15,9 @@ from statistics import median_low
 from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError
 
 GAP = 2.5
-"""Readings further apart than so many usual intervals have a gap between them."""
+"""Readings further apart than this many usual intervals have a gap between them."""
 _LATEST = 15
-"""So many intervals tell which one is usual,"""
+"""This many intervals report which one is usual,"""
 _FEWEST = 3
 """and with fewer than these none is."""
 
@@ -89,7 +89,7 @@ class LocalClock:
         zone: the recorder's time zone, whose rules are then followed; None: ``offset_s`` holds at the begin.
         offset_s: seconds to add to a local time for UTC, where no zone is given.
         pace: how far apart the recorder's readings are.
-        found: is told of clock changes.
+        found: receives clock changes.
     """
 
     def __init__(self, zone: tzinfo | None, offset_s: float, pace: ReadingTimes, found: FileFacts) -> None:
@@ -171,7 +171,7 @@ class Dates:
         texts: all of them; empty ones say nothing.
         formats: as ``datetime.strptime`` has them; the first of those that most times have is taken, ISO 8601
             where none has any.
-        found: is told where day and month could be the other way round.
+        found: receives a note if day and month could be exchanged.
     """
 
     def __init__(self, texts: Sequence[str], formats: Sequence[str], found: FileFacts) -> None:

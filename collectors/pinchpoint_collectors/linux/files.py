@@ -33,7 +33,7 @@ class Facts(Protocol):
 
 
 class Files(Facts, Protocol):
-    """What is asked of a machine's files, once, when it is looked at."""
+    """What is requested of a machine's files, once, when it is looked at."""
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder, sorted; none where it is missing."""

@@ -80,7 +80,7 @@ class Hello:
     """A host at the begin of a session.
 
     Attributes:
-        files: what it told of /proc and /sys.
+        files: the contents of its files in /proc and /sys.
         missing: of the files that are read over and over those it does not give -> why.
         fractions: whether its sleep knows fractions of a second.
         nanoseconds: whether readings are stamped to the nanosecond; else to 10 ms.

@@ -24,7 +24,7 @@ from pinchpoint_collectors.record import Sample, Watch
 
 _NS = 1_000_000_000
 UPTIME = "/proc/uptime"
-"""Asked for with every question: it tells when the host read the rest."""
+"""Asked for with every question: it reports when the host read the rest."""
 _SPECIAL = re.compile(r"[\s*?\[\]\\]")
 _THREAD = re.compile(r"/proc/(\d+)/task/(\d+)/stat:(.*)", re.DOTALL)
 _STAT = re.compile(r"^\d+ \(.*\) \S( -?\d+){40,}$", re.MULTILINE)
@@ -98,7 +98,7 @@ class AskedFiles:
             lines: each a path, a colon, and a line of that file.
 
         Returns:
-            Its uptime when it read them (s); None where it did not tell.
+            Its uptime when it read them (s); None if unknown.
         """
         threads: dict[int, dict[int, Process]] = defaultdict(dict)
         texts: dict[str, list[str]] = defaultdict(list)
@@ -133,7 +133,7 @@ class _Look:
         uptime_s: the same as the host's uptime.
         table: every process at that reading.
         members: by host, the tier's of them.
-        paths: what was asked for.
+        paths: what was requested.
         number: of the question.
     """
 
@@ -213,7 +213,7 @@ class TiersThere(Tiers):
         self._latest = _Look(time_ns, now_ns, uptime_s, table, members)
 
     def go_on(self, session: Asks) -> list[Sample]:
-        """Take the answer to what was asked, and ask anew. Never waits."""
+        """Take the answer to what was requested, and ask anew. Never waits."""
         samples: list[Sample] = []
         if self._open is not None and self._open.number in session.answers:
             look, self._open = self._open, None
@@ -229,7 +229,7 @@ class TiersThere(Tiers):
         return samples
 
     def prepare(self, session: Asks, until_s: float) -> None:
-        """Ask for all that is told of the processes that were found, also several times.
+        """Ask for all details of the processes that were found, also several times.
 
         A process tells its group, and that its caps. Waits until then at most (monotonic clock).
         """

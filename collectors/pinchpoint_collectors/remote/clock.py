@@ -60,7 +60,7 @@ class HostClock:
         self._latest.append(new)
 
     def shift(self, by_ns: int, error_ns: int) -> None:
-        """The host's clock was set by so much, give or take ``error_ns``: what is known is moved along."""
+        """The host's clock was set by this much, give or take ``error_ns``: what is known is moved along."""
         moved = [
             _Observation(one.offset_ns + by_ns, one.error_ns + error_ns, one.received_ns)
             for one in self._latest

@@ -27,7 +27,7 @@ _PATIENCE_S = 0.8
 _IDLE_S = 20.0
 """Where nobody has read for so long (a run that prepares its data), there was no gap: nobody looked."""
 _ASK_S = 10.0
-"""How often a host is asked for its time; that also tells it that we are still there."""
+"""How often a host is asked for its time; this also keeps the link alive."""
 _FIRST_QUESTIONS = 5
 
 S = TypeVar("S", bound=SshSession)
@@ -113,7 +113,7 @@ class RemoteCollector(ABC, Generic[S]):
         """The samples of the readings that have come."""
 
     def _answers(self, session: S, until_s: float) -> Iterable[Sample]:  # noqa: ARG002 - not every kind asks
-        """What is asked for beside the readings; waits no longer than then (monotonic clock)."""
+        """What is requested beside the readings; waits no longer than then (monotonic clock)."""
         return ()
 
     def _spent_there(self, session: S) -> Iterable[tuple[str, float]]:  # noqa: ARG002 - not every kind tells it

@@ -102,7 +102,7 @@ class SshSession(ABC):
 
     @abstractmethod
     def _take(self, timeout_s: float) -> None:
-        """Take what comes within so many seconds, at most until something has come."""
+        """Take what comes within this many seconds, at most until something has come."""
 
 
 class Cost:

@@ -25,7 +25,7 @@ PUBLIC = frozenset({"address", "user", "port", "identity", "config"})
 CONNECT_TIMEOUT_S = 10
 ALIVE_INTERVAL_S = 5
 ALIVE_COUNT = 2
-"""ssh asks a link that is silent so many times, every ALIVE_INTERVAL_S, and gives it up at the next."""
+"""ssh asks a link that is silent this many times, every ALIVE_INTERVAL_S, and gives it up at the next."""
 
 SSH_FAILED = 255
 """ssh's own exit status; any other is the command's."""

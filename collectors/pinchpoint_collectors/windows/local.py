@@ -34,7 +34,7 @@ DEFAULT_SQL_INSTANCE = "MSSQLSERVER"
 """What the registry calls the instance of SQL Server that has no name."""
 
 _PRESENT = "Current Disk Queue Length"
-"""A count that needs no second reading: it tells which disks there are."""
+"""A count that needs no second reading: it reports which disks there are."""
 ALWAYS = ("LogicalDisk", "PhysicalDisk", "Processor Information", "Memory", "System", "Network Interface")
 """Objects that every Windows has."""
 _INSTANCED = (

@@ -164,7 +164,7 @@ def not_measured(
 
     Args:
         machine: the machine.
-        wanted: what was asked for.
+        wanted: what was requested.
         classes: what it has of it.
         places: (role, where it lies) of a host.
     """

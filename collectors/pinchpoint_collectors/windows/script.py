@@ -1,7 +1,7 @@
 r"""The script that is sent to a Windows machine, what it is asked for, and the lines it answers with.
 
 It reads CIM classes. The counters and what each becomes are those of ``counters.csv``. A counter's name as a
-property is told by a rule: ``\LogicalDisk(L:)\Avg. Disk sec/Write`` is ``AvgDisksecPerWrite`` of
+property is recognised by a rule: ``\LogicalDisk(L:)\Avg. Disk sec/Write`` is ``AvgDisksecPerWrite`` of
 ``Win32_PerfRawData_PerfDisk_LogicalDisk``, whatever the language of the system.
 """
 
@@ -31,7 +31,7 @@ _SERVICES: Mapping[str, str] = {
 """Object -> the service that provides it: the middle of the class's name."""
 SQL_SERVER = "SQLServer:"
 BOTH_DIRECTIONS = ("disk.transfers_per_s", "disk.transfer_latency_s")
-"""Of no use where reads and writes are told apart."""
+"""Of no use where reads and writes are distinguished."""
 ERRORS: Mapping[str, tuple[str, ...]] = {
     "Network Interface": ("Packets Received Errors", "Packets Outbound Errors")
 }
@@ -113,7 +113,7 @@ def chosen(wanted_: Wanted, present: Mapping[str, int]) -> dict[str, Counter]:
     """Of the counters a class really has, for each metric the one of lowest rank.
 
     Args:
-        wanted_: what was asked for.
+        wanted_: what was requested.
         present: the properties the class has -> their types.
     """
     best: dict[str, tuple[str, Counter]] = {}

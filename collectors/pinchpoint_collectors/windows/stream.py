@@ -61,7 +61,7 @@ class ScriptLink(Protocol):
 
 _ASK_S = 5.0
 _FIRST_ASKS = 5
-"""So many times it is asked at every turn, so that the clock is known at once."""
+"""This many times it is asked at every turn, so that the clock is known at once."""
 _TURN_S = 0.2
 _MOST_HELD = 20_000
 """Lines that nobody takes are dropped, the oldest first: half an hour of a machine with ten classes."""

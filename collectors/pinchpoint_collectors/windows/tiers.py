@@ -176,7 +176,7 @@ class WindowsTiers:
         self._before_at = 0
 
     def takes(self, line: Line) -> bool:
-        """Whether a line tells of processes."""
+        """Whether a line describes processes."""
         return line["kind"] == "found" or line.get("class") == PATTERN
 
     def take(self, line: Line, cores: int | None) -> OfTiers:

@@ -117,7 +117,7 @@ class WinRmLink:
         transport.session = transport.encryption = None
 
     def ask(self) -> None:
-        """Send a line; while the link is cut nothing is asked: fetching tells whether it comes back."""
+        """Send a line; while the link is cut nothing is asked: fetching reports whether it comes back."""
         try:
             self._ask()
         except LinkLost as lost:

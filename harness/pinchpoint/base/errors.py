@@ -82,7 +82,7 @@ class NotEvidenceError(PinchpointError):
 
 
 class GuardError(PinchpointError):
-    """A guard stopped it: what was asked for could harm data that is not ours."""
+    """A guard stopped it: what was requested could harm data that is not ours."""
 
     exit_status = ExitStatus.GUARD
 

@@ -15,7 +15,7 @@ CHANGED = frozenset({"better", "worse", "changed"})
 """What may be said of a figure of which it is known that it changed."""
 
 MOST_METRICS = 6
-"""So many are judged at most: the more questions, the more often chance answers one (METHOD 4.4)."""
+"""This many are judged at most: the more questions, the more often chance answers one (METHOD 4.4)."""
 
 FIGURES: Mapping[str, Mapping[str, Better | None]] = {
     "source": {

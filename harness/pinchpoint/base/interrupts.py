@@ -25,7 +25,7 @@ END_S = 4.0
 ASK_S = 10.0
 """How often the servers of a long step are asked whether they answer, and how long an answer may take."""
 _ASKS = 2
-"""So many requests in a row that fail mean a server no longer answers; one may meet a full server."""
+"""This many requests in a row that fail mean a server no longer answers; one may meet a full server."""
 _NAMING_S = 0.5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _STOPPING = b"\nstopping: what was measured is kept and reported; Ctrl-C again stops at once\n"

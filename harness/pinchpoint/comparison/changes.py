@@ -229,7 +229,7 @@ def _disk_rows(run: Run) -> Iterator[Row]:
 
 
 def _done_per_s(run: Run) -> float | None:
-    """Operations per second of a run's only scenario: of several nobody knows whose I/O it is."""
+    """Operations per second of a run's only scenario: with several its origin is unknown."""
     every = list((run.verdict.get("scenarios") or {}).values())
     return every[0].get("throughput_per_s") if len(every) == 1 else None
 
@@ -283,14 +283,14 @@ def _worth(row: Row, costs: Costs, side: str) -> Row:
 
 
 def _given(sides: Sides, scenario: str) -> str | None:
-    """Why what was done tells nothing of what could be done for the money; None where it does."""
+    """Why what was done says nothing of what could be done for the money; None where it does."""
     if not all(side_kept_up(side, scenario) for side in sides):
         return None
     return f"both sides did what {scenario} was offered: what they could do for it is not seen"
 
 
 def _unrecovered(rows: _Rows, scenario: str, metric: str) -> str | None:
-    """Why the runs that did recover tell nothing of those that did not; None where all did."""
+    """Why the runs that did recover say nothing of those that did not; None where all did."""
     lacking = rows.lacks(scenario, metric)
     if metric != "recovery_s" or not lacking:
         return None

@@ -1,4 +1,4 @@
-"""What gives way on each side, which differences could be the reason, and what may be claimed."""
+"""The bottleneck of each side, which differences could be the reason, and what may be claimed."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def blamed_of(sides: Sides, places: Places) -> tuple[Blamed, ...]:
 
 
 def everyone_names(sides: Sides) -> bool:
-    """Whether every run's verdict names what gives way first."""
+    """Whether every run's verdict names the bottleneck."""
     return all(verdict.get("bottleneck") for side in sides for verdict in side.verdicts)
 
 
@@ -188,7 +188,7 @@ class BottleneckMove:
     """From what to what.
 
     Attributes:
-        base: what gives way first in the base, as its verdict names it; None where nobody can say.
+        base: the bottleneck of the base, as its verdict names it; None if unknown.
         other: likewise.
         moved: None where either side names nothing.
         why: why it is None, one sentence, or what else must be known of the answer.
@@ -210,7 +210,7 @@ class ForeseenGain:
 
     Attributes:
         gain_ratio: so much more throughput (0.38 = 38 %); the median of the runs.
-        until: the resource that gives way then.
+        until: the resource that is the next bottleneck.
         assumes: what must stay as it is for that to hold.
         at_most: whether it is a bound. By one load level it is none: what is used at rest, and by loads that
             do not grow, is taken to grow with the rest, so that the next resource may last longer.
@@ -287,7 +287,7 @@ def _who(one: Blamed) -> str:
 
 
 def _uses(one: Blamed, tiers: frozenset[str]) -> bool:
-    """Whether who uses most of some cores is one of these tiers; where nobody measured who, any that may."""
+    """Whether who uses most of some cores is one of these tiers; if that was not measured, any that may."""
     return one.tier in tiers if one.tier else bool(one.tiers & tiers)
 
 

@@ -50,7 +50,7 @@ class Comparison:
         capacity: what each side can do at most.
         bottleneck: whether it moved.
         claim: what may be said to be the cause.
-        what_if: the other side predicted from the base, beside what was measured; None: nobody asked.
+        what_if: the other side predicted from the base, beside what was measured; None: not requested.
         again: further runs of the base's farm: an A/A pair tells how much it differs from itself. None: none.
     """
 
@@ -130,7 +130,7 @@ def compare(
             ``judged.default_metrics``.
         bound: with fewer than five runs on a side, how many times as much one run may be as the next; by
             default as the plan declares, else 1.5.
-        margin: within so much of each other two sides count as the same (0.05 = 5 %); likewise, else 5 %.
+        margin: within this much of each other two sides count as the same (0.05 = 5 %); likewise, else 5 %.
         again: the base beside further runs of its farm (``read_again``): an A/A pair.
         prices: of disks and machines; by default each farm's own.
         what_if: the other side predicted from the base (``sides.predicted``).

@@ -14,7 +14,7 @@ from pinchpoint.comparison.sides import Side, Sides
 from pinchpoint.plan.prices import Prices
 
 UNIT_OF_COST = 100.0
-"""Throughput is told for so many units of the currency a month."""
+"""Throughput is given for this many units of the currency a month."""
 
 
 @dataclass(frozen=True, slots=True)

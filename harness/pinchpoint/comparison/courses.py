@@ -26,11 +26,11 @@ from pinchpoint.store.read import StoredRun
 Starts = npt.NDArray[np.int64]
 
 MOST_STEPS = 1000
-"""Longer runs are added up to so many steps: blocks are longer than that in any case."""
+"""Longer runs are added up to this many steps: blocks are longer than that in any case."""
 LEAST_STEPS = 20
-"""Fewer steps are too few blocks to tell how much blocks differ."""
+"""Fewer steps give too few blocks to estimate how much blocks differ."""
 RESAMPLES = 500
-"""The standard error of so many is known to 3 %."""
+"""The standard error of this many is known to 3 %."""
 _LEAST_BLOCKS = 4
 _LONGER = 2
 _STRONGEST = 0.97  # autocorrelation beyond it cannot be told from a trend
@@ -131,7 +131,7 @@ def _blocks(steps: Floats, length: int) -> Floats:
 
 
 def together(count: int) -> int:
-    """So many neighbouring steps of a run of ``count`` are added up to one."""
+    """This many neighbouring steps of a run of ``count`` are added up to one."""
     return max(1, -(-count // MOST_STEPS))
 
 

@@ -327,7 +327,7 @@ def _same(area: Area, base: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 
 
 def _merged(found: Sequence[Difference]) -> list[Difference]:
-    """The same difference on several hosts is one: hosts of one machine all tell of its CPU.
+    """The same difference on several hosts is one: hosts of one machine all describe its CPU.
 
     It then is no longer one tier's, unless all of them are of that tier.
     """

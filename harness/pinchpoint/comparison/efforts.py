@@ -1,6 +1,6 @@
 """CPU time that each tier takes for each unit of work: a document, a commit, a burst (METHOD 4.3).
 
-Of a plan with several scenarios it is told of tiers at which one of them alone works: of several nobody
+Of a plan with several scenarios it is computed for tiers at which one of them alone works: of several nobody
 knows whose CPU time it is.
 """
 
@@ -27,7 +27,7 @@ _SQL_ONLY = ("sql-script", "sql-replay")
 _TOLD = frozenset({*ENDPOINT.values(), *SOURCE_TIER.values(), *CRAWL_TIERS})
 """Tiers of which it is known who works there; at one of another name everybody may."""
 LEAST_SEEN = 0.5
-"""Of the measured time so much must have been seen: else it is that of some other stretch."""
+"""Of the measured time this much must have been seen: else it is that of some other stretch."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -47,7 +47,7 @@ class DeclaredFigures:
     Attributes:
         metrics: names of figures that these runs have, each once.
         by: who says so.
-        margin_ratio: within so much of each other two sides count as the same.
+        margin_ratio: within this much of each other two sides count as the same.
         bound: with few runs on a side, how many times as much one run may be as the next.
         notes: what a reader must know of it, sentences without an end.
     """
@@ -156,7 +156,7 @@ def _near(name: str, names: Sequence[str]) -> str:
 
 
 _SPLIT = 4
-"""So many runs of a side make two halves of two."""
+"""This many runs of a side make two halves of two."""
 
 
 def default_metrics(found: Sequence[Change], sides: Sides, studied: Sequence[Difference]) -> list[str]:
@@ -226,7 +226,7 @@ def judged(
         bound: where fewer than ``ENOUGH`` runs of a side measured it, how many times as much one run may be
             as the next.
         again: the same figures of the base (as base) and of its A/A runs (as other); empty: none were made.
-        same: within so much of each other two sides count as the same.
+        same: within this much of each other two sides count as the same.
     """
     same_farm = {_in_base(one): one for one in again}
     estimates = {one.name: _estimate(one, sides) for one in found}
@@ -256,7 +256,7 @@ def uncalled(found: Sequence[Change]) -> tuple[Change, ...]:
 
 
 def _enough(one: Change) -> bool:
-    """Whether so many runs of both sides measured it as make a comparison."""
+    """Whether this many runs of both sides measured it as make a comparison."""
     return min(map(len, one.pair.measured)) >= ENOUGH
 
 
@@ -308,7 +308,7 @@ def _floor(one: Change, again: Change | None) -> float | None:
     """How many times as much the same farm differed from itself.
 
     Of A/A runs the two means; without them each side's own runs, every second one against the others, and
-    the larger of both sides. None where nothing tells.
+    the larger of both sides. None if unknown.
     """
     if again is not None:
         base, other = again.pair.measured

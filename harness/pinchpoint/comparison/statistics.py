@@ -89,7 +89,7 @@ ENOUGH = 5
 SAME = 0.05
 """Within 5 % of each other two sides are equivalent (METHOD 4.4)."""
 RUN_TO_RUN = 1.5
-"""With fewer runs: a run may differ by so many times from the next one of the same farm (METHOD 4.2)."""
+"""With fewer runs: a run may differ by this many times from the next one of the same farm (METHOD 4.2)."""
 SIGNIFICANT = 0.05
 
 _HALF_OUTSIDE = 0.975

@@ -221,7 +221,7 @@ def _failures(base: Done, other: Done, labels: tuple[str, str]) -> Iterator[str]
 
 
 def _idle(base: Done, other: Done, labels: tuple[str, str]) -> Iterator[str]:
-    """Of a side in which nothing so much as failed, where the other did something."""
+    """A side in which nothing even failed, while the other did something."""
     for label, done, beside in zip(labels, (base, other), (other, base), strict=True):
         if beside.count and not done.count and not done.failures:
             yield f"nothing was done in {label}"
@@ -247,7 +247,7 @@ def _percent(value: float | None) -> str:
 
 How = Literal["reached", "at_least", "unknown"]
 _AT_ITS_END = ("cpu", "cpu_thread", "disk_cap", "disk_device", "network", "pool", "disk_burst_exhausted")
-"""What gives way so is used up: more load brings nothing more."""
+"""What gives way so is saturated: more load brings nothing more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def find_shift(
         series: in order of time.
         least: with fewer values nothing is said.
         smallest: the least change that counts, relative to the mean.
-        edge: a level has so many values at least.
+        edge: a level has this many values at least.
         alone: values do not resemble their neighbours (runs, not seconds): they are drawn one by one.
     """
     count = len(series)

@@ -15,7 +15,7 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """What an I/O takes with so many outstanding.
+    """What an I/O takes with this many outstanding.
 
     Attributes:
         points: (outstanding, seconds each) as measured, by what is outstanding; one at least.
@@ -30,7 +30,7 @@ class Curve:
     shape: float = MIDDLE
 
     def latency_s(self, outstanding: float) -> float:
-        """Seconds of an I/O with so many outstanding."""
+        """Seconds of an I/O with this many outstanding."""
         deepest, longest_s = self.points[-1]
         even_s = expected_s(self.points, outstanding)
         if even_s is None:
@@ -41,13 +41,13 @@ class Curve:
         return float(late_s ** (1 - self.shape) * even_s**self.shape)
 
     def times(self, factor: float) -> Curve:
-        """The same, every I/O so many times as long."""
+        """The same, every I/O this many times as long."""
         points = tuple((depth, each_s * factor) for depth, each_s in self.points)
         return Curve(points, self.ends, self.shape)
 
 
 def expected_s(points: Points, outstanding: float) -> float | None:
-    """Seconds of an I/O with so many outstanding; None beyond what was probed.
+    """Seconds of an I/O with this many outstanding; None beyond what was probed.
 
     Between two depths evenly in logarithms of both; with fewer than one outstanding as with one.
     """

@@ -54,7 +54,7 @@ class DiskRole:
         data_io: ``kernel``, ``writes-flushes``, ``unknown`` or ``not verified`` (collectors, "Inventory").
         limits: as declared, None where withheld.
         profile: the entry of the catalogue that was declared, None where figures or nothing were.
-        stripes: so many disks of that profile it is declared to be made of.
+        stripes: this many disks of that profile it is declared to be made of.
         attached: which caps of its machine its I/O counts to: ``network``, ``cached``, or none (``local``).
         curve: (outstanding I/Os, seconds each) as a probe found them; empty where none did.
         seen: whether a collector looked at the device; of a managed database nobody can.
@@ -159,7 +159,7 @@ class Inputs:
         measured: whether there was a measure phase at all.
         whole: operations of the whole run; ``traffic`` those of the measure phase.
         generators: the load workers.
-        views: (kind, host) of what was to tell of a server from within: collectors beside those of hosts.
+        views: (kind, host) of what was to measure a server from within: collectors beside those of hosts.
     """
 
     state: str
@@ -230,7 +230,7 @@ def utc(time_s: float) -> str:
 
 
 _WATCH_HOSTS = frozenset({"local", "ssh", "agent", "windows", "prometheus"})
-"""Kinds that watch the host itself: whether it was seen is told by its CPU, whenever that came."""
+"""Kinds that watch the host itself: whether it was seen is recognised by its CPU, whenever that came."""
 
 
 def _views(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

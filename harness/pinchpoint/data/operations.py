@@ -41,7 +41,7 @@ class Times:
 
     Args:
         column: their texts; null where nothing was timed.
-        order: all its rows such that what is asked for together lies together: an operation's rows of one
+        order: all its rows such that what is requested together lies together: an operation's rows of one
             outcome, in the order of time. Their sum is that of a stretch of counters, and is kept.
     """
 

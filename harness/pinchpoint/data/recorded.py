@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 FEW = 5_000_000
-"""So many samples are added up by one thread: several come to an end in any order, so that sums of one run
+"""This many samples are added up by one thread: several come to an end in any order, so that sums of one run
 would differ in their last digits from one report to the next. Of more that would take seconds."""
 
 
@@ -45,7 +45,7 @@ def _connection(run: StoredRun) -> duckdb.DuckDBPyConnection:
 
 
 _SERIES = 100
-"""So many are grouped by second in one query: of eight hours that takes some hundred megabytes."""
+"""This many are grouped by second in one query: of eight hours that takes some hundred megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class SamplePoint:
 
 @dataclass(frozen=True, slots=True)
 class SampleLine:
-    """What is asked for: the sum of ``metrics``, averaged over ``instances``.
+    """What is requested: the sum of ``metrics``, averaged over ``instances``.
 
     Attributes:
         hosts: of one machine, all of which carry the same: the first that delivered anything answers.
@@ -107,7 +107,7 @@ class Recorded:
         }
 
     def _rows(self, asked: Sequence[_Asked]) -> list[tuple[int, float, float, float, float]]:
-        """(number of what was asked, bucket, mean, smallest, largest), in order of both."""
+        """(number of what was requested, bucket, mean, smallest, largest), in order of both."""
         wanted = [
             (number, part, host, metric, instance)
             for number, (line, host) in enumerate(asked)

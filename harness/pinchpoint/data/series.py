@@ -3,7 +3,7 @@
 Nothing else is kept of the samples, so that eight hours of twenty hosts fit into memory. Steps are a second
 long, in runs of over an hour ten.
 
-Samples are added up group by group, in the order in which they were recorded. Only what is asked for is
+Samples are added up group by group, in the order in which they were recorded. Only what is requested is
 read, and what lies in one group of rows with it. No loop goes over rows: names become numbers, a
 sample's series and step become the number of a cell, and numpy adds up by cell. The order is always the
 same, so sums are the same to the last digit.
@@ -273,7 +273,7 @@ class Samples:
         return min(1.0, float(series.covered_s.sum()) / self.window.seconds)
 
     def gap_s(self, host: str, metric: str, instance: str = "") -> float:
-        """The longest time of the window of which a series tells nothing, s.
+        """The longest time of the window of which a series says nothing, s.
 
         A reading of more than a step lies in the step of its middle.
         """
@@ -303,7 +303,7 @@ class Samples:
 
 
 def _kept(values: Floats) -> Floats:
-    """An answer that is given again whenever it is asked for: nobody may change it."""
+    """An answer that is given again whenever it is asked for: it must not be changed."""
     values.flags.writeable = False
     return values
 
@@ -347,7 +347,7 @@ def added(columns: Iterable[Floats]) -> Floats:
 
 
 def all_told(columns: Iterable[Floats]) -> Floats:
-    """The sum of one or more columns where each told that did before and after; NaN elsewhere."""
+    """The sum of one or more columns of each that existed before and after; NaN elsewhere."""
     table = np.array(list(columns))
     known = np.isfinite(table)
     begun = np.logical_or.accumulate(known, axis=1)
@@ -370,7 +370,7 @@ def spread(value: Floats) -> float | None:
 
 
 _BLOCK = 128
-"""Lines are made so many at a time, so that no array has to grow."""
+"""Rows are created this many at a time, so that no array has to grow."""
 
 _SUMS = ("rows", "counts", "covered_s", "total", "weight", "weighted_total")
 """What is added up of each series in each step: samples, measured or not; those that are measured; the

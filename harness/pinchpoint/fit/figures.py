@@ -81,7 +81,7 @@ APART = 0.1
 
 @dataclass(slots=True)
 class Told:
-    """What all sources tell together; where several tell the same figure, one is taken.
+    """The figures of all sources together; where several report the same figure, one is taken.
 
     Attributes:
         figures: those that were taken.
@@ -114,5 +114,5 @@ class Told:
 
 
 def plain(value: float, digits: int = 4) -> str:
-    """A number with so many digits, without an exponent."""
+    """A number with this many digits, without an exponent."""
     return f"{float(f'{value:.{digits}g}'):.12f}".rstrip("0").rstrip(".") or "0"

@@ -34,7 +34,7 @@ _STATISTICS = (
     "pg_stat_io, dm_io_virtual_file_stats, dm_os_wait_stats, the Query Store; what INFO all prints"
 )
 _FEWEST_INTERVALS = 3
-"""So many intervals of the Query Store make a course."""
+"""This many intervals of the Query Store make a course."""
 _SNIFFED = 2**20
 
 

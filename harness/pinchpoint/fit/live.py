@@ -24,7 +24,7 @@ _EXTENSION = (
 )
 _PLACE = """SELECT pg_catalog.quote_ident(nspname) FROM pg_extension
     JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'pg_stat_statements'"""
-"""The extension's schema: a view of that name elsewhere is somebody else's."""
+"""The extension's schema: a view of that name elsewhere is another's."""
 _EMPTY = "pg_stat_statements is empty; set pg_stat_statements.track = top (or all)"
 
 

@@ -126,7 +126,7 @@ def _reads(production: Production, mix: Mix) -> None:
 
 
 def _rows(mix: Mix, name: str, wanted: int, most: int) -> None:
-    """So many rows, as far as sql-mix goes."""
+    """This many rows, as far as sql-mix goes."""
     mix.params[name] = min(wanted, most)
     if wanted > most:
         mix.lacking.append(f"{name} would be {wanted:,}, and sql-mix has {most:,} at most")

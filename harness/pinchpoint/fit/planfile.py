@@ -285,7 +285,7 @@ def _figures(figures: Figures) -> Iterator[str]:
 
 
 def _untold(section: PlanSection) -> Iterator[str]:
-    """What a server's sources do not tell, and what would."""
+    """What a server's sources do not report, and what would."""
     by_need: dict[str, list[str]] = {}
     for name, need in section.tells.items():
         if name not in section.figures:

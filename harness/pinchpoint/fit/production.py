@@ -71,7 +71,7 @@ class Files:
 
 
 def of_files(changes: Mapping[TableKind, CounterChange], writes_per_s: float, told: Told) -> None:
-    """Take what the files' statistics tell of the log and of the data files.
+    """Take the statistics of the log and of the data files.
 
     Args:
         changes: by table.

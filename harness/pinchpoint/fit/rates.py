@@ -13,20 +13,20 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.fit.figures import Figures
 
 BURST = 1.5
-"""A level so many times the other one is a burst's."""
+"""A level this many times the other one is a burst's."""
 _APART = 3.0
-"""Two levels are two where they are so many of their own spreads apart: one that chance alone moves splits
+"""Two levels are two where they are this many of their own spreads apart: one that chance alone moves splits
 into halves 2.7 apart (a normal distribution's)."""
 _EDGE = 0.1
 """A reading that is further than that from both levels, of the way between, is on the way."""
 _SHORT = 3
 """What is that many times shorter than a burst is none, and no time between two."""
 _SEEN = 0.25
-"""Where less than that of the way stands out from what both levels vary, its length cannot be told."""
+"""Where less than that of the way stands out from what both levels vary, its length cannot be known."""
 _SEVERAL = 1.5
 """A burst that begins at once has one such reading or none, by when it began within it."""
 _JITTERS_FROM = 5
-"""So many bursts tell whether they come regularly."""
+"""This many bursts report whether they come regularly."""
 _REGULAR = 0.05
 
 
@@ -276,7 +276,7 @@ class Course:
     whole_day: bool = False
 
     def squeezed(self, into_s: float) -> Course:
-        """The whole day in so many seconds, in place of its busiest hour.
+        """The whole day in this many seconds, in place of its busiest hour.
 
         Its hours' means become what the load model ``burst`` can be: a quiet level, a busy one, and the
         way up and down.

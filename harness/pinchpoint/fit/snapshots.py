@@ -380,7 +380,7 @@ def _span(row: Row, source: str) -> tuple[float, float]:
 
 
 def _by_key(snapshot: Snapshot) -> dict[Key, Counters]:
-    """Its rows by what names them; those that nothing tells apart, as where texts are hidden, as one."""
+    """Its rows by what names them; those that nothing distinguishes, as where texts are hidden, as one."""
     found: dict[Key, Row] = {}
     for row in snapshot.rows:
         key = tuple(row.get(name, "") for name in snapshot.kind.key)

@@ -1,6 +1,6 @@
 """Applies settings to the parts and loads of a model, and lists the assumptions.
 
-What cannot be told is a sentence; what the run did not show is said in words, and put into the interval.
+What cannot be known is a sentence; what the run did not show is said in words, and put into the interval.
 """
 
 from __future__ import annotations

@@ -26,13 +26,13 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 CROWD = 40
-"""From so many sessions on any one of them hardly matters to the others."""
+"""From this many sessions on any one of them hardly matters to the others."""
 HALVINGS = 60
 _AWAY_RATIOS = np.geomspace(1e-3, 1e4, 71)
 """Away times ÷ a flush for which the chain is solved; in between, evenly in logarithms."""
 _POINTS = np.log(_AWAY_RATIOS)
 _AT_ONCE = 1e-9
-"""A flush that takes no time takes so many seconds: nobody waits for it."""
+"""A flush that takes no time takes this many seconds: nothing waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Sessions:
     def commit_s(self, flush_s: float) -> Floats:
         """How long a commit of each load takes at a log whose flush takes so long.
 
-        The mean is that of so many like sessions; loads differ as the flush differs that they meet: who is
+        The mean is that of this many like sessions; loads differ as the flush differs that they meet: who is
         away for long meets it anywhere, who is back at once at its begin.
         """
         flush_s = max(flush_s, _AT_ONCE)
@@ -122,7 +122,7 @@ def flush_of(sessions: Sessions) -> float:
 
 
 def _crowd(per_flush: float, away: float) -> tuple[float, float]:
-    """Of many: commits come at random, so many in the time of a flush; times in flushes."""
+    """Of many: commits come at random, this many in the time of a flush; times in flushes."""
     occupied = 1 / (1 + math.exp(-per_flush) / per_flush)
     return 1 + occupied * float(residual_s(1.0, np.array([away]))[0]), occupied
 

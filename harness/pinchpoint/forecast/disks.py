@@ -29,9 +29,9 @@ from pinchpoint.forecast.commit import Sessions, flush_of
 from pinchpoint.forecast.parts import UNQUEUED_S, Caps, Disk
 
 NOTICED = 0.002
-"""Whoever waits for a disk less than that share of the time is not held up by it."""
+"""Whoever waits for a disk less than that share of the time is not delayed by it."""
 OWN_WRITES = 1.5
-"""Writes per commit from which on commits do not share them: a log at its cap ends at so many commits."""
+"""Writes per commit from which on commits do not share them: a log at its cap ends at this many commits."""
 NO_LIMIT_KINDS = ("disk", "disk_latency", "disk_concurrency")
 """Kinds in which a disk holds operations up by the time it takes, and has room."""
 CHUNK_BYTES = 64 * 2**10
@@ -88,7 +88,7 @@ class Beside:
 
     Attributes:
         kind: how the verdict's steps say that it limits; None where they say nothing of it.
-        flushes: of it as a log; None where nobody counts them.
+        flushes: of it as a log; None if not counted.
         reads_only: whether no scenario changes anything, so that nobody's operations cause its writes.
     """
 

@@ -43,10 +43,10 @@ class Seen:
         per_s: operations per second, whatever their outcome.
         now_per_s: of them those that ended well (``Case.now_per_s``).
         time_s: mean time of an operation.
-        users: of a closed load; of one that could not be kept up, those under way.
+        users: of a closed load; of one that could not be kept up, those in flight.
         think_s: between two operations.
         open: its rate is given, and was kept up.
-        offered_per_s: of one that could not be kept up, what was asked for; else infinite.
+        offered_per_s: of one that could not be kept up, what was requested; else infinite.
     """
 
     flow: Flow
@@ -175,7 +175,7 @@ class Shares:
         self._seen = seen
 
     def of(self, tiers: Sequence[str]) -> dict[str, float]:
-        """By scenario, its share of what these tiers do; by operations under way where that is unknown."""
+        """By scenario, its share of what these tiers do; by operations in flight where that is unknown."""
         there = {one.name: sum(one.flow.going_on(tier) for tier in set(tiers)) for one in self._seen}
         if not sum(there.values()):
             there = {one.name: one.flow.in_flight for one in self._seen}

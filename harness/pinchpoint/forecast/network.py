@@ -31,12 +31,12 @@ STEP = 0.5
 FITTING_ROUNDS = 20
 FITTED = 2e-4
 LEAST_FELT = 0.02
-"""Of a longer rest so much at least is felt: else one step would leap beyond all that can be."""
+"""Of a longer rest this much at least is felt: else one step would leap beyond all that can be."""
 SLICE_S = 0.01
 """A regulator counts per slice of time: what has come too early by less than that it lets through at once.
 Those of emulated disks do so for ten milliseconds, Linux's block throttle for twenty to a hundred."""
 AT_BOUND = 0.05
-"""What is used up is measured to be so within that much."""
+"""What is saturated is measured to be so within that much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Users:
         users: how many come round; ``OPEN_USERS`` of an open load.
         think_s: between two operations; of an open load what makes its rate.
         rest_s: of an operation's time, what no station explains: it stays.
-        most_per_s: so many operations are asked of those users; infinite where they begin again at once.
+        most_per_s: this many operations are asked of those users; infinite where they begin again at once.
     """
 
     scenario: str
@@ -65,14 +65,14 @@ def is_open(load: Users) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """Something that works off what is asked of it: cores, a regulated disk, a machine's caps.
+    """Something that works off what is requested of it: cores, a regulated disk, a machine's caps.
 
     Attributes:
         key: unique in the model.
         demand_s: by scenario, the share of it times seconds that an operation takes: use = X times that.
         stay_s: by scenario, the part of that which is waited for here; the rest is waited for elsewhere.
         delay_s: by scenario, what passes here without a queue.
-        curve: of a disk, what an I/O takes with so many outstanding, its regulator's queue not among them.
+        curve: of a disk, what an I/O takes with this many outstanding, its regulator's queue not among them.
         io: by scenario, I/Os per operation, with a curve.
         waits: by scenario, those that an operation waits for, one after the other, with a curve.
         servers: how many operations are worked on at once.
@@ -150,7 +150,7 @@ def fitted(model: Model, per_s: Mapping[str, float], time_s: Mapping[str, float]
     """The same model whose unexplained rest makes each load as fast as it was measured to be.
 
     A rest is never below 0: where the stations alone take longer than was measured, the model stays slower.
-    What ends at a bound is told by that, and its rest stays as it was given.
+    What ends at a bound is recognised by that, and its rest stays as it was given.
 
     Args:
         model: with a first guess of each rest.

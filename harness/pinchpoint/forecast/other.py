@@ -91,7 +91,7 @@ def _unlike(name: str, here: Mapping[str, object], there: Mapping[str, object]) 
 
 
 def _unmeasured(name: str, ours: Measured, theirs: Measured) -> str | None:
-    """What a host of either side does not tell: the others' figures are not its own."""
+    """What a host of either side does not report: the others' figures are not its own."""
     for side, words in ((ours, "the base"), (theirs, "the other side")):
         if name in side.unmeasured:
             return f"{name}, as on a host of {words} {side.unmeasured[name]}"
@@ -173,7 +173,7 @@ def _byte_rate(value: float) -> str:
 def _put(
     name: str, here: Mapping[str, object], there: Mapping[str, object], told: Sequence[Sequence[Setting]]
 ) -> _Found:
-    """What was told of one host, where it is the same of all of them."""
+    """What was reported of one host, where it is the same of all of them."""
     if told and _all_alike(told):
         yield from told[0]
     else:

@@ -41,7 +41,7 @@ class Caps:
         return bool(self.iops or self.bytes_per_s)
 
     def times(self, factor: float) -> Caps:
-        """So many times as much."""
+        """This many times as much."""
         return Caps(
             self.iops and self.iops * factor,
             self.bytes_per_s and self.bytes_per_s * factor,
@@ -86,7 +86,7 @@ class Disk:
         flush_more_s: of a log, what a flush takes beside its writes: the server's own way there and back.
         write_bytes: of a log, the size of one.
         bursts: of a log, whether its cap lets I/Os through as fast as they come for a while, and then none.
-        curve: what one of the I/Os takes with so many outstanding, where a probe found it; else ``each_s``.
+        curve: what one of the I/Os takes with this many outstanding, where a probe found it; else ``each_s``.
         at_limit: it was seen only at a limit, so that what was seen of its latency is that of a queue.
         assumed: ``each_s`` had to be assumed: no probe found it (``limits.latency`` in farm.yaml).
         seen: its cap is not declared: it was seen to end there, by I/Os or by bytes.

@@ -33,7 +33,7 @@ LEAST_ERROR, MOST_ERROR = 0.05, 0.10
 """How far the model is off where anything changes, and where throughput doubles or halves; in between in
 proportion (in logarithms). What pairs of emulated farms showed (tests/ground_truth/pairs)."""
 MISFIT = 0.10
-"""The model reproduces the run itself within so much, or says so."""
+"""The model reproduces the run itself within this much, or says so."""
 STAYS = f"{SAME}; what no part that was measured explains takes as long as it does now"
 STEADY = {"closed", "open", "soak"}
 """Models of a load that stays what it is."""
@@ -101,7 +101,7 @@ def read_base(run: StoredRun) -> Base:
 
 
 def predict_settings(base: Base, settings: Sequence[Setting], notes: Sequence[str] = ()) -> Prediction:
-    """What would be if the run's farm were set like that. Raises InputError where that cannot be told.
+    """What would be if the run's farm were set like that. Raises InputError where that cannot be known.
 
     Args:
         base: a run.
@@ -257,7 +257,7 @@ def _spread(base: Base, change: Change) -> tuple[Mapping[str, float], Mapping[st
 
 
 def _binding(loads: Sequence[Users], parts: Sequence[Part], found: Solution) -> Binding:
-    """The fullest of what is used up; else where operations are longest."""
+    """The fullest of what is saturated; else where operations are longest."""
     full = {key: use for key, use in found.use.items() if use >= UTILISATION.value}
     named = {part.key: part for part in parts}
     if full:

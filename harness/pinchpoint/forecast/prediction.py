@@ -69,7 +69,7 @@ class Use:
         name: in words.
         now_ratio: how much of it is used; None where no cap is known.
         then_ratio: likewise, predicted.
-        now_s, then_s: how long an operation of the scenario that is there longest stays; 0: nobody waits.
+        now_s, then_s: how long an operation of the scenario that is there longest stays; 0: nothing waits.
     """
 
     key: str

@@ -82,13 +82,13 @@ class ProbedDisk(Protocol):
         """Whether its caps are ``found`` or ``declared``; None: none are known."""
 
     def written(self, size_bytes: float | None) -> Written:
-        """A write of so many bytes to a log."""
+        """A write of this many bytes to a log."""
 
     def answered(self, size_bytes: float | None, reads_ratio: float) -> Answered:
-        """I/O of that size, of which so much is reads."""
+        """I/O of that size, of which this much is reads."""
 
     def limits_of(self, reads_ratio: float | None) -> Limits | None:
-        """What holds I/O of which so much is reads; None: nothing is known."""
+        """What holds I/O of which this much is reads; None: nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class Swap:
 
     Attributes:
         part: as it would be.
-        others: what else it may be, by what the probe does not tell exactly.
+        others: what else it may be, by what the probe does not show exactly.
         after: what it is to be, in words.
         exchanged: what a reader wants to know of it.
         assumes: what had to be assumed, in sentences.
@@ -186,7 +186,7 @@ class Swap:
 
 
 def swapped(part: Disk, disk: ProbedDisk, mix: DiskMix) -> Swap:
-    """Put a probed disk in the place of a run's. Raises InputError where the probe does not tell enough."""
+    """Put a probed disk in the place of a run's. Raises InputError where the probe does not report enough."""
     limits = disk.limits_of(mix.reads_ratio)
     caps = Caps(limits.iops, limits.bytes_per_s, limits.io_unit_bytes) if limits else Caps()
     bare = replace(

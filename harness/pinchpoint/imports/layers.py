@@ -13,17 +13,17 @@ _WHOLE = re.compile(r"(sd|vd|xvd|hd|dasd)[a-z]+|nvme\d+n\d+|mmcblk\d+|pmem\d+|d?
 _NUMBERED = re.compile(r"dev(\d+)-(\d+)")
 """How sar may name them: by the kernel's numbers (its ``devices.txt``), the driver's and the device's."""
 _STEP = 16
-"""So many numbers a disk of these has, itself first and then its partitions."""
+"""This many numbers a disk of these has, itself first and then its partitions."""
 _DISKS = frozenset({8, *range(65, 72), *range(128, 136), 202})
 """Drivers of disks: sd, xvd."""
 _MANY = 259
-"""What has no number by an older rule, such as NVMe's: its numbers do not tell a disk from a partition."""
+"""What has no number by an older rule, such as NVMe's: they do not separate disks from partitions."""
 _GIVEN_OUT = range(234, 255)
 """Numbers that drivers get as they are loaded: virtio's disks, and what device mapper makes of others."""
 _ON_OTHERS = frozenset({7, 9})
 """Drivers of what lies on others: loop, md."""
 _SHOWN = 5
-"""So many names are shown where there may be hundreds."""
+"""This many names are shown where there may be hundreds."""
 
 
 def counted_once(disks: Collection[str], named: Collection[str]) -> set[str]:

@@ -71,11 +71,11 @@ class HostPlaces:
         return known.get(whole) or known.get(whole.partition(".")[0]) or machine
 
     def tier_of(self, host: str) -> str | None:
-        """The tier a host belongs to; None where nobody said."""
+        """The tier a host belongs to; None if not given."""
         return next((tier for name, tier in self.tiers.items() if same(name, host)), None)
 
     def role_of(self, host: str, instance: str) -> DiskPlace | None:
-        """What a disk is for; None where nobody said."""
+        """What a disk is for; None if not given."""
         return next(
             (
                 role
@@ -86,7 +86,7 @@ class HostPlaces:
         )
 
     def memory_of(self, host: str) -> int | None:
-        """A host's memory in bytes; None where nobody said."""
+        """A host's memory in bytes; None if not given."""
         return next((size_ for name, size_ in self.memory.items() if same(name, host)), None)
 
 

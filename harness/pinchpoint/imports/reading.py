@@ -136,7 +136,7 @@ def read_all(
         settings: what was said about their content.
         places: what was said about their machines.
         between: the time that is wanted.
-        gathered: is told of everything; complete when the last sample is out.
+        gathered: receives everything; complete when the last sample is out.
         hosts: of the run they go into.
         wanted: whether a sample of the wanted time is taken.
 

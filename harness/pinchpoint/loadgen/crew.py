@@ -20,7 +20,7 @@ class Crew:
 
     Attributes:
         workers: how many processes here share every scenario; None: one process for each scenario.
-        remote: so many workers of other machines are waited for.
+        remote: this many workers of other machines are waited for.
         listen: (address, port) for them; None: none may come.
         token: the secret that they share with this run; empty where none may come.
         token_made: whether the token was made here: whoever starts a worker has still to be told.

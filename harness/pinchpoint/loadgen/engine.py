@@ -159,7 +159,7 @@ class LocustUsers:
         return LocustUser(self._classes[position](self._environment), self._runner.user_greenlets)
 
     def begin(self, users: int) -> None:
-        """Tell the file's listeners that the test begins, with so many users here."""
+        """Tell the file's listeners that the test begins, with this many users here."""
         self._events.init.fire(environment=self._environment, runner=self._runner, web_ui=None)
         self._events.test_start.fire(environment=self._environment)
         self._events.spawning_complete.fire(user_count=users)

@@ -43,7 +43,7 @@ _CAP_PROBE_S = 10.0  # a container's quota may be changed; reading it takes as l
 
 
 class Link(Protocol):
-    """How a generator hears and tells the controller."""
+    """How a generator receives and sends messages of the controller."""
 
     def commands(self) -> Iterator[dict[str, Any]]:
         """Every command after the assignment; ends when the controller is gone."""
@@ -54,7 +54,7 @@ class Link(Protocol):
         ...
 
     def record(self, seconds: Seconds, samples: list[Sample], now_ns: int) -> None:
-        """Put down what was measured, and tell the progress. Raises OSError."""
+        """Put down what was measured, and report the progress. Raises OSError."""
         ...
 
     def close(self) -> None:

@@ -114,7 +114,7 @@ def _profile(
 
 
 def expected_starts(load: Mapping[str, Any], seed: int, length_s: float) -> float | None:
-    """How many operations of a load begin within so many seconds, on average; None for closed load."""
+    """How many operations of a load begin within this many seconds, on average; None for closed load."""
     profile = _profile(load, seed=seed)
     if profile is None:
         return None

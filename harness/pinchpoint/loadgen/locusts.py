@@ -26,7 +26,7 @@ from pinchpoint_scenarios.contract import OK
 from pinchpoint_scenarios.errors import ScenarioError
 
 MAX_NAMES = 500
-"""So many different requests are kept apart: a file that names them by URL would have no end of them."""
+"""This many different requests are kept apart: a file that names them by URL would have no end of them."""
 OTHERS = "(other requests)"
 _NAME_LENGTH = 200
 _SLASH = "\u2215"
@@ -178,7 +178,7 @@ class _LogTeller(logging.Handler):
 
 
 def shared_out(classes: Sequence[engine.UserClass], users: int) -> list[int]:
-    """Which class (its position) each of so many users is of, the same in every worker.
+    """Which class (its position) each of this many users is of, the same in every worker.
 
     As Locust does: first the fixed counts, then by weight, as evenly as can be from the first user on.
     """

@@ -90,7 +90,7 @@ class GeneratorPool:
     # ---- before the load -------------------------------------------------------------------------
 
     def wait_joined(self, count: int, interrupted: Callable[[], bool], wait_s: float) -> int:
-        """Wait until so many workers of other machines are there; how many are."""
+        """Wait until this many workers of other machines are there; how many are."""
         until = time.monotonic() + wait_s
         while len(self._waiting()) < count and not interrupted() and time.monotonic() < until:
             if self._bridge and self._bridge.broken:

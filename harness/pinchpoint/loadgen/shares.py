@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 SLOTS = 840
-"""Divisible by every number up to 8: so many workers share evenly, more to within a tenth."""
+"""Divisible by every number up to 8: this many workers share evenly, more to within a tenth."""
 
 Owners = dict[str, frozenset[int]]
 """Worker -> the slots it owns."""

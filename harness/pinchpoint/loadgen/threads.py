@@ -34,7 +34,7 @@ class Threads:
         self._sessions = sessions
 
     def grow(self, sessions: int) -> None:
-        """So many more sessions come."""
+        """This many more sessions come."""
         self._sessions += sessions
         self._pool.maxsize = max(1, self._sessions)
 

@@ -35,7 +35,7 @@ class Piece:
         return self.first_per_s / 2 * self.length_s if self.first_per_s else 0.0
 
     def after(self, arrivals: float) -> float:
-        """How long after its begin so many have arrived, on average; less than ``self.arrivals``.
+        """How long after its begin this many have arrived, on average; less than ``self.arrivals``.
 
         With rate r and slope s: r t + s t² / 2 = n, in the form that stays exact for a slope of 0.
         """
@@ -73,7 +73,7 @@ class Bursts:
         every_s: a period's length.
         for_s: how long one burst lasts, its rise and its fall included.
         ramp_s: how long it rises from base to peak, and falls again; 0: at once.
-        back_to_back: so many bursts end each period.
+        back_to_back: this many bursts end each period.
         gap_s: the time at the base rate between those.
         jitter_ratio: they come earlier by up to this share of the period's time without a burst.
         seed: of the jitter.

@@ -22,7 +22,7 @@ from pinchpoint.plan.record import Record
 from pinchpoint_scenarios.contract import Endpoint
 
 MAX_SENTENCES = 100
-"""So many problems of one file are shown; a file with more of them is no farm or plan at all."""
+"""This many problems of one file are shown; a file with more of them is no farm or plan at all."""
 
 R = TypeVar("R", bound=Record)
 

@@ -41,7 +41,7 @@ class Cap:
         value: I/Os or bytes per second, the median of the cells that stand at it.
         cells: which.
         why: the arithmetic.
-        unit_bytes: an I/O counts as one for every so many bytes begun; None: any I/O is one.
+        unit_bytes: an I/O counts as one for every this many bytes begun; None: any I/O is one.
     """
 
     value: float
@@ -106,7 +106,7 @@ def find_caps(found: Found) -> FoundCaps:
     """Look for all kinds; where one of them explains all that another would, there is only that one.
 
     Also where bytes per second are the I/Os per second times a part into which large I/Os are split. Of one
-    size of I/O alone the two cannot be told apart: it is then called a cap of I/Os.
+    size of I/O alone the two cannot be distinguished: it is then called a cap of I/Os.
     """
     raw = {each.name: cap for each in fields(FoundCaps) if (cap := _cap(found, each.name))}
     # Mixes that reads, or writes, hold stand at one rate as well: it is that of their own kind of mix.
@@ -212,7 +212,7 @@ def _kind(cell: Cell, name: str) -> tuple[float | None, ...]:
 
 
 def _alone(found: Found, held: Sequence[Cell], rates: Mapping[Cell, TrialMean], name: str) -> str | None:
-    """Why it is a cap though one workload alone reaches it; None where its seconds tell nothing."""
+    """Why it is a cap though one workload alone reaches it; None where its seconds say nothing."""
     if all(_mixed(cell) or found[cell].irregular_ratio is None for cell in held):
         return None
     listed = ", ".join(f"{cell.name} {rate(name, rates[cell].middle)}" for cell in held[:4])
@@ -294,7 +294,7 @@ class Alike:
 
     Attributes:
         name: its name in the catalogue.
-        stripes: so many of them, striped.
+        stripes: this many of them, striped.
         at: ``caps`` or ``burst``: which of its figures the disk stands at.
         words: those figures.
         source: where they come from.
@@ -328,7 +328,7 @@ def alike(
         caps: what was found; None: nothing, and so nothing can be said.
         most_iops: the highest rate of any cell.
         most_bytes_per_s: likewise.
-        stripes: so many of a type that are asked about: any number of them fits something.
+        stripes: this many of a type that are asked about: any number of them fits something.
     """
     if caps is None:
         return ()

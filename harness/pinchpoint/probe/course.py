@@ -29,9 +29,9 @@ from pinchpoint_scenarios.storage_probe import Cell
 LEAST_STEPS = 5
 """Fewer steps of a repetition show no level (our value)."""
 LEAST_AT = 5
-"""A level that nothing exceeds is one where so many measurements stand at it (our value)."""
+"""A level that nothing exceeds is one where this many measurements stand at it (our value)."""
 WORKLOADS = 2
-"""So many workloads must share it: what one alone falls to may be the device's (our value)."""
+"""This many workloads must share it: what one alone falls to may be the device's (our value)."""
 Trials = Mapping[Cell, Sequence[Trial]]
 
 
@@ -169,9 +169,9 @@ def _times(value: float | None, factor: float) -> float | None:
 LEAST_TRIALS = 8
 """Fewer repetitions have no trend that could be told from chance (Kendall's tau, p < .01)."""
 LEAST_FALLS = 3
-"""So many repetitions that fall to one level and hold it are no chance (our value)."""
+"""This many repetitions that fall to one level and hold it are no chance (our value)."""
 LEAST_APART = 5
-"""Of so many the first may stand apart: further from all others than they from each other (our value)."""
+"""Of this many the first may stand apart: further from all others than they from each other (our value)."""
 SLOWEST_RATIO = 10.0
 """An outlier is a step with ten times the usual latency (our value)."""
 
@@ -208,7 +208,7 @@ class Outliers:
 
     Attributes:
         count: how many.
-        of: of so many.
+        of: of this many.
         usual_s: the median latency.
         longest_s: the highest of the steps' means.
     """
@@ -293,7 +293,7 @@ def outliers(trials: Sequence[Trial]) -> Outliers | None:
 def _anew(done: Sequence[Trial]) -> RateChange | None:
     """Repetitions that begin higher and fall to one level, which holds half of them; None where they do not.
 
-    What was allowed on credits is used up in each, and some of it is back when the next begins.
+    What was allowed on credits is saturated in each, and some of it is back when the next begins.
     """
     found = [(one, held_from(one)) for one in done]
     falls = [(one, at) for one, at in found if at and one.series and at <= len(one.series.iops) // 2]

@@ -18,7 +18,7 @@ from pinchpoint.probe.record import PROBE, Probe, load
 from pinchpoint_scenarios.storage_probe import Cell
 
 LEAST_SPREAD = 0.02
-"""Of a latency that was measured once, or alike each time, so much is still not known (our value)."""
+"""Of a latency that was measured once, or alike each time, this much is still not known (our value)."""
 _AT_CAP = 0.05
 """A cap holds cells from 5 % below it on (our value)."""
 _BURSTS = 0.5
@@ -47,7 +47,7 @@ class MeasuredDisk:
     _figures: Mapping[Cell, Figures]
 
     def written(self, size_bytes: float | None) -> Written:
-        """Of so many bytes: between the smallest and the largest that was probed, evenly by size.
+        """Of this many bytes: between the smallest and the largest that was probed, evenly by size.
 
         Raises:
             InputError: no cell tells.
@@ -92,7 +92,7 @@ class MeasuredDisk:
         )
 
     def limits_of(self, reads_ratio: float | None) -> Limits | None:
-        """What holds I/O of which so much is reads; None: nothing is known."""
+        """What holds I/O of which this much is reads; None: nothing is known."""
         return self.caps.lowered(self.limits, reads_ratio)
 
     def _cells(self) -> Sequence[Cell]:
@@ -134,7 +134,7 @@ class MeasuredDisk:
 
 
 def _apart(cell: Cell, size_bytes: float | None, reads_ratio: float, depths: int) -> tuple[float, ...]:
-    """How far a workload is from what is asked for: size and kind, then order, then how little it tells."""
+    """How far a workload is from what is requested: size and kind, then order, then how little it tells."""
     size = abs(math.log2((cell.block_bytes or 1) / size_bytes)) if size_bytes else 0.0
     kind = _KINDS_APART * abs((cell.read_ratio or 0.0) - reads_ratio)
     return size + kind, 1 - (cell.random_ratio or 0.0), -depths

@@ -55,7 +55,7 @@ class TrialMean:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one cell came to. None: the tool does not tell, or no repetition succeeded.
+    """What one cell came to. None: the tool does not report it, or no repetition succeeded.
 
     Attributes:
         trials: repetitions that were measured.
@@ -92,7 +92,7 @@ class Figures:
 
     @property
     def reads_ratio(self) -> float | None:
-        """Reads ÷ all I/O, as it came out: a mix is drawn by chance. None where the tool does not tell."""
+        """Reads ÷ all I/O, as it came out: a mix is drawn by chance. None where the tool does not report."""
         if not (self.read_iops and self.iops and self.iops.middle):
             return None
         return self.read_iops.middle / self.iops.middle

@@ -39,7 +39,7 @@ class HeldAgainst:
     which: str | None
 
     def lowered(self, caps: FoundCaps, reads_ratio: float | None) -> HeldAgainst:
-        """For I/O of which so much is reads: reads or writes may have less, and that was found."""
+        """For I/O of which this much is reads: reads or writes may have less, and that was found."""
         limits = caps.lowered(self.limits, reads_ratio)
         return self if limits == self.limits else HeldAgainst(limits, None, "found")
 
@@ -290,7 +290,7 @@ def _did_more(cell: Cell, of_all: Mapping[Cell, Figures]) -> bool:
 
 
 def _ways(cell: Cell, one: Figures) -> tuple[float | None, ...]:
-    """(reads, writes, bytes read, bytes written) per second; None where the tool does not tell."""
+    """(reads, writes, bytes read, bytes written) per second; None where the tool does not report."""
     ratio = cell.read_ratio
     if ratio is None or one.iops is None or one.bytes_per_s is None:
         return (None,) * 4
@@ -319,7 +319,7 @@ def _judged(cells: Sequence[Cell], found: Mapping[Cell, Figures], held: HeldAgai
 
 
 def _point(cell: Cell, one: Figures) -> Point | None:
-    """None where the tool does not tell what was going on."""
+    """None if the tool does not report what was going on."""
     if one.iops is None or cell.outstanding is None or not one.iops.middle:
         return None
     really = _really(cell, one)
@@ -334,7 +334,7 @@ def _point(cell: Cell, one: Figures) -> Point | None:
 
 
 def _really(cell: Cell, one: Figures) -> float | None:
-    """What was outstanding by Little's law, where it is clearly not what was asked for."""
+    """What was outstanding by Little's law, where it is clearly not what was requested."""
     if one.mean_s is None or one.iops is None or not cell.outstanding:
         return None
     really = one.iops.mean * one.mean_s

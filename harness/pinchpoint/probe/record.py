@@ -124,7 +124,7 @@ class DeclaredDisk:
 
     Attributes:
         profile: the catalogue's entry, where one was named.
-        stripes: so many of them.
+        stripes: this many of them.
         limits: its caps; None where none are known.
         burst: those on credits; None where there are none.
     """

@@ -24,7 +24,7 @@ from pinchpoint_infra.catalogue import Profile, UnknownProfile, profile
 
 
 def of_profile(entry: Profile, stripes: int) -> DeclaredDisk:
-    """An entry of the catalogue, so many of it striped."""
+    """An entry of the catalogue, this many of it striped."""
 
     def times(value: float | None) -> float | None:
         return value and value * stripes

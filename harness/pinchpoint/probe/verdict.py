@@ -19,12 +19,12 @@ class CellVerdict:
 
     Attributes:
         cell: its name.
-        outstanding: what was asked for; None where the tool does not say.
-        kind: how the disk limits there; None where the cell does not tell.
+        outstanding: what was requested; None where the tool does not say.
+        kind: how the disk limits there; None if the cell does not show it.
         limit: which limit it was held against, and of that how much was used.
         used_ratio: likewise.
         exact: it stands at that limit.
-        really_outstanding: by Little's law, where it differs from what was asked for.
+        really_outstanding: by Little's law, where it differs from what was requested.
         why: the arithmetic, in words.
     """
 
@@ -49,7 +49,7 @@ class WorkloadVerdict:
         line_holds_to: the most outstanding I/Os up to which the mean latency stays below the line; None: not
             even the fewest, or no latency was measured.
         line_crossed_at: the fewest at which it does not; None: at none.
-        load_class: what so many outstanding I/Os are called.
+        load_class: what this many outstanding I/Os are called.
         course: how it went over time.
         outliers: steps far slower than usual.
     """

@@ -149,7 +149,7 @@ def run(
 
 
 def _may_begin(farm: Farm, plan: Plan, out: Path, progress: ProgressDisplay, options: RunOptions) -> None:
-    """What is asked, and put right, before anything is started. Raises GuardError, FarmUnavailable."""
+    """What is requested, and put right, before anything is started. Raises GuardError, FarmUnavailable."""
     guard(farm, plan)
     if options.prove:
         guard_proof(farm)

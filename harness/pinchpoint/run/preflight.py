@@ -70,7 +70,7 @@ class Connected:
         hosts: the hosts it reads.
         collector: itself.
         required: whether the run is to end when it can no longer read one of them.
-        inventory: what it told of each host when it was connected.
+        inventory: facts of each host when it was connected.
     """
 
     kind: str

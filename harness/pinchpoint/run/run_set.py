@@ -136,7 +136,7 @@ def new_set(out: Path, plan: str, farms: Sequence[tuple[str, Path]], asked: Repe
 
 
 def _places(farms: Sequence[tuple[str, Path]]) -> Iterator[SetFolder]:
-    """Farms of one name are told apart by a number."""
+    """Farms of one name are distinguished by a number."""
     taken: set[str] = set()
     for name, identity in farms:
         folder, number = name, 1

@@ -29,7 +29,7 @@ from pinchpoint_collectors.record import Sample
 _COMPRESSION = "zstd"
 _GROUP_ROWS = 80_000
 _REPEATED_BYTES = 128_000
-"""Values that come again within a group of rows are kept once, up to so many bytes of different ones."""
+"""Values that come again within a group of rows are kept once, up to this many bytes of different ones."""
 
 
 def segment_tables(segment: Path, nonsense: bounds.Tally) -> tuple[pa.Table, pa.Table]:
@@ -190,7 +190,7 @@ class _RowGroups:
 
 
 class SampleGroups(_RowGroups):
-    """The samples' file: brought into order so many rows at a time as fit into fifty megabytes."""
+    """The samples' file: brought into order this many rows at a time as fit into fifty megabytes."""
 
     most_rows, most_bytes = 1_000_000, 100_000_000
 

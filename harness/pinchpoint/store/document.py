@@ -28,7 +28,7 @@ Place = tuple[str | int, ...]
 _MOST = 2**64
 """Servers count in 64 bits; beyond that Python may refuse to print a number, and NumPy to hold it."""
 _SHOWN = 10
-"""So many problems of a document are listed."""
+"""This many problems of a document are listed."""
 
 
 class Form(BaseModel):

@@ -14,9 +14,9 @@ from typing import Any
 from pinchpoint_collectors.common import legible
 
 IN_FULL = 1_000
-"""So many events of one name are written each."""
+"""This many events of one name are written each."""
 EVERY_S = 60.0
-"""Those that follow share a line in so many seconds."""
+"""Those that follow share a line in this many seconds."""
 
 
 class EventLog:

@@ -137,7 +137,7 @@ def entries(texts: Iterable[str]) -> Entries:
 
 
 def _all_decoded(texts: Sequence[str]) -> Iterator[Entries]:
-    """So many at a time; of more in two threads: most of it is done outside of Python's lock."""
+    """This many at a time; of more in two threads: most of it is done outside of Python's lock."""
     some = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
     if len(some) <= 1:
         yield from map(_decoded, some)

@@ -22,7 +22,7 @@ NAMES = ("host", "metric", "instance")
 """The columns that name a series."""
 _DISKS = "disk."
 _DENSE = 2**22
-"""Up to so many possible codes, marking those there are is faster than sorting them."""
+"""Up to this many possible codes, marking those there are is faster than sorting them."""
 
 
 def with_dictionaries(samples: pa.Table) -> pa.Table:

@@ -65,7 +65,7 @@ _CHECKED = ds.ParquetFileFormat(
 
 
 class Unread:
-    """The samples of a run in groups of rows, each handed out once: when it may hold what is asked for.
+    """The samples of a run in groups of rows, each handed out once: when it may hold what is requested.
 
     Attributes:
         nonsense: what cannot be among those handed out, which is not measured there.

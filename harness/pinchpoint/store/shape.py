@@ -206,7 +206,7 @@ class Device(Form):
 
 
 class NotMeasured(Form):
-    """A metric that a collector cannot tell."""
+    """A metric that a collector cannot report."""
 
     metric: str
     why: str

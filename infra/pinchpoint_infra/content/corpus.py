@@ -96,7 +96,7 @@ class Folder:
         return CorpusEntry(path, content, identify(content), modified_s)
 
     def content(self, path: bytes) -> bytes:
-        """The bytes of one of the files. Raises NotADocumentError where they are not to be had any more."""
+        """The bytes of one of the files. Raises NotADocumentError where they are not available any more."""
         return self._read(path)[0]
 
     @staticmethod

@@ -28,7 +28,7 @@ from pinchpoint_infra.content.survey import Copies, CorpusDocument, Planned, Pro
 DOCUMENTATION = Path("/usr/share/doc")
 """The default corpus: nearly every Linux machine has thousands of documents there."""
 DEFAULT_DOCUMENTS = 4_000
-"""At most so many of it are taken unless a number is asked for, so that a demonstration ends in minutes."""
+"""At most this many of it are taken unless a number is asked for, so that a demonstration ends in minutes."""
 _DEFAULT_LARGEST_BYTES = 2**20
 _FILES_EVERY = 3
 _FILES_IN_A_PART, _COPIES_IN_A_PART = 500, 5_000  # each is a connection and a transaction of its own

@@ -29,14 +29,14 @@ CPU_S, WITHIN_S = 10.0, 25.0
 """What reading one document may take: of CPU time, and by the clock. A crawl waits 30 s for its answer."""
 MEMORY_BYTES = 2**30
 _DOCUMENTS = 5_000
-"""So many are read by one child."""
+"""This many are read by one child."""
 _SLACK_S = 5.0
 """A child ends itself; one that is stopped is ended this long after the limit."""
 OUT_OF_MEMORY = f"that needs more than {MEMORY_BYTES // 2**20:,} MiB of memory to be read"
 _TIME = f"that takes more than {CPU_S:.0f} s of CPU time, or {WITHIN_S:.0f} s, to be read"
 _MOST = 8
 _AHEAD = 4
-"""Per worker: so many parts of the work are given out or done before the first of them is taken back."""
+"""Per worker: this many parts of the work are given out or done before the first of them is taken back."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -161,7 +161,7 @@ def close() -> None:
 
 
 class Workers:
-    """So many processes as there are cores; none where there is only one.
+    """This many processes as there are cores; none where there is only one.
 
     Args:
         cores: where they may run.
@@ -194,7 +194,7 @@ class Workers:
         Args:
             work: a function of a module; what it raises is raised here.
             parts: made one by one, as they are needed: no more of them are in memory than are being done.
-            worth_it: whether there is so much to do that processes are started for it.
+            worth_it: whether there is this much to do that processes are started for it.
         """
         if not worth_it or len(self._cores) < 2:
             yield from map(work, parts)
@@ -238,7 +238,7 @@ class Workers:
 
 
 def parts(rows: Iterable[Part], size: int) -> Iterator[list[Part]]:
-    """Rows in lists of so many, the last one shorter."""
+    """Rows in lists of this many, the last one shorter."""
     rest = iter(rows)
     while part := list(islice(rest, size)):
         yield part

@@ -130,7 +130,7 @@ Source = Folder | Generated
 def documents(
     source: Source, limit: int | None, workers: Workers, progress: Callable[[str], None]
 ) -> list[CorpusDocument]:
-    """At most so many documents, in path order; whatever else there is, is counted as skipped."""
+    """At most this many documents, in path order; whatever else there is, is counted as skipped."""
     paths = source.files()
     order = paths if limit is None else source.shuffled(paths)
     found: list[CorpusDocument] = []

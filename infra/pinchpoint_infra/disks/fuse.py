@@ -31,7 +31,7 @@ from pinchpoint_infra.disks.model import DiskModel, parts
 from pinchpoint_infra.disks.record import DiskSpec
 
 _THREADS = 512
-"""So many I/Os may be going on at once: one thread sleeps for each."""
+"""This many I/Os may be going on at once: one thread sleeps for each."""
 
 
 class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped

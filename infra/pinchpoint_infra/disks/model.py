@@ -97,7 +97,7 @@ class Backend:
         say: takes the names of what happens to it (``burst_credits_exhausted``, ``warmed_up``).
 
     Attributes:
-        pace_ratio: of everything it does, so much of its speed: caps and device do that much less, and the
+        pace_ratio: of everything it does, this much of its speed: caps and device do that much less, and the
             way takes that much longer.
     """
 

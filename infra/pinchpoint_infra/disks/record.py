@@ -50,7 +50,7 @@ class DiskSpec:
     Attributes:
         iops, bytes_per_s: caps of reads and writes together; None: none.
         read_iops, write_iops, read_bytes_per_s, write_bytes_per_s: caps of one of them alone.
-        io_unit_bytes: an I/O counts as one for every so many bytes begun; None: any I/O is one.
+        io_unit_bytes: an I/O counts as one for every this many bytes begun; None: any I/O is one.
         burst: what is allowed on credits; without ``credit_s`` it is bought: always allowed.
         latency_s: what every I/O takes at least, however many are going on.
         jitter_s: mean of what comes on top of it (exponential).
@@ -58,7 +58,7 @@ class DiskSpec:
         warm_up: how it starts; None: at full speed.
         stripes: backends a RAID 0 with chunks of 64 KiB is made of.
         size_bytes: the disk's size; its file is sparse.
-        time_scale: credits and warm-up pass so many times faster.
+        time_scale: credits and warm-up pass this many times faster.
     """
 
     iops: float | None = None

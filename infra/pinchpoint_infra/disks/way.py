@@ -21,7 +21,7 @@ class Way:
     Attributes:
         model: what the time model below the device is to do; None: no model.
         throttle: the control groups' version that caps the device; None: none does.
-        notes: in what the disk differs from what was asked for.
+        notes: in what the disk differs from what was requested.
     """
 
     model: DiskSpec | None

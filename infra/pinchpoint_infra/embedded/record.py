@@ -20,7 +20,7 @@ class FarmError(Exception):
 
 
 class FarmInputError(FarmError):
-    """What was asked for cannot be built: the input is wrong, not the environment."""
+    """What was requested cannot be built: the input is wrong, not the environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class FarmSpec:
         name: the farm's name.
         tiers: any subset of web, sql, search, nosql, files; web needs sql, where its content lies.
         corpus: the folder of documents to fill it with; None: the machine's documentation.
-        documents: so many, further copies of them where there are fewer; None: all of an explicit corpus, a
+        documents: this many, further copies of them where there are fewer; None: all of an explicit corpus, a
             sensible number of the other.
         disks: ``tier.role`` -> the emulated disk that plays it instead of a plain folder.
         cpus: tier, or ``generator`` -> the cores it may use.

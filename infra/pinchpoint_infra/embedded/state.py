@@ -36,7 +36,7 @@ class Limits:
     """Whether limits and delays hold.
 
     Attributes:
-        number: counts what was asked for, so that an answer can be told from the one before.
+        number: counts what was requested, so that an answer can be told from the one before.
         hold: whether they hold.
         failure: why that could not be done; "" if it was.
         live: whether only ``slower`` was asked for; without it all limits begin anew.
@@ -60,11 +60,11 @@ class State:
         stage: ``starting``, ``up`` or ``failed``.
         message: what it is doing, for the person who waits.
         failure: why it failed, one sentence with the tail of a log.
-        input_at_fault: whether what was asked for is why.
+        input_at_fault: whether what was requested is why.
         supervisor: (process id, its create time).
         emulated: ``tier.role`` -> what its emulated disk is.
         limits: whether limits and delays hold at this moment.
-        warnings: in what the farm differs from what was asked for.
+        warnings: in what the farm differs from what was requested.
     """
 
     stage: str = "starting"

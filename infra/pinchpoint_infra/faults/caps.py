@@ -119,7 +119,7 @@ class Group:
             (path / "cgroup.procs").write_text(str(pid))
 
     def cap_cpu(self, cores: float | None) -> None:
-        """Let its processes together use at most so many cores; None lifts it."""
+        """Let its processes together use at most this many cores; None lifts it."""
         path = self._paths["cpu"]
         period_us = max(_PERIOD_US, round(_LEAST_QUOTA_US / cores)) if cores else _PERIOD_US
         if self._machine.unified:
@@ -132,7 +132,7 @@ class Group:
             (path / "cpu.cfs_quota_us").write_text(str(round(cores * period_us)))
 
     def cap_memory(self, bytes_: int | None) -> None:
-        """Let its processes use at most so much, page cache included and no swap; None lifts it.
+        """Let its processes use at most this much, page cache included and no swap; None lifts it.
 
         What is beyond the cap already is reclaimed as far as it can be.
         """

@@ -75,7 +75,7 @@ class Way:
         self._there.on = self._back.on = on
 
     def slow_to(self, ratio: float) -> None:
-        """Let it be so much slower than it is made: 0.8 is a round trip 1.25 times as long; 1: as made."""
+        """Let it be this much slower than it is made: 0.8 is a round trip 1.25 times as long; 1: as made."""
         self._there.delay = self._back.delay = self._delay.at(ratio)
 
     async def carry(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
@@ -109,7 +109,7 @@ _UnderWay = asyncio.Queue[tuple[float, bytes]]
 
 
 async def _take(source: asyncio.StreamReader, pipe: Pipe, opened_at: float, under_way: _UnderWay) -> None:
-    """Read on while what was read before is still under way: a delay must not become a lower rate."""
+    """Read on while what was read before is still in flight: a delay must not become a lower rate."""
     now = asyncio.get_running_loop().time
     data = b"first"
     while data:

@@ -10,7 +10,7 @@ class Throttle:
     """How many requests an endpoint answers, and how it refuses the others.
 
     Attributes:
-        requests_per_s: so many are answered, those of all clients together; above 0.
+        requests_per_s: this many are answered, those of all clients together; above 0.
         retry_after_s: what ``Retry-After`` asks a refused client to wait; whole seconds, as HTTP has them.
         status: what it is refused with: 429 (too many requests) or 503 (the server is busy).
     """

@@ -12,7 +12,7 @@ from pinchpoint_infra.services.odata import RefusalError
 
 
 class Gate:
-    """Lets requests through, or so many a second of them; counts both those and what it refuses.
+    """Lets requests through, or this many a second of them; counts both those and what it refuses.
 
     A bucket of tokens that holds one second's worth: what was not asked for in a quiet second may come at
     once in the next.

@@ -14,7 +14,7 @@ from pinchpoint_infra.services.web_people import USER_IDS_FROM, made_up
 
 _GROUP = 8  # SP.PrincipalType: SharePointGroup
 _PEOPLE_WITH_ACCESS = 20
-"""Access lists of single documents name one of so many users."""
+"""Access lists of single documents name one of this many users."""
 
 
 class _Role(NamedTuple):

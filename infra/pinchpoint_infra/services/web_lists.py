@@ -27,7 +27,7 @@ from pinchpoint_infra.services.web_store import (
 _NEXT_ID = re.compile(r"(?:.*p_ID=)?(\d{1,9})\Z")
 _BACKWARDS = "pagedprev=true"
 _OWN_ACCESS_EVERY = 10
-"""Every so many documents there is one with an access list of its own."""
+"""Every this many documents there is one with an access list of its own."""
 PARENTS: Tree = {"rootfolder": {}, "parentweb": {}}
 """What can be expanded of a list."""
 OF_AN_ITEM: Tree = {

@@ -72,7 +72,7 @@ class ContentStore:
         """A page by ``$filter``, ``$orderby``, ``$top`` and ``$skip``.
 
         Args:
-            call: what is asked for.
+            call: what is requested.
             table: ``SELECT ... FROM ...``, without any condition; it has a column ``id``.
             fields: what can be filtered by and sorted by.
             within: the rows there are without a filter.

@@ -1,7 +1,7 @@
 """Runs PostgreSQL statements directly over libpq (psycopg's ``pq``), at nearly the cost of a C program.
 
 What is left out against a cursor: finding out types and formats for each call (a statement is described once,
-when it is prepared), generators that drive the protocol, a watcher for each wait, rows that nobody fetches.
+when it is prepared), generators that drive the protocol, a watcher for each wait, rows that are not fetched.
 """
 
 from __future__ import annotations

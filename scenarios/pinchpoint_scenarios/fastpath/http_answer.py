@@ -70,7 +70,7 @@ class Response:
 
     @property
     def encoded(self) -> bool:
-        """Whether it names a content encoding: what is asked of every answer."""
+        """Whether it names a content encoding: what is requested of every answer."""
         return _ENCODED(self._head) is not None
 
     @property

@@ -32,7 +32,7 @@ class Root:
 
     Attributes:
         item: its root container.
-        workers: at most so many sessions work on it; None: any number.
+        workers: at most this many sessions work on it; None: any number.
     """
 
     item: Item

@@ -43,7 +43,7 @@ from .records import (
 from .sources import Item, ItemKind
 
 _SOURCES, _ADDRESSES = 32, 2**15
-"""Of so many sources, so many addresses each that pages link to: a quarter of a kilobyte an address."""
+"""Of this many sources, this many addresses each that pages link to: a quarter of a kilobyte an address."""
 
 
 def as_json(value: Any) -> str:

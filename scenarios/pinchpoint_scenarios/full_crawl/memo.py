@@ -17,7 +17,7 @@ class Memo(dict[K, V]):
 
     Args:
         function: whose values these are; what it raises is not kept.
-        most: so many are kept.
+        most: this many are kept.
     """
 
     def __init__(self, function: Callable[[K], V], most: int) -> None:

@@ -17,7 +17,7 @@ class RequestLimits:
 
     Args:
         delay_s: pause between the starts of two requests to one host.
-        per_host: at most so many requests to one host at once; None: any number.
+        per_host: at most this many requests to one host at once; None: any number.
 
     Attributes:
         free: nobody has asked for a pause, and no host has a limit: every turn is ``NO_WAIT``.

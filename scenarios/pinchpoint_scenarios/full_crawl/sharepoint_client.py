@@ -44,7 +44,7 @@ class SharePointClient:
         endpoint: its URL is the site's; options ``auth`` (see ``login.AUTHS``), ``token``, ``user`` (for NTLM
             ``DOMAIN\user``), ``password``, ``cookies`` (``FedAuth=...; rtFa=...``).
         timeout_s: limit of a request.
-        pace: is told where the server asks for a pause.
+        pace: is called when the server asks for a pause.
 
     Raises:
         ScenarioError: the options make no login.

@@ -27,16 +27,16 @@ class SourceParams(Params):
         url: of a site, in place of an endpoint.
         path: of a folder, or ``smb://HOST/SHARE``, in place of an endpoint.
         login: the endpoint of the farm whose credentials are used at ``url`` or ``path``; None: none are.
-        workers: at most so many of the crawl's sessions work on it at once; None: as many as there are.
+        workers: at most this many of the crawl's sessions work on it at once; None: as many as there are.
         delay: pause between the starts of two requests to one host, by each process that crawls; None: no
             pause but what the host's robots.txt asks for.
-        per_host: at most so many requests to one host at once, by each process; None: no limit of its own.
+        per_host: at most this many requests to one host at once, by each process; None: no limit of its own.
         access: whether access lists are read, which costs the source requests of their own.
         hosts: web: the hosts that belong to it besides its own; ``*.example`` stands for all below example.
         include: web: only what one of these matches is crawled. ``*`` stands for anything; what begins with
             ``/`` is compared with path and query, anything else with the whole URL.
         exclude: web: nothing that one of these matches is crawled, whatever ``include`` says.
-        depth: web: at most so many links away from the start, or from a sitemap; None: any number.
+        depth: web: at most this many links away from the start, or from a sitemap; None: any number.
         sitemaps: web: whether sitemaps named by robots.txt, else ``/sitemap.xml``, are crawled.
         robots: web: whether robots.txt is obeyed; only for a site of one's own may it be False.
         user_agent: web: what it calls itself.

@@ -4,7 +4,7 @@ Sources take turns, so that all of them are crawled from the beginning on, whate
 source its documents come first, and a container now and then: so documents are fetched from the first page
 on, and enumeration stays ahead of them without ever being all there is.
 
-A source with a limit of workers has so many *places*; a session that has one works for that source until
+A source with a limit of workers has this many *places*; a session that has one works for that source until
 nothing is left to take there.
 """
 
@@ -19,7 +19,7 @@ from .frontier import Frontier
 from .records import Taken, Turn
 
 CONTAINER_EVERY = 16
-"""One of so many turns at a source goes to a container before its documents: a page of a list, a folder,
+"""One of this many turns at a source goes to a container before its documents: a page of a list, a folder,
 holds more than that on average, so what is enumerated grows faster than it is fetched."""
 _LOOK_EVERY_S = 1.0  # for a free place, by a session that has other work
 
@@ -29,8 +29,8 @@ class SourceShare:
     """What a session must know of a source to choose.
 
     Attributes:
-        workers: at most so many sessions work on it; None: any number.
-        pause_s: for so many seconds nobody should take an item of it.
+        workers: at most this many sessions work on it; None: any number.
+        pause_s: for this many seconds nobody should take an item of it.
     """
 
     workers: int | None

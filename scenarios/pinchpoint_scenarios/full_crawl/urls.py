@@ -27,7 +27,7 @@ _SPACE = " \t\n\f\r"
 _LONGEST = 8_000
 """No server need take a longer address (RFC 9110, 4.1): such a link is data."""
 _REMEMBERED, _LONGEST_REMEMBERED = 2**15, 500
-"""So many links of a base, unless they are longer."""
+"""This many links of a base, unless they are longer."""
 _BASES = 32
 _OF_ITSELF = "?"
 """In place of an address: the link leads to the page itself, with other options."""

@@ -286,5 +286,5 @@ def _asked_for(taken: Taken, source: Source) -> Item:
 
 
 def _is_known(taken: Taken, fetched: Fetched) -> bool:
-    """Whether what was fetched is what is indexed: only where nothing but a fetch tells the version."""
+    """Whether what was fetched is what is indexed: only if nothing but a fetch shows the version."""
     return not taken.item.version and bool(fetched.version) and plain(fetched.version) == taken.known_version

@@ -47,7 +47,7 @@ class NosqlBurst:
         return {"nosql": self._store.check()}
 
     def intent(self) -> Intent:
-        """What the parameters say that the run will write; asks nobody."""
+        """What the parameters say that the run will write; contacts no server."""
         params = self._params
         each = params.batch * params.record_bytes
         record = f"{params.batch:,} record(s) of {params.fields:,} fields of {params.field_bytes:,} bytes"
@@ -129,7 +129,7 @@ class NosqlBurst:
             self._store.remove()
 
     def _most(self, workers: int) -> int | None:
-        """How many records a worker holds to be read back: all of them hold what is asked for together."""
+        """How many records a worker holds to be read back: all of them hold what is requested together."""
         if not self._contents.stamped:
             return 0
         return None if self._params.verify == "all" else math.ceil(self._params.verify / workers)

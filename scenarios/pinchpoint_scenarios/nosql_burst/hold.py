@@ -103,5 +103,5 @@ class Hold:
 
 
 def _who(holder: str) -> str:
-    """Its process, its machine and its start, without what only tells it from others."""
+    """Its process, its machine and its start, without what only distinguishes it from others."""
     return holder.partition(" #")[0]

@@ -30,7 +30,7 @@ class ReadBack:
     """What was found of the records that have an acknowledged write.
 
     Attributes:
-        records: so many were read back.
+        records: this many were read back.
         confirmed: they hold the write that was acknowledged last, or a later one.
         missing: they do not: the record is gone, or an older write is there.
         different: what is there is no write of ours, or not whole.
@@ -49,7 +49,7 @@ class ReadBack:
 class Ledger:
     """The writes of one worker to the records of its sample.
 
-    Sessions share it, so several writes to one record may be under way at once: those whose order cannot be
+    Sessions share it, so several writes to one record may be in flight at once: those whose order cannot be
     known are all acceptable afterwards. So is one whose answer was lost.
 
     Args:

@@ -32,7 +32,7 @@ _SHARES = re.compile(r"\d{1,2}/\d{1,2}")
 
 
 def draw(distribution: str) -> Pick:
-    """How one of so many records is drawn (``latest``: counted from the newest).
+    """How one of this many records is drawn (``latest``: counted from the newest).
 
     Args:
         distribution: ``uniform``, ``zipfian``, ``latest``, or two percentages such as ``80/20``.
@@ -69,7 +69,7 @@ def author_of(write: int) -> int:
 
 
 class Contents:
-    """What is written: every write's bytes differ, and tell which write they are.
+    """What is written: every write's bytes differ, and identify the write.
 
     Args:
         seed: of the scenario.

@@ -63,7 +63,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One kind of operation: one transaction that finds, or makes, so many rows.
+    """One kind of operation: one transaction that finds, or makes, this many rows.
 
     Attributes:
         name: as in a plan.

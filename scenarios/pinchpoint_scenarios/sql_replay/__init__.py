@@ -24,9 +24,9 @@ __all__ = ["SqlReplay", "SqlReplayParams"]
 
 _VERIFY_S = 5.0
 _TRIED = 200
-"""So many different statements of a capture are prepared by a check."""
+"""This many different statements of a capture are prepared by a check."""
 _SHOWN = 60
-"""So many letters are shown of one that cannot be."""
+"""This many letters are shown of one that cannot be."""
 
 
 class SqlReplay:
@@ -95,7 +95,7 @@ class SqlReplay:
         return [f"{counts} of the capture cannot be prepared here, the first: {refused[0]}"]
 
     def intent(self) -> Intent:
-        """The capture's statements by their first words; reads the capture, asks nobody."""
+        """The capture's statements by their first words; reads the capture, contacts no server."""
         texts = [one.text for session in self._sessions() for one in session.statements]
         verbs = Counter(map(verb, texts))
         return Intent(

@@ -60,7 +60,7 @@ class ExtendedEvent:
 
 
 def entry_of(event: ExtendedEvent) -> LogEntry | None:
-    """The statement an event tells of; None: of none that is replayed. Raises ``ScenarioError``.
+    """The statement an event describes; None: of none that is replayed. Raises ``ScenarioError``.
 
     Of the end of a connection the entry has no text, and ``LOGOUT`` for the cause.
     """

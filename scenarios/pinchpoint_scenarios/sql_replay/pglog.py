@@ -153,7 +153,7 @@ def _cut_off(last: LogEntry | None) -> LogEntry | None:
 
 
 def _entry(row: _Row, place: str, clock: _LogClock) -> LogEntry | None:
-    """The statement a row of the log tells of, if it does."""
+    """The statement a row of the log describes, if it does."""
     if row["backend"] != _CLIENT or not row["database"]:
         return None
     where = (row["session"], row["database"], clock.seconds(row["time"], place))
@@ -263,7 +263,7 @@ def _joined(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
 
 
 def _ends(begun: LogEntry, entry: LogEntry) -> bool:
-    """Whether an entry tells of the same statement's end."""
+    """Whether an entry describes the same statement's end."""
     if entry.begun:
         return False
     return entry.left_out == NO_TEXT or (entry.left_out == FAILED and entry.text == begun.text)

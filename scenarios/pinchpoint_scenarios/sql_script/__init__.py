@@ -75,7 +75,7 @@ class SqlScript:
         return [] if self._params.setup else [said for said, _ in refused]
 
     def intent(self) -> Intent:
-        """The user's own SQL, its statements by their first words; asks nobody."""
+        """The user's own SQL, its statements by their first words; contacts no server."""
         params, total = self._params, sum(each.weight for each in self._chosen)
         sent = []
         for each in self._chosen:

@@ -150,7 +150,7 @@ def _permute(scope: Scope, arguments: Arguments) -> int:
 
 
 def _shuffled(place: int, bits: int, seed: int) -> int:
-    """One permutation of the numbers of so many bits: each step can be undone."""
+    """One permutation of the numbers of this many bits: each step can be undone."""
     mask = (1 << bits) - 1
     for number in range(_ROUNDS):
         key = _murmur2(number, seed) & _WORD

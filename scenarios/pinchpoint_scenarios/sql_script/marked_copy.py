@@ -1,6 +1,6 @@
 """Checks that a database is a marked copy before a user's own statements run in it.
 
-What is asked of it is in the words of each kind of server.
+What is requested of it is in the words of each kind of server.
 """
 
 from __future__ import annotations
@@ -286,7 +286,7 @@ class MarkedCopy:
             raise self._failed(f"{file} could not be run to its end", error) from error
 
     def column(self, name: str, values: ValuesParams) -> list[Value]:
-        """The values of a column: so many at most, evenly taken from all of them in their order.
+        """The values of a column: this many at most, evenly taken from all of them in their order.
 
         Raises ``ScriptError``.
         """

@@ -37,7 +37,7 @@ class ValuesParams(Params):
         mean, deviation, decimals: of ``normal``; 0 decimals make whole numbers.
         exponent: of ``zipfian``: the k-th value comes in proportion to 1/k^exponent.
         column: ``table.column`` or ``schema.table.column``; nulls are left out.
-        sample: so many of the column's values are used at most, evenly taken from all of them in order.
+        sample: this many of the column's values are used at most, evenly taken from all of them in order.
         csv: a file with a header; an empty cell is null.
         field: which of its columns; the first.
     """

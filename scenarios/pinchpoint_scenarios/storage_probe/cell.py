@@ -54,7 +54,7 @@ class Job:
         cells: what it fills, in the order in which the tool tells them.
         seconds: how long it measures; None: until its work is done (it reads or writes the file once).
         flush_each: every write is on the disk before the next one begins.
-        flush_every: after so many writes all are brought to the disk; 0: never.
+        flush_every: after this many writes all are brought to the disk; 0: never.
         uses_file: whether it works on the probe's file, which is written whole before.
         room_bytes: the most that it lays down beside that file.
         options: what only its tool understands.
@@ -124,7 +124,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one call of a tool found for one cell. None: the tool does not tell.
+    """What one call of a tool found for one cell. None: the tool does not report it.
 
     Attributes:
         seconds: how long it measured; None where the tool does not say.

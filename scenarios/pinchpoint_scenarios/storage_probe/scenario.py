@@ -63,7 +63,7 @@ class StorageProbe:
         return found
 
     def intent(self) -> Intent:
-        """What the suite will write; asks nobody."""
+        """What the suite will write; contacts no server."""
         params, jobs, size = self._params, self._jobs(), self._size()
         folder = self._parent() / FOLDER
         uses_file = any(job.uses_file for job in jobs)

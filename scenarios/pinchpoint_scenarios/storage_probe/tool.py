@@ -22,7 +22,7 @@ class ToolFailed(ScenarioError):  # noqa: N818 -- likewise
 
 
 class Tool(Protocol):
-    """A program that does I/O and tells how fast it was."""
+    """A program that does I/O and reports how fast it was."""
 
     name: str
     """In ``Job.tool``."""

@@ -31,14 +31,14 @@ MOST_KEYS = 200_000
 """Records that are read are loaded before: more take minutes on a store that flushes each write."""
 _MOST_BYTES = 2**20
 _STAMP_BYTES = 8
-"""Smaller records cannot be told apart afterwards (``nosql_burst/params.py``)."""
+"""Smaller records cannot be distinguished afterwards (``nosql_burst/params.py``)."""
 _NONE, _ALL = 0.05, 0.95
 """Fewer than that are none, more are all: a scenario of its own has to be worth it."""
 _SELDOM = 0.005
 _SIZES_APART = _TIMES_APART = 0.25
 """Ways to tell a record's size differ by what frames it, those to tell its life by when it was met."""
 _READINGS = 5
-"""Fewer readings tell nothing of how a load goes over time."""
+"""Fewer readings say nothing of how a load goes over time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def records(
     recorded: Course | None = None,
     day_s: float | None = None,
 ) -> Records:
-    """The fit to one store, whatever sources tell of it.
+    """The fit to one store, whatever sources describe it.
 
     Args:
         stores: what each source tells; all of one product.
@@ -257,7 +257,7 @@ def _details(made: Records) -> None:
 
 
 def _size(made: Records) -> None:
-    """One field: no source tells how a record is divided."""
+    """One field: no source reports how a record is divided."""
     made.params["fields"] = 1
     made.why["fields"] = "how a record is divided is not told"
     sizes = [figure for figure in made.store.sizes if figure.value >= 1]
@@ -293,7 +293,7 @@ def _keys(made: Records, *, reads: bool) -> tuple[int, str] | None:
 
 
 def _sum(stretches: Sequence[Stretch], name: str) -> float | None:
-    """What all stretches come to; None where one of them does not tell it."""
+    """What all stretches come to; None where one of them does not report it."""
     values: list[float | None] = [getattr(stretch, name) for stretch in stretches]
     told = [value for value in values if value is not None]
     return sum(told) if told and len(told) == len(values) else None

@@ -24,7 +24,7 @@ _JOURNAL = "wiredTiger.log.log bytes written"
 _RECEIVED, _SENT = "network.bytesIn", "network.bytesOut"
 _MUCH = 0.05
 _CLOCKS_S = 5.0
-"""Uptime and time of day may part by so much between two answers."""
+"""Uptime and time of day may part by this much between two answers."""
 _ALWAYS = (
     "how many documents there are, how long they live and how durable a write is, serverStatus does not "
     "tell: keys, ttl and mongodb.write_concern are the defaults"

@@ -235,7 +235,7 @@ def _read_calls(parts: Mapping[str, float], place: str) -> Calls:
 
 _MUCH = 0.05
 _FEW_EXPIRED = 20
-"""So many must have expired in the time for their rate to say how long they live."""
+"""This many must have expired in the time for their rate to say how long they live."""
 _RECORD_BYTES = 90
 """Bookkeeping of a record in the server's memory: entry of the table, object, key (Valkey 9: 70 to 110)."""
 

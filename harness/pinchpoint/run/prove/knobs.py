@@ -239,7 +239,7 @@ def knob_for(
         named: one of the verdict's suspects, as in verdict.json.
         verdict: the verdict, for how much of it was used.
         hosts: the manifest's inventory.
-        all_of_it: whether of all that it can do so much is to be left, else of what was used of it: a
+        all_of_it: whether of all that it can do this much is to be left, else of what was used of it: a
             suspect is to feel it, a resource with room is not.
     """
     if not named.get("tier") and named["kind"] == "cpu":

@@ -36,7 +36,7 @@ ORDER_WITH_CONTROL = tuple(_LETTERS[letter] for letter in "ABCBAABCBA")
 LEAST_S, MOST_S = 6.0, 15.0
 SETTLE_LEAST_S, SETTLE_MOST_S = 2.0, 10.0
 OPERATIONS_LONG = 20
-"""So many times as long as an operation usually takes: users go round that often (design value)."""
+"""This many times as long as an operation usually takes: users go round that often (design value)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class WindowPlan:
     Attributes:
         settle_s: what passes at least between a change and the window after it.
         length_s: whole seconds.
-        grid_s: windows begin and end at multiples of it: what is kept of operations covers so much.
+        grid_s: windows begin and end at multiples of it: what is kept of operations covers this much.
     """
 
     settle_s: float
@@ -58,7 +58,7 @@ class WindowPlan:
         return math.ceil((now_s + self.settle_s) / self.grid_s) * self.grid_s
 
     def at_most_s(self, windows: int) -> float:
-        """How long so many windows take at most."""
+        """How long this many windows take at most."""
         return windows * (self.settle_s + self.grid_s + self.length_s)
 
 
@@ -220,7 +220,7 @@ class Prover:
     def _control(
         self, verdict: Mapping[str, Any], suspect: Mapping[str, Any]
     ) -> tuple[dict[str, Any], Knob] | None:
-        """What would give way next, where it has so much room that nothing must change when it is slower."""
+        """The next bottleneck, where it has so much room that nothing must change when it is slower."""
         following = verdict["next"]
         if not following:
             return None

@@ -92,7 +92,7 @@ _DOUBT = re.compile(
 class Transactions:
     """What texts that were sent say of the transactions they have left open.
 
-    No driver tells it, and asking the server is a message more: so it is asked only where this is not sure.
+    No driver reports it, and asking the server is a message more: so it is asked only where this is not sure.
     """
 
     def __init__(self) -> None:

@@ -71,7 +71,7 @@ _ROW_BY_ROW = frozenset({FREETDS})
 _LONGEST_SHORT = 8000
 """Bytes of the longest value that SQL Server does not count among the long ones."""
 _MOST_STATEMENTS = 256
-"""So many are kept prepared; a captured load may have any number of them."""
+"""This many are kept prepared; a captured load may have any number of them."""
 _LONGEST = 2**30
 """Bytes; a longer value is no parameter."""
 _ANY_LENGTH = pyodbc.SQL_WVARCHAR, 0, 0

@@ -72,7 +72,7 @@ class Words:
         whole: the type of a sum.
         key_as_text: a key as text, for ``{}``.
         truth: a condition as a value, which is not NULL.
-        later: the moment so many seconds from now.
+        later: the moment this many seconds from now.
         seconds: from one moment to another.
         second: the second in which a moment lies.
         rows: of JSON (an expression), by an alias, with columns as (name as written, type as written).

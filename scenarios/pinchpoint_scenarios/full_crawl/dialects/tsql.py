@@ -26,7 +26,7 @@ was just crawled goes on to what was found in it, which by any other order may l
 
 
 def _later(seconds: str) -> str:
-    """The moment so many seconds, a float, from now; a month of milliseconds is too long for an int."""
+    """The moment this many seconds, a float, from now; a month of milliseconds is too long for an int."""
     return f"""DATEADD(second, FLOOR({seconds}),
             DATEADD(millisecond, ({seconds} - FLOOR({seconds})) * 1000, SYSUTCDATETIME()))"""
 

@@ -46,7 +46,7 @@ class NativeCrawl:
         self._prepared = False
 
     def check(self) -> Mapping[str, Any]:
-        """Run a harmless cmdlet there: is the farm to be had, is it idle, is it the one that was meant?"""
+        """Run a harmless cmdlet there: is the farm available, is it idle, is it the one that was meant?"""
         if self._context.resume:
             raise ScenarioError(
                 f"scenario {self._context.name!r}: the farm's own crawl is stopped when its run ends, so "

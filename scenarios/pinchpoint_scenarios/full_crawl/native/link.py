@@ -22,7 +22,7 @@ SCRIPT = "pinchpoint-crawl.ps1"
 
 
 class FarmRefused(Exception):  # noqa: N818 - the farm's answer, not an error of ours
-    """The script answered that what was asked for cannot be done; the message is the farm's."""
+    """The script answered that what was requested cannot be done; the message is the farm's."""
 
 
 class CrawlLink(Protocol):
@@ -32,7 +32,7 @@ class CrawlLink(Protocol):
         """The lines of the answer to one request.
 
         Raises:
-            LinkLost: there was no whole answer within so many seconds.
+            LinkLost: there was no whole answer within this many seconds.
             FarmRefused: the answer is an error.
         """
         ...

@@ -10,7 +10,7 @@ from ...units import spelt_s
 
 IDLE = "Idle"
 FULL = frozenset({"CrawlStarting", "CrawlingFull", "CrawlCompleting"})
-"""What a full crawl goes through; any other state but Idle is something a reader must be told."""
+"""What a full crawl goes through; any other state but Idle is something a reader must know."""
 STANDING = frozenset({"Paused", "CrawlPausing"})
 """A crawl does nothing then: the time is no part of its duration."""
 STOPPING = frozenset({"CrawlStopping", "ShuttingDown"})
@@ -33,7 +33,7 @@ WORDS: Mapping[str, str] = {
 """The farm's states (enumeration CrawlStatus) in words."""
 
 SLOW_START_S = 60.0
-"""A crawl begins within seconds on an idle farm; after so long a reader is told."""
+"""A crawl begins within seconds on an idle farm; after so long the reader is informed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class CrawlChange:
 
     Attributes:
         done, failed, skipped, deleted: items, by how they ended.
-        sentences: what a reader is told.
+        sentences: messages for the reader.
     """
 
     done: int = 0
@@ -198,5 +198,5 @@ class SourceProgress:
 
 
 def _more(before: int | None, now: int | None) -> int:
-    """How many more; none where the farm counts back, or does not tell."""
+    """How many more; none where the farm counts back, or does not report."""
     return max(0, (now or 0) - (before or 0))

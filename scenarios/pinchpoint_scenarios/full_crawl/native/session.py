@@ -21,7 +21,7 @@ from .progress import CrawlChange, CrawlState, SourceProgress
 CRAWL = "crawl"
 NOT_STARTED, STOPPED, LINK_LOST = "not_started", "stopped", "link_lost"
 UNTIMED = 0
-"""The start of an operation where it is not known: the farm tells how many items there were, not when."""
+"""The start of an operation where it is not known: the farm reports how many items there were, not when."""
 
 _STOP_S = 4.0
 
@@ -149,7 +149,7 @@ class NativeSession:
             )
 
     def _record(self, name: str, change: CrawlChange, record: Record, now_ns: int) -> None:
-        """Items that were done since the last look, spread over the time since then: nobody knows more."""
+        """Items that were done since the last look, spread over the time since then: more is not known."""
         counts = (
             (f"document:{name}", OK, change.done),
             (f"document:{name}", "error", change.failed),
@@ -193,7 +193,7 @@ class NativeSession:
             self._backoff.succeeded()
 
     def _end(self) -> None:
-        """All crawls have ended: tell what came of them."""
+        """All crawls have ended: report what came of them."""
         try:
             logs = {str(line["source"]): line for line in self._crawler.statistics() if "source" in line}
         except ScenarioError as error:

@@ -80,7 +80,7 @@ class CrawlWinRmLink:
         return checked(lines)
 
     def close(self) -> None:
-        """End the session; WinRM tells the script nothing then: crawls that it looks after go on."""
+        """End the session; WinRM does not notify the script: crawls that it looks after go on."""
         try:
             # Where the link is lost, the server closes the shell by itself when it has been idle.
             with contextlib.suppress(*winrm.CLOSING):

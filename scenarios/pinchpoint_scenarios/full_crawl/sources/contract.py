@@ -63,7 +63,7 @@ class Fetched(NamedTuple):
         end_ns: likewise, when the last of them had come.
         url: its canonical address where that differs from the item's, else "".
         version: as ``Item.version``, as far as the answer tells it.
-        access: its access list; () where nobody is named; None where the source does not tell.
+        access: its access list; () where nobody is named; None where the source does not report.
         links: the addresses it links to, in or out of the source, each once.
         found: what else is to be crawled because of it; what is known already may be among it.
         unchanged: the source says that it is what ``Item.known`` is the version of, and gave nothing else.
@@ -109,7 +109,7 @@ class Source(Protocol):
         ...
 
     def root(self) -> Item:
-        """The container everything else is found from; asks nobody."""
+        """The container everything else is found from; contacts no server."""
         ...
 
     def turn(self, item: Item) -> AbstractContextManager[None]:
@@ -162,7 +162,7 @@ class Repository(Protocol):
         ...
 
     def pause_s(self) -> float:
-        """For so many seconds from now nobody should take an item of it: ``turn`` would wait; 0: go on."""
+        """For this many seconds from now nobody should take an item of it: ``turn`` would wait; 0: go on."""
         ...
 
 

@@ -26,7 +26,7 @@ _FILE = 0  # SP.FileSystemObjectType
 _ASSIGNMENTS = "roleassignments?$expand=Member,RoleDefinitionBindings"
 _REFUSED = frozenset({"permission", "not_found", "authentication"})
 _ITEM_FIELDS = "Id,FileRef,FileSystemObjectType,Modified,HasUniqueRoleAssignments"
-"""What is asked of a list's item."""
+"""What is requested of a list's item."""
 
 _DELETED = frozenset({3, 5})  # SP.ChangeType: DeleteObject, MoveAway
 _ASKED = (

@@ -114,7 +114,7 @@ class ShareSource(OneHost):
         return self._act(read)
 
     def token(self) -> str | None:
-        """A share keeps no change log: versions tell."""
+        """A share keeps no change log: versions show changes."""
         return None
 
     def changes(self, since: str) -> Changes:

@@ -26,12 +26,12 @@ _SITEMAP = "sitemap"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _NOT_MODIFIED = 304
 _MOST_HOSTS = 32
-"""Connections a session keeps: to so many hosts."""
+"""Connections a session keeps: to this many hosts."""
 _REMEMBERED = 2**16
-"""So many links are judged once: a site's pages lead to the same others."""
+"""This many links are judged once: a site's pages lead to the same others."""
 _ROBOTS_REDIRECTS = 5
 _MOST_REDIRECTS = 20
-"""In a row; what goes on after so many, as browsers count, has no end."""
+"""In a row; what goes on after this many, as browsers count, has no end."""
 
 
 class Web:

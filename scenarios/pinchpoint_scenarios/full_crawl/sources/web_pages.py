@@ -23,7 +23,7 @@ _WITH_VALUES = frozenset({"unavailable_after", "max-snippet", "max-image-preview
 _MOST_LINKS = 10_000
 """Of one page; what comes behind them is a listing that has no end."""
 _READ_BYTES = 2 * 2**20
-"""So much of a page is read for links: 64 MiB of tags would stop the generator's load for 20 s."""
+"""This much of a page is read for links: 64 MiB of tags would stop the generator's load for 20 s."""
 
 
 class PageContent(NamedTuple):

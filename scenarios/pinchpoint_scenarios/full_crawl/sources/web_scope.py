@@ -33,11 +33,11 @@ class Scope:
         self._depth = source.depth
 
     def holds(self, url: str, depth: int) -> bool:
-        """Whether a canonical address so many links away from the start belongs to it."""
+        """Whether a canonical address this many links away from the start belongs to it."""
         return self.reaches(depth) and self.covers(url)
 
     def reaches(self, depth: int) -> bool:
-        """Whether it goes so many links away from the start."""
+        """Whether it goes this many links away from the start."""
         return self._depth is None or depth <= self._depth
 
     def covers(self, url: str) -> bool:
@@ -70,7 +70,7 @@ def _pattern(given: Iterable[str]) -> re.Pattern[str] | None:
 
 
 _LARGEST_BYTES = 500 * 1024
-"""So much of it has to be read at least, and need not be more."""
+"""This much of it has to be read at least, and need not be more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ class Store(Protocol):
         ...
 
     def load(self, rows: Iterable[Row], progress: Callable[[int], None]) -> None:
-        """Write many records as fast as the store takes them; tells how many now and then."""
+        """Write many records as fast as the store takes them; reports how many now and then."""
         ...
 
     def connect(self, session: int) -> Connection:

@@ -92,7 +92,7 @@ class MixSql:
         data_key: makes its key; empty: it has it from the beginning on.
         data_settle: does what the server would else do by itself in the middle of the measuring.
         data_label: says that it is whole: ``{label}``.
-        spill: statements for a session that sorts so many bytes.
+        spill: statements for a session that sorts this many bytes.
         sayings: operation -> how it is done.
     """
 

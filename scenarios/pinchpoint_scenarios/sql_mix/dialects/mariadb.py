@@ -36,7 +36,7 @@ def _numbers(count: str) -> str:
 
 
 def _digests(length: int, part: str) -> str:
-    """So many bytes, by ``id``, that nothing compresses. RANDOM_BYTES is new in MariaDB 10.10."""
+    """This many bytes, by ``id``, that nothing compresses. RANDOM_BYTES is new in MariaDB 10.10."""
     hashed = ", ".join(
         f"SHA2(CONCAT(id, '{part}{number}'), 512)" for number in range(-(-length // _DIGEST_BYTES))
     )

@@ -107,7 +107,7 @@ def _seconds(text: str) -> float | None:
 
 
 def _memory_mib(place: ProbePlace) -> int:
-    """The memory bonnie++ is told of: it refuses a file of less than twice as much.
+    """The memory size given to bonnie++: it refuses a file of less than twice as much.
 
     With a smaller file (--size) it is told half of that, and the page cache takes part: the probe says so.
     """

@@ -15,7 +15,7 @@ _LOG = "log"
 LONG_S = 3600.0
 """From so long on a job's course is kept in steps of ten seconds instead of one."""
 _SHORTEST_STEPS = 5
-"""A job's course has at least so many steps."""
+"""A job's course has at least this many steps."""
 _NO_DIRECT = ("does not support direct", "Invalid argument", "Operation not supported")
 
 
