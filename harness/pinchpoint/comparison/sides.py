@@ -120,7 +120,7 @@ class Side:
     """One side: repeats of one plan on one farm.
 
     Attributes:
-        label: what people read: the farm's name, or ``prod (base)`` where both farms have the same one.
+        label: what people read: the farm's name, with the run's where both farms have the same one.
         runs: at least one.
     """
 
@@ -158,7 +158,10 @@ def sides_of(base: Sequence[Run], other: Sequence[Run], same_runs: Sequence[str]
     """Two sides, labelled by their farms."""
     names = _name(base), _name(other)
     if names[0] == names[1]:
-        names = f"{names[0]} (base)", f"{names[1]} (other)"
+        runs = _run_words(base), _run_words(other)
+        if runs[0] == runs[1]:
+            runs = "first side", "second side"
+        names = f"{names[0]} ({runs[0]})", f"{names[1]} ({runs[1]})"
     return Sides(Side(names[0], tuple(base)), Side(names[1], tuple(other)), tuple(same_runs))
 
 
@@ -215,6 +218,12 @@ def read_again(base: Side, again: Sequence[Path]) -> Sides:
             f"--aa: found runs of {', '.join(sorted(farms))}; an A/A pair is of the base's farm alone"
         )
     return Sides(base, Side(f"{base.label} (again)", tuple(runs)))
+
+
+def _run_words(runs: Sequence[Run]) -> str:
+    """``run-1``, or ``run-1 and 2 more``."""
+    first = Path(runs[0].directory).name
+    return first if len(runs) == 1 else f"{first} and {len(runs) - 1} more"
 
 
 def _name(runs: Sequence[Run]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,28 +13,25 @@ from pinchpoint.report.evidence import Finding, findings
 from pinchpoint.report.tables import Section, Table
 
 CLAIM: Mapping[str | None, str] = {
-    "caused_by": "Caused by what was studied",
-    "associated_with": "Came together, cause not shown",
-    None: "Nothing is claimed: a run is not valid evidence",
+    "caused_by": "Caused by the studied factor",
+    "associated_with": "Changed together; the cause is not shown",
+    None: "No conclusion: a run is not valid",
 }
-NO_CHANGE = "No change is shown"
+NO_CHANGE = "No change"
 SURE: Mapping[str | None, str] = {
-    "between_runs": "runs were held against runs (Welch on logarithms, Holm over the declared figures)",
+    "between_runs": "repeated runs were compared (Welch on logarithms, Holm over the declared figures)",
     "within_run": "intervals hold within these runs only (block bootstrap): another run may differ",
-    None: "no ratio has an interval, so no change is called",
+    None: "no ratio has an interval, so no change is reported",
 }
-MOVED: Mapping[bool | None, str] = {True: "It moved", False: "It did not move", None: "Cannot be said"}
+MOVED: Mapping[bool | None, str] = {True: "It moved", False: "It did not move", None: "Not known"}
 
 
 SECTIONS = (
-    Section("differences", "What differs between the sides", ("studied", "confounders")),
-    Section("work", "The work that was done", ("work",)),
-    Section("ratios", "How much changed, and how sure that is", ("judged", "cost", "what_if", "capacity")),
-    Section(
-        "figures",
-        "Both sides beside each other",
-        ("sources", "disks", "cpus", "efforts", "scenarios", "bursts"),
-    ),
+    Section("ratios", "Changes", ("judged",)),
+    Section("figures", "Both sides", ("scenarios", "sources", "disks", "cpus", "efforts", "bursts")),
+    Section("work", "Work done", ("work", "capacity")),
+    Section("differences", "Differences between the sides", ("studied", "confounders")),
+    Section("cost", "Cost and prediction", ("cost", "what_if")),
 )
 
 
@@ -45,10 +42,10 @@ class SideWords:
     Attributes:
         label: its name.
         runs: (directory, started, outcome in words, summary) of each run.
-        named: what gives way first, "" where nobody can say.
+        named: the bottleneck, "" where none was found.
         confidence: of that, "" likewise.
         findings: what its verdict names, with the evidence, of the first run.
-        next_words: what would give way next, "" where nobody can say.
+        next_words: the next bottleneck, "" where it is not known.
     """
 
     label: str
@@ -129,8 +126,8 @@ def gather(content: Mapping[str, Any]) -> ComparisonReport:
         *tables.what_if(content),
     )
     invalid = [
-        f"The run {run['directory']} ({side['label']}) is not valid evidence: its figures are shown, "
-        "but nothing is claimed."
+        f"The run {run['directory']} ({side['label']}) is not valid: its figures are shown, "
+        "but no conclusion is drawn."
         for side in (content["base"], content["other"])
         for run in side["runs"]
         if run["outcome"] == "invalid"
@@ -138,11 +135,26 @@ def gather(content: Mapping[str, Any]) -> ComparisonReport:
     return ComparisonReport(
         content=content,
         headline=headline,
-        alarms=tuple(invalid),
+        alarms=(*invalid, *_different_work(content)),
         changed=tuple(content["main_changes"]),
         sides=(_side(content, "base"), _side(content, "other")),
         tables={table.name: table for table in made},
     )
+
+
+def _different_work(content: Mapping[str, Any]) -> Iterator[str]:
+    """One sentence where the plans differ, in place of each of their differences."""
+    plans = [row for row in content["confounders"] if row["area"] == "plan"]
+    if not plans:
+        return
+    facts = dict.fromkeys(tables.fact_words(row["what"]).removeprefix("scenarios ") for row in plans)
+    some = ", ".join(list(facts)[:_SHOWN]) + (
+        f" and {len(facts) - _SHOWN} more" if len(facts) > _SHOWN else ""
+    )
+    yield f"These runs did different work: their plans differ in {some}. Changes may come from that."
+
+
+_SHOWN = 4
 
 
 def _side(content: Mapping[str, Any], name: str) -> SideWords:

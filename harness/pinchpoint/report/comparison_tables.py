@@ -15,17 +15,17 @@ _NO_RATIO = "no ratio"
 _INTERVAL = "_ci95"
 
 DECLARED: Mapping[str, str] = {
-    "command": "They were named by --metric.",
-    "plan": "They were declared in the plan, before anything ran.",
-    "default": "Nobody named any (compare: in plan.yaml, --metric), so plan and factor decided.",
+    "command": "Named by --metric.",
+    "plan": "Declared in the plan.",
+    "default": "Chosen by plan and factor; compare: in plan.yaml, or --metric, declares them.",
 }
 COVERS: Mapping[str, str] = {
     "between_runs": "between runs",
     "within_run": "within a run",
 }
 HOW: Mapping[str, str] = {
-    "reached": "all it can do",
-    "at_least": "at least, its end was not reached",
+    "reached": "the maximum",
+    "at_least": "at least; the maximum was not reached",
     "unknown": "not measured",
 }
 KEPT: Mapping[bool | None, str] = {True: "yes", False: "no", None: "no rate was offered"}
@@ -55,8 +55,46 @@ class OfMetric(Column):
         return units.of_metric(row["metric"], row[self.key])
 
 
+@dataclass(frozen=True, slots=True)
+class FigureName(Column):
+    """A figure's name in words."""
+
+    def cell(self, row: Row) -> str:
+        """``orders p95``."""
+        return figure_name(row)
+
+
 def _figure(metric: str, title: str) -> FigureColumn:
     return FigureColumn(metric, title, lambda value: units.of_metric(metric, value), numeric=True)
+
+
+_METRICS: Mapping[str, str] = {
+    "throughput_per_s": "throughput",
+    "rate_per_s": "crawl rate",
+    "busy_mean_ratio": "CPU busy, mean",
+    "busy_max_ratio": "CPU busy, max",
+    "iops_mean": "IOPS, mean",
+    "iops_max": "IOPS, max",
+    "write_latency_mean_s": "s/write, mean",
+    "write_latency_max_s": "s/write, max",
+    "read_latency_mean_s": "s/read, mean",
+    "cpu_s": "CPU time",
+    "burst_cpu_s": "CPU time of a burst",
+}
+
+
+def figure_name(row: Row) -> str:
+    """A figure's name for people: ``orders p95``, ``sql log disk s/write, mean``."""
+    plain = str(row["metric"]).removeprefix("response_").removeprefix("service_").removesuffix("_s")
+    figure = _METRICS.get(row["metric"], plain.replace("_", " "))
+    of_tier = {
+        "disk": f"{row['tier']} {row['role']} disk {figure}",
+        "cpu": f"{row['tier']} {figure}",
+        "effort": f"{row['tier']} {figure} for a {row['per']} of {row['scenario']}",
+        "cost": f"{row['scenario']} for {row['per']}",
+        "burst": f"{row['scenario']} burst {figure}",
+    }
+    return of_tier.get(str(row["about"]), f"{row['source'] or row['scenario']} {figure}")
 
 
 def work(content: Row) -> Table:
@@ -78,17 +116,16 @@ def work(content: Row) -> Table:
         "Work done",
         (
             Column("name", "what"),
-            Column("about", "is a"),
+            Column("about", "kind"),
             Column(SIDE, "side"),
             number("count", "done", _whole),
             number("failures", "failed", _whole),
-            number("dropped", "not started in time", _whole, absent="-"),
-            Column("unlike", "in what it differs", absent="the same"),
+            number("dropped", "dropped", _whole, absent="-"),
+            Column("unlike", "difference", absent="none"),
         ),
         rows,
-        note="Medians over the runs. A source is counted over one whole crawl, a scenario over the measure "
-        "phase: how many operations it did is a result, not a task, so only failures and operations that "
-        "could not start make its work differ.",
+        note="Medians over the runs; a source over one whole crawl, a scenario over the measure phase. The "
+        "number of operations of a scenario is a result: only failed and dropped operations are differences.",
         empty="No work was recorded.",
     )
 
@@ -134,7 +171,7 @@ def disks(content: Row) -> Table:
             "io_per_operation": "I/O per operation",
         },
         note="Over the measure phase, latency weighted by the number of operations. I/O per operation is "
-        "told of plans with one scenario: of several nobody knows whose I/O it is.",
+        "given for plans with one scenario only.",
         empty="No disk with a role was measured.",
     )
 
@@ -161,25 +198,24 @@ def judged(content: Row) -> Table:
     said = any(row["why_no_interval"] for row in rows)
     return Table(
         "judged",
-        "The figures that were to be judged",
+        "Declared figures",
         (
-            Column("name", "figure"),
-            Column("call", "so it is"),  # early: a page may be too narrow for the rest
+            FigureName("name", "figure"),
+            Column("call", "change"),  # early: a page may be too narrow for the rest
             OfMetric("base", labels[0], numeric=True),
             OfMetric("other", labels[1], numeric=True),
             number("ratio", "ratio", units.times, absent=_NO_RATIO),
             number("ci95", "95 % interval", units.interval, absent="none"),
-            Column("covers", "of chance", absent="-"),
-            number("margin_ratio", "the same within", _within),
+            Column("covers", "interval", absent="-"),
+            number("margin_ratio", "equal within", _within),
             number("floor_ratio", "A/A", units.times, absent="not known"),
             number("p", "p, corrected", lambda p: f"{p:.2g}" if p >= 0.0001 else "< .0001", absent="-"),
-            *([Column("why_no_interval", "why no more", absent="")] if said else []),
+            *([Column("why_no_interval", "why no interval", absent="")] if said else []),
         ),
         rows,
-        note=f"{DECLARED[content['metrics_by']]} Medians of the runs, ratio other ÷ base. Between runs: "
-        "Welch's interval on logarithms of run values; within one: circular block bootstrap. p: of a ratio "
-        "that lies within what counts as the same, after Holm's correction over these figures. Everything "
-        "else on this page has intervals too, uncorrected, and is not called.",
+        note=f"{DECLARED[content['metrics_by']]} Medians of the runs; ratio: second side ÷ first. Intervals "
+        "between runs: Welch on logarithms; within a run: circular block bootstrap. p: that the ratio is "
+        "in the equal range, Holm-corrected over these figures; other figures have uncorrected intervals.",
         empty="No figure was measured on both sides.",
     )
 
@@ -234,15 +270,15 @@ def capacity(content: Row) -> Table:
         (
             Column("scenario", "scenario"),
             Column(SIDE, "side"),
-            number("value", "most that was done", units.per_second),
-            Column("how", "which is"),
-            Column("kept", "kept up with what was offered"),
+            number("value", "highest throughput", units.per_second),
+            Column("how", "this is"),
+            Column("kept", "kept up with the offered load"),
             number("ratio", "ratio", units.times, absent=""),
             Column("why", "why no ratio"),
         ),
         rows,
-        note="A load with a rate shows its capacity only where it does not keep up, one of users where what "
-        "gives way is used up.",
+        note="An open load shows the capacity only where the side does not keep up with it, a load of users "
+        "only where the bottleneck is saturated.",
         empty="No scenario was run.",
     )
 
@@ -328,9 +364,9 @@ def studied(content: Row) -> Table:
     empty = (
         f"The manifests show no difference in {named}."
         if factors
-        else "Nothing was named as studied (--factor), so every difference is listed below."
+        else "No factor was named (--factor), so every difference is listed below."
     )
-    title = f"What is studied: {named}" if factors else "What is studied"
+    title = f"Studied: {named}" if factors else "Studied"
     return _differences("studied", title, content, content["studied"], empty=empty)
 
 
@@ -339,12 +375,12 @@ def confounders(content: Row) -> Table:
     rows = [{**row, "acts_on": _touched(row)} for row in content["confounders"]]
     return _differences(
         "confounders",
-        "What else differs",
+        "Other differences",
         content,
         rows,
-        Column("acts_on", "may act upon", absent="nothing that is blamed"),
-        note="A difference that may act upon a blamed resource weakens the claim. Names of hosts, devices "
-        "and folders are not compared.",
+        Column("acts_on", "may affect", absent="no bottleneck"),
+        note="A difference that may affect a bottleneck weakens the claim. Names of hosts, devices and "
+        "folders are not compared.",
         empty="The manifests show no other difference.",
     )
 
@@ -353,7 +389,7 @@ def _touched(row: Row) -> str | None:
     touched = [wording.place({**resource, "host": None}) for resource in row["touches"]]
     if touched:
         return wording.listed(list(dict.fromkeys(touched)))
-    return "anything: a side blames nobody" if row["matters"] else None
+    return "any resource: a side has no bottleneck" if row["matters"] else None
 
 
 def _differences(
@@ -426,10 +462,7 @@ def fact_value(name: str, value: Any) -> str | None:
 
 
 NOT_DECLARED, NOT_KNOWN = "not declared", "not known"
-NO_PRICES = (
-    "No prices are declared: they are yours (prices: in farm.yaml, or compare --prices FILE), and none is "
-    "known to Pinchpoint."
-)
+NO_PRICES = "No prices are declared (prices: in farm.yaml, or compare --prices FILE)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,7 +490,7 @@ def efforts(content: Row) -> Table:
     ]
     return Table(
         "efforts",
-        "CPU time for each unit of work",
+        "CPU time per operation",
         (
             Column("tier", "tier"),
             Column("unit", "for each"),
@@ -471,10 +504,10 @@ def efforts(content: Row) -> Table:
             *([Column("why", "why not known", absent="")] if any(row["why"] for row in rows) else []),
         ),
         rows,
-        note="CPU time of the tier's processes over the measure phase, divided by what succeeded; of a "
-        "burst, from its begin to its end. What a tier uses at rest is in it, so that more throughput alone "
-        "makes it less: of unlike loads the ratio is not the software's alone.",
-        empty="No CPU time can be told for a unit of work: no operations, or no CPU samples.",
+        note="CPU time of the tier's processes in the measure phase, divided by succeeded operations; "
+        "of a burst from its begin to its end. CPU use at rest is included: under different loads the ratio "
+        "is not that of the software alone.",
+        empty="Not known: no operations, or no CPU samples.",
     )
 
 
@@ -517,7 +550,7 @@ def cost(content: Row) -> Table:
         ),
         Column("items", "made of"),
     )
-    note = "By prices that their user declared. Throughput over the measure phase, medians of the runs."
+    note = "By the declared prices. Throughput over the measure phase, medians of the runs."
     reasons = dict.fromkeys(one for one in (found["why"], *(row["why"] for row in bought)) if one)
     why = f" Where there is no ratio: {'; '.join(reasons)}." if reasons else ""
     return Table("cost", "Cost", columns, rows, note=note + why, empty=NO_PRICES)
@@ -548,7 +581,7 @@ def _items(side: Mapping[str, Any]) -> str:
 
 
 def what_if(content: Row) -> Iterator[Table]:
-    """The prediction beside the measurement; nothing where nobody asked for one."""
+    """The prediction beside the measurement, where one was made."""
     found = content["what_if"]
     if found is None:
         return

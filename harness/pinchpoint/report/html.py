@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
@@ -24,6 +24,7 @@ from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.charts import Chart, burst_chart, distribution_chart
 from pinchpoint.report.comparison import SECTIONS as COMPARED_SECTIONS
 from pinchpoint.report.comparison import ComparisonReport
+from pinchpoint.report.comparison_tables import figure_name
 from pinchpoint.report.document import PlainReport
 from pinchpoint.report.ratio_chart import ratio_chart
 from pinchpoint.report.report import SECTIONS, Report
@@ -129,9 +130,15 @@ def _comparison(report: ComparisonReport) -> str:
         base=report.sides[0],
         other=report.sides[1],
         look=look,
-        ratios=ratio_chart(report.sides[0].label, report.sides[1].label, content["changes"]),
+        invalid=sum(run["outcome"] == "invalid" for side in report.sides for run in side.runs),
+        ratios=ratio_chart(report.sides[0].label, report.sides[1].label, _named(content["changes"])),
         pairs=both_timelines(content),
     )
+
+
+def _named(changes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Changes under names for people."""
+    return [{**one, "name": figure_name(one)} for one in changes]
 
 
 def _latencies(report: Report) -> list[tuple[Chart, list[Distribution]]]:

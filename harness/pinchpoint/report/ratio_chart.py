@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,10 +16,12 @@ CALLS: Mapping[str, str] = {
     "changed": "#0072b2",
     "equivalent": "#444444",
     "inconclusive": "#9aa3ad",
-    "not judged": "#c6ccd2",
+    "higher or lower": "#7a4fa3",
+    "no clear change": "#9aa3ad",
 }
-"""What each call is drawn in; the shape says it as well."""
-_SHAPES = ("triangle-up", "triangle-down", "diamond", "square", "circle", "cross")
+"""What each call is drawn in; the shape says it as well. The last two: figures not declared."""
+_SHAPES = ("triangle-up", "triangle-down", "diamond", "square", "circle", "diamond", "circle")
+_CLEAR = frozenset({"better", "worse", "changed", "higher or lower"})
 _ROW = 24
 _LETTER = 6.5  # the drawing does not know the page's font, and would cut names off
 _WIDTH = 620
@@ -30,8 +33,8 @@ def ratio_chart(base: str, other: str, changes: Iterable[Mapping[str, Any]]) -> 
     rows = [_ratio_row(one) for one in changes if one["ci95"] and one["ratio"]]
     if not rows:
         return None
-    rows.sort(key=lambda row: not row["declared"])
-    title = f"How many times as much in {other} as in {base}"
+    rows.sort(key=lambda row: (not row["declared"], row["call"] not in _CLEAR, -abs(math.log(row["ratio"]))))
+    title = f"{other} ÷ {base}"
     spec = _ratios(rows)
     return Chart("ratios", title, spec, svg_of(spec))
 
@@ -44,7 +47,7 @@ def _ratio_row(one: Mapping[str, Any]) -> dict[str, Any]:
         "ratio": min(max(one["ratio"], 1 / _WIDEST), _WIDEST),
         "low": low,
         "high": high,
-        "call": one["call"] or "not judged",
+        "call": one["call"] or ("higher or lower" if low > 1 or high < 1 else "no clear change"),
         "declared": one["declared"],
         "same_low": 1 / margin,
         "same_high": margin,
@@ -60,7 +63,7 @@ def _ratios(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     domain = [min(*ends, 0.9) / 1.05, max(*ends, 1.1) * 1.05]
     y = alt.Y("name:N", sort=names, axis=alt.Axis(title=None, labelLimit=wide, minExtent=wide, ticks=False))
     scale = alt.Scale(type="log", domain=domain, nice=False)
-    axis = alt.Axis(title="other ÷ base (logarithmic)", values=_ticks(*domain), format="~g", grid=True)
+    axis = alt.Axis(title="ratio (logarithmic)", values=_ticks(*domain), format="~g", grid=True)
 
     def x(field: str) -> alt.X:
         return alt.X(f"{field}:Q", scale=scale, axis=axis)
@@ -69,7 +72,7 @@ def _ratios(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     colour = alt.Color(
         "call:N",
         scale=alt.Scale(domain=calls, range=[CALLS[call] for call in calls]),
-        legend=alt.Legend(title=None, orient="top", symbolType="square"),
+        legend=alt.Legend(title=None, orient="top", symbolType="square", columnPadding=36),
     )
     shape = alt.Shape(
         "call:N",

@@ -191,7 +191,7 @@ def _x(clock: Clock) -> alt.X:
     label = f"utcFormat(1000 * round(datum.value + {zero_s!r}), '{form}')"
     if clock.relative:
         unit, words = (1, "s") if length_s < 600 else (60, "min")
-        label = f"format((datum.value + {zero_s!r}) / {unit}, '~g') + ' {words}'"
+        label = f"format(round(datum.value + {zero_s!r}) / {unit}, '~g') + ' {words}'"
     first_s = -(-zero_s // step_s) * step_s - zero_s
     axis = alt.Axis(
         title=None,

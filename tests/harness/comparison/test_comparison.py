@@ -314,7 +314,7 @@ def test_one_run_on_both_sides_is_allowed_with_a_warning() -> None:
     """Held against itself it differs in nothing; the labels tell the sides apart."""
     one = run("dev")
     done = compare(sides_of([one], [one], [one.directory]), ["disks"])
-    assert [side.label for side in done.sides] == ["dev (base)", "dev (other)"]
+    assert [side.label for side in done.sides] == ["dev (first side)", "dev (second side)"]
     assert done.bottleneck.moved is False
     assert done.claim.kind == "associated_with"
     assert any("stands on both sides" in warning for warning in done.warnings)

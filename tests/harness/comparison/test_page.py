@@ -45,13 +45,13 @@ def test_the_first_screen_answers_the_three_questions(browser: webdriver.Chrome,
     assert "The bottleneck moved: from the log disk of sql in dev to the CPU of search in prod." in seen
     assert f"crawl 3.4/s → 15.2/s (4.47 {TIMES})" in seen
     assert "It moved" in seen
-    assert "Came together, cause not shown" in seen
+    assert "Changed together; the cause is not shown" in seen
     assert "the sides did not do the same work (share)" in seen
     assert "dev: 1 run, prod: 1 run" in seen
 
 
 def test_the_cells_of_the_tables_are_the_data(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    """Every table of the comparison is on the page, cell for cell; differences and work before any figure."""
+    """Every table of the comparison is on the page, cell for cell; changes first, then both sides."""
     _open(browser, tmp_path, _content())
     for table in gather(_content()).tables.values():
         rows = browser.find_elements(By.CSS_SELECTOR, f"table[data-table={table.name}] tbody tr")
@@ -59,7 +59,7 @@ def test_the_cells_of_the_tables_are_the_data(browser: webdriver.Chrome, tmp_pat
         assert cells == table.cells()
     places = [
         browser.find_element(By.ID, name).location["y"]
-        for name in ("differences", "work", "ratios", "figures", "evidence")
+        for name in ("ratios", "figures", "work", "differences", "evidence")
     ]
     assert places == sorted(places)
     assert _log(browser, "browser") == []
@@ -111,10 +111,10 @@ def test_charts_are_legible_on_a_phone(browser: webdriver.Chrome, tmp_path: Path
 
 
 def test_an_invalid_run_is_said_before_anything_else(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    """A banner, no claim, and still the tables."""
+    """A banner below the verdict, no conclusion, and still the tables."""
     _open(browser, tmp_path, compare(two_sides(outcome="invalid", summary="Late.")).to_json())
-    assert "is not valid evidence" in browser.find_element(By.CSS_SELECTOR, "[role=alert]").text
-    assert "Nothing is claimed" in _seen(browser)
+    assert "is not valid" in browser.find_element(By.CSS_SELECTOR, "[role=alert]").text
+    assert "No conclusion" in _seen(browser)
     assert browser.find_elements(By.CSS_SELECTOR, "table[data-table=disks] tbody tr")
 
 

@@ -90,7 +90,7 @@ def test_the_terminal_says_what_else_differs_and_what_work_was_not_the_same() ->
     """At most 88 columns, the claim first."""
     text = comparison_text(content())
     assert text.startswith(
-        "Came together, cause not shown.\n\nThe bottleneck moved: from the log disk of sql"
+        "Changed together; the cause is not shown.\n\nThe bottleneck moved: from the log disk of sql"
     )
     assert "Not the same work:\n  - source share: all failed in dev" in text
     assert max(len(line) for line in text.splitlines()) <= 88
