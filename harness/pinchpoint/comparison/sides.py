@@ -161,7 +161,7 @@ def sides_of(base: Sequence[Run], other: Sequence[Run], same_runs: Sequence[str]
         runs = _run_words(base), _run_words(other)
         if runs[0] == runs[1]:
             runs = "first side", "second side"
-        names = f"{names[0]} ({runs[0]})", f"{names[1]} ({runs[1]})"
+        names = _label(names[0], runs[0]), _label(names[1], runs[1])
     return Sides(Side(names[0], tuple(base)), Side(names[1], tuple(other)), tuple(same_runs))
 
 
@@ -218,6 +218,11 @@ def read_again(base: Side, again: Sequence[Path]) -> Sides:
             f"--aa: found runs of {', '.join(sorted(farms))}; an A/A pair is of the base's farm alone"
         )
     return Sides(base, Side(f"{base.label} (again)", tuple(runs)))
+
+
+def _label(farm: str, run: str) -> str:
+    """``prod (run-1)``; a run that bears its farm's name is enough."""
+    return run if run.startswith(farm) else f"{farm} ({run})"
 
 
 def _run_words(runs: Sequence[Run]) -> str:
