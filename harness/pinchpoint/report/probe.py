@@ -22,8 +22,8 @@ from pinchpoint_scenarios.storage_probe import Cell
 
 _KINDS = {
     "disk_cap": "cap",
-    "disk_device": "device",
-    "disk_concurrency": "too little at once",
+    "disk_device": "the device",
+    "disk_concurrency": "too few outstanding I/Os",
     "disk_latency": "latency",
 }
 
@@ -38,7 +38,7 @@ _LATENCIES = (
     duration("p95_s", "p95"),
     duration("p99_s", "p99"),
     duration("p999_s", "p99.9"),
-    duration("max_s", "longest"),
+    duration("max_s", "max"),
 )
 _FAILED = Column("failed", "not measured", absent="")
 
@@ -68,18 +68,17 @@ def probes(run: StoredRun) -> Table:
     ]
     return Table(
         "probes",
-        "What storage probes measured",
+        "Storage probes in this run",
         columns,
         [{column.key: row[column.key] for column in columns} for row in found],
-        note="While the rest of the plan went on: what a disk has left, not what it can do. Percentiles are "
-        "of all I/Os of all repetitions together. The verdict on them is in the folder probe-SCENARIO of the "
-        "run.",
+        note="Measured while the other scenarios ran: what the disk had left, not its limit. Percentiles are "
+        "over all repetitions. The folder probe-SCENARIO of the run has the verdict.",
         empty="",  # most runs probe nothing
     )
 
 
 def cells(found: Mapping[Cell, Figures], verdict: ProbeVerdict) -> Table:
-    """One row per cell that was tried: its figures, and what it tells."""
+    """One row per measured cell: its figures, and what limits it."""
     kinds = {one.cell: one.kind for workload in verdict.workloads for one in workload.cells}
     tried = {cell: one for cell, one in found.items() if one.trials or one.failed}
     rows = [_row(cell, one, kinds.get(cell.name)) for cell, one in tried.items()]
@@ -87,26 +86,26 @@ def cells(found: Mapping[Cell, Figures], verdict: ProbeVerdict) -> Table:
     left = f" {missing} of {len(found)} cells are not measured yet: --resume goes on." if missing else ""
     return Table(
         name="cells",
-        title="What was measured",
+        title="Measurements",
         columns=(
             Column("workload", "workload"),
-            number("outstanding", "outstanding", absent="not told"),
+            number("outstanding", "queue depth", absent="-"),
             *_RATES,
             number(
                 "spread_ratio", "spread", lambda value: f"± {units.percent(value)}", absent="one repetition"
             ),
             *_LATENCIES,
-            Column("kind", "limited by", absent="does not tell"),
+            Column("kind", "limited by", absent="not known"),
             _FAILED,
         ),
         rows=rows,
-        note="Means over the repetitions; the spread is half of what lies between lowest and highest. "
-        f"Percentiles are of all I/Os of all repetitions together.{left}",
+        note="Means over the repetitions; spread: half of the difference between the highest and the lowest. "
+        f"Percentiles are over all repetitions. Queue depth: outstanding I/Os.{left}",
     )
 
 
 def workloads(verdict: ProbeVerdict, line_s: float) -> Table:
-    """One row per workload: what limits it, and where the latency line is crossed."""
+    """One row per workload: what limits it, and up to which queue depth its latency is good."""
     rows = [
         {
             "workload": one.workload,
@@ -127,18 +126,18 @@ def workloads(verdict: ProbeVerdict, line_s: float) -> Table:
         title="What limits each workload",
         columns=(
             Column("workload", "workload"),
-            Column("kind", "limited by", absent="does not tell"),
-            Column("why", "at the most outstanding"),
-            number("holds", f"{line} hold up to", _up_to, absent="no latency told"),
-            number("crossed", "crossed at", absent="never"),
-            Column("class", "such a load is", absent="not told"),
+            Column("kind", "limited by", absent="not known"),
+            Column("why", "at the highest queue depth"),
+            number("holds", f"max. queue depth under {line}", _up_to, absent="no latency"),
+            number("crossed", f"over {line} from", absent="never"),
+            Column("class", "load class", absent="-"),
             Column("course", "over time", absent="too few repetitions"),
-            Column("outliers", "ten times slower", absent="no course"),
+            Column("outliers", "10 x slower", absent="-"),
             Column("varied", "varied"),
         ),
         rows=rows,
-        note=f"The line is {line} of mean latency; I/Os outstanding. Names of loads: up to 8 very light, "
-        "around 128 relatively heavy, 256 heavy, 1,024 very heavy (a published series of storage tests).",
+        note=f"{line}: mean latency. Queue depth: outstanding I/Os. Load classes: up to 8 very light, around "
+        "128 relatively heavy, 256 heavy, 1,024 very heavy (from a published series of storage tests).",
     )
 
 
@@ -146,15 +145,15 @@ def behaves_like(verdict: ProbeVerdict) -> Table:
     """Types of the catalogue with the caps that were found."""
     return Table(
         name="alike",
-        title="It behaves like",
+        title="Disk types with the same limits",
         columns=(
             Column("type", "type"),
-            Column("at", "stands at its"),
+            Column("at", "at its"),
             Column("words", "figures"),
             Column("source", "source"),
         ),
         rows=[{**one.to_json(), "type": one.type} for one in verdict.behaves_like],
-        empty="No type of the catalogue: no cap was found, or none has such caps.",
+        empty="None in the catalogue: no limit was found, or no type has such limits.",
     )
 
 
@@ -210,12 +209,12 @@ def probe_text(probe: Probe, verdict: ProbeVerdict) -> str:
     blocks.append(_drawn(workloads(verdict, probe.options.line_s), _WORKLOADS))
     why = [f"{one.workload}: {one.cells[-1].why}" for one in verdict.workloads]
     why += [cap.why for _, cap in verdict.caps]
-    blocks += _listed("The arithmetic, at the most outstanding:", why)
+    blocks += _listed("How each limit was found, at the highest queue depth:", why)
     if verdict.behaves_like:
         names = ", ".join(
             one.type + (" on credits" if one.at == "burst" else "") for one in verdict.behaves_like
         )
-        blocks.append(wrapped(f"It behaves like: {names}."))
+        blocks.append(wrapped(f"Disk types with the same limits: {names}."))
     distance = words.distance(verdict, probe.declared)
     if distance:
         blocks.append(wrapped(distance))
@@ -232,8 +231,8 @@ def comparison_text(found: ProbeComparison) -> str:
     blocks = [
         wrapped(found.summary),
         _drawn(changes(found)),
-        *_listed("What limits is another thing:", moved),
-        *_listed("What else differs:", found.confounders),
+        *_listed("Another limit than before:", moved),
+        *_listed("Other differences:", found.confounders),
         *_listed("Warnings:", found.warnings, "  ! "),
     ]
     return "\n\n".join(blocks)
@@ -259,10 +258,10 @@ def _drawn(table: Table, keys: Collection[str] = ()) -> str:
 
 
 def moved(found: ProbeComparison) -> Table:
-    """Workloads that something else limits now."""
+    """Workloads with another limit than before."""
     return Table(
         name="moved",
-        title="What limits is another thing",
+        title="Changed limits",
         columns=(
             Column("workload", "workload"),
             Column("base", found.labels[0]),
@@ -272,7 +271,7 @@ def moved(found: ProbeComparison) -> Table:
             {"workload": workload, "base": _kind(base), "other": _kind(other)}
             for workload, (base, other) in found.moved.items()
         ],
-        empty="The same thing limits each workload on both sides.",
+        empty="Each workload has the same kind of limit on both sides.",
     )
 
 
@@ -280,15 +279,15 @@ def changes(found: ProbeComparison) -> Table:
     """Cell by cell."""
     return Table(
         name="changes",
-        title="Cell by cell",
+        title="Each cell",
         columns=(
             Column("cell", "cell"),
             number("base", found.labels[0]),
             number("other", found.labels[1]),
             number("ratio", "ratio", units.times),
-            Column("ci95", "95 %", absent="too few repetitions"),
-            number("latency_ratio", "latency", units.times),
-            Column("call", "call"),
+            Column("ci95", "95 % interval", absent="too few repetitions"),
+            number("latency_ratio", "latency ratio", units.times),
+            Column("call", "change"),
         ),
         rows=[_change(one) for one in found.changes],
     )
@@ -310,4 +309,4 @@ def _change(one: CellChange) -> dict[str, object]:
 
 
 def _kind(kind: str | None) -> str:
-    return words.KINDS.get(kind, kind) if kind else "it did not tell"
+    return words.KINDS.get(kind, kind) if kind else "not known"

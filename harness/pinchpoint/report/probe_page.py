@@ -9,6 +9,7 @@ from typing import Any
 import altair as alt
 
 from pinchpoint.base import units
+from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.probe import compare, words
 from pinchpoint.probe.compare import ProbeComparison
 from pinchpoint.probe.figures import Figures, figures
@@ -40,16 +41,13 @@ def document(probe: Probe, verdict: ProbeVerdict) -> PlainReport:
         kind="Storage probe",
         headline=verdict.summary,
         parts=(
-            ReportPart("charts", "Charts", tuple(chart for chart in drawn if chart is not None)),
             ReportPart(
-                "figures",
-                "Figures",
-                tables=(
-                    tables.workloads(verdict, probe.options.line_s),
-                    tables.behaves_like(verdict),
-                    tables.cells(found, verdict),
-                ),
+                "limits",
+                "Limits",
+                tables=(tables.workloads(verdict, probe.options.line_s), tables.behaves_like(verdict)),
             ),
+            ReportPart("charts", "Charts", tuple(chart for chart in drawn if chart is not None)),
+            ReportPart("figures", "Figures", tables=(tables.cells(found, verdict),)),
         ),
         content=probe_content(probe, verdict),
         at=probe.started,
@@ -68,18 +66,18 @@ def compared_document(found: ProbeComparison) -> PlainReport:
         kind="Two storage probes",
         headline=found.summary,
         parts=(
-            *((ReportPart("charts", chart.title, (chart,)),) if chart else ()),
+            *((ReportPart("charts", "Ratios, second ÷ first", (chart,)),) if chart else ()),
             ReportPart("figures", "Figures", tables=(tables.changes(found), tables.moved(found))),
         ),
         content=found.to_json(),
-        notes=(*(f"what else differs: {one}" for one in found.confounders), *found.warnings),
+        notes=(*(f"also different: {one}" for one in found.confounders), *found.warnings),
     )
 
 
 def _facts(probe: Probe) -> tuple[tuple[str, Any], ...]:
     """How it was done, for whoever repeats it."""
     where, options = probe.where, probe.options
-    each = units.seconds(options.time_per_cell_s) if options.time_per_cell_s else "until its work was done"
+    each = units.seconds(options.time_per_cell_s) if options.time_per_cell_s else "until its work is done"
     return (
         ("Folder", where.folder),
         ("Machine", where.host),
@@ -90,8 +88,8 @@ def _facts(probe: Probe) -> tuple[tuple[str, Any], ...]:
         ("Repetitions", options.repeat),
         ("Time per cell", each),
         ("File", units.bytes_(options.size_bytes)),
-        ("Began", probe.started),
-        ("Ended", probe.ended or "not yet"),
+        ("Started", day_and_time(probe.started)),
+        ("Ended", day_and_time(probe.ended) or "not yet"),
         *probe.versions.items(),
     )
 
@@ -160,7 +158,13 @@ def repetitions(probe: Probe) -> Chart | None:
         color=_colour([cell.workload for cell in deepest.values()]),
     )
     marks = base.mark_line() if single else base.mark_line() + base.mark_point(filled=True, size=30)
-    return _drawn("repetitions", "Over time", marks.properties(width=_WIDTH, height=_HEIGHT))
+    return _drawn(
+        "repetitions",
+        "Throughput of each repetition, as a share of the mean"
+        if not single
+        else "Throughput over time, as a share of the mean",
+        marks.properties(width=_WIDTH, height=_HEIGHT),
+    )
 
 
 def _over_time(probe: Probe, cell: Cell, *, single: bool) -> list[dict[str, Any]]:
@@ -184,12 +188,10 @@ def _rate_and_latency(
     x = alt.X(
         "outstanding:Q",
         scale=alt.Scale(type="log", base=2, domain=[depths[0], depths[-1]]),
-        axis=alt.Axis(title="outstanding I/Os", values=depths, labelOverlap=True, format=",d"),
+        axis=alt.Axis(title="queue depth (outstanding I/Os)", values=depths, labelOverlap=True, format=",d"),
     )
     base = alt.Chart(alt.InlineData(values=rows)).encode(x=x, color=_colour(list(workloads)))
-    rates = _lines(
-        base, "iops", "I/Os per second", "format(datum.value, ',~s')", [row["iops"] for row in rows]
-    )
+    rates = _lines(base, "iops", "IOPS", "format(datum.value, ',~s')", [row["iops"] for row in rows])
     times = _lines(base, "mean_s", "mean latency", SECONDS, [*(row["mean_s"] for row in rows), line_s])
     rule = (
         alt.Chart(alt.InlineData(values=[{"y": line_s, "told": f"{units.seconds(line_s)} line"}]))
@@ -197,7 +199,7 @@ def _rate_and_latency(
         .encode(y=alt.Y("y:Q", scale=_log([*(row["mean_s"] for row in rows), line_s])))
     )
     both = alt.vconcat(rates, alt.layer(times, rule).properties(width=_WIDTH, height=_HEIGHT))
-    title = "Rate and latency over outstanding I/Os, with the line of " + units.seconds(line_s)
+    title = f"IOPS and latency by queue depth; red: {units.seconds(line_s)}"
     return _drawn(f"outstanding-{place}", title, both)
 
 

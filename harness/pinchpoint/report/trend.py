@@ -10,9 +10,9 @@ from pinchpoint.trend.history import Entry, FigureKey
 from pinchpoint.trend.trend import FigureTrend, LevelChange, Trend
 
 BARS = "▁▂▃▄▅▆▇█"
-NOTHING = "Nothing can be followed: no run of it is whole, valid evidence, and holds operations."
+NOTHING = "No trend: no run of this plan is complete, valid and has operations."
 LONGEST = 40
-"""So many of the last runs fit beside their figures."""
+"""The number of last runs that fit beside their figures."""
 
 
 def trend_text(trend: Trend) -> str:
@@ -24,7 +24,7 @@ def trend_text(trend: Trend) -> str:
     elif any(line.why_not is None for line in trend.lines):
         blocks.append("No change of level was found.")
     rest = (
-        ("Far from the runs before and after, and in no level:", [*lone_words(trend)]),
+        ("Outliers:", [*lone_words(trend)]),
         ("Not counted:", trend.left_out),
         ("Warnings:", trend.warnings),
     )
@@ -100,5 +100,5 @@ def _sentence(line: FigureTrend, change: LevelChange) -> str:
     span = f", {units.percent(change.ci95[0])} to {units.percent(change.ci95[1])}" if change.ci95 else ""
     return (
         f"{figure(line.key)}: {before} until {change.after}, {after} from {change.first} "
-        f"({change.started}) on ({units.percent(change.ratio)} of it{span}): {change.call}"
+        f"({change.started}) on ({units.percent(change.ratio)} of that{span}): {change.call}"
     )

@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 
 from pinchpoint.base import units, wording
+from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.charts import LABELS, PALETTE, Chart, Datasets, finished, svg_of
 from pinchpoint.report.document import PlainReport, ReportPart
 from pinchpoint.report.tables import Column, Table, share
@@ -17,7 +18,7 @@ from pinchpoint.trend.trend import FigureTrend, Trend
 
 def document(trend: Trend) -> PlainReport:
     """The whole report."""
-    lone = (f"{one}: far from the runs before and after, and in no level" for one in lone_words(trend))
+    lone = (f"{one}: an outlier" for one in lone_words(trend))
     zero = (
         f"{figure(line.key)}: {zero_words(line.zero_since)}: worse" for line in trend.lines if line.zero_since
     )
@@ -27,7 +28,12 @@ def document(trend: Trend) -> PlainReport:
         kind="Trend",
         headline=(f"Worse: {worse}." if worse else "No figure is worse.") if trend.lines else NOTHING,
         parts=tuple(
-            ReportPart(f"line-{number}", figure(line.key), (chart(line),), (_changes(line, number),))
+            ReportPart(
+                f"line-{number}",
+                wording.capitalised(figure(line.key)),
+                (chart(line),),
+                (_changes(line, number),),
+            )
             for number, line in enumerate(trend.lines)
         ),
         content=trend.to_json(),
@@ -40,13 +46,14 @@ def _changes(line: FigureTrend, number: int) -> Table:
         f"changes-{number}",
         "Changes of level",
         (
-            Column("started", "since"),
-            Column("first", "run"),
-            Column("call", "now"),
-            share("ratio", "of before"),
+            Column("first", "from run"),
+            Column("started", "since", lambda stamp: str(day_and_time(stamp))),
+            Column("call", "change"),
+            share("ratio", "new level, of the old"),
             Column("ci95", "95 % interval", _interval, "not known"),
         ),
         [asdict(one) for one in (*line.changes, *((line.drift,) if line.drift else ()))],
+        note="In the chart: dots are runs, the line is the level, a dashed line is a change.",
         empty=f"{wording.capitalised(line.why_not or 'no change of level')}.",
     )
 
@@ -80,7 +87,7 @@ def chart(line: FigureTrend) -> Chart:
     layers = [points, levels, rules] if line.changes else [points, levels]
     spec = finished(alt.layer(*layers).properties(width=760, height=180), data)
     name = "-".join((line.key.farm, line.key.about, line.key.metric))
-    return Chart(name, figure(line.key), spec, svg_of(spec))
+    return Chart(name, wording.capitalised(figure(line.key)), spec, svg_of(spec))
 
 
 def _level(line: FigureTrend, place: int) -> float:

@@ -55,7 +55,7 @@ def test_charts_of_a_matrix_have_the_line() -> None:
     probe = probe_of(Disk(0.001, 500, 60e6), suite="iometer", repeat=3, course=False)
     made = page(probe, judge(probe))
     assert made.count("<figure") == 3
-    assert "Rate and latency over outstanding I/Os, with the line of 20 ms" in made
+    assert "IOPS and latency by queue depth; red: 20 ms" in made
     assert "outstanding I/Os" in made
 
 
@@ -94,7 +94,7 @@ def test_a_line_that_not_even_one_holds_is_not_called_unmeasured() -> None:
     [column] = [column for column in table.columns if column.key == "holds"]
     assert column.cell(row) == "none"
     untold = workloads(judge(one_of_each()["sequential"]), 0.02)
-    assert all(column.cell(row) == "no latency told" for row in untold.rows)
+    assert all(column.cell(row) == "no latency" for row in untold.rows)
 
 
 def test_what_was_not_measured_is_said_with_its_reason() -> None:

@@ -132,10 +132,10 @@ def test_nothing_to_follow_is_no_steady_history(tmp_path: Path) -> None:
         one_run(tmp_path / f"n{night}", night, 90, outcome="invalid")
     found = find_trend(read_histories(tmp_path, "nightly"))
     text = trend_text(found)
-    assert "Nothing can be followed" in text
+    assert "No trend: no run" in text
     assert "No change of level" not in text
     assert text.count("is no valid evidence") == 3
-    assert "Nothing can be followed" in html.write(document(found))
+    assert "No trend: no run" in html.write(document(found))
 
 
 def test_a_night_in_which_nothing_was_done_is_said(tmp_path: Path) -> None:
