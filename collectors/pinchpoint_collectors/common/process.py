@@ -63,7 +63,7 @@ class PipedProcess:
         return came
 
     def pieces(self, end: bytes = b"\n") -> Iterator[str]:
-        """Take away what standard output delays to each ``end``, without it; what has no end yet stays."""
+        """Return standard output up to each ``end``, without it; what has no end yet stays."""
         while (found := self._out.find(end)) >= 0:
             piece = bytes(self._out[:found])
             del self._out[: found + len(end)]

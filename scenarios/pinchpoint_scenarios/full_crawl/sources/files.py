@@ -112,7 +112,7 @@ class FilesSource(OneHost):
     """Every directory is a container. Names are bytes: a URL carries them percent-encoded, whatever they are.
 
     A file system answers when it likes, and one can wait for it inside the kernel only: it is asked aside, so
-    that a slow disk or mount delays who reads it, and not all sessions of the process.
+    that a slow disk or mount delays one session, and not all sessions of the process.
 
     Args:
         endpoint: its URL is the folder, as a path or as ``file://``.
