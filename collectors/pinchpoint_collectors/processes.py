@@ -14,7 +14,7 @@ class Process(NamedTuple):
         pid: its id.
         parent: its parent's id.
         name: the kernel's name of it, at most 15 characters.
-        start: clock ticks from boot to its start; tells two users of one id apart.
+        start: clock ticks from boot to its start; distinguishes two users of one id.
         threads: how many it has.
         own: clock ticks of CPU time it used itself, ended threads included.
         reaped: clock ticks used by children it has waited for, and by those they had waited for.
@@ -50,7 +50,7 @@ def tree(roots: Iterable[Process], by_parent: Mapping[int, list[Process]]) -> di
 
 
 def lives(process: Process, table: Mapping[int, Process]) -> bool:
-    """Whether it is still there: an id that ends is given to somebody else one day, with another start."""
+    """Whether it is still there: an id that ends is given to another process one day, with another start."""
     now = table.get(process.pid)
     return now is not None and now.start == process.start
 

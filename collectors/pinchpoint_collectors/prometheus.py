@@ -272,7 +272,7 @@ class PrometheusCollector:
     # ---- the scrape interval --------------------------------------------------------------------------
 
     def _scrape_interval(self, matchers: str) -> tuple[float, str]:
-        """(seconds, where that is from): what the server is told, else how far apart scrapes lie."""
+        """(seconds, where that is from): the configured interval, else the distance of scrapes."""
         for target in self._own_targets():
             seconds = query.duration_s(str(target.get("scrapeInterval", "")))
             if seconds:

@@ -36,7 +36,7 @@ class Sample(NamedTuple):
 class Processes:
     """Which processes belong to a tier on a host; their children are always included.
 
-    Exactly one way is used, the first that is set: process ids, names, a TCP port somebody listens on.
+    Exactly one way is used, the first that is set: process ids, names, a TCP port that a process listens on.
     Of processes of these names, those whose command line has a text, where one is given.
     """
 
@@ -81,11 +81,11 @@ class NotMeasured:
 
 
 class Incident(NamedTuple):
-    """One line for the run's events that only the collector can tell.
+    """One line for the run's events that only the collector knows.
 
     Attributes:
         event: ``gap`` (``from`` and ``to`` in ISO UTC, ``missed`` readings, ``interval_s``, ``why``),
-            ``clock_offset`` (``offset_s``, ``error_s``; told when it is more than a second),
+            ``clock_offset`` (``offset_s``, ``error_s``; reported above a second),
             ``partial_answer`` (``why``).
         fields: JSON-ready; the sampler adds ``kind`` and ``hosts``.
     """
@@ -126,9 +126,9 @@ class Collector(Protocol):
 
 @runtime_checkable
 class Telling(Protocol):
-    """A collector that tells its own gaps, as one that is far away does: what came late is none.
+    """A collector that reports its own gaps, as one that is far away does: what came late is none.
 
-    Of any other the sampler tells a gap for the time in which its readings failed.
+    For any other the sampler reports a gap for the time in which its readings failed.
     """
 
     def incidents(self) -> Sequence[Incident]:

@@ -68,12 +68,12 @@ class Schedule:
 class Sampler:
     """A thread that reads one collector every ``interval_s`` and hands the samples on.
 
-    A reading that fails costs its samples only: ``collector.ok`` is 0, and an event tells the reason when
-    readings begin to fail and when they work again. The time between is told as a gap, by the collector
+    A reading that fails costs its samples only: ``collector.ok`` is 0, and an event has the reason when
+    readings begin to fail and when they work again. The time between is reported as a gap, by the collector
     itself where it is ``Telling``: what it brings late is none. A sink (or ``on_event``) that raises ends the
     sampler, and ``error`` holds the exception: who started it must look there, as a run without its samples
     is no evidence. A value that cannot be (``bounds``) is handed on as not measured and counted in
-    ``nonsense``; an event tells the first of each series.
+    ``nonsense``; an event names the first of each series.
 
     Args:
         collector: what is read. The sampler never closes it.
@@ -82,7 +82,7 @@ class Sampler:
         sink: takes the samples of one reading, in this thread.
         on_event: takes ``collector_failed`` (kind, hosts, why), ``collector_recovered`` (kind, hosts),
             ``gap`` (kind, hosts, missed, interval_s, why; from and to in UTC where readings failed), and what
-            the collector tells (``record.Incident``); ``impossible_value`` (kind, hosts, why).
+            the collector reports (``record.Incident``); ``impossible_value`` (kind, hosts, why).
         interval_s: seconds between readings.
         clock: for tests.
         bounded: whether values that cannot be are looked for; else who takes the samples does so.

@@ -146,7 +146,7 @@ class SshCollector(RemoteCollector[LoopSession]):
         return self._host.tiers.go_on(session)
 
     def _note_gap(self, time_ns: int) -> None:
-        """Tell the gap there is before the reading of that time."""
+        """Report the gap before the reading of that time."""
         before_ns, self._last_ns = self._last_ns, time_ns
         is_first, self._is_first_reading = self._is_first_reading, False
         if before_ns is None:

@@ -43,7 +43,7 @@ class TailSession(SshSession):
         """By host: ``facts``, or ``error``."""
         self._clock = HostClock()
         self.tail_cpu_s = 0.0
-        """CPU seconds of the tail there, when it last told its time."""
+        """CPU seconds of the tail there, when it last reported its time."""
         self._decoder = Decoder()
         words = [
             command,
@@ -258,7 +258,7 @@ class AgentCollector(RemoteCollector[TailSession]):
                 yield sample._replace(time_ns=time_ns, host=watch.host, instance=instance)
 
     def _note_gap(self, session: TailSession, reading: RingReading) -> None:
-        """Tell the gap there is before a reading: what came late is none."""
+        """Report the gap before a reading: what came late is none."""
         before_ns, self._last_ns = self._last_ns, reading.at_ns
         interval_s = self._interval_s(session)
         if before_ns is None or reading.at_ns - before_ns <= GAP_INTERVALS * interval_s * NS:
@@ -283,7 +283,7 @@ class AgentCollector(RemoteCollector[TailSession]):
 
 
 def _unseen(facts: Mapping[str, Any], seen: set[str]) -> Iterator[dict[str, Any]]:
-    """Disks with a role that the agent does not record: it watches whole disks, and others it is told."""
+    """Disks with a role that the agent does not record: only configured ones and whole disks."""
     said = {each["instance"] for each in facts["not_measured"] if each["metric"] == "disk.*"}
     for role, place in facts["roles"].items():
         device = place["device"]

@@ -32,7 +32,7 @@ def tail(folder: Path, since_ns: int | None, *, follow: bool) -> None:
 
     With ``follow`` it goes on until its input ends.
 
-    Raises ``CollectorError`` where nobody records, ``BrokenPipeError`` when nobody listens any more.
+    Raises ``CollectorError`` if nothing records, ``BrokenPipeError`` if the reader is gone.
     """
     reader = RingReader(folder, since_ns)
     hello = {
@@ -193,10 +193,10 @@ def _place(text: str) -> int | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry of the command; its exit status: 0, 1 where it failed, 2 for what it was told wrongly."""
+    """Entry of the command; its exit status: 0, 1 where it failed, 2 for wrong arguments."""
     parser = argparse.ArgumentParser("pinchpoint-collect", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    recording = commands.add_parser("record", help="record this host until it is told to stop")
+    recording = commands.add_parser("record", help="record this host until it is stopped")
     recording.add_argument("--config", type=Path, help="a TOML file; see docs/collectors.md")
     tailing = commands.add_parser("tail", help="print what was recorded, a line of JSON for each reading")
     tailing.add_argument("--folder", type=Path, default=Path(FOLDER), help="where it was recorded")

@@ -95,7 +95,7 @@ class RingReader:
         since_ns: only readings after this place; None: only those that are still to come.
 
     Raises:
-        CollectorError: nobody records there.
+        CollectorError: nothing records there.
     """
 
     def __init__(self, folder: Path, since_ns: int | None) -> None:

@@ -57,7 +57,7 @@ class DiskRole:
         stripes: this many disks of that profile it is declared to be made of.
         attached: which caps of its machine its I/O counts to: ``network``, ``cached``, or none (``local``).
         curve: (outstanding I/Os, seconds each) as a probe found them; empty where none did.
-        seen: whether a collector looked at the device; of a managed database nobody can.
+        seen: whether a collector looked at the device; never for a managed database.
     """
 
     tier: str

@@ -23,7 +23,7 @@ class Figure:
 
 
 Figures = dict[str, Figure]
-"""Name (of ``production.FIGURES``) -> figure; what a source does not tell is not there."""
+"""Name (of ``production.FIGURES``) -> figure; what a source does not report is missing."""
 
 COUNTED = ("reads", "read_bytes", "read_s", "writes", "write_bytes", "write_s")
 """What is counted of the log's files and of the data files: ``log.reads``, ``data.reads``, ..."""
@@ -76,7 +76,7 @@ def ratios(amounts: Mapping[str, float | None]) -> Iterator[tuple[Ratio, float]]
 
 
 APART = 0.1
-"""Two sources that differ by more than this share tell different things."""
+"""Two sources that differ by more than this share differ."""
 
 
 @dataclass(slots=True)
@@ -92,12 +92,12 @@ class Told:
     disagreements: list[str] = field(default_factory=list)
 
     def take(self, name: str, figure: Figure, why: str, apart: float = APART) -> None:
-        """Take a figure, unless a better source told it already.
+        """Take a figure, unless a better source gave it already.
 
         Args:
             name: of ``production.FIGURES``.
             figure: sources come in the order of preference.
-            why: why one that was told before is the better one.
+            why: why an earlier one is better.
             apart: by how much they may differ without a word.
         """
         taken = self.figures.setdefault(name, figure)

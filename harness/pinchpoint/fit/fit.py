@@ -75,8 +75,8 @@ def fit(
     Args:
         sources: exports of statistics, a server's URL, run directories, recordings of sar or perfmon.
         over_s: how long a server is watched.
-        tell: is told what is waited for.
-        zone: of times that name none, and by whose clock hours are told; None: UTC.
+        tell: called with what is waited for.
+        zone: of times that name none, and the zone of the hours shown; None: UTC.
         host: the machine whose recordings are taken; None: the only one there is.
         day_s: how long the whole day's course is to take; None: its busiest hour is the load.
 

@@ -50,7 +50,7 @@ _COUNTS_ALL = "the server counts every write to its files there"
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The I/O of the server's log, or of its data files, in a time; what is None is not told.
+    """The I/O of the server's log, or of its data files, in a time; None is not reported.
 
     Attributes:
         origin: where it comes from.
@@ -236,7 +236,7 @@ class Production:
 
 
 def production(changes: Mapping[TableKind, CounterChange]) -> Production:
-    """The figures of all tables together. Raises ``InputError`` where none tells of statements."""
+    """The figures of all tables together. Raises ``InputError`` if none has statements."""
     change = changes.get(STATEMENTS) or changes.get(QUERY_STORE)
     if change is None:
         names = ", ".join(each.sources for each in changes.values())

@@ -59,7 +59,7 @@ class Bursts:
         peak_ratio: the rate in a burst ÷ the mean.
         every_s: from one burst's beginning to the next one's.
         for_s: how long one lasts, its rise and its fall included.
-        ramp_s: how long it rises, and falls again; 0: at once, as far as the readings tell.
+        ramp_s: how long it rises, and falls again; 0: at once, as far as the readings show.
         jitter_ratio: by how much of the time between they come earlier than regular ones.
         readings_s: how long a reading is: what is shorter is not seen.
     """
@@ -261,7 +261,7 @@ class Course:
         hours: hour of the day -> its activity ÷ likewise, the mean of all days; hours that were not recorded
             are not there.
         notes: what a reader must know, as sentences.
-        figures: what the recording tells besides.
+        figures: further figures of the recording.
         whole_day: whether ``bursts`` is the day itself, squeezed, and ``peak_ratio`` its mean.
     """
 
@@ -345,7 +345,7 @@ def course(
         rates: readings, in the order of time; at least one is above 0.
         what: what they count, in words.
         source: where they come from.
-        zone: by whose clock hours are told; None: UTC.
+        zone: the zone of the hours shown; None: UTC.
         counted: when the statements were counted, UTC seconds; None: all the time.
     """
     hours = _by_hour(rates, zone or UTC)

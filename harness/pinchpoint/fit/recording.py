@@ -56,7 +56,7 @@ def recorded(
 
     Args:
         paths: the files.
-        zone: of times that name none, and by whose clock hours are told; None: UTC.
+        zone: of times that name none, and the zone of the hours shown; None: UTC.
         host: the machine whose readings are taken; None: the only one there is.
         counted: when the statements were counted, UTC seconds.
 

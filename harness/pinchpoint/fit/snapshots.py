@@ -30,7 +30,7 @@ class TableKind:
         name: its name on the server.
         columns: the columns by which it is known, and without which it is no use.
         key: the columns that name a row.
-        counters: the columns that only grow; those a version does not have are not told.
+        counters: the columns that only grow; without those a version does not have.
         export: the statement that exports it.
         means: the columns that hold numbers besides.
     """
@@ -417,7 +417,7 @@ class Counters:
 
 
 def _time(text: str, name: str) -> float | None:
-    """A time of the server's; None where it tells none."""
+    """A time of the server's; None if it reports none."""
     shown = text.strip()
     return seconds(shown, name) if shown and shown.upper() != "NULL" else None
 

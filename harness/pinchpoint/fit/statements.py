@@ -64,7 +64,7 @@ class Statement:
         log_bytes: what it wrote to the log.
         pages: pages it touched; ``pages_read`` of them came from the data files.
         temp_bytes: what it wrote to temporary files.
-        page_images: whole pages it wrote to the log, each the first time after a checkpoint; None: not told.
+        page_images: whole pages it wrote to the log, the first after a checkpoint; None: not reported.
         nested: whether it ran within another one, which counts what it cost, too.
     """
 

@@ -67,7 +67,7 @@ class Answered:
 
 
 class ProbedDisk(Protocol):
-    """A probe, as far as an application meets it. Its methods raise InputError where no cell tells."""
+    """A probe, as far as an application meets it. Its methods raise InputError if no cell shows it."""
 
     @property
     def label(self) -> str:

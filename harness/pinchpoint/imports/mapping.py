@@ -71,7 +71,7 @@ class MappingFile(Record):
         host: the host of all rows, or
         host_column: the column that names it.
         interval_s: how long a row is; None: since the row before.
-        thousands: what stands between thousands; None: each number tells, or is refused.
+        thousands: what stands between thousands; None: detected from each number, or refused.
     """
 
     time: TimeColumn = Field(description="the column with the time, as {column: NAME}")

@@ -60,7 +60,7 @@ class HostPlaces:
             hosts: those of the run it goes into.
 
         Raises:
-            InputError: the file does not name its machine, and nobody else did.
+            InputError: the file does not name its machine, and it was not given.
         """
         if self.host is not None:
             return self.host

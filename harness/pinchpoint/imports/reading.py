@@ -178,7 +178,7 @@ def read_all(
 
 
 def _once(read: Read, earlier: Sequence[Read]) -> None:
-    """Raises InputError where a file tells what another one told of the same time: it would count twice."""
+    """Raises InputError if two files have the same series at the same time: it would count twice."""
     for other in earlier:
         for key in read.series.keys() & other.series.keys():
             begin_s = max(read.series[key][0], other.series[key][0])
@@ -310,7 +310,7 @@ def unknown_hosts(hosts: Iterable[str], places: HostPlaces) -> str:
 
 
 def unknown_paths(hosts: Mapping[str, Mapping[str, Any]], places: HostPlaces) -> Iterator[str]:
-    """Which roles the farm's file gives as a path of which these files do not tell the disk, as warnings."""
+    """Which roles the farm's file gives as a path whose disk these files do not name, as warnings."""
     for (name, path), role in places.paths.items():
         host = next((host for host in hosts if same(host, name)), None)
         if host is not None and role.role not in hosts[host]["roles"]:
@@ -322,7 +322,7 @@ def unknown_paths(hosts: Mapping[str, Mapping[str, Any]], places: HostPlaces) ->
 
 
 def unknown_roles(hosts: dict[str, dict[str, Any]]) -> str:
-    """Which disks nobody said the use of, as a warning; ``""`` where there are none."""
+    """The disks without a known role, as a warning; ``""`` where there are none."""
     unknown = [
         f"{host}:{role['device']}"
         for host, facts in hosts.items()

@@ -66,8 +66,8 @@ def open_source(path: Path, kind: str | None, said: str | None = None) -> Record
 
     Args:
         path: the file.
-        kind: as ``--kind`` names it; None: its begin tells.
-        said: its encoding, as ``--encoding`` names it; None: its bytes tell.
+        kind: as ``--kind`` names it; None: detected.
+        said: its encoding, as ``--encoding`` names it; None: detected.
 
     Raises:
         InputError: it cannot be read, is of no known kind, or kind or encoding do not exist.

@@ -409,7 +409,7 @@ def _check_users(found: Found, params: Mapping[str, Any], here: Path, use: str) 
 
 
 def _check_fixed(found: Found, plan: Document, place: Path, use: str) -> Iterator[Problem]:
-    """Where every class has a fixed count, nobody is left to make the other users of."""
+    """Where every class has a fixed count, no class is left for the other users."""
     fixed = [user.fixed_count for user in found.classes]
     field, users = _highest(plan.mapping(*place, "load"), plan.location.parent)
     if fixed and all(fixed) and sum(fixed) < users:

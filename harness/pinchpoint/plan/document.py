@@ -38,7 +38,7 @@ _PLAINER = {
     "found unexpected end of stream": "a quote is opened and never closed; close it",
     "could not find expected ':'": "a line without a ':'; write it as 'field: value'",
 }
-"""What ruamel.yaml says, and what a person is told instead."""
+"""What ruamel.yaml says, and the message in its place."""
 
 
 @dataclass(frozen=True, slots=True)

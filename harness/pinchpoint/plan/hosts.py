@@ -27,7 +27,7 @@ def check_catalogue(farm: Document, place: Path) -> Iterator[Problem]:
 
 
 def check_places(farm: Document, place: Path) -> Iterator[Problem]:
-    """A disk lies somewhere; one that nobody can look at needs what says how fast it is."""
+    """A disk lies somewhere; one that cannot be measured needs a declared limit."""
     known = {"device", "path", *(("profile", "limits") if _is_managed(farm, place) else ())}
     for role, disk in farm.mapping(*place, "disks").items():
         if isinstance(disk, dict) and not disk.keys() & known:

@@ -15,7 +15,7 @@ Arrivals = Literal["poisson", "constant"]
 MOST_USERS = 100_000
 MOST_STEPS = 200
 DEFAULT_STEPS = 11
-"""Steps above the first level where a plan names no highest one: a knee takes six levels to be told."""
+"""Steps above the first level where a plan names no highest one: six levels are needed to find a knee."""
 SHORTEST_STEP_S = 15.0
 """A level must settle and then be seen for the least time that anything is judged by."""
 MOST_BACK_TO_BACK = 100

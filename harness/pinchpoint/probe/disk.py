@@ -50,7 +50,7 @@ class MeasuredDisk:
         """Of this many bytes: between the smallest and the largest that was probed, evenly by size.
 
         Raises:
-            InputError: no cell tells.
+            InputError: no cell shows it.
         """
         ones = [cell for cell in self._cells() if cell.read_ratio == 0 and cell.outstanding == 1]
         logs = [cell for cell in ones if cell.role == "log"]
@@ -68,7 +68,7 @@ class MeasuredDisk:
         return self._written(weights, flushed=bool(logs))
 
     def answered(self, size_bytes: float | None, reads_ratio: float) -> Answered:
-        """Of the workload most like that. Raises InputError where none tells."""
+        """Of the workload most like that. Raises InputError if none shows it."""
         by_workload: dict[str, list[Cell]] = {}
         for cell in self._cells():
             if cell.role != "log" and cell.block_bytes and cell.outstanding:

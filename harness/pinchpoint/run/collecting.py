@@ -52,7 +52,7 @@ class Watching:
                     self._of(sample.host, sample.instance.partition("/")[0], sample)
 
     def event(self, event: str, fields: Mapping[str, Any]) -> None:
-        """Take what a sampler tells; what is no gap is left out."""
+        """Take the events of a sampler; what is no gap is left out."""
         if event != "gap" or "from" not in fields:
             return
         told = {key: value for key, value in fields.items() if key not in ("kind", "hosts")}

@@ -161,7 +161,7 @@ def _may_begin(farm: Farm, plan: Plan, out: Path, progress: ProgressDisplay, opt
 
 
 def no_event(*_: Any, **__: Any) -> None:
-    """What the controller's scenarios tell: only those that make load have events."""
+    """Takes events of the controller's scenarios: only those that make load have events."""
 
 
 def _places(made: Mapping[str, Scenario]) -> list[str]:

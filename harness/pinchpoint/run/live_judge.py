@@ -94,7 +94,7 @@ class LiveSeconds:
     def between(self, scenarios: Iterable[str], begun: float, ended: float) -> Reported:
         """What was reported of the seconds of scenarios that ended between two moments (monotonic).
 
-        As many seconds as there are between them, however late each of them was reported.
+        All seconds between them, however late each of them was reported.
         """
         utc_s = time.time() - time.monotonic()
         with self._lock:

@@ -110,7 +110,7 @@ def connect(
     """Connect one collector per machine and kind, and read each twice; ``stack`` closes them.
 
     Many at a time, in both: a host far away takes seconds, one that does not answer its whole timeout. What
-    was found is told in the order of the watches.
+    was found is listed in the order of the watches.
     """
     groups: dict[tuple[str, str], list[Watch]] = {}
     for kind, watch in watches:

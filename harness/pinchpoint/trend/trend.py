@@ -29,7 +29,7 @@ MATTERS = 0.05
 """A change of less is none worth waking anybody for; as in a comparison."""
 _MEDIAN_OF_TWO = 0.6745 * math.sqrt(2)  # of the difference of two normal values, in their deviations
 FAR = 5.0
-"""A night further from those before and after it than that many times what nights differ by is told apart."""
+"""A night further from those before and after it than that many times what nights differ by is an outlier."""
 
 Call = Literal["better", "worse", "inconclusive"]
 

@@ -45,7 +45,7 @@ class NativeLink:
         return self._connection.transaction()
 
     def lists_as_texts(self) -> None:
-        """The text as it is: libpq tells no length."""
+        """The text as it is: libpq sends no length."""
 
     def alive(self) -> bool:
         try:

@@ -27,7 +27,7 @@ class Refusal:
 
 
 def refusal(pattern: str, outcome: str, cause: str, remedy: str) -> Refusal:
-    """A reason that is recognised by a pattern, upper and lower case alike."""
+    """A reason that is recognised by a pattern, whatever the case of its letters."""
     return Refusal(re.compile(pattern, re.IGNORECASE), outcome, cause, remedy)
 
 

@@ -82,7 +82,7 @@ class OwnedSchema:
     def hold(self) -> Link:
         """A connection inside the schema, made if need be, that keeps other runs out until ``release``.
 
-        Raises ``ScenarioError`` where the schema is somebody else's, or another run uses it.
+        Raises ``ScenarioError`` if the schema is not ours, or another run uses it.
         """
         access, server = self.access, self.access.server
         if held := access.held():

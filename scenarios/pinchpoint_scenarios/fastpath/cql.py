@@ -55,7 +55,7 @@ class Login:
     Attributes:
         host: its name or address.
         port: of its native protocol.
-        user: empty: nobody asks.
+        user: empty: no login.
         password: the user's.
         tls: how TLS is spoken; None: not at all.
     """

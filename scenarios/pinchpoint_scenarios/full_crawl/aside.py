@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Aside:
-    """Makes calls where they hold nobody up, one at a time."""
+    """Makes calls in a thread, one at a time, so that no session is delayed."""
 
     def __init__(self) -> None:
         monkey = sys.modules.get("gevent.monkey")

@@ -199,7 +199,7 @@ class Frontier:
         self._holder = str(uuid.uuid4())
 
     def take(self, turns: Sequence[Turn], limit: int) -> list[Taken]:
-        """Up to ``limit`` items of the first turn that has any, that nobody else gets while the lease lasts.
+        """Up to ``limit`` items of the first turn that has any, leased to this session.
 
         To be called when this session has finished, or failed to finish, what it took before.
         """

@@ -20,7 +20,7 @@ class RequestLimits:
         per_host: at most this many requests to one host at once; None: any number.
 
     Attributes:
-        free: nobody has asked for a pause, and no host has a limit: every turn is ``NO_WAIT``.
+        free: no host has asked for a pause, and no host has a limit: every turn is ``NO_WAIT``.
     """
 
     def __init__(self, delay_s: float = 0.0, per_host: int | None = None) -> None:

@@ -157,7 +157,7 @@ class _Transport(BaseTransport):
 
     @property
     def auth(self) -> Any | None:
-        """Tells the library that the transport logs in by itself: NTLM belongs to its connections."""
+        """Makes the library leave the login to the transport: NTLM belongs to its connections."""
         return self if self._by_itself else None
 
     def execute(self, request: RequestOptions) -> requests.Response:

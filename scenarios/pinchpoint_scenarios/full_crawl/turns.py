@@ -30,7 +30,7 @@ class SourceShare:
 
     Attributes:
         workers: at most this many sessions work on it; None: any number.
-        pause_s: for this many seconds nobody should take an item of it.
+        pause_s: for this time no session should take an item of it.
     """
 
     workers: int | None
@@ -58,7 +58,7 @@ class Turns:
         self._look_at = 0.0
 
     def take(self, limit: int) -> list[Taken]:
-        """Up to ``limit`` items of one source; none where nothing is to be had now."""
+        """Up to ``limit`` items of one source; none if nothing is available now."""
         self._turn += 1
         if self._mine is not None:
             if taken := self._take([self._mine[0]], limit):

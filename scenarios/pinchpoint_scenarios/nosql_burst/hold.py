@@ -24,7 +24,7 @@ class HoldEntry(Protocol):
         ...
 
     def leave(self, holder: str) -> str | None:
-        """Strike ``holder`` out, and nobody else; who is entered in its place, or None."""
+        """Remove ``holder`` and no other; who is entered in its place, or None."""
         ...
 
 

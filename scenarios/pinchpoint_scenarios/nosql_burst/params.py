@@ -18,7 +18,7 @@ OPERATIONS = (UPDATE, INSERT, READ, READ_MODIFY_WRITE)
 
 
 def _number_or(word: str) -> BeforeValidator:
-    """Of a field that takes numbers and one word: whatever else stands there is told both."""
+    """A field that takes numbers or one word; the error for anything else names both."""
 
     def checked(value: object) -> object:
         if value != word and (isinstance(value, bool) or not isinstance(value, int)):

@@ -86,7 +86,7 @@ class Contents:
 
     @property
     def stamped(self) -> bool:
-        """Whether records are long enough to tell whose they are."""
+        """Whether records are long enough to identify their writer."""
         return self._stamped
 
     def of(self, write: int) -> Fields:

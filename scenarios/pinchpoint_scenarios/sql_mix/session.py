@@ -15,7 +15,7 @@ from .dialects.contract import Saying
 from .operations import OPERATIONS, Drawn, State
 
 MISSING_ROW = "missing_row"
-"""The outcome of an operation that found fewer rows than it must: somebody changed the data under the run."""
+"""The outcome of an operation that found fewer rows than it must: the data was changed during the run."""
 TRIED_AGAIN = frozenset({"deadlock", "serialization"})
 """Failures a transaction has for no fault of its own: applications make it again, and so do we."""
 RETRIED = "retried"

@@ -116,7 +116,7 @@ class SqlReplay:
         )
 
     def prepare(self, progress: Callable[[str], None]) -> None:
-        """Make sure that it is a copy, and that nobody else replays into it."""
+        """Make sure that it is a copy, and that no other run replays into it."""
         progress("looking whether the database is marked as a copy")
         self._copy.hold()
 
@@ -142,7 +142,7 @@ class SqlReplay:
         return self._copy.connection(self._params.timeout_s)
 
     def _played(self) -> Tape:
-        """This process's part of the capture: every so many-th session."""
+        """This process's part of the capture: every n-th session."""
         context = self._context
         with self._reading:
             if self._tape is None:

@@ -56,7 +56,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def _entry(row: dict[str, str], place: str) -> LogEntry | None:
-    """The statement of a row; None: nobody sent one, or not to a database."""
+    """The statement of a row; None: no client sent one, or not to a database."""
     text = row["sql_text"]
     if not row["db"] or text.startswith(_NOT_SENT):
         return None

@@ -57,7 +57,7 @@ _MAYBE = re.compile(r"use(?![\w$])", re.IGNORECASE)
 
 
 def kinds_of(endpoint: Endpoint) -> Collection[str]:
-    """The kinds of servers that an endpoint's may be, as far as its URL tells."""
+    """The kinds of servers that an endpoint's may be, as far as its URL shows."""
     kind = SCHEMES.get(endpoint.url.partition("://")[0], POSTGRESQL)
     return _READINGS.keys() if kind is None else (kind,)
 

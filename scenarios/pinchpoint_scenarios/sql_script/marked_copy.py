@@ -52,7 +52,7 @@ class CopySql:
         batches: a file of SQL as the texts it is sent in.
         prepare: what has the server prepare a statement, and execute nothing; None: it cannot be asked
             about this one.
-        of_the_server: the server's own databases, which are nobody's copy.
+        of_the_server: the server's own databases, which are never a copy.
         begins: how another server's driver began a transaction -> how it is begun here.
     """
 

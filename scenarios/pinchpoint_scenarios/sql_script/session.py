@@ -37,7 +37,7 @@ class ScriptSession:
         copy: the database: it knows how values are written there.
         prepared: whether statements are prepared, or sent as text.
         retries: how often a script is made again after a failure of ``TRIED_AGAIN``.
-        tell: hears of every statement that failed.
+        tell: called with every statement that failed.
     """
 
     def __init__(

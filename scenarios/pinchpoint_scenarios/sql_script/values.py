@@ -24,7 +24,7 @@ Draw = Callable[[Scope], Value]
 _SCATTER = 2_654_435_761
 """A prime above any number of values: multiplying by it, modulo their number, visits each once."""
 _WORKERS = 1_000
-"""Above any worker's number: of a sequence, each worker has every so many-th."""
+"""Above any worker's number: each worker takes every n-th number of a sequence."""
 
 
 class ValuesParams(Params):

@@ -13,7 +13,7 @@ FILE = "probe.data"
 fio takes a ``:`` in a path for the end of one file's name and the beginning of another's."""
 
 Role = Literal["log", "data", "tempdb"]
-"""What kind of disk such I/O belongs to: of a log nobody can issue more at once."""
+"""What kind of disk such I/O belongs to: a log cannot issue more at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Job:
 
     Attributes:
         tool: its name in ``TOOLS``.
-        cells: what it fills, in the order in which the tool tells them.
+        cells: what it fills, in the order of the tool.
         seconds: how long it measures; None: until its work is done (it reads or writes the file once).
         flush_each: every write is on the disk before the next one begins.
         flush_every: after this many writes all are brought to the disk; 0: never.

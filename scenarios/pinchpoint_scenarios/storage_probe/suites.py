@@ -33,7 +33,7 @@ class Suite:
         about: one sentence for a person who chooses.
         jobs: its jobs, given how long a cell is measured (0 where ``seconds`` is None).
         repetitions: how often all of it is done where nothing else is asked for.
-        seconds: how long a cell is measured, likewise; None: until its work is done, nobody knows before.
+        seconds: how long a cell is measured, likewise; None: until its work is done; unknown before.
         pause_s: pause between two repetitions.
         size_bytes: size of the file; None: twice the machine's memory and a tenth more.
     """

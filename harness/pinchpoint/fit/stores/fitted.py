@@ -49,7 +49,7 @@ class Part:
         name: its name there.
         share: of all operations.
         operations: operation -> how many a second, at the busy time.
-        keys: how many records it has at first, and why; None: not told.
+        keys: how many records it has at first, and why; None: not reported.
         ttl_s: after how long its records expire; None: never.
     """
 
@@ -96,8 +96,8 @@ def records(
     """The fit to one store, whatever sources describe it.
 
     Args:
-        stores: what each source tells; all of one product.
-        zone: by whose clock hours are told; None: UTC.
+        stores: the figures of each source; all of one product.
+        zone: the zone of the hours shown; None: UTC.
         recorded: the course of its host, beside the time that ``span_s`` says; None: not recorded.
         day_s: how long the whole day is to take; None: its busiest hour is the load.
 

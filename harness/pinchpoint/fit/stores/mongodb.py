@@ -64,7 +64,7 @@ class Answer:
 
 
 def store(answers: Sequence[Status], names: str) -> Store:
-    """What several answers of one server tell together.
+    """The figures of several answers of one server.
 
     Args:
         answers: as ``serverStatus`` gives them.
@@ -141,7 +141,7 @@ def _overheads() -> tuple[int, int, int]:
 
 
 def _lacking(steps: Sequence[Step[Answer]]) -> Iterator[str]:
-    """What nosql-burst cannot do alike."""
+    """What nosql-burst cannot reproduce."""
     reads, returned = counters.total(steps, _READS), counters.total(steps, _RETURNED)
     deletes, expired = counters.total(steps, _DELETES), counters.total(steps, _EXPIRED)
     total = reads + deletes + counters.total(steps, _INSERTS) + counters.total(steps, _UPDATES)

@@ -10,7 +10,7 @@ from pinchpoint.fit.figures import Figure
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """What a store did between two readings; what is None is not told.
+    """What a store did between two readings; None is not reported.
 
     Attributes:
         began_s, ended_s: when they were taken, UTC seconds.
@@ -44,7 +44,7 @@ class Store:
 
     Attributes:
         family: whose driver of nosql-burst it takes: ``valkey``, ``cassandra``, ``mongodb``.
-        product: what it is, in words, with its version where that is told.
+        product: what it is, in words, with its version if known.
         source: where all this comes from.
         stretches: what it did, in the order of time.
         sizes: bytes of a record, by each way there is to tell, the best first.
@@ -70,7 +70,7 @@ class Store:
 
     @property
     def knows_operations(self) -> bool:
-        """Whether it tells reads from writes."""
+        """Whether it separates reads from writes."""
         return any(stretch.writes is not None for stretch in self.stretches)
 
     @property

@@ -241,7 +241,7 @@ _RECORD_BYTES = 90
 
 
 def store(infos: Sequence[Info]) -> Store:
-    """What several answers of one server tell together.
+    """The figures of several answers of one server.
 
     Raises:
         InputError: there is one only, they are of several servers, of a replica, or nothing happened.
@@ -481,7 +481,7 @@ def _notes(last: Info, calls: Counter[str]) -> Iterator[str]:
 
 
 def _lacking(steps: Sequence[Step[Info]], calls: Counter[str]) -> Iterator[str]:
-    """What nosql-burst cannot do alike."""
+    """What nosql-burst cannot reproduce."""
     writes, removals, reads = (calls_of(calls, names) for names in (WRITES, REMOVALS, READS))
     length_s = sum(step.length_s for step in steps)
     others = {

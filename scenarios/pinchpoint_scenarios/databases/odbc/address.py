@@ -80,7 +80,7 @@ class OdbcAddress:
     options: Mapping[str, str]
 
     def option(self, name: str) -> str | None:
-        """The value of a keyword, upper and lower case alike; None: it is not given."""
+        """The value of a keyword, whatever the case of its letters; None: it is not given."""
         return next((value for key, value in self.options.items() if key.lower() == name.lower()), None)
 
 

@@ -108,7 +108,7 @@ def refusals(kind: str) -> tuple[Refusal, ...]:
 
 
 def _encryption(kind: str) -> tuple[Refusal, ...]:
-    """What each kind of server is told about encryption differs."""
+    """Options for encryption differ by kind of server."""
     return (
         refusal(
             r"certificate verif|certificate chain|self[- ]signed|certificate (has )?expired|"
@@ -218,7 +218,7 @@ def parsed(error: pyodbc.Error) -> DriverMessage:
 
 
 def state(error: pyodbc.Error) -> str:
-    """The SQLSTATE a driver told; empty where none did."""
+    """The SQLSTATE a driver reported; empty where none did."""
     try:
         return parsed(error).state
     except pyodbc.Error:

@@ -75,7 +75,7 @@ _MOST_STATEMENTS = 256
 _LONGEST = 2**30
 """Bytes; a longer value is no parameter."""
 _ANY_LENGTH = pyodbc.SQL_WVARCHAR, 0, 0
-"""What a text is sent as where its length is not to be told: ``nvarchar(max)``."""
+"""What a text is sent as if its length must not be sent: ``nvarchar(max)``."""
 _SEVERAL_STATEMENTS = "67108864"
 """CLIENT_MULTI_STATEMENTS, as a number of MariaDB's and MySQL's keyword OPTION."""
 
@@ -193,11 +193,11 @@ class OdbcLink:
                 self._connection.autocommit = True
 
     def lists_as_texts(self) -> None:
-        """Microsoft's driver tells a text's length (``@P1 nvarchar(1234)``)."""
+        """Microsoft's driver sends a text's length (``@P1 nvarchar(1234)``)."""
         self._any_length = self._driver == MICROSOFT
 
     def forget(self) -> None:
-        """Keep no statement prepared: the server is about to be told to forget them."""
+        """Keep no statement prepared: the server is about to forget them."""
         for known in self._statements.values():
             known.cursor.close()
         self._statements.clear()
@@ -274,7 +274,7 @@ def found_driver(endpoint: Endpoint, address: OdbcAddress) -> Driver | None:
 def open_link(
     address: OdbcAddress, driver: Driver | None, application: str, *, own_sql: bool = False
 ) -> OdbcLink:
-    """A new connection, shown by the server as ``application`` where the driver can tell it.
+    """A new connection, shown by the server as ``application`` if the driver can send it.
 
     Raises ``pyodbc.Error``.
     """

@@ -138,12 +138,12 @@ class OpenSearch:
         return _failures(answer.body, len(entries))
 
     def requests(self) -> Iterator[Request]:
-        """The bulk requests that have ended, each told once."""
+        """The bulk requests that have ended, each returned once."""
         while self._told:
             yield self._told.popleft()
 
     def close(self) -> None:
-        """Close the connections for bulk requests that nobody uses. Safe to call twice."""
+        """Close the connections for unused bulk requests. Safe to call twice."""
         while self._bulk:
             self._bulk.pop().close()
 
@@ -197,7 +197,7 @@ class OpenSearchIndex:
         self._shared.close()
 
     def _may_be_ours(self) -> bool:
-        """Whether the index is there and ours; raises ``Failure`` where it is somebody else's."""
+        """Whether the index is there and ours; raises ``Failure`` if it is not ours."""
         answer = self._http.request("GET", f"{self._path}/_mapping", accept=(_MISSING,))
         if answer.status == _MISSING:
             return False

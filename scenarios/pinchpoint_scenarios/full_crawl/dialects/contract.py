@@ -50,7 +50,7 @@ class CrawlSql:
         latest: one row: the number of the newest cycle that was started, or NULL.
         named: rows: the names of the sources of this crawl.
         counts: one row: how many items are done, and how many are queued.
-        greet: what every connection of a session is told first.
+        greet: the first statements of every connection.
         take: (holder, lease_s, turns, limit): leases up to ``limit`` items of the first of the turns, objects
             of source and leaf, that has any, the oldest first, past what others hold or are taking. Rows: id,
             cycle, key, source, kind, url, detail, version, identity, version it was last indexed with or
@@ -97,7 +97,7 @@ class CrawlSql:
             connection then holds until it leaves it or is lost; no row where all are taken.
         leave: (class, place): gives it up.
         follow: before an incremental crawl: what its first cycle follows.
-        release: resume: nobody holds anything any more.
+        release: on resume: all leases end.
         pause: resume: notes since when the crawl lay still.
     """
 

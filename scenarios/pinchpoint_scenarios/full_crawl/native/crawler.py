@@ -134,7 +134,7 @@ class Crawler:
     def patiently(self, step: Callable[[], T], within_s: float) -> T:
         """Do something for which the link may have to be opened several times.
 
-        Raises ``EndpointUnreachable`` where that does not help within so many seconds.
+        Raises ``EndpointUnreachable`` where that does not help within this time.
         """
         until, backoff = time.monotonic() + within_s, Backoff()
         while True:

@@ -20,7 +20,7 @@ from .progress import CrawlState
 from .session import NativeSession
 
 ENDPOINT = "crawler"
-"""The endpoint through which the farm's crawler is told what to do."""
+"""The endpoint that controls the farm's crawler."""
 
 _REACH_S = 20.0
 _STOP_POLL_S = 1.0

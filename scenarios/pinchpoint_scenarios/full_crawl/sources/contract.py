@@ -25,7 +25,7 @@ class Item(NamedTuple):
         url: its address, unique within its source; ASCII.
         detail: what the source needs besides the address; opaque to others.
         version: changes whenever the item does (a time and a size, an ETag); opaque, compared for equality
-            alone; "" where only a fetch would tell.
+            alone; "" if only a fetch shows it.
         identity: how the source knows it whatever its address is, as ``Changes.deleted`` names it; "" where
             its address is all there is.
         known: the version it was last indexed with, as far as that is known; "" where it is not.
@@ -62,8 +62,8 @@ class Fetched(NamedTuple):
         start_ns: ``time.perf_counter_ns()`` when its bytes were asked for: repository latency begins.
         end_ns: likewise, when the last of them had come.
         url: its canonical address where that differs from the item's, else "".
-        version: as ``Item.version``, as far as the answer tells it.
-        access: its access list; () where nobody is named; None where the source does not report.
+        version: as ``Item.version``, as far as the answer has it.
+        access: its access list; () if it is empty; None where the source does not report.
         links: the addresses it links to, in or out of the source, each once.
         found: what else is to be crawled because of it; what is known already may be among it.
         unchanged: the source says that it is what ``Item.known`` is the version of, and gave nothing else.
@@ -134,7 +134,7 @@ class Source(Protocol):
         ...
 
     def fetch(self, document: Item) -> Fetched:
-        """A document. Raises ``Skipped``, too, with the reason, where there is none to be had."""
+        """A document. Raises ``Skipped``, too, with the reason, if there is none."""
         ...
 
     def token(self) -> str | None:
@@ -162,7 +162,7 @@ class Repository(Protocol):
         ...
 
     def pause_s(self) -> float:
-        """For this many seconds from now nobody should take an item of it: ``turn`` would wait; 0: go on."""
+        """For this time no session should take an item of it: ``turn`` would wait; 0: go on."""
         ...
 
 

@@ -245,7 +245,7 @@ class WebSource:
             )
 
     def _exists(self, url: str) -> bool:
-        """Whether there is, or may be, a sitemap that nobody named: that there is none is no failure.
+        """Whether there is, or may be, a sitemap that was not named: that there is none is no failure.
 
         What does not answer may be one. It is asked again as an item of its own, so that its failure
         neither costs the start page, nor has what it named before taken for gone.

@@ -83,14 +83,14 @@ _PARSER = etree.HTMLParser(encoding="utf-8", target=_PageReader(), huge_tree=Tru
 
 
 def is_page(content_type: str, body: bytes) -> bool:
-    """Whether an answer is HTML: by its type; where its server tells none, by its beginning."""
+    """Whether an answer is HTML: by its type; without a type, by its beginning."""
     if content_type:
         return content_type.lower().startswith(_HTML)
     return body[:100].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_BEGINNINGS)
 
 
 def reading(answer: HttpAnswer, content_type: str, url: str, user_agent: str) -> PageContent:
-    """What a page says to somebody of that name; ``url`` is its canonical address."""
+    """What a page says to a crawler of that name; ``url`` is its canonical address."""
     said = _said(_utf8(answer.body[:_READ_BYTES], content_type))
     if answer.response.header(b"x-robots-tag"):
         said.words |= _header_words(answer, user_agent)

@@ -80,7 +80,7 @@ class MixSql:
 
     Attributes:
         make: table -> the statements that make it anew, empty.
-        fill_hot: ``$1``: so many rows of the hot table.
+        fill_hot: ``$1``: this many rows of the hot table.
         cache_bytes: one row: the server's buffer cache; null where this user may not know it.
         may_know_cache: what lets it, for a person.
         data_there: one row of (the data table's label, its bytes); nulls where there is none.

@@ -14,7 +14,7 @@ _LENGTH = 8  # sixteen to the power of this many numbers
 
 
 def _numbers(count: str) -> str:
-    """``numbers.n`` from 0 to so many; the server stops multiplying when it has them."""
+    """``numbers.n`` from 0 to a limit; the server stops multiplying when it has them."""
     digits = " CROSS JOIN ".join(f"{_DIGITS} AS d{place}(digit)" for place in range(_LENGTH))
     return f"""(SELECT TOP (CAST({count} AS int)) ROW_NUMBER() OVER (ORDER BY (SELECT NULL)) - 1 AS n
         FROM {digits}) AS numbers"""

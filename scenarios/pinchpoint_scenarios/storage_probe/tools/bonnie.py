@@ -51,7 +51,7 @@ class Bonnie:
         return []
 
     def commands(self, job: Job, place: ProbePlace) -> Sequence[Sequence[str]]:
-        """One call; as root bonnie++ wants to be told so."""
+        """One call; as root bonnie++ needs an option."""
         small = int(job.options["small_files"])
         sizes = [f"-s{place.size_bytes // _MIB}", "-n0"]
         if small:
@@ -61,7 +61,7 @@ class Bonnie:
         return [[self.program, "-q", "-f", "-mprobe", "-d.", *sizes, *memory, *user]]
 
     def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, Measured]:  # noqa: ARG002 -- Tool's
-        """The CSV; a figure that was too fast to tell has no cell."""
+        """The CSV; a figure that was too fast to measure has no cell."""
         fields = line(stdout, stderr)
         places = FILES if job.options["small_files"] else THROUGHPUT
         found = {}

@@ -13,7 +13,7 @@ _SAID = re.compile(r"^(\d+) bytes .*copied, ([0-9.e+-]+) s,", re.MULTILINE)
 
 
 class Dd:
-    """coreutils' dd, blocks of 1 MiB; it tells no latencies."""
+    """coreutils' dd, blocks of 1 MiB; it reports no latencies."""
 
     name = program = "dd"
     package = "coreutils"
@@ -27,7 +27,7 @@ class Dd:
         return self._write(place)
 
     def commands(self, job: Job, place: ProbePlace) -> Sequence[Sequence[str]]:
-        """Before reading, the page cache is told to let go of the file (``oflag=nocache``, no data)."""
+        """Before reading, the file is dropped from the page cache (``oflag=nocache``, no data)."""
         if job.options["of"] == "write":
             return [self._write(place)]
         let_go = [self.program, f"of={FILE}", "oflag=nocache", "conv=notrunc,fdatasync", "count=0"]

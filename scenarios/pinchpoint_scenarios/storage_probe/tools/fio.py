@@ -1,4 +1,4 @@
-"""fio: asynchronous or synchronous I/O past the page cache, told as JSON with whole histograms."""
+"""fio: asynchronous or synchronous I/O past the page cache, reported as JSON with whole histograms."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Hdparm:
 
 
 def timed(stdout: str, stderr: str) -> tuple[int, float]:
-    """(bytes, seconds) that hdparm tells. Raises ``ToolFailed``."""
+    """(bytes, seconds) that hdparm prints. Raises ``ToolFailed``."""
     found = _SAID.search(stdout)
     if found is None or float(found[2]) <= 0:
         raise ToolFailed(f"hdparm did not say how much it read: {last_words(stderr, stdout)}")
