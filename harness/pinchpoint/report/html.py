@@ -32,6 +32,13 @@ from pinchpoint.report.tables import run_header
 from pinchpoint.report.timeline_chart import FIRST, both_timelines, marks_of, panel_chart
 
 _TEMPLATES = "templates"
+_SAYS_OUTCOME = {
+    "bottleneck": "Bottleneck",
+    "inconclusive": "Inconclusive",
+    "invalid": "Invalid run",
+    "not_reached": "No limit",
+}
+"""A headline that begins so needs no outcome above it."""
 _LOOK = {True: "moved", False: "stayed", None: "inconclusive"}
 
 
@@ -87,7 +94,9 @@ def _run(report: Report) -> str:
             for name, figures in (report.verdict.get("scenarios") or {}).items()
             if figures.get("bursts")
         ],
-        outcome_words=wording.OUTCOME[str(report.verdict["outcome"])],
+        outcome_words=""
+        if report.headline.startswith(_SAYS_OUTCOME[str(report.verdict["outcome"])])
+        else wording.OUTCOME[str(report.verdict["outcome"])],
         crashes=[event for event in report.run.events if event.get("event") == "tier_crashed"],
     )
 
@@ -99,16 +108,16 @@ def _answers(report: Report) -> list[tuple[str, str, str]]:
     for first in (verdict.get("advice") or ())[:1]:
         found.append(("Do", str(first["what"]), ""))
         gain = first["gain_ratio"]
-        if gain is None:
+        if gain is None and verdict["outcome"] != "invalid":
             found.append(("Gain", "not known", ""))
-        else:
+        elif gain is not None:
             found.append(("Gain", wording.up_to(gain, first["assumes"]), f"assuming {first['assumes']}"))
     if verdict.get("experiment"):
         found.append(("Do" if not found else "To be sure", str(verdict["experiment"]), ""))
     headroom = verdict.get("headroom") or {}
     if verdict.get("headroom_ratio") is not None:
         found.append(("Headroom", units.percent(verdict["headroom_ratio"]), str(headroom.get("why") or "")))
-    elif headroom.get("why") and not report.clock.alone:
+    elif headroom.get("why") and not report.clock.alone and verdict["outcome"] != "invalid":
         found.append(("Headroom", "not known", str(headroom["why"])))
     if following := verdict.get("next"):
         used = following.get("utilisation_ratio")

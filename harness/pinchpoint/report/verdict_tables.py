@@ -564,7 +564,7 @@ def owner(row: Row) -> str:
 
 
 def _period(row: Row, begin: str, end: str) -> dict[str, Any]:
-    what = f"{owner(row) or row['instance']}: {row['kind']}" if row["kind"] else "nothing"
+    what = wording.place({**row, "instance": ""}) if row["kind"] else "nothing"
     return {"from": begin, "to": end, "level": row["level"], "what": what}
 
 

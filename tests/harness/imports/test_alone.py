@@ -167,11 +167,11 @@ def test_what_was_used_up_when_says_of_which_host_and_on_which_day(tmp_path: Pat
     busy: At = lambda hour: 97.0 if 1 <= hour < 3 or 26 <= hour < 28 else 20.0  # noqa: E731 -- a shape
     run, verdict = verdict_of(imported(tmp_path, day(hours=30, every_s=300, app_cpu=busy)))
     table = gather(run, verdict.to_json()).tables["periods"]
-    assert [row["what"] for row in table.rows] == ["search (APP3): cpu"] * 2
+    assert [row["what"] for row in table.rows] == ["the CPU of search (host APP3)"] * 2
     first, second = (row["from"] for row in table.rows)
     assert first.startswith(("2026-11-19 23:", "2026-11-20 00:"))
     assert second.startswith(("2026-11-21 00:", "2026-11-21 01:"))
-    assert table.note.startswith("The longest times of half a minute or more")
+    assert table.note.startswith("The longest periods of at least 30 s")
     assert f"{second} to 2026-11-21" in explanation_text(verdict.to_json())
 
 
