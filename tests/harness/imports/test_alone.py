@@ -172,7 +172,8 @@ def test_what_was_used_up_when_says_of_which_host_and_on_which_day(tmp_path: Pat
     assert first.startswith(("2026-11-19 23:", "2026-11-20 00:"))
     assert second.startswith(("2026-11-21 00:", "2026-11-21 01:"))
     assert table.note.startswith("The longest periods of at least 30 s")
-    assert f"{second} to 2026-11-21" in explanation_text(verdict.to_json())
+    utc = str(verdict.to_json()["timeline"][1]["from"])[:19].replace("T", " ")
+    assert f"{utc} to 2026-11-21" in explanation_text(verdict.to_json())
 
 
 def test_where_nothing_else_was_recorded_confidence_is_low(tmp_path: Path) -> None:
