@@ -284,7 +284,7 @@ class PrometheusCollector:
         )
         if not steps:
             raise CollectorError(
-                f"{self._where}: how often {self._target} is scraped cannot be told: fewer than two scrapes "
+                f"{self._where}: how often {self._target} is scraped is unknown: fewer than two scrapes "
                 "in 15 minutes; wait for the next, or scrape it more often"
             )
         return steps[len(steps) // 2], "the distance of scrapes"

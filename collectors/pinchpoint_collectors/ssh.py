@@ -129,7 +129,7 @@ class SshCollector(RemoteCollector[LoopSession]):
         """A reading that stays there for ``read``, and an answer of the host's clock."""
         session.wait(time.monotonic() + CONNECT_S, lambda: session.answered and bool(session.frames))
         if not session.frames:
-            raise CollectorError(f"{self._address}: it told what it is, but sent no reading")
+            raise CollectorError(f"{self._address}: it reported what it is, but sent no reading")
         return session.frames[0]
 
     def _taken(self, session: LoopSession) -> list[Sample]:

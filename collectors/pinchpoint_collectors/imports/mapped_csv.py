@@ -84,7 +84,7 @@ class MappedCsv:
         mapping = settings.mapping
         if mapping is None:
             raise ForeignFileError(
-                "of a CSV nobody knows what its columns are: give --map MAPPING, a YAML file that says so"
+                "the columns of a CSV are unknown: give --map MAPPING, a YAML file that says so"
             )
         reader = csv.reader(lines, delimiter=mapping.delimiter)
         try:

@@ -242,7 +242,7 @@ class Roots:
                 return table[pid]
         if owners:
             self.missing = Missing(
-                f"somebody listens on TCP port {port}, but this user may not see which process",
+                f"a process listens on TCP port {port}, but this user may not see which process",
                 "run Pinchpoint as root or as the server's user, or say `process: NAME`",
             )
         else:

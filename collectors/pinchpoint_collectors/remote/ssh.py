@@ -175,7 +175,7 @@ _UNKNOWN_KEY = (
     "or add the key to known_hosts"
 )
 _CHANGED_KEY = (
-    "its host key is another than known_hosts says; find out why (a new machine, or somebody in between) and "
+    "its host key is another than known_hosts says; find out why (a new machine, or an attack) and "
     "only then remove the old one with `ssh-keygen -R`"
 )
 _REFUSED_KEY = (
@@ -189,7 +189,7 @@ _FAILURES: tuple[tuple[str, str], ...] = (
     (r"Host key verification failed|No .* host key is known", _UNKNOWN_KEY),
     (r"Permission denied \((?P<how>[^)]*)\)", _REFUSED_KEY),
     (r"Too many authentication failures", "it was offered too many keys; say which with `identity:`"),
-    (r"Connection refused", "nobody listens there; start sshd, or correct `address:` and `port:`"),
+    (r"Connection refused", "nothing listens there; start sshd, or correct `address:` and `port:`"),
     (r"Could not resolve hostname", "its name is not known here; correct `address:` or the name service"),
     (
         r"Connection timed out|Operation timed out|timed out during banner",

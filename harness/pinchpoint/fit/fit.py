@@ -111,8 +111,7 @@ def fit(
 def _whole(day: Course | None, sources: str, day_s: float) -> Course:
     if day is None:
         raise InputError(
-            f"--day: {sources} do not tell how the load goes over the day; give a recording of it (perfmon, "
-            "sadf)"
+            f"--day: {sources} do not show the load over the day; give a recording of it (perfmon, sadf)"
         )
     return day.squeezed(day_s)
 

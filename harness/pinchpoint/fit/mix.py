@@ -144,7 +144,7 @@ def _row_bytes(production: Production, mix: Mix) -> None:
         return
     if not rows_per_s:
         mix.lacking.append(
-            f"nothing is inserted, so the log's {wanted.value:.0f} bytes for a write cannot be made alike: "
+            f"nothing is inserted, so the log's {wanted.value:.0f} bytes for a write cannot be reproduced: "
             f"an update writes about {UPDATE_LOG_BYTES:.0f}, and page images"
         )
         return

@@ -70,7 +70,7 @@ def said(word: str, sentences: Iterable[str]) -> Iterator[str]:
 def shortcomings(told: Told, lacking: Iterable[str]) -> Iterator[str]:
     """Where sources differ, and what the scenario cannot do as production does."""
     yield from said("Two sources differ: ", told.disagreements)
-    yield from said("Not alike: ", lacking)
+    yield from said("Not reproduced: ", lacking)
 
 
 MEASURE_S = 120
@@ -97,7 +97,7 @@ def load_lines(rate_per_s: float, day: Course | None) -> Iterator[str]:
         day: the course; None: not known.
     """
     if day is None:
-        yield "# How it goes over the day is not known: a recording of sar or perfmon would tell."
+        yield "# How it goes over the day is not known: a recording of sar or perfmon would show it."
         yield f"load: {{model: open, rate: {plain(rate_per_s)}/s}}"
         return
     if day.hours and len(day.hours) > 1:
@@ -290,4 +290,6 @@ def _untold(section: PlanSection) -> Iterator[str]:
     for name, need in section.tells.items():
         if name not in section.figures:
             by_need.setdefault(need, []).append(FIGURES[name])
-    yield from said("Not told: ", (f"{', '.join(names)}; needed: {need}" for need, names in by_need.items()))
+    yield from said(
+        "Not reported: ", (f"{', '.join(names)}; needed: {need}" for need, names in by_need.items())
+    )

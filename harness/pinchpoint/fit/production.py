@@ -283,7 +283,7 @@ def _hidden(statements: Sequence[Statement], change: CounterChange) -> list[str]
     remedy = "export as a member of pg_read_all_stats (GRANT pg_read_all_stats TO USER)"
     if hidden == calls:
         raise InputError(
-            f"{change.sources}: the server shows no statement's text, so what they do is not told; {remedy}"
+            f"{change.sources}: the server shows no statement's text, so what they do is not known; {remedy}"
         )
     sentence = (
         f"{change.sources}: the server hides the text of {hidden / calls:.0%} of the calls, which are not in "
@@ -380,7 +380,7 @@ def _writes(
             )
         return min(
             calls + within, commits
-        ), "no more than there were COMMITs; a pair of pg_stat_database would tell better"
+        ), "no more than there were COMMITs; a pair of pg_stat_database would show it better"
     # Both tables are taken around the same busy time, one right after the other.
     transactions = sum(number(row, "xact_commit") for row in database.rows)
     if calls > transactions:

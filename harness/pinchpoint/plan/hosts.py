@@ -34,8 +34,8 @@ def check_places(farm: Document, place: Path) -> Iterator[Problem]:
             yield Problem(
                 (*place, "disks", role),
                 "a disk without a place",
-                "needed: device (such as nvme1n1) or path (an absolute path that lies on it); where nobody "
-                "can look into the machine, a collector of the database and the disk's profile or limits",
+                "needed: device (such as nvme1n1) or path (an absolute path that lies on it); if the "
+                "machine cannot be measured, a collector of the database and the disk's profile or limits",
             )
 
 

@@ -121,7 +121,7 @@ def look(address: Address, path: str | None, device: str | None, farm: str, disk
     wrong = {
         "unmounted": f"its device {device} is not mounted there; give its path in farm.yaml",
         "missing": f"{path} is no folder there; correct path: in farm.yaml",
-        "forbidden": f"you may not write to {path or device} there; log in as somebody who may",
+        "forbidden": f"you may not write to {path or device} there; log in as a user who may",
     }
     if state in wrong:
         raise InputError(f"{disk} on {address}: {wrong[state]}")

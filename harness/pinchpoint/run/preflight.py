@@ -413,7 +413,7 @@ def _clock(host: str, kind: str, samples: Sequence[Sample], facts: Mapping[str, 
     offset_s = latest.get("collector.clock_offset_s", facts["clock"]["offset_s"])
     error_s = latest.get("collector.clock_error_s", facts["clock"]["error_s"])
     if offset_s is None or error_s is None:
-        return ProofCheck(host, kind, "clock", "not measured", "it has not told its time", "check again")
+        return ProofCheck(host, kind, "clock", "not measured", "it has not reported its time", "check again")
     found = (
         f"{seconds(abs(offset_s))} {'ahead' if offset_s > 0 else 'behind'}, give or take {seconds(error_s)}"
     )

@@ -233,7 +233,7 @@ class OwnedSchema:
             why = self.access.message(error)
         if why:
             remedy = server.snapshot_on.format(database=self.access.database)
-            raise ScenarioError(f"{self.place}: isolation {level} is not to be had: {why}; {remedy}")
+            raise ScenarioError(f"{self.place}: isolation {level} is not available: {why}; {remedy}")
 
 
 def _ask(link: Link, asked: Iterable[Asked]) -> None:

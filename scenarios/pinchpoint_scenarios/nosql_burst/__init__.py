@@ -107,7 +107,7 @@ class NosqlBurst:
             return
         found, why = read_back(self._store, self._ledger, self._params.verify_within_s)
         if not self._contents.stamped:
-            why = f"records of {self._params.record_bytes} bytes are too small to be told apart"
+            why = f"records of {self._params.record_bytes} bytes are too small to be distinguished"
         self._event(
             "writes_read_back",
             acknowledged=self._ledger.acknowledged,

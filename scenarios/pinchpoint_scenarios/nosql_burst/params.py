@@ -128,7 +128,7 @@ class NosqlBurstParams(Params):
         given = "verify" in self.model_fields_set and self.verify != 0
         if given and self.record_bytes < STAMP_BYTES:
             raise ValueError(
-                f"records of {self.record_bytes} bytes are too small to be told apart; "
+                f"records of {self.record_bytes} bytes are too small to be distinguished; "
                 f"write {STAMP_BYTES} bytes or more (fields x field_bytes), or verify: 0"
             )
         return self

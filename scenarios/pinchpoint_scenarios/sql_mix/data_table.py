@@ -99,8 +99,7 @@ class DataTable:
         free = self.schema.free_bytes(link)
         if free is None:
             self.progress(
-                f"the data table will take {spelt_bytes(needed)}; the server does not tell how much room "
-                "it has"
+                f"the data table will take {spelt_bytes(needed)}; the server does not report its free space"
             )
         elif free + freed_bytes < needed:
             raise ScenarioError(

@@ -61,7 +61,7 @@ class StorageProbeParams(Params):
     @classmethod
     def _large_enough(cls, size: int | None) -> int | None:
         if size is not None and size < LEAST_BYTES:
-            raise ValueError(f"{size} bytes are too few to tell anything; allowed: from 16MiB on")
+            raise ValueError(f"{size} bytes are too few for a measurement; allowed: from 16MiB on")
         return size
 
     @model_validator(mode="after")

@@ -106,7 +106,7 @@ _CONFIG = (
             "w@sql1: Permission denied (publickey,password).",
             "no key of ours (it takes publickey,password)",
         ),
-        (255, "ssh: connect to host sql1 port 22: Connection refused", "nobody listens there; start sshd"),
+        (255, "ssh: connect to host sql1 port 22: Connection refused", "nothing listens there; start sshd"),
         (255, "ssh: connect to host sql1 port 22: Connection timed out", "did not answer within 10 s"),
         (255, "ssh: connect to host sql1 port 22: No route to host", "no way leads there"),
         (

@@ -331,7 +331,7 @@ def test_an_unknown_host_key_is_a_sentence(host: SshdHost, tmp_path: Path) -> No
 
 def test_nobody_listens_there(host: SshdHost) -> None:
     """With the remedy."""
-    with pytest.raises(CollectorError, match="nobody listens there; start sshd"):
+    with pytest.raises(CollectorError, match="nothing listens there; start sshd"):
         SshKind().connect([Watch("sql1", "sql", options={"address": "127.0.0.1", "port": 1})])
 
 

@@ -159,7 +159,7 @@ def test_a_host_that_is_not_reached_fails(tmp_path: Path) -> None:
     found = proofs(farm_of(tmp_path, collect, {}))
     assert list(found) == ["reached"]
     assert found["reached"].outcome == "failed"
-    assert "nobody listens there" in found["reached"].found
+    assert "nothing listens there" in found["reached"].found
 
 
 def test_a_clock_that_is_off_and_a_counter_that_is_broken(tmp_path: Path) -> None:

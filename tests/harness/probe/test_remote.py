@@ -264,7 +264,7 @@ def test_nobody_is_there(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, and nobody listens
         nobody = Address.of({"address": "127.0.0.1", "port": int(taken.getsockname()[1])})
-    with pytest.raises(FarmUnavailable, match="nobody listens there"):
+    with pytest.raises(FarmUnavailable, match="nothing listens there"):
         look(nobody, str(tmp_path), None, "dev", "sql.log")
 
 

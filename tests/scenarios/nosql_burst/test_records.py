@@ -26,13 +26,13 @@ def test_a_record_tells_which_write_made_it() -> None:
 
 
 def test_records_too_small_for_a_stamp_say_so() -> None:
-    """They are written all the same, but not taken for what can be told apart."""
+    """They are written all the same, but not taken for what can be distinguished."""
     contents = Contents(1, fields=1, field_bytes=3)
     assert len(contents.of(stamp(1, 1))[0]) == 3
     assert not contents.stamped
     assert contents.writer(contents.of(stamp(1, 1))) is None
     assert NosqlBurstParams.model_validate({"fields": 1, "field_bytes": 3}).record_bytes == 3
-    with pytest.raises(ValueError, match="too small to be told apart; write 8 bytes or more"):
+    with pytest.raises(ValueError, match="too small to be distinguished; write 8 bytes or more"):
         NosqlBurstParams.model_validate({"fields": 1, "field_bytes": 3, "verify": "all"})
 
 

@@ -107,7 +107,7 @@ def test_loading_says_how_far_it_is_and_how_long_it_will_take(sql: Endpoint) -> 
         watching.close()
         driver.finish(keep_data=False)
     text = "\n".join(said)
-    assert "the data table will take 129 MiB; the server does not tell how much room it has" in text
+    assert "the data table will take 129 MiB; the server does not report its free space" in text
     assert "loaded the data table: 128 MiB in " in text
     assert "MiB/s" in text
     assert len(loaders) == 3

@@ -45,7 +45,7 @@ def snapshot_is_to_be_had(target: Target) -> bool:
     try:
         driver.check()
     except ScenarioError as error:
-        if "isolation snapshot is not to be had" not in str(error):
+        if "isolation snapshot is not available" not in str(error):
             raise
         return False
     return True

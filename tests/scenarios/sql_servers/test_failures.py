@@ -213,7 +213,7 @@ CONNECTING = [
         "HYT00",
         f"{MICROSOFT}Login timeout expired (0)",
         "unreachable",
-        "nobody answered",
+        "no answer within",
         "start the server",
     ),
     (
@@ -221,7 +221,7 @@ CONNECTING = [
         "08S01",
         "[FreeTDS][SQL Server]Unable to connect: Adaptive Server is unavailable or does not exist (20009)",
         "unreachable",
-        "nobody answered",
+        "no answer within",
         "start the server",
     ),
     (

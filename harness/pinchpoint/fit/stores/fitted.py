@@ -153,7 +153,7 @@ def _compare_rates(stores: Sequence[Store], best: Store, told: Told) -> None:
     for other in stores:
         if other is not best:
             told.compare(
-                "operations a second", figure(best), figure(other), "it tells which are operations on records"
+                "operations a second", figure(best), figure(other), "it shows which are operations on records"
             )
 
 
@@ -198,7 +198,7 @@ def _parts(made: Records, rates: Mapping[str, float]) -> Iterator[Part]:
     if expiring.value < _NONE or not lifetimes:
         if expiring.value >= _NONE:
             made.lacking.append(
-                f"{expiring.value:.0%} of the records expire, and after how long is not told; here none does"
+                f"{expiring.value:.0%} of the records expire, after an unknown time; here none does"
             )
         yield Part(NAME, 1.0, rates, keys, None)
         return
@@ -218,7 +218,7 @@ def _parts(made: Records, rates: Mapping[str, float]) -> Iterator[Part]:
     going = {"insert": min(new, written), "update": max(0.0, written - new)}
     staying = {name: rate - going.get(name, 0.0) for name, rate in rates.items()}
     total = sum(rates.values())
-    alive = max(1, round(written * ttl_s)), "as many as live at a time"
+    alive = max(1, round(written * ttl_s)), "the number that live at a time"
     for name, its, there, lives_s in ((NAME, staying, keys, None), (EXPIRING, going, alive, ttl_s)):
         kept = {operation: rate for operation, rate in its.items() if rate > _SELDOM * total}
         if kept:
@@ -259,10 +259,10 @@ def _details(made: Records) -> None:
 def _size(made: Records) -> None:
     """One field: no source reports how a record is divided."""
     made.params["fields"] = 1
-    made.why["fields"] = "how a record is divided is not told"
+    made.why["fields"] = "how a record is divided is not known"
     sizes = [figure for figure in made.store.sizes if figure.value >= 1]
     if not sizes:
-        made.lacking.append(f"how large a record is, {made.store.source} does not tell: here 1000 bytes")
+        made.lacking.append(f"how large a record is, {made.store.source} does not report: here 1000 bytes")
         made.params["field_bytes"], made.why["field_bytes"] = 1000, "a design value, not production's"
         return
     for other in sizes[1:]:
@@ -274,7 +274,7 @@ def _size(made: Records) -> None:
     if size > _MOST_BYTES:
         made.lacking.append(f"a record has {size} bytes in production, {_MOST_BYTES} here")
     if size < _STAMP_BYTES:
-        made.params["verify"], made.why["verify"] = 0, "so small records cannot be told apart"
+        made.params["verify"], made.why["verify"] = 0, "such small records cannot be distinguished"
 
 
 def _keys(made: Records, *, reads: bool) -> tuple[int, str] | None:

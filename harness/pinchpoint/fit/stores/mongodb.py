@@ -152,6 +152,6 @@ def _lacking(steps: Sequence[Step[Answer]]) -> Iterator[str]:
         yield f"{plain(deletes / length_s)}/s deletions in production, none here"
     if expired:
         yield (
-            f"{plain(expired / length_s)}/s documents expire in production; after how long is not told: "
+            f"{plain(expired / length_s)}/s documents expire in production, after an unknown time: "
             "`ttl` lets them expire here"
         )

@@ -117,7 +117,7 @@ def _stretch(family: str, series: Series, step: int, begin_s: float, step_s: int
 
 
 def _store(family: str, name: str, stretches: list[Stretch]) -> Store:
-    notes = [f"{name}: how many records there are, and how long they live, its samples do not tell"]
+    notes = [f"{name}: its samples do not show how many records there are, and how long they live"]
     lacking, sizes = [], []
     if family == "valkey":
         lacking.append(

@@ -133,7 +133,7 @@ def read_infos(text: str, path: Path) -> list[Info]:
     blocks = list(_blocks(text.splitlines()))
     if not blocks:
         raise InputError(
-            f"{path}: has no section Server: whose figures these are, and when, is not told; needed: {EXPORT}"
+            f"{path}: has no section Server: the server and the time are missing; needed: {EXPORT}"
         )
     return [_info(block, path.name, str(path), {}) for block in blocks]
 
@@ -496,7 +496,7 @@ def _lacking(steps: Sequence[Step[Info]], calls: Counter[str]) -> Iterator[str]:
     hashes, shapes = calls_of(calls, HASHES), calls_of(calls, OTHER_SHAPES)
     if hashes > _MUCH * writes:
         yield (
-            f"{hashes / writes:.0%} of the writes are of hashes, and INFO does not tell their fields: here a "
+            f"{hashes / writes:.0%} of the writes are of hashes, INFO does not report their fields: here a "
             "record is one value of as many bytes; `fields` makes it a hash"
         )
     if shapes > _MUCH * writes:

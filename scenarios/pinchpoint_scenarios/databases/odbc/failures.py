@@ -93,7 +93,7 @@ _LOGIN = (
         r"login timeout expired|adaptive server is unavailable|error code 0x(6F|274D)\b|\(111\b|"
         r"can't connect to|unable to connect to data source",
         "unreachable",
-        f"nobody answered there within {CONNECT_TIMEOUT_S} s",
+        f"no answer within {CONNECT_TIMEOUT_S} s",
         "start the server, or correct host and port in farm.yaml",
     ),
     *POSTGRESQL_REFUSALS,
