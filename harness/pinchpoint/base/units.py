@@ -32,6 +32,16 @@ def seconds(value: float | None) -> str:
     return sign + _pair(minutes // 60, "h", minutes % 60, "min")
 
 
+def span(value: float) -> str:
+    """A duration for people, rounded: ``43.6 s``, ``12 min``, ``2 h`` (of 119 min 45 s), ``3 h 5 min``."""
+    if value < 119.5:
+        return seconds(value)
+    minutes = round(value / 60)
+    step = 1 if minutes < 60 else 5
+    hours, rest = divmod(round(minutes / step) * step, 60)
+    return " ".join([f"{hours} h"] * (hours > 0) + [f"{rest} min"] * (rest > 0))
+
+
 def bytes_(value: float | None) -> str:
     """An amount of bytes, decimal as disks and links are sold: ``512 B``, ``8.19 kB``, ``200 MB``."""
     if value is None:

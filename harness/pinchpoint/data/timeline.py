@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from pinchpoint.data.latency import bucket_percentiles, in_plan_order
@@ -85,6 +85,8 @@ def panels(run: StoredRun, clock: Clock) -> tuple[Panel, ...]:
     }
     points = recorded.points(each.line for drafts in asked.values() for each in drafts)
     drawn = {name: _with_points(drafts, points) for name, drafts in asked.items()}
+    if all(series.style == "dashed" for series in drawn["cpu"]):  # no tier's own processes were watched
+        drawn["cpu"] = tuple(replace(series, style="solid") for series in drawn["cpu"])
     found = _all(run, clock, drawn)
     # Of what only a load has, samples alone lack nothing.
     return tuple(each for each in found if each.series or not (clock.alone and each.name in _OF_A_LOAD))

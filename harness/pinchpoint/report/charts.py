@@ -278,3 +278,64 @@ def _colour(kinds: Mapping[str, str], palette: Sequence[str]) -> alt.Color:
 
 def _tooltip(title: str) -> list[alt.Tooltip]:
     return [alt.Tooltip("name:N", title=title), alt.Tooltip("told:N", title="value")]
+
+
+def level_charts(levels: Sequence[Mapping[str, Any]], knee: float | None) -> list[Chart]:
+    """Throughput and p95 over the load of a climb in steps, a line per scenario; the knee as a red line."""
+    scenarios = list(dict.fromkeys(str(level["scenario"]) for level in levels))
+    rows = [
+        {
+            "name": level["scenario"],
+            "load": level["level"],
+            "throughput": level["throughput_per_s"],
+            "p95": level["response_p95_s"] if level["response_p95_s"] is not None else level["service_p95_s"],
+            "shown": units.load_level(level["level"], level["unit"]),
+        }
+        for level in levels
+    ]
+    if len({row["load"] for row in rows}) < 2:
+        return []
+    unit = "users" if levels[0]["unit"] == "users" else "offered per second"
+    found: tuple[tuple[str, str, Axis], ...] = (
+        ("throughput", "Throughput by load", "rate"),
+        ("p95", "p95 by load", "latency"),
+    )
+    return [
+        _level_chart(scenarios, [row for row in rows if row[key]], key, title, axis, unit, knee)
+        for key, title, axis in found
+        if any(row[key] for row in rows)
+    ]
+
+
+def _level_chart(
+    scenarios: Sequence[str], rows: Rows, key: str, title: str, axis: Axis, unit: str, knee: float | None
+) -> Chart:
+    data = Datasets()
+    ticks: dict[str, Any] = {"tickCount": 4}
+    scale = alt.Scale(zero=True)
+    if axis == "latency":
+        low, *_, high = ticks["values"] = decades([row[key] for row in rows])
+        scale = alt.Scale(type="log", domain=[low, high], nice=False)
+    colours = dict(zip(scenarios, PALETTE * len(scenarios), strict=False))
+    x = alt.X("load:Q", axis=alt.Axis(title=unit, tickCount=5), scale=alt.Scale(zero=True))
+    y_axis = alt.Axis(title=None, labelExpr=LABELS[axis], minExtent=46, maxExtent=46, **ticks)
+    domain_of = alt.Scale(domain=list(colours), range=list(colours.values()))
+    shown = [{**row, "value": SHOW[axis](row[key])} for row in rows]
+    tips = [alt.Tooltip("shown:N", title="load"), alt.Tooltip("value:N", title=title)]
+    base = alt.Chart(data.named(shown)).encode(
+        x=x,
+        y=alt.Y(f"{key}:Q", scale=scale, axis=y_axis),
+        color=alt.Color("name:N", legend=None, scale=domain_of),
+    )
+    layers = [base.mark_line(strokeWidth=1.8), base.mark_point(filled=True, size=40).encode(tooltip=tips)]
+    if knee is not None:
+        layers.insert(
+            0,
+            alt.Chart(data.named([{"load": knee}]))
+            .mark_rule(color=LIMIT, strokeDash=[6, 4])
+            .encode(x="load:Q"),
+        )
+    legend = [LegendEntry(name, colour) for name, colour in colours.items()]
+    legend += [LegendEntry("throughput stops following the load", LIMIT, "limit")] if knee is not None else []
+    spec = finished(alt.layer(*layers).properties(width=310, height=130), data)
+    return Chart(f"levels-{key}", title, spec, svg_of(spec), tuple(legend))

@@ -21,7 +21,7 @@ from markupsafe import Markup
 from pinchpoint.base import units, wording
 from pinchpoint.data.latency import Distribution
 from pinchpoint.data.timeaxis import day_and_time
-from pinchpoint.report.charts import Chart, burst_chart, distribution_chart
+from pinchpoint.report.charts import Chart, burst_chart, distribution_chart, level_charts
 from pinchpoint.report.comparison import SECTIONS as COMPARED_SECTIONS
 from pinchpoint.report.comparison import ComparisonReport
 from pinchpoint.report.comparison_tables import figure_name
@@ -89,6 +89,9 @@ def _run(report: Report) -> str:
         first_names=FIRST,
         first=[name for name in FIRST if name in charts],
         latencies=latencies,
+        climbs=level_charts(
+            report.verdict.get("levels") or (), (report.verdict.get("knee") or {}).get("level")
+        ),
         bursts=[
             burst_chart(name, figures["bursts"])
             for name, figures in (report.verdict.get("scenarios") or {}).items()

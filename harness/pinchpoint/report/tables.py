@@ -134,7 +134,7 @@ def run_header(manifest: Row, verdict: Row) -> tuple[str, ...]:
     return (
         str(name) if farm in (None, name) else f"{name} on {farm}",
         day_and_time(begins, shown_offset_s(manifest)) or "start not recorded",
-        "not measured to the end" if lasted is None else f"measured for {units.seconds(lasted)}",
+        "not measured to the end" if lasted is None else f"measured for {units.span(lasted)}",
         validity(manifest, verdict),
     )
 

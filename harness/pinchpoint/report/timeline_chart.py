@@ -255,8 +255,8 @@ def _legend(lines: Sequence[TimelineSeries]) -> dict[str, LegendEntry]:
     groups: dict[str, list[TimelineSeries]] = {}
     for place, line in enumerate(lines):
         stem = line.name.rpartition(" ")[0]
-        paired = line.style == "dashed" and place > 0 and lines[place - 1].name.rpartition(" ")[0] == stem
-        groups.setdefault(stem if paired or _begins_pair(lines, place) else line.name, []).append(line)
+        paired = _begins_pair(lines, place) or (place > 0 and _begins_pair(lines, place - 1))
+        groups.setdefault(stem if paired else line.name, []).append(line)
     ranked = sorted(groups, key=lambda name: -max(_highest(line) for line in groups[name]))
     kept = set(ranked if len(ranked) <= len(PALETTE) else ranked[: len(PALETTE) - 1])
     rest = f"{len(groups) - len(kept)} others"
@@ -271,9 +271,11 @@ def _legend(lines: Sequence[TimelineSeries]) -> dict[str, LegendEntry]:
 
 
 def _begins_pair(lines: Sequence[TimelineSeries], place: int) -> bool:
-    after = lines[place + 1] if place + 1 < len(lines) else None
+    """Whether a solid line has its dashed partner next to it: p50 and p95, writes and reads."""
+    if place + 1 == len(lines) or (lines[place].style, lines[place + 1].style) != ("solid", "dashed"):
+        return False
     stem = lines[place].name.rpartition(" ")[0]
-    return after is not None and after.style == "dashed" and after.name.rpartition(" ")[0] == stem != ""
+    return stem != "" and lines[place + 1].name.rpartition(" ")[0] == stem
 
 
 def _highest(line: TimelineSeries) -> float:

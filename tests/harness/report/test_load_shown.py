@@ -9,6 +9,7 @@ from harness.report.example import screen
 
 from pinchpoint.analysis import analyse
 from pinchpoint.report import markdown
+from pinchpoint.report.charts import level_charts
 from pinchpoint.report.report import Report, gather
 from pinchpoint.report.run_tables import load_words
 from pinchpoint.report.tables import run_header
@@ -42,6 +43,12 @@ def test_levels_are_a_table_with_what_they_came_to() -> None:
     [objective] = report.tables["objectives"].cells()
     assert objective[-1] == "met up to 40/s"
     assert "held up to 40/s" in report.lead
+    assert [
+        (chart.name, chart.title) for chart in level_charts(analyse(climb().run()).to_json()["levels"], 40)
+    ] == [
+        ("levels-throughput", "Throughput by load"),
+        ("levels-p95", "p95 by load"),
+    ]
     text = markdown.write(report)
     assert "### Load levels" in text
     assert "What changed over the soak" not in text
@@ -128,6 +135,6 @@ def test_what_was_tested_is_one_line() -> None:
     build = climb()
     manifest, verdict = build.run().manifest, {"outcome": "not_reached"}
     lasted = run_header(manifest, verdict)[2:]
-    assert lasted == ("measured for 2 min 20 s", "valid")
+    assert lasted == ("measured for 2 min", "valid")
     assert run_header(manifest, {"outcome": "invalid"})[-1] == "not valid"
     assert run_header({**manifest, "state": "interrupted"}, verdict)[-1] == "interrupted"
