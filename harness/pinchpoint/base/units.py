@@ -34,7 +34,7 @@ def seconds(value: float | None) -> str:
 
 def span(value: float) -> str:
     """A duration for people, rounded: ``43.6 s``, ``12 min``, ``2 h`` (of 119 min 45 s), ``3 h 5 min``."""
-    if value < 119.5:
+    if value < 600:
         return seconds(value)
     minutes = round(value / 60)
     step = 1 if minutes < 60 else 5

@@ -135,6 +135,6 @@ def test_what_was_tested_is_one_line() -> None:
     build = climb()
     manifest, verdict = build.run().manifest, {"outcome": "not_reached"}
     lasted = run_header(manifest, verdict)[2:]
-    assert lasted == ("measured for 2 min", "valid")
+    assert lasted == ("measured for 2 min 20 s", "valid")
     assert run_header(manifest, {"outcome": "invalid"})[-1] == "not valid"
     assert run_header({**manifest, "state": "interrupted"}, verdict)[-1] == "interrupted"
