@@ -55,7 +55,7 @@ def _unknowns(one: Suspect, case: Case) -> Iterator[Advice]:
 
 def advice_on_generator(gates: Sequence[Gate]) -> tuple[Advice, ...]:
     """What makes an invalid run a valid one."""
-    gain = Gain(None, None, "this run says nothing about the farm")
+    gain = Gain(None, None, "this run is invalid")
     remedies = dict.fromkeys(gate.remedy for gate in gates)
     kind: Kind = "generator" if gates[0].contention is None else "contention"
     return tuple(
@@ -78,12 +78,12 @@ def _about_cpu(ground: Ground, found: CpuMeasures) -> Iterator[Advice]:
         what = f"Allow {tier} more CPU{_cores_words(_allowed(resource), gain)}"
     elif len(resource.tiers) > 1:
         share = units.percent(found.uses[tier]) if tier in found.uses else None
-        most = f"; {tier} uses {share} of it, so it is the one to move elsewhere" if share else ""
+        most = f"; {tier} uses {share} of it: move that first" if share else ""
         if share and found.uses.get(GENERATOR, 0.0) > found.uses[str(tier)]:
             share = units.percent(found.uses[GENERATOR])
-            most = f"; the load generator uses {share} of it, so it is the one to move elsewhere"
+            most = f"; the load generator uses {share} of it: move that first"
         cores = _cores_words(resource.cores, gain)
-        what = f"Add CPUs to {host}, which {listed(resource.tiers)} share{cores}{most}"
+        what = f"Add CPUs to {host}, shared by {listed(resource.tiers)}{cores}{most}"
     else:
         beside = _beside(ground, found) if tier else []
         yield from _evenly(ground, found, beside)
@@ -114,9 +114,11 @@ def _evenly(ground: Ground, found: CpuMeasures, beside: Sequence[tuple[Resource,
     [tier], host = first.resource.tiers, first.resource.hosts[0]
     uses = {host: found.busy, **{one.hosts[0]: used for one, used in beside}}
     each = listed([f"{name} {units.percent(used)}" for name, used in uses.items()])
-    what = f"Spread the load of {tier} evenly over its hosts, where each can do any of it (CPU used: {each})"
+    what = (
+        f"Spread the load of {tier} evenly over its hosts, if each host can do any of it (CPU used: {each})"
+    )
     times = ground.now * found.busy * len(uses) / sum(uses.values())
-    assumes = f"{SAME}; its hosts are alike, and each can do what {host} does"
+    assumes = f"{SAME}; its hosts are the same, and each can do what {host} does"
     yield advise(first.kind, tier, what, ground.until(times, f"the CPU of all hosts of {tier}", assumes))
 
 
@@ -129,7 +131,7 @@ def _all_full(ground: Ground, beside: Sequence[tuple[Resource, float]]) -> Itera
     demands = tuple(one for one in ground.demands if one.resource.key not in full)
     gain = replace(ground, demands=demands).until()
     hosts = listed(sorted({first.hosts[0], *full.values()}))
-    what = f"Add CPUs to {hosts} alike, hosts of {first.tiers[0]}{_cores_words(first.cores, gain, ' each')}"
+    what = f"Add CPUs to {hosts} of {first.tiers[0]}{_cores_words(first.cores, gain, ' each')}"
     yield advise(ground.first.kind, first.tiers[0], what, gain)
 
 
@@ -159,7 +161,7 @@ def _about_lock(ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
     what = (
         f"Shorten the transactions of {tier} that change the same rows, or spread them over more rows{named}"
     )
-    assumes = f"nobody waits for locks any more, which takes {units.percent(found.witness)} of the time now"
+    assumes = f"no session waits for locks, which takes {units.percent(found.witness)} of the time now"
     waiting = max(ground.case.flows, key=lambda flow: flow.pressed * flow.going_on(tier))
     yield advise("lock", tier, what, _without(ground, found.witness, assumes, waiting.load.scenario))
 
@@ -167,15 +169,15 @@ def _about_lock(ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
 def _about_dependency(ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
     """The gain: the response without the wait for it."""
     name, scenario = ground.first.resource.instance, ground.first.resource.scenario
-    what = f"Shorten the way to {name}, which {scenario} waits {units.seconds(found.each_s)} for each time"
-    assumes = (
-        f"nothing of that wait is left, in which {units.percent(found.used)} of {scenario}'s users are now"
-    )
+    what = f"Shorten the delay of {name}: {scenario} waits {units.seconds(found.each_s)} each time"
+    assumes = f"that wait is removed; now {units.percent(found.used)} of {scenario}'s users are in it"
     yield advise("external", name, what, _without(ground, found.used, assumes))
     users = next((f.load.users for f in ground.case.flows if f.load.scenario == scenario), None)
     if users:
-        more = Gain(None, None, "it does more at once only as far as the other end allows")
-        yield advise("external", scenario, f"Or let {scenario} ask more at once ({users:g} users now)", more)
+        more = Gain(None, None, "the other end limits how much runs at once")
+        yield advise(
+            "external", scenario, f"Or run more requests of {scenario} at once ({users:g} users now)", more
+        )
 
 
 def _without(ground: Ground, share: float | None, assumes: str, scenario: str | None = None) -> Gain:
@@ -195,8 +197,8 @@ def _about_memory(ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
     resource = ground.first.resource
     place = next(iter(resource.tiers), resource.hosts[0])
     again = units.percent(found.witness)
-    what = f"Give {place} more memory ({again} of what its disks read had been in memory before)"
-    why = "how much less is read with more memory needs a run with more of it"
+    what = f"Give {place} more memory ({again} of its disk reads were of data evicted from memory before)"
+    why = "only a run with more memory shows how much less is read"
     yield advise("memory", place, what, Gain(None, ground.until().limit, why))
 
 

@@ -25,7 +25,7 @@ from pinchpoint.analysis.thresholds import HARDLY, MOSTLY_READS, at_least
 from pinchpoint.base.wording import BY_ONE_LEVEL
 
 SAME = "the same mix of operations and the same cache ratio"
-ONE_LEVEL = f"{SAME}; {BY_ONE_LEVEL}: use in proportion to throughput, all scenarios alike"
+ONE_LEVEL = f"{SAME}; {BY_ONE_LEVEL}: use in proportion to throughput, the same for all scenarios"
 SEVERAL = f"{SAME}; the other scenarios stay as they are"
 
 CEILINGS = ("cpu", "allowance", "thread", "disk", "network", "pool")
@@ -130,7 +130,7 @@ def _of_one_level(resource: Resource, measured: Measures, use: float, served: Ma
         ceiling_ratio=times,
         ceilings_per_s={name: rate * times for name, rate in served.items()},
         levels=1,
-        assumes=_assumed(ONE_LEVEL, resource, "what others use stays" if others else ""),
+        assumes=_assumed(ONE_LEVEL, resource, "the use by other processes stays" if others else ""),
     )
 
 

@@ -160,11 +160,11 @@ def answer(
     said = f"{what} came to {effect.words} of what it was; the model says {units.percent(model.ratio)}"
     least, most = effect.shares(model.ratio)
     if least is None or most is None:
-        return "undecided", f"{said}; too few windows to tell"
+        return "undecided", f"{said}; too few windows to decide"
     if most < PROOF_ANSWERS.value:
         return "contradicts", said
     doubts = (
-        (least < PROOF_ANSWERS.value, "the windows differ too much by themselves to tell"),
+        (least < PROOF_ANSWERS.value, "the windows differ too much from each other to decide"),
         (least > PROOF_EXCEEDS.value, "it fell by more than that: more than this was made slower"),
         (also is not None, f"but so it did when {also} was slower"),
     )

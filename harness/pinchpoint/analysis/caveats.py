@@ -45,7 +45,7 @@ def caveats(case: Case) -> Iterator[str]:
         yield f"{name}: throughput did not settle; the level changed within the measured window"
     if any(stage.cut_steps for stage in case.stages):
         cut = units.seconds(float(max(stage.cut_steps for stage in case.stages) * inputs.window.step_s))
-        yield f"the first {cut} of the measured window were left out: the load had not settled"
+        yield f"the first {cut} of the measured window were left out: the load was not steady yet"
     yield from (f"{flow.load.scenario}: {text}" for flow in case.flows for text in _lost(inputs, flow))
     yield from credits_of(case)
     yield from _more_than_declared(case)
@@ -64,7 +64,7 @@ def _lost(inputs: Inputs, flow: Flow) -> Iterator[str]:
     if given_up := given_up_words(inputs, flow):
         yield given_up
     if flow.dropped:
-        yield f"{flow.dropped:,} operations could not start in time"
+        yield f"{flow.dropped:,} operations were dropped: they could not start in time"
 
 
 def credits_of(case: Case) -> Iterator[str]:
@@ -100,7 +100,7 @@ def _slower_than_probed(case: Case) -> Iterator[str]:
             yield (
                 f"{resource.roles[0].tier}.{resource.role}: an I/O takes {units.seconds(each_s)} with "
                 f"{found.outstanding:.2g} outstanding, where the probe in farm.yaml found "
-                f"{units.seconds(expected)}: somebody else uses the disk, or it is not what it was"
+                f"{units.seconds(expected)}: other load uses the disk, or the disk changed"
             )
 
 

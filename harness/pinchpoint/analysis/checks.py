@@ -110,7 +110,7 @@ def _witness(one: Suspicion) -> Check:
     seen = tuple(KINDS[one.resource.type].witnesses(one, one.found))
     fact = next((each for each in seen if each.evidence == "E4"), next(iter(seen), None))
     if fact is None or fact.value is None:
-        return Check("E4", None, _unknown(one, "nobody else was asked"))
+        return Check("E4", None, _unknown(one, "no second source was available"))
     return Check("E4", "E4" in one.evidence or (fact.evidence == "E4" and _reached(fact)), fact)
 
 

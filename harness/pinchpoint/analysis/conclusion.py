@@ -163,7 +163,7 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
     if sure.level is None or alone:
         why = "; ".join(sure.why_not_more)
         if alone and sure.level is not None:
-            why = "nothing is known to wait for the only disk that is used up"
+            why = "the only saturated disk is one that no work is known to wait for"
         candidates = tuple(output.named(case.inputs, stage, one, None) for one in case.found[:2])
         return Conclusion(
             "inconclusive",
@@ -185,7 +185,7 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
 
 
 def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
-    """Not reached if the schedule set the pace; if the farm did, something that is not seen holds it."""
+    """Not reached if the schedule limited the load; if the farm did, something that is not seen holds it."""
     full = tuple(at_limit(case))
     pressed, found = pressed_words(case.flows), (*full, *troubles(case))
     if not pressed and not found:
@@ -196,8 +196,8 @@ def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
     candidates = output.candidates(case.inputs, stage, turns) or output.nearest(
         case.inputs, stage, case.resources
     )
-    first = f"{pressed}, yet" if pressed else "all was asked for as planned, and"
-    rest = "that it waits for a resource was not seen" if full else "nothing that was measured is used up"
+    first = f"{pressed}, yet" if pressed else "the offered load was served, and"
+    rest = "no wait for a resource was seen" if full else "no measured resource was saturated"
     why = "; ".join((f"{first} {rest}", *(one.why for one in found)))
     return Conclusion(
         "inconclusive",

@@ -115,12 +115,12 @@ def trust(
     flows: tuple[Flow, ...],
     knee: Knee,
 ) -> Trust:
-    """High, medium or low by METHOD step 8; None names no one. Too few load levels: at most medium."""
+    """High, medium or low by METHOD step 8; None names no one. Too few load levels: medium at most."""
     first = found[0]
     named = votes(found, resources, stage, flows)
     stable = named[first.resource.key] / RESAMPLES
     if stable < STABLE_MEDIUM.value:
-        return Trust(None, stable, ("resamples of the run do not agree on one resource",), named)
+        return Trust(None, stable, ("resamples of the run name different resources",), named)
     untold = _untold(inputs, first)
     if untold is not None:
         return Trust(None, stable, (untold.why,), named, untold.experiment)
@@ -129,7 +129,7 @@ def trust(
         tells = kind_unknown(first.resource, stage.rows).experiment if first.kind == "disk" else ""
         return Trust("low", stable, lowered, named, tells)
     if knee.levels < MIN_LEVELS.value:
-        return Trust("medium", stable, (f"{knee.why}: at most medium",), named)
+        return Trust("medium", stable, (f"{knee.why}: medium at most",), named)
     strong = len(first.evidence) >= 3 and ("E3" in first.evidence or first.exact)
     if strong and stable >= STABLE_HIGH.value:
         return Trust("high", stable, (), named)
@@ -142,7 +142,7 @@ def _short_of_high(first: Suspicion, stable: float) -> Iterator[str]:
         missing = [kind for kind in ("E1", "E2", "E3", "E4") if kind not in first.evidence]
         yield f"only two of the four kinds of evidence; {', '.join(missing)} are missing"
     if "E3" not in first.evidence and not first.exact:
-        yield "neither its ceiling (E3) nor a declared limit it stands at exactly tells that it ends here"
+        yield "neither a ceiling (E3) nor a declared limit confirms that it is at its limit"
     if stable < STABLE_HIGH.value:
         yield f"{units.percent(stable)} of the resamples name it; 95 % are needed"
 
@@ -161,12 +161,12 @@ def _lowering(
     if len(stage.rows) < MIN_SAMPLES.value:
         yield f"only {len(stage.rows)} samples, {MIN_SAMPLES.value:.0f} are needed"
     if first.outrun:
-        yield f"throughput did not end where it is used up: {first.outrun}"
+        yield f"throughput went on rising while it was saturated: {first.outrun}"
     yield from KINDS[first.resource.type].doubts(first, first.found, stage.rows, flows)
     yield from _deeper(inputs, first, resources, stage, flows)
     yield from _beside(first, resources, stage, flows)
     if len(found) > 1 and not found[1].demoted and len(found[1].evidence) >= len(first.evidence):
-        yield "another resource is used up as well"
+        yield "another resource is saturated as well"
     yield from unseen(inputs)
     yield from stolen(inputs)
     crashed = [event.get("tier") for event in inputs.events if event.get("event") == "tier_crashed"]
@@ -185,12 +185,12 @@ def _beside(
             rest = strangers(one, found)
             if at_least(found.busy, UTILISATION) and rest is not None:
                 share = units.percent(rest)
-                yield f"{share} of the CPU of {one.hosts[0]} was used by programs that are not the farm's"
+                yield f"{share} of the CPU of {one.hosts[0]} was used by other processes"
         if one.type == "lock" and here and of_nobody and suspect(one, stage.rows, flows) is not None:
             share = units.percent(mean_of(one, "witness", stage.rows))
             yield (
-                f"{share} of the operations under way wait for one another's locks, and by whose work these "
-                "cores are busy was not measured"
+                f"{share} of the operations in flight wait for each other's locks, and which work keeps "
+                "these cores busy was not measured"
             )
         if one.type == "disk" and first.resource.type == "disk" and one.key != first.resource.key:
             yield from _shared_limit(first.resource, one, stage.rows)
@@ -227,7 +227,7 @@ def _deeper(
         return
     if first.kind == "lock" and at_least(first.found.own, WAIT_SHARE):
         share = units.percent(first.found.own)
-        yield f"{share} of the sessions that wait for no lock, who hold it among them, wait for a disk"
+        yield f"{share} of the sessions that wait for no lock (the lock holders among them) wait for a disk"
     disks = [one for one in resources if one.type == "disk"]
     if first.kind == "external" and not set(first.resource.tiers) & set(LOCKS):
         behind = _unasked_behind(inputs, first.resource.tiers)
@@ -247,7 +247,7 @@ def _waits_for_io(inputs: Inputs, host: str, disks: Sequence[Resource], stage: S
     everyone = [host, *(one.name for machine in machines for one in inputs.on_machine(machine))]
     waits = mean(inputs.samples.first_of(everyone, "pressure.io_ratio"))
     if at_least(waits, PRESSURE):
-        yield f"somebody waits for I/O on {host} {units.percent(waits)} of the time"
+        yield f"processes wait for I/O on {host} {units.percent(waits)} of the time"
     if waits is not None:
         return
     used = {f"the {one.role} disk": busy(one, stage.rows) for one in disks if host in one.hosts}
@@ -257,11 +257,11 @@ def _waits_for_io(inputs: Inputs, host: str, disks: Sequence[Resource], stage: S
             used[f"disk {key.instance}"] = inputs.samples.mean(*key)
     for disk, ratio in used.items():
         if at_least(ratio, PRESSURE):
-            yield f"{disk} of {host} has I/O to do {units.percent(ratio)} of the time"
+            yield f"{disk} of {host} is busy {units.percent(ratio)} of the time"
     # A store that says how much it has to do says so of what waits for its disks, too.
     told = [inputs.samples.steps(host, "db.main_thread.busy_ratio"), operations_inside(inputs, host)]
     if all(ratio is None for ratio in used.values()) and not np.isfinite(told).any():
-        yield f"whether anybody waits for a disk on {host} was not measured"
+        yield f"whether processes wait for a disk on {host} was not measured"
 
 
 def _strange_sessions(inputs: Inputs, tiers: tuple[str, ...], flows: tuple[Flow, ...]) -> Iterator[str]:
@@ -270,7 +270,7 @@ def _strange_sessions(inputs: Inputs, tiers: tuple[str, ...], flows: tuple[Flow,
     for deeper in _behind(inputs, tiers):
         more = (mean(at_work(inputs, deeper)) or 0.0) - sum(flow.going_on(deeper) for flow in flows)
         if more > HARDLY.value * there:
-            yield f"{more:.2g} sessions are at work in {deeper}, and for whom is not known"
+            yield f"{more:.2g} sessions are active in {deeper}; whose requests they serve is not known"
 
 
 def _behind(inputs: Inputs, tiers: tuple[str, ...]) -> tuple[str, ...]:
@@ -304,7 +304,7 @@ def _behind_it(inputs: Inputs, first: Suspicion) -> Untold | None:
     if not missing or first.kind not in {"external", "pool"}:
         return None
     what = listed(missing)
-    why = f"whether everything else has room is not known: {what}"
+    why = f"the rest of the farm was not fully measured: {what}"
     return Untold(why, f"Watch the whole farm ({what}), and run the same plan again.")
 
 
@@ -328,9 +328,9 @@ def _not_the_farm(first: Suspicion) -> Untold | None:
     if rest is None:
         return None
     host, unseen_tiers = first.resource.hosts[0], unwatched(first)
-    who = "programs that are not the farm's"
+    who = "other processes"
     if unseen_tiers:
-        who = f"others than were watched: {', '.join(unseen_tiers)}, or {who}"
+        who = f"processes that were not watched: {', '.join(unseen_tiers)}, or {who}"
     return Untold(f"{units.percent(rest)} of the CPU of {host} was used by {who}")
 
 
@@ -342,6 +342,6 @@ def _its_own_lag(inputs: Inputs, first: Suspicion) -> Untold | None:
         return None
     lag, each = units.seconds(max(lags)), units.seconds(each_s)
     return Untold(
-        f"the load generator comes {lag} late itself, and what is waited for takes {each}",
+        f"the load generator itself is {lag} late; the wait takes only {each}",
         "Give the load generator more CPU, and run the same plan again.",
     )

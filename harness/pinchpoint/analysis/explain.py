@@ -45,7 +45,7 @@ def _gate(gate: Gate, case: Case, concluded: Conclusion) -> Check:
     """One that did not hold and does not invalidate the run says why."""
     fact = counted(gate.fact, case)
     if not gate.held and gate.excusable and gate not in concluded.blocking:
-        fact = replace(fact, fact=f"{fact.fact}, which may be the farm's doing: the run stays valid")
+        fact = replace(fact, fact=f"{fact.fact}; the farm may have caused this, so the run is valid")
     return Check("gate", gate.held, fact)
 
 
@@ -75,36 +75,36 @@ def _why(case: Case, looked: Looked, concluded: Conclusion) -> str:
     """Why it is, or is not, the answer."""
     one, keys = looked.one, [other.resource.key for other in case.found]
     if one.resource.key in keys[1:]:
-        return f"comes after {thing(case.found[0])}: {ahead(case.found[0], one)}"
+        return f"ranks after {thing(case.found[0])}: {ahead(case.found[0], one)}"
     if one.resource.key in keys:
         if concluded.blocking:
-            return "would come first, were the run valid evidence"
-        return "comes first, yet cannot be named" if concluded.why else "comes first"
+            return "it would be the bottleneck if the run were valid"
+        return "it ranks first, but cannot be named" if concluded.why else "the bottleneck"
     if _suspected(one):
         return _why_not(case, one)
-    return "its use is not known" if looked.checks[0].holds is None else "not used up"
+    return "its use is not known" if looked.checks[0].holds is None else "not saturated"
 
 
 def _why_not(case: Case, one: Suspicion) -> str:
     """Why one that something speaks against is not taken for a suspect."""
     if one.kind in YIELDING:
-        return "named only where CPU, memory and disks have room, and they have none"
+        return "named only if CPU, memory and disks have room, and they do not"
     if throttled(one, case.found):
-        return "what is seen of it is its machine's doing, which stands at the limit of all its disks"
-    return "nobody was seen to wait for it"
+        return "its machine is at the limit for all its disks, which explains what was seen of this one"
+    return "no work was seen to wait for it"
 
 
 AHEAD: Mapping[str, Callable[[Suspicion, Suspicion], str]] = {
     "waited_for": lambda _, other: f"nothing is known to wait for {thing(other)}",
     "memory": lambda _, other: (
-        f"what is read again for want of memory may be what {thing(other)} is busy with"
+        f"{thing(other)} may be busy with data that is read again because memory is short"
     ),
-    "kinds": lambda one, other: f"{_kinds(one)} against it, {_kinds(other)} against the other",
-    "used_up": lambda _, other: f"{thing(other)} has room left, it only takes time",
-    "exact": lambda _one, _other: "it stands exactly at its declared limit, or at its quota",
-    "depth": lambda _, other: f"it lies deeper on the call path, and what waits for it fills {thing(other)}",
-    "disk": lambda _one, _other: "of a disk and a CPU at one depth, the disk is what makes the other wait",
-    "key": lambda _one, _other: "nothing tells the two apart",
+    "kinds": lambda one, other: f"{_kinds(one)} for it, {_kinds(other)} for the other",
+    "used_up": lambda _, other: f"{thing(other)} has room left: it is only slow",
+    "exact": lambda _one, _other: "it is exactly at its declared limit or quota",
+    "depth": lambda _, other: f"it is deeper on the call path; requests that wait for it fill {thing(other)}",
+    "disk": lambda _one, _other: "of a disk and a CPU at the same depth, the disk delays the other",
+    "key": lambda _one, _other: "nothing separates the two",
 }
 """Field of the rank -> why the one comes before the other."""
 
@@ -124,15 +124,15 @@ def _reasons(case: Case, concluded: Conclusion) -> Iterator[str]:
     sure = concluded.sure
     if concluded.blocking:
         yield from (gate.fact.fact for gate in concluded.blocking)
-        yield "so the run shows what the load generator could do, and nothing of the farm"
+        yield "so the run measured the load generator, not the farm"
         return
     if not case.found:
-        yield "no resource shows that it is used up (E1) or waited for (E4)"
+        yield "no resource was saturated (E1) or waited for (E4)"
     if concluded.why and sure is None:
         yield concluded.why
         return
     if not case.found:
-        yield f"no scenario had to wait for the farm: {_pace(case)} set the pace"
+        yield f"no scenario had to wait for the farm: {_pace(case)} limited the load"
         return
     first = case.found[0]
     yield f"{thing(first)}: {_kinds(first)} {'holds' if len(first.evidence) == 1 else 'hold'}"
@@ -141,7 +141,7 @@ def _reasons(case: Case, concluded: Conclusion) -> Iterator[str]:
         share = units.percent(sure.stable_ratio)
         yield f"{share} of {RESAMPLES} resamples of the measured time (block bootstrap) name it too"
         if concluded.why:
-            yield f"yet it cannot be named: {concluded.why}"
+            yield f"but it cannot be named: {concluded.why}"
         else:
             yield from (f"no more confidence: {why}" for why in sure.why_not_more)
 
@@ -157,7 +157,7 @@ def _would_change(
 ) -> Iterator[str]:
     """What would change the answer, a sentence each."""
     if concluded.blocking:
-        yield from (f"valid evidence takes another run: {gate.remedy}" for gate in concluded.blocking)
+        yield from (f"for a valid run: {gate.remedy}" for gate in concluded.blocking)
         return
     sure = concluded.sure
     if not case.found or (concluded.why and sure is None):
@@ -184,16 +184,16 @@ def _nearest(case: Case, looked: tuple[Looked, ...]) -> Iterator[str]:
     loaded = others(None, demands_of(case))
     if not loaded:
         least = units.percent(LEAST_USED)
-        yield f"a larger load, how much larger is not known: of no known limit does this one take {least}"
+        yield f"a larger load; how much larger is not known: it takes less than {least} of every known limit"
     near = [(_times(demand), demand) for demand in loaded if _times(demand) > 1]
     if not near:
         return
     times, demand = min(near, key=lambda each: each[0])
     name = next(thing(one.one) for one in looked if one.one.resource.key == demand.resource.key)
-    load = "this load, operations alike"
+    load = "this load with the same mix"
     if demand.each_s is not None:
-        load = f"the load of {next(iter(demand.ceilings_per_s))}, all else alike"
-    yield f"at {units.count(times)} times {load}, {name} would be used up"
+        load = f"the load of {next(iter(demand.ceilings_per_s))}, all else unchanged"
+    yield f"at {units.count(times)} times {load}, {name} would be saturated"
 
 
 def _times(demand: Demand) -> float:
@@ -208,5 +208,5 @@ def _without(case: Case, stage: Stage, first: Suspicion) -> str:
     found = by_all_levels(suspects(rest, stage.rows, case.flows), case.climb)
     following = next((one for one in found if not one.demoted), None)
     if following is None:
-        return f"were {thing(first)} not looked at, nothing else would be named"
-    return f"were {thing(first)} not looked at, {thing(following)} would be named ({following.kind})"
+        return f"without {thing(first)} no resource would be named"
+    return f"without {thing(first)}, {thing(following)} would be named ({following.kind})"

@@ -42,7 +42,7 @@ class Flow:
         commits: service time of what commits (an operation, or a crawl's statements); None where nothing did.
         in_flight: mean number of operations going on (throughput x service time).
         stations: where its operations spend their time, one per tier or source.
-        pressed: whether the farm, not the schedule, set the pace, or was slower than is wanted.
+        pressed: whether the farm, not the schedule, limited the load, or was slower than is wanted.
         think_s: a user's pause after an operation, the plan's and, on average, those its session recorded.
         missed: whether an objective alone says so: the farm kept pace.
         even: whether its schedule is as even as a regulator, and was kept: so is then what it asks of disks.

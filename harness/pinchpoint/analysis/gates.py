@@ -186,12 +186,12 @@ def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
     client = rate * CLIENT_TIME_S.value / users
     held = -(LITTLE.value + edge) <= gap <= max(LITTLE.value + edge + again, client)
     text = (
-        f"{flow.load.scenario}: {units.count(users)} users, their operations account for "
-        f"{units.count(accounted)} (Little's law)"
+        f"{flow.load.scenario}: {units.count(users)} users, of which response and think time "
+        f"explain {units.count(accounted)} (Little's law)"
     )
     fact = _fact(text, "operations.service", gap, LITTLE, ("", flow.load.scenario))
     remedy = "give the load generator more cores, or fewer users per worker"
-    blames = "" if held else ": the load generator did something else in between"
+    blames = "" if held else ": the load generator was delayed"
     yield Gate("", fact, remedy, held, blames=blames)
 
 

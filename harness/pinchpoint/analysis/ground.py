@@ -15,7 +15,7 @@ from pinchpoint.analysis.thresholds import exceeds
 from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.base import wording
 
-NO_NEXT = "nothing else that was measured is used enough to tell what would limit next"
+NO_NEXT = "no other measured resource is used enough to say what would limit next"
 NOTHING = 0.005
 """Gains below half a per cent are none."""
 
@@ -133,7 +133,7 @@ def _thing(resource: Resource) -> str:
 def _of(resource: Resource, found: Measures) -> str:
     tier, host = owner(resource, found)
     if resource.type == "cpu" and len(resource.tiers) > 1:
-        return f" that {' and '.join(resource.tiers)} share"
+        return f" shared by {wording.listed(resource.tiers)}"
     return f" of {host if resource.type == 'network' else tier}"
 
 
@@ -151,9 +151,9 @@ def advise(
 
 def _text(what: str, gain: Gain) -> str:
     if gain.ratio is None:
-        return f"{what}. How much that gains is not known: {gain.assumes}."
+        return f"{what}. Gain: not known: {gain.assumes}."
     if gain.ratio < NOTHING:
-        by = f": {gain.limit} is used up as well" if gain.limit else ""
-        return f"{what}: by itself that gains nothing{by}."
+        by = f": {gain.limit} is saturated as well" if gain.limit else ""
+        return f"{what}: alone it gains nothing{by}."
     then = f"; then {gain.limit} limits" if gain.limit else ""
     return f"{what}: {wording.up_to(gain.ratio, gain.assumes)}{then}."

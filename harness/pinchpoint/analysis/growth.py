@@ -157,7 +157,7 @@ def _outrun(line: Line | None, climb: Climb) -> str:
 
 def _used_up_words(line: Line, reached: float) -> str:
     return (
-        f"by what an operation takes of it, it is used up at {units.per_second(line.ceiling_per_s)}; "
+        f"by its use for each operation it is saturated at {units.per_second(line.ceiling_per_s)}; "
         f"{units.per_second(reached)} were reached"
     )
 

@@ -32,15 +32,15 @@ def find_headroom(
         demands: of all resources, the smallest ceiling first.
     """
     if outcome == "invalid":
-        return _unknown("this run says nothing about the farm")
+        return _unknown("this run is invalid")
     held = _of_levels(case)
     if held is not None:
         return held
     missed = _missed(case)
     if missed:
         return _unknown(
-            f"an objective of {missed} is missed at this load; the highest load at which all hold is not "
-            "known: a load in steps would tell"
+            f"an objective of {missed} is missed at this load; a load in steps shows the highest "
+            "load at which all are met"
         )
     if outcome == "inconclusive":
         return _unknown("nothing was concluded about what limits the farm")
@@ -53,9 +53,9 @@ def find_headroom(
 def _endless(first: Suspicion) -> str:
     """Why its use does not tell at what load it ends; "" where it does."""
     if first.outrun:
-        return f"throughput went on where the bottleneck is used up: {first.outrun}"
+        return f"throughput went on rising while the bottleneck was saturated: {first.outrun}"
     if first.kind not in (*AT_A_CEILING, *HELD):
-        return "waiting sets the pace, not use: at what load that ends is not known"
+        return "latency, not utilisation, limits throughput"
     return ""
 
 
@@ -79,8 +79,10 @@ def _of_levels(case: Case) -> Headroom | None:
             first = units.load_level(case.climb.levels[0].amount, found["unit"])
             own = (row for row in case.climb.rows_of_levels if row["scenario"] == scenario)
             if next(own)["objectives_met"] is None:
-                return _unknown(f"the objectives of {scenario} held at no level: so much was never done")
-            return _unknown(f"the objectives of {scenario} held at no level: a load below {first} would tell")
+                return _unknown(
+                    f"the objectives of {scenario} were met at no level: that rate was never reached"
+                )
+            return _unknown(f"the objectives of {scenario} were met at no level: try a load below {first}")
         done = found["throughput_per_s"]
         words = units.load_level(level, found["unit"])
         return Headroom(
@@ -89,8 +91,8 @@ def _of_levels(case: Case) -> Headroom | None:
             scenario=scenario,
             now_per_s=now,
             objectives_per_s=done,
-            why=f"the objectives of {scenario} held up to {words}, with {units.per_second(done)} done"
-            f"{never_words(found)}; {units.per_second(now)} are done in what is judged",
+            why=f"the objectives of {scenario} were met up to {words}, with {units.per_second(done)} done"
+            f"{never_words(found)}; {units.per_second(now)} are done in the judged part",
         )
     return None
 
@@ -108,12 +110,12 @@ def _of_model(case: Case, first: Suspicion | None, demands: Sequence[Demand]) ->
         room, scenario = reach(first, demands), _one_scenario(case)
         if own is None or room <= 1.0 or (case.climb is not None and case.knee.found):
             now = _now(case, scenario) if scenario else None
-            return Headroom(0.0, "model", scenario, now, now, "it does all that it can do already")
+            return Headroom(0.0, "model", scenario, now, now, "it is at its limit")
     else:
         open_ = others(None, demands)
         if not open_:
             share = units.percent(LEAST_USED)
-            return _unknown(f"no resource is used {share} or more, or its limit is not known")
+            return _unknown(f"no resource with a known limit is used {share} or more")
         own = open_[0]
         room = max(1.0, own.ceiling_ratio)
     return _until(case, own, room, (own, *others(first, demands)))
@@ -137,7 +139,7 @@ def _until(case: Case, own: Demand, room: float, demands: Sequence[Demand]) -> H
                 own, room, bound = most, reached, row
     scenario = _one_scenario(case)
     now = _now(case, scenario) if scenario else None
-    why = f"until {limit_words(own)} is used up"
+    why = f"until {limit_words(own)} is saturated"
     if bound is not None:
         metric = bound["metric"].removesuffix("_s")
         why = f"until the {metric} of {bound['scenario']} reaches {units.seconds(bound['target'])}"

@@ -73,8 +73,8 @@ def untold_words(inputs: Inputs, noted: Sequence[Level]) -> Iterator[str]:
         every = [level for level in noted if level.scenario == scenario]
         missing = sum(level not in told for level in every)
         yield (
-            f"{missing} of {len(every)} levels of {scenario} were too short to tell anything of: so long a "
-            f"run is kept in steps of {step_s} s; hold each for {3 * step_s} s or more"
+            f"{missing} of {len(every)} levels of {scenario} were too short to judge: a run of this "
+            f"length is stored in steps of {step_s} s; hold each for {3 * step_s} s or more"
         )
 
 
@@ -195,7 +195,7 @@ def _climbed(levels: Sequence[Level], found: Sequence[dict[str, Any]]) -> dict[s
         best = max(range(len(found)), key=lambda at: found[at]["value"] or 0.0)
         if found[best]["met"] is None:
             return {**found[best], "result": "not measured", "holds": "not measured"}
-        holds = f"{units.per_second(found[best]['value'])} at {levels[best].words}, the most there was"
+        holds = f"{units.per_second(found[best]['value'])} at {levels[best].words}, the highest throughput"
         return {**found[best], "result": f"{found[best]['result']}, at {levels[best].words}", "holds": holds}
     first = next((at for at, row in enumerate(found) if row["met"] is not None), 0)
     held = first - 1
@@ -208,7 +208,7 @@ def _climbed(levels: Sequence[Level], found: Sequence[dict[str, Any]]) -> dict[s
         holds = f"held at no level; whether it holds below {words} is not known"
         return {**found[first], "result": f"{found[first]['result']}, from {words} on", "holds": holds}
     more = "the highest there was" if held + 1 == len(found) else f"not at {levels[held + 1].words}"
-    holds = f"held up to {levels[held].words}, {more}"
+    holds = f"met up to {levels[held].words}, {more}"
     return {**found[held], "result": f"met up to {levels[held].words}", "holds": holds}
 
 
@@ -253,11 +253,11 @@ def held_words(held: Mapping[str, Mapping[str, Any]], levels: Sequence[Level]) -
     words = {(level.scenario, level.amount): level.words for level in levels}
     for scenario, found in held.items():
         if found["level"] is None:
-            yield f"The objectives of {scenario} held at no level."
+            yield f"The objectives of {scenario} were met at no level."
         else:
             most = ", the highest there was" if found["all_held"] else ""
             up_to = f"{words[scenario, found['level']]}{most}{never_words(found)}"
-            yield f"The objectives of {scenario} held up to {up_to}."
+            yield f"The objectives of {scenario} were met up to {up_to}."
 
 
 def never_words(held: Mapping[str, Any]) -> str:
@@ -265,4 +265,4 @@ def never_words(held: Mapping[str, Any]) -> str:
     wanted = held["never_per_s"]
     if wanted is None:
         return ""
-    return f", but for the {units.per_second(wanted)} that are wanted: no level reached them"
+    return f", except for the goal of {units.per_second(wanted)}: no level reached it"

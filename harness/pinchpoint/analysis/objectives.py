@@ -87,7 +87,7 @@ def _holds(inputs: Inputs, scenario: str, met: bool | None) -> str:
     at = f" ({units.load_level(amount, unit)})" if amount else ""
     if met:
         return f"held at this load{at}"
-    return f"not held at this load{at}; the highest load at which it holds is not known: steps would tell"
+    return f"not held at this load{at}; a load in steps shows the highest load at which it is met"
 
 
 def _measured(traffic: Traffic, metric: str, length_s: int) -> float | None:

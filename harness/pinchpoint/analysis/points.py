@@ -252,6 +252,6 @@ def _why(kind: Kind | None, point: Point, found: DiskMeasures, which: str, limit
         "disk_device": "the device does no more, with I/O waiting for I/O",
         "disk_concurrency": "more outstanding would get more done: too few are issued at once",
         "disk_latency": "each I/O takes long, and no limit explains it",
-        None: "nothing limits there that this point tells of",
+        None: "this point shows no limit",
     }
     return f"{text}; {meanings[kind]}"

@@ -201,7 +201,7 @@ def _control(given: Mapping[str, Any] | None, effect: Effect | None, figure: Fig
     change, ratio = given["change"], float(given["change"]["ratio"])
     least, most = effect.shares(ratio) if effect else (None, None)
     if effect is None or least is None or most is None:
-        result, why = "undecided", "too few windows to tell"
+        result, why = "undecided", "too few windows to decide"
     else:
         result = "agrees" if most < PROOF_ANSWERS.value else "undecided"
         result = "contradicts" if least > PROOF_ANSWERS.value else result

@@ -226,7 +226,7 @@ def _outside(sources: Sequence[SourceMean]) -> tuple[Suspected, ...]:
         share = going_on[source.name] / total if total else 0.0
         if source.tier is None and share >= POOL_HELD.value and source.latency_s >= OUTSIDE_S.value:
             why = (
-                f"{units.percent(share)} of the requests under way are at {source.name}, "
+                f"{units.percent(share)} of the requests in flight are at {source.name}, "
                 f"{units.seconds(source.latency_s)} each"
             )
             found.append(

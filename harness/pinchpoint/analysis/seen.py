@@ -32,14 +32,14 @@ def unseen(inputs: Inputs) -> Iterator[str]:
         if seen == 0:
             yield _not_seen(inputs, host)
         elif _has_gap(inputs, host, "cpu.busy_ratio"):
-            yield f"{host} was only partly seen"
+            yield f"{host} was only partly measured"
     yield from _disks_partly_seen(inputs)
     for kind, host in inputs.views:
         told = inputs.samples.steps(host, "collector.ok", kind)
         if not np.isfinite(told).any():
-            yield f"the {kind} view of {host} was not seen"
+            yield f"the {kind} server on {host} was not measured"
         elif float((told >= 1).mean()) < WATCHED:
-            yield f"the {kind} view of {host} was only partly seen"
+            yield f"the {kind} view of {host} was only partly measured"
 
 
 def unseen_at(inputs: Inputs, tiers: Collection[str]) -> Iterator[str]:
@@ -53,27 +53,27 @@ def unseen_at(inputs: Inputs, tiers: Collection[str]) -> Iterator[str]:
             yield _not_seen(inputs, host)
     for kind, host in inputs.views:
         if host in hosts and not np.isfinite(inputs.samples.steps(host, "collector.ok", kind)).any():
-            yield f"the {kind} view of {host} was not seen"
+            yield f"the {kind} server on {host} was not measured"
     for disk in inputs.disks:
         names = [host.name for host in inputs.on_machine(disk.machine)]
         if disk.host in hosts and disk.device:
             read = inputs.samples.first_of(names, "disk.reads_per_s", disk.device)
             if not np.isfinite(read).any():
-                yield f"the {disk.role} disk of {disk.host} was not seen"
+                yield f"the {disk.role} disk of {disk.host} was not measured"
 
 
 def _not_seen(inputs: Inputs, host: str) -> str:
     """What of a host whose CPU nobody read was not seen: all of it, or what its server does not report."""
     if _is_managed(inputs, host):
-        return f"{host} was not seen, only what its database tells"
+        return f"{host} was not measured, only its database"
     servers = [
         kind
         for kind, of in inputs.views
         if of == host and np.isfinite(inputs.samples.steps(host, "collector.ok", kind)).any()
     ]
     if servers:
-        return f"the CPU and the disks of {host} were not seen, only its server ({listed(servers)})"
-    return f"{host} was not seen"
+        return f"the CPU and the disks of {host} were not measured, only its server ({listed(servers)})"
+    return f"{host} was not measured"
 
 
 def _is_managed(inputs: Inputs, host: str) -> bool:
@@ -88,7 +88,7 @@ def _disks_partly_seen(inputs: Inputs) -> Iterator[str]:
         own = [name for name in hosts if inputs.samples.seen_ratio(name, READS, disk.device or "")]
         whole = any(not _has_gap(inputs, name, "cpu.busy_ratio") for name in hosts)
         if own and whole and all(_has_gap(inputs, name, READS, disk.device or "") for name in own):
-            yield f"the {disk.role} disk of {disk.host} was only partly seen"
+            yield f"the {disk.role} disk of {disk.host} was only partly measured"
 
 
 def stolen(inputs: Inputs, least: Threshold = STEAL) -> Iterator[str]:
@@ -97,4 +97,4 @@ def stolen(inputs: Inputs, least: Threshold = STEAL) -> Iterator[str]:
         names = [host.name for host in inputs.on_machine(machine)]
         steal = max((inputs.samples.mean(name, "cpu.steal_ratio") or 0.0 for name in names), default=0.0)
         if steal > least.value:
-            yield f"the hypervisor took {units.percent(steal)} of its CPU time away from {names[0]} (steal)"
+            yield f"the hypervisor took {units.percent(steal)} of the CPU time of {names[0]} (steal)"

@@ -23,7 +23,7 @@ FIGURES: Mapping[tuple[str, str], str] = {
     ("db.pool.pending", "Native-Transport-Requests"): "requests that wait to be taken in",
     ("db.pool.pending", "MemtableFlushWriter"): "memtables that wait to be written out",
     ("db.pool.pending", "CompactionExecutor"): "compactions that wait for their turn",
-    ("db.compactions_running", ""): "compactions under way",
+    ("db.compactions_running", ""): "compactions in flight",
     ("db.compaction_left_bytes", ""): "left of these to be done",
     ("db.journal.sync_s_per_s", ""): "the journal being flushed, of the time",
     ("db.journal.sync_latency_s", ""): "a flush of the journal",

@@ -69,7 +69,7 @@ OTHERS: Mapping[str, str] = {
     "network": "the interface {instance} of {host}",
     "lock": "locks of {tier} ({instance})",
     "pool": "the {instance} of {host}",
-    "dependency": "the way to {instance}",
+    "dependency": "network or dependency in front of {instance}",
 }
 """What a candidate that is neither CPU nor disk is called."""
 
@@ -97,7 +97,7 @@ def experiment(flows: Sequence[Flow], found: Sequence[Suspicion]) -> str:
     native = next((flow for flow in flows if flow.load.native), None)
     if native is not None:
         return (
-            f"Let the farm's servers be watched while {native.load.scenario} goes on (collect, under tiers): "
+            f"Measure the farm's servers while {native.load.scenario} goes on (collect, under tiers): "
             "the processors of those that crawl and index, the disks of the index, of the crawl database and "
             "of its log."
         )
@@ -106,14 +106,14 @@ def experiment(flows: Sequence[Flow], found: Sequence[Suspicion]) -> str:
         users = closed.load.users or 0
         return (
             f"Double the users of {closed.load.scenario} ({users:g} to {2 * users:g}): if throughput rises, "
-            "the farm's limit was not reached; if only the times rise, a lock, a pool or a dependency that "
-            "is not watched holds it."
+            "the farm's limit was not reached; if only the times rise, a lock, a pool or a dependency "
+            "that is not measured limits it."
         )
     slow = next((flow for flow in flows if flow.pressed), None)
     if slow is not None:
         return (
             f"Run {slow.load.scenario} alone, and again at half its load: if its times stay the same, "
-            "they are its own; if they fall, something that is not watched is used up."
+            "they are its own; if they fall, a resource that is not measured is saturated."
         )
     return LONGER
 
@@ -127,10 +127,10 @@ def _of_suspects(found: Sequence[Suspicion]) -> str:
         host, unseen = first.resource.hosts[0], unwatched(first)
         if unseen:
             return f"Watch the processes of {listed(list(unseen))} on {host}, and run the same plan again."
-        return f"End the programs on {host} that are not the farm's, and run the same plan again."
+        return f"End the other processes on {host}, and run the same plan again."
     if len(found) > 1:
         return (
             f"Relieve {thing(first)} alone ({relief(first)}) and repeat: if throughput rises, "
             f"that was the limit; if it stays, it is {thing(found[1])}."
         )
-    return f"{LONGER} If it still comes and goes, {relief(first)} and see whether throughput rises."
+    return f"{LONGER} If the answer still varies, {relief(first)} and see whether throughput rises."

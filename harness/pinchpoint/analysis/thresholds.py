@@ -44,14 +44,14 @@ LATENCY_BY_ROLE = {
 }
 
 # Saturation.
-NETWORK = Threshold(0.90, "design", "an interface is used up from 90 % of its speed on")
+NETWORK = Threshold(0.90, "design", "an interface is saturated from 90 % of its speed on")
 UTILISATION = Threshold(0.90, "design", "a resource is saturated from 90 % of its capacity on")
 THREAD_BUSY = Threshold(0.95, "design", "one thread is at its limit from 95 % of one core on")
 DISK_OCCUPIED = Threshold(0.95, "design", "a disk that idles more than 5 % of the time is at no limit")
 CAP_MATCH = Threshold(0.03, "design", "at its cap: within 3 % of it")
 FLAT = Threshold(0.03, "design", "held: a spread of at most 3 %")
 REGULATOR_FLAT = Threshold(
-    0.015, "design", "flat as only a regulator is: a spread of at most 1.5 %, or what counting brings"
+    0.015, "design", "as steady as a limiter: a spread of at most 1.5 %, or the counting error"
 )
 WAITING_IO = Threshold(1.5, "design", "I/O waits behind I/O when 1.5 or more are outstanding")
 FULL_STEP = Threshold(0.95, "design", "a disk is at its fullest from 95 % of its fullest seconds on")
@@ -64,7 +64,7 @@ TELLING_COUNT = Threshold(
 IRREGULAR = Threshold(0.15, "design", "a device's spread: the time between I/Os spreads by 15 % or more")
 MOSTLY_BUSY = Threshold(0.75, "design", "mostly busy: three quarters of the time")
 MOVED = Threshold(0.10, "design", "clearly more is outstanding: a tenth more than usual")
-MIN_STEPS = Threshold(8, "design", "how a rate moves is told by 8 seconds at least")
+MIN_STEPS = Threshold(8, "design", "the response of a rate needs at least 8 seconds")
 SLOPE_ERROR = Threshold(0.20, "design", "a slope is known when its standard error is 0.2 at most")
 STEADIER = Threshold(3, "design", "a regulator's rate is three times as steady as latency")
 TIMES_SPREAD = Threshold(
@@ -74,24 +74,26 @@ STAYS = Threshold(0.30, "design", "I/O stays: it follows less than 0.3 of a chan
 FOLLOWS = Threshold(0.80, "design", "I/O follows: at least 0.8 of a change in outstanding I/O")
 MOSTLY_OCCUPIED = Threshold(0.90, "design", "hardly idle: busy 90 % of the time or more")
 SIZES_DIFFER = Threshold(2, "design", "I/Os of different sizes: the large ones are twice the small")
-SIZES_VARY = Threshold(1.05, "design", "I/Os of sizes that tell: the large ones are a twentieth larger")
+SIZES_VARY = Threshold(1.05, "design", "I/Os of different sizes: the large ones are a twentieth larger")
 BY_SIZE = Threshold(0.50, "design", "bytes stay: they follow less than half of a change in I/Os' size")
 NO_LATENCY_S = Threshold(0.002, "MS-IO", "below 2 ms an I/O is excellent")
 ONE_AT_A_TIME = Threshold(1.1, "design", "I/Os come one at a time: 1.1 are outstanding when any is")
-PRESSURE = Threshold(0.50, "design", "somebody waits for the resource at least half of the time")
+PRESSURE = Threshold(0.50, "design", "work waits for the resource at least half of the time")
 MOSTLY_READS = Threshold(0.50, "design", "a disk that mostly reads: half of its I/O or more")
 WAIT_SHARE = Threshold(0.50, "design", "waiting for one disk is at least half of the operation's time")
-HARDLY = Threshold(0.10, "design", "hardly waited for: less than a tenth of the operations' time, as told")
+HARDLY = Threshold(
+    0.10, "design", "hardly waited for: less than a tenth of the operations' time, as reported"
+)
 POOL_HELD = Threshold(0.50, "design", "a dependency holds at least half of a limited pool of users")
-NOT_SEEN = Threshold(0.50, "design", "those behind it see nothing of half of that, or more")
+NOT_SEEN = Threshold(0.50, "design", "the tier behind it is not working in half of that time, or more")
 OUTSIDE_S = Threshold(0.002, "design", "a network of one site and a client's own work take less than 2 ms")
 OFTEN = Threshold(0.10, "design", "often: more than a tenth of the time")
 OWN_USE = Threshold(0.70, "design", "the farm's own resources are used less than 70 %")
-LOCK_WAIT = Threshold(0.50, "design", "at least half of the operations under way wait for a lock")
-READ_AGAIN = Threshold(0.50, "design", "half of what is read had been in memory before, or more")
-MEMORY_WAIT = Threshold(0.10, "design", "somebody waits for memory a tenth of the time, or more")
+LOCK_WAIT = Threshold(0.50, "design", "at least half of the operations in flight wait for a lock")
+READ_AGAIN = Threshold(0.50, "design", "half of what is read was in memory before, or more")
+MEMORY_WAIT = Threshold(0.10, "design", "processes wait for memory a tenth of the time, or more")
 PAGING = Threshold(1e6, "design", "paging: a megabyte a second is read in, or more")
-CONNECTIONS = Threshold(0.95, "design", "a server's connections are used up from 95 % on")
+CONNECTIONS = Threshold(0.95, "design", "a server's connections are at their limit from 95 % on")
 QUEUED = Threshold(0.10, "design", "one operation in ten waits for a thread or a ticket")
 BACKLOG = Threshold(1, "design", "a compaction waits for its turn at any time")
 MANY_REFUSED = Threshold(0.01, "design", "one operation in a hundred is refused for want of a connection")
@@ -113,7 +115,7 @@ SEND_LAG_SHARE = Threshold(0.10, "design", "send lag: at most a tenth of the p99
 LITTLE = Threshold(0.05, "design", "Little's law: users = throughput x (time + think time) within 5 %")
 CLIENT_TIME_S = Threshold(0.0002, "design", "a client's own work between operations: at most 0.2 ms")
 RECONNECT_S = Threshold(2.5, "design", "a session waits 2.5 s at most before it connects again (Backoff)")
-STRANGERS = Threshold(1 / 3, "design", "programs that are not the farm's use a third of its CPU")
+STRANGERS = Threshold(1 / 3, "design", "other processes use a third of its CPU")
 CONTENDED = Threshold(0.10, "design", "contention: others take a tenth of the load generator's CPU")
 CPU_WAIT = Threshold(0.01, "design", "and the load generator waits for a core one second in a hundred")
 HELD_UP = Threshold(0.50, "design", "a farm no longer answers: at least half of the sessions wait for it")
@@ -126,7 +128,7 @@ SEEN = Threshold(0.90, "design", "a host is seen when 90 % of the window has its
 # Time.
 MIN_SECONDS = Threshold(10, "design", "below 10 seconds nothing is named")
 MIN_SAMPLES = Threshold(30, "design", "statistics over time need 30 samples")
-MIN_BLOCK = Threshold(10, "design", "what gave way when is told in parts of 10 seconds at least")
+MIN_BLOCK = Threshold(10, "design", "bottlenecks over time are judged in parts of at least 10 seconds")
 MIN_BLOCKS = Threshold(2, "design", "a bottleneck held for a while: in two parts in a row")
 ALTERNATES = Threshold(0.20, "design", "two that take turns: each alone at its limit a fifth of the time")
 MIN_LEVELS = Threshold(6, "design", "a knee needs 6 load levels")

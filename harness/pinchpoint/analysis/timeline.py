@@ -200,7 +200,7 @@ def at_times_words(periods: Sequence[Period]) -> str:
         if blocks[key] >= MIN_BLOCKS.value
     ]
     whole = units.seconds(float(sum(one.window.seconds for one in periods)))
-    return f"For a part of the {whole} something was used up: {listed(parts)} (timeline)." if parts else ""
+    return f"Saturated for a part of the {whole}: {listed(parts)} (timeline)." if parts else ""
 
 
 AT_LIMIT = {type_: KINDS[type_].least for type_ in ("cpu", "allowance", "network")} | {

@@ -1,4 +1,4 @@
-"""What forbids an all-clear though nothing that was measured is used up, and what would tell more of it."""
+"""What forbids an all-clear though no measured resource was saturated, and what would tell more of it."""
 
 from __future__ import annotations
 
@@ -126,9 +126,8 @@ def brief_words(case: Case) -> str:
         known_s = _known_s(case)
         if bursts.for_s < READINGS * known_s:
             return (
-                f"a burst of {flow.load.scenario} takes {units.seconds(bursts.for_s)}, and what was read of "
-                f"the farm are means over {units.seconds(known_s)}: whether something was full in the bursts "
-                "they do not tell"
+                f"a burst of {flow.load.scenario} takes {units.seconds(bursts.for_s)}, but the farm was "
+                f"measured in means over {units.seconds(known_s)}: saturation within the bursts does not show"
             )
     return ""
 

@@ -9,20 +9,20 @@ from typing import Any
 from pinchpoint.base import units
 
 MEANING: Mapping[str, str] = {
-    "cpu": "All processor time it may use is used.",
+    "cpu": "All CPU time it may use is used.",
     "cpu_thread": "One thread does nearly all the work and cannot go faster; other cores do not help it.",
-    "disk": "The disk is saturated. Which kind of limit it is cannot be told from these samples.",
-    "disk_cap": "The disk is held at a limit: more waiting I/O gives no more I/O per second.",
-    "disk_burst_exhausted": "The disk ran on burst credits and fell to its base rate when they were used up.",
+    "disk": "The disk is saturated. These samples do not show which kind of limit it is.",
+    "disk_cap": "The disk is at a limit: a deeper queue gives no more I/O per second.",
+    "disk_burst_exhausted": "The disk ran on burst credits and fell to its base rate when they ran out.",
     "disk_warm_up": "The disk is getting faster by itself: it has not reached its normal speed yet.",
-    "disk_device": "The device itself cannot do more: more waiting I/O gives no more I/O per second.",
+    "disk_device": "The device itself cannot do more: a deeper queue gives no more I/O per second.",
     "disk_concurrency": "The disk could do more, but too few I/Os are issued at the same time.",
-    "disk_latency": "No limit of the disk is near, but waiting for it takes most of the time.",
+    "disk_latency": "The disk is below its limits, but waiting for it takes most of the time.",
     "memory": "There is too little memory, so data come from disk again and again.",
     "network": "The network link is full.",
     "lock": "Work waits for locks, not for hardware.",
-    "pool": "All connections or workers of a pool are taken, and requests wait for one.",
-    "external": "Something outside the farm is waited for.",
+    "pool": "All connections or workers of a pool are in use, and requests wait for one.",
+    "external": "The farm waits for a network or a dependency.",
     "generator": "The load generator could not issue the planned load: the run says nothing about the farm.",
     "contention": "Other processes took the CPU that the load generator needed: the run says nothing about "
     "the farm.",
@@ -35,7 +35,7 @@ to grow with the rest, and work to take as much of everything when more of it is
 WITHOUT_OPERATIONS: Mapping[str, str] = {
     "disk": "An I/O takes longer than is good for what this disk is for. How long work waited for it is not "
     "known.",
-    "external": "The crawler waits for what it fetches.",
+    "external": "The crawler waits for the content source.",
 }
 """Where no operation was recorded, what a kind means is less."""
 
@@ -135,8 +135,8 @@ def following(verdict: Mapping[str, Any]) -> str:
     more = "" if gain is None else at_most(gain, blame.get("assumes"))
     if verdict.get("bottleneck"):
         sentence = f"Next: {place(blame)}"
-        sentence += f"; removing the bottleneck gains {more} until then" if more else ""
+        sentence += f"; removing the bottleneck gains {more}" if more else ""
     else:
-        sentence = f"What would give way first: {place(blame)}"
+        sentence = f"Nearest to its limit: {place(blame)}"
         sentence += f", after {more} more load" if more else ""
     return f"{sentence} (assuming {blame['assumes']})." if blame.get("assumes") else f"{sentence}."

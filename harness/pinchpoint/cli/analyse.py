@@ -11,6 +11,8 @@ import click
 from pinchpoint.analysis import exit_status
 from pinchpoint.base.errors import InputError
 from pinchpoint.cli.arguments import RUN
+from pinchpoint.plan.document import read_document
+from pinchpoint.plan.load import kind_of
 from pinchpoint.report.explained import explanation_text
 from pinchpoint.report.files import conclude
 from pinchpoint.report.terminal import details_text, verdict_text
@@ -39,6 +41,8 @@ def analyse(directory: Path, *, as_json: bool, explain: bool) -> int:
         if directory.name in RUN_FILES:
             where = directory.parent
             raise InputError(f"{directory}: is a file of a run; give the run's directory: {where}")
+        if kind := kind_of(read_document(directory)):
+            raise InputError(f"{directory}: is a {kind}, no run; `pinchpoint check` and `run` take it")
         return _published(directory, as_json=as_json)
     run, verdict = conclude(directory)
     if not os.access(directory, os.W_OK):

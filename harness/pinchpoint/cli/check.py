@@ -13,10 +13,11 @@ from pathlib import Path
 
 import click
 
+from pinchpoint.analysis.thresholds import MIN_LEVELS
 from pinchpoint.base import units
-from pinchpoint.base.errors import ExitStatus
+from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.base.redact import masked
-from pinchpoint.cli.arguments import FARM, OUT, PLAN
+from pinchpoint.cli.arguments import OUT, PLAN
 from pinchpoint.farm.live import LiveFarm, standing_farm
 from pinchpoint.loadgen.load import make_scenario, planned_scenarios
 from pinchpoint.plan import Plan, expand_all, guard, load
@@ -28,15 +29,25 @@ SCHEMA = "pinchpoint.check/1"
 
 @click.command()
 @PLAN
-@FARM
+@click.option(
+    "--farm",
+    "farm_file",
+    type=click.Path(path_type=Path),
+    help="The farm's farm.yaml. [default: where PLAN is a folder, the one in it]",
+)
 @OUT
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON and nothing else.")
-def check(plan_file: Path, farm_file: Path, out: Path, *, as_json: bool) -> int:
+@click.option("--quiet", is_flag=True, help="Print problems only, and a last line: ready or not.")
+def check(plan_file: Path, farm_file: Path | None, out: Path, *, as_json: bool, quiet: bool) -> int:
     """Check both files, every endpoint, every collector and the disk space. Never starts a farm."""
+    if plan_file.is_dir():
+        farm_file, plan_file = farm_file or plan_file / "farm.yaml", plan_file / "plan.yaml"
+    if farm_file is None:
+        raise InputError(f"--farm: missing; give the farm.yaml, or instead of {plan_file} a folder with both")
     farm, plan = load(farm_file, plan_file)
     expand_all(farm)  # a variable that is not set is said with its line, before anything starts
     guard(farm, plan)
-    checks = [preflight.check_space(out), *_judged(plan)]
+    checks = [preflight.check_space(out), *_judged(plan), *_confidence(plan)]
     proofs: list[ProofCheck] = []
     live = standing_farm(farm)
     if live is None:
@@ -49,7 +60,14 @@ def check(plan_file: Path, farm_file: Path, out: Path, *, as_json: bool) -> int:
     fine = all(entry.ok for entry in checks) and all(proof.outcome != "failed" for proof in proofs)
     checks = [replace(entry, found=masked(entry.found)) for entry in checks]
     proofs = [replace(proof, found=masked(proof.found)) for proof in proofs]
-    click.echo(_document(checks, proofs, fine=fine) if as_json else "\n".join(_lines(checks, proofs)))
+    if as_json:
+        click.echo(_document(checks, proofs, fine=fine))
+    elif quiet:
+        bad = [one for one in checks if not one.ok], [one for one in proofs if one.outcome == "failed"]
+        problems = len(bad[0]) + len(bad[1])
+        click.echo("\n".join([*_lines(*bad), _ready(problems)]).lstrip())
+    else:
+        click.echo("\n".join(_lines(checks, proofs)))
     return ExitStatus.FINE if fine else ExitStatus.ENVIRONMENT
 
 
@@ -61,6 +79,18 @@ def _judged(plan: Plan) -> Iterator[HostCheck]:
         said = [f"within {units.percent(margin)} the same"] if margin is not None else []
         said += [f"one run up to {units.times(bound)} the next"] if bound is not None else []
         yield HostCheck("compare", ok=True, found="; ".join([f"judged: {names}", *said]))
+
+
+def _confidence(plan: Plan) -> Iterator[HostCheck]:
+    """How sure a verdict can be with this load, where that is less than it could be."""
+    steps = [one.load for one in plan.scenarios.values() if one.load.model == "steps"]
+    if not steps:
+        found = f"medium at most: one load level; {MIN_LEVELS.value:.0f} are needed for high (load: steps)"
+        yield HostCheck("confidence", ok=True, found=found)
+
+
+def _ready(problems: int) -> str:
+    return "ready" if not problems else f"not ready: {problems} problem{'s' * (problems != 1)}"
 
 
 def _endpoints(live: LiveFarm, plan: Plan) -> list[HostCheck]:

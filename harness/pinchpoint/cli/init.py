@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from datetime import tzinfo
 from pathlib import Path
@@ -183,7 +184,7 @@ def init(
     _write(directory, files)
     for path in files:
         click.echo(path)
-    click.echo(f"next: pinchpoint run {directory / 'plan.yaml'} --farm {directory / 'farm.yaml'}", err=True)
+    click.echo(f"next: pinchpoint check {shlex.quote(str(directory))}", err=True)
 
 
 def _fitted(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, Literal
@@ -347,31 +348,40 @@ def claim(
         found: all other differences.
         work: what was done; other work weakens the claim as well.
     """
-    invalid = [
-        f"{run.directory} ({side.label}) is no valid evidence: {run.verdict['summary']}".rstrip(".")
-        for side in sides
-        for run in side.runs
-        if not run.is_evidence
-    ]
+    invalid = tuple(_invalid(sides))
     if invalid:
-        return Claim(None, tuple(invalid))
+        return Claim(None, invalid)
     against = []
     if not factors:
-        against.append("no factor was named (--factor), so nothing was studied as the cause")
+        against.append("no factor was named (--factor)")
     missing = [name for name in factors if not any(one.area == name for one in studied)]
     against += [f"the manifests show no difference in {name}" for name in missing]
     if sides.same_runs:
-        against.append("the same run stands on both sides")
+        against.append("the same run is on both sides")
     areas: dict[str, None] = dict.fromkeys(one.difference.area for one in found if one.matters)
     if areas:
         against.append(
-            f"the sides also differ in {wording.listed(list(areas))}, which may act upon what gives way first"
+            f"the sides also differ in {wording.listed(list(areas))}, which may affect the bottleneck"
         )
     unlike = [one.name for one in work if one.unlike]
     if unlike:
         against.append(f"the sides did not do the same work ({', '.join(unlike)})")
     if against:
         return Claim("associated_with", tuple(against))
-    named = wording.listed(list(factors))
     that = " that touches a blamed resource" if found else ""
-    return Claim("caused_by", (f"nothing but {named} differs{that}",))
+    return Claim("caused_by", (f"nothing else differs{that}",))
+
+
+def _invalid(sides: Sides) -> Iterator[str]:
+    """The runs that are no evidence, those with the same reason together; figures of a reason may differ."""
+    runs = [run for side in sides for run in side.runs]
+    reasons: dict[str, list[Run]] = {}
+    for run in runs:
+        if not run.is_evidence:
+            reasons.setdefault(re.sub(r"[\d.,]+", "#", str(run.verdict["summary"])), []).append(run)
+    for those in reasons.values():
+        why = str(those[0].verdict["summary"]).removeprefix("Invalid run: ").rstrip(".")
+        if len(those) == 1:
+            yield f"{those[0].directory} is invalid: {why}"
+        else:
+            yield f"{len(those)} of {len(runs)} runs are invalid, same reason: {why}"

@@ -86,8 +86,7 @@ class Comparison:
     @property
     def summary(self) -> str:
         """All of it in a few sentences."""
-        main = self.main_changes
-        return words.summary(self.sides, self.bottleneck, main, self.claim, self.factors, self.changes)
+        return words.summary(self.sides, self.bottleneck, self.claim, self.factors, self.changes)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -16,15 +16,12 @@ from pinchpoint.comparison.statistics import ENOUGH
 def summary(
     sides: Sides,
     movement: BottleneckMove,
-    main: Sequence[str],
     claimed: Claim,
     factors: Sequence[str],
     found: Sequence[Change],
 ) -> str:
     """The answer in sentences: the bottleneck, what changed, what may be claimed."""
     said = [movement_words(sides, movement)]
-    if main and claimed.kind:
-        said.append(f"From {sides.base.label} to {sides.other.label}: {'; '.join(main)}.")
     said += [*gain_words(sides, movement, found)] if claimed.kind else []
     said.append(claim_words(claimed, factors, shown=shows_change(movement, found)))
     return " ".join(said)
@@ -38,12 +35,12 @@ def shows_change(movement: BottleneckMove, found: Sequence[Change]) -> bool:
 def movement_words(sides: Sides, movement: BottleneckMove) -> str:
     """Whether the bottleneck moved, in one sentence."""
     if movement.moved is None or movement.base is None or movement.other is None:
-        return f"Whether the bottleneck moved cannot be said: {movement.why}."
+        return f"Whether the bottleneck moved is not known: {movement.why}."
     base, other = wording.thing(movement.base), wording.thing(movement.other)
     if movement.moved:
         return f"The bottleneck moved: from {base} in {sides.base.label} to {other} in {sides.other.label}."
     note = f" ({movement.why})" if movement.why else ""
-    return f"The bottleneck did not move: on both sides {base} gives way first{note}."
+    return f"The bottleneck did not move: on both sides it is {base}{note}."
 
 
 def gain_words(sides: Sides, movement: BottleneckMove, found: Sequence[Change]) -> Iterator[str]:
@@ -51,16 +48,16 @@ def gain_words(sides: Sides, movement: BottleneckMove, found: Sequence[Change]) 
     step = movement.second_step
     if step and movement.other:
         yield (
-            f"A second step, from {wording.thing(movement.other)} on, buys {amount(step)} more throughput, "
-            f"until {wording.thing(step.until)} gives way."
+            f"Next step: without {wording.thing(movement.other)} as the bottleneck {amount(step)} more "
+            f"throughput; the next bottleneck is then {wording.thing(step.until)}."
         )
     before = movement.foreseen
     # Where the same gives way still, nothing was done about it.
     if before and movement.base and movement.moved is not False:
         came = came_words(before, found)
         yield (
-            f"Of {wording.thing(movement.base)} the verdict of {sides.base.label} had promised "
-            f"{amount(before)}, until {wording.thing(before.until)} gives way{f'; {came}' if came else ''}."
+            f"The verdict of {sides.base.label} predicted a gain of {amount(before)} without "
+            f"{wording.thing(movement.base)}{f'; {came}' if came else ''}."
         )
 
 
@@ -78,7 +75,7 @@ def came_words(gain: ForeseenGain, found: Sequence[Change]) -> str:
     if gain.came_ratio is None:
         return ""
     sign = "+" if gain.came_ratio >= 0 else ""
-    said = f"{sign}{units.percent(gain.came_ratio)} came ({gain.scenario}, once it had settled)"
+    said = f"{sign}{units.percent(gain.came_ratio)} was measured ({gain.scenario}, in the steady part)"
     if (1 + gain.came_ratio) <= MORE * (1 + gain.gain_ratio):
         return said
     tier = gain.until.get("tier")
@@ -157,16 +154,14 @@ def claim_words(claimed: Claim, factors: Sequence[str], *, shown: bool) -> str:
     because = "; ".join(claimed.because)
     named = wording.listed(list(factors)) if factors else ""
     if claimed.kind is None:
-        return f"Nothing is claimed: {because}. Compare without it, or repeat it."
+        return f"No conclusion: {because}. Leave that out, or repeat it."
     if not shown:
-        would = (
-            "would be put down to" if claimed.kind == "caused_by" else "would not be shown to be caused by"
-        )
-        return f"No change is shown; one {would} {named or 'anything'}: {because}."
+        would = "would be attributed to" if claimed.kind == "caused_by" else "could not be attributed to"
+        return f"No change was found; a change {would} {named or 'anything'}: {because}."
     if claimed.kind == "caused_by":
-        return f"What changed may be put down to {named}: {because}."
-    what = f"with {named}" if named else "with the difference between the sides"
-    return f"What changed came together {what} and is not shown to be caused by it: {because}."
+        return f"The change can be attributed to {named}: {because}."
+    what = named or "the difference between the sides"
+    return f"The change coincides with {what}; the cause is not shown: {because}."
 
 
 def warnings(
@@ -179,7 +174,7 @@ def warnings(
     """What a reader must know beside the figures."""
     useless = [run for run in again.other.runs if not run.is_evidence] if again else []
     yield from (
-        f"{run.directory} is no valid evidence, so the A/A pair is without it: {run.verdict['summary']}"
+        f"{run.directory} is invalid and was left out of the A/A pair: {run.verdict['summary']}"
         for run in useless
     )
     has_again = again is not None and len(useless) < len(again.other.runs)
@@ -188,21 +183,21 @@ def warnings(
         within = any(one.judged.interval == "within_run" for one in found)
         yield (
             f"Fewer than {ENOUGH} runs on a side ({counts}): "
-            + ("95 % intervals hold within these runs only, " if within else "")
-            + f"what changed is called so beyond {units.times(bound)} alone, as one run may differ so much "
-            f"from the next, and nothing is called equivalent. `run --repeat {ENOUGH}` would tell."
+            + ("95 % intervals are of these runs alone, " if within else "")
+            + f"only changes above {units.times(bound)} are reported, because single runs vary that much, "
+            f"and nothing is called equivalent. Repeat the runs (`run --repeat {ENOUGH}`)."
         )
     elif not has_again:
         yield (
-            f"No A/A pair was made ({counts}): how much the same farm differs from itself is taken from "
-            "each side's own runs, one half against the other. `run --aa` makes one."
+            f"No A/A pair ({counts}): the variation of one farm is estimated from "
+            "each side's own runs, one half against the other. `run --aa` measures it."
         )
     for directory in sides.same_runs:
-        yield f"{directory} stands on both sides: held against itself, it can show no difference"
+        yield f"{directory} is on both sides: compared with itself it shows no difference"
     mixed: list[str] = sorted({one.area for one in differing if one.mixed})
     if mixed:
         areas = wording.listed(mixed)
-        yield f"runs of one side differ among themselves in {areas}: they are no plain repeats"
+        yield f"runs of one side differ among themselves in {areas}: they are not plain repeats"
 
 
 def told(sides: Sides) -> Iterator[str]:

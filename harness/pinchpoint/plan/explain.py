@@ -49,7 +49,8 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], data: object, under: 
         return _tag_problem(here, str(ctx["discriminator"]).strip("'"), annotations, given)
     if kind in {"value_error", "assertion_error"}:
         return Problem(here, str(cause))
-    allowed = _ALLOWED[kind](ctx) if kind in _ALLOWED else detail["msg"]
+    limits = {name: _in_unit(value, given) for name, value in ctx.items()}
+    allowed = _ALLOWED[kind](limits) if kind in _ALLOWED else detail["msg"]
     near = _nearest_literal(kind, ctx, given)
     shown = NOT_SHOWN if secret and near is None else _shown(here, given)
     return Problem(here, f"found {shown}", allowed, near)
@@ -65,6 +66,25 @@ def _name_problem(detail: ErrorDetails, model: type[BaseModel], data: object, un
         needed = fields[name].description if name in fields else None
         return Problem(here, "missing", f"needed: {needed}" if needed else "give it a value")
     return Problem(here, "unknown field", f"allowed: {listed(fields)}", nearest(name, fields))
+
+
+_UNITS: Sequence[tuple[str, str]] = (
+    (r"[\d.]+\s*(us|ms|s|m|min|h|d)", " s"),
+    (r"[\d.,]+\s*/\s*s", "/s"),
+    (r"[\d.]+\s*([kKMGTP]i?)?B", " B"),
+    (r"[\d.]+\s*([kKMGTP]i?)?B/s", " B/s"),
+)
+"""Form of what was found -> the unit in which its field is kept."""
+
+
+def _in_unit(value: object, given: object) -> object:
+    """A limit in the unit of what stands in the file: ``15 s`` for ``5s``."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    unit = next((unit for form, unit in _UNITS if re.fullmatch(form, str(given).strip())), "")
+    if unit.startswith(" B") and value % 2**20 == 0 and value:
+        return f"{value / 2**20:g} Mi{unit.strip()}"
+    return f"{value:.12g}{unit}"
 
 
 def _nearest_literal(kind: str, ctx: Mapping[str, Any], given: object) -> str | None:

@@ -74,6 +74,14 @@ Curve = Annotated[tuple[tuple[float, float], ...], BeforeValidator(_curve)]
 """(outstanding I/Os, mean latency in seconds), by what is outstanding."""
 
 
+def _iops(value: object) -> object:
+    """``500/s`` is what ``500`` is: I/Os are counted per second."""
+    return units.rate(value) if isinstance(value, str) else value
+
+
+Iops = Annotated[float, BeforeValidator(_iops)]
+
+
 class Limits(Record):
     """The limits of a disk, or of all disks of a machine together.
 
@@ -84,7 +92,7 @@ class Limits(Record):
         latency: mean latency by outstanding I/Os, as ``probe --calibrate`` prints it: ``{1: 2ms, 8: 16ms}``.
     """
 
-    iops: float | None = Field(default=None, gt=0)
+    iops: Iops | None = Field(default=None, gt=0)
     bytes_per_s: BytesPerSecond | None = Field(default=None, gt=0)
     io_unit_bytes: Bytes | None = Field(default=None, alias="io_unit", gt=0)
     latency: Curve | None = None

@@ -55,12 +55,35 @@ def load(farm_path: Path | str, plan_path: Path | str) -> tuple[Farm, Plan]:
     ``FILE:LINE: field: what was found; what is allowed; nearest name``.
     """
     farm_document, plan_document = read_document(Path(farm_path)), read_document(Path(plan_path))
+    _check_kinds(farm_document, plan_document)
     farm, farm_problems = _read(farm_document, FarmFile, check_farm)
     plan, plan_problems = _read(plan_document, Plan, check_plan)
     if farm_document.readable and plan_document.readable:
         plan_problems += check_together(farm_document, plan_document)
     sentences = _sentences(farm_document, farm_problems) + _sentences(plan_document, plan_problems)
     return _with_identity(_sound(farm, sentences), farm_document), _sound(plan, sentences)
+
+
+def _check_kinds(farm: Document, plan: Document) -> None:
+    """Each file is what it is given as. Raises ``InputError`` with one sentence, not one for each field."""
+    if kind_of(farm) == "plan" and kind_of(plan) == "farm":
+        raise InputError(f"{farm.file} and {plan.file} are swapped; give {farm.file} --farm {plan.file}")
+    for document, wanted, other in ((farm, "farm", "plan"), (plan, "plan", "farm")):
+        if kind_of(document) == other:
+            raise InputError(
+                f"{document.file}: is a {other}, and a {wanted} is needed here; give {wanted}.yaml"
+            )
+
+
+def kind_of(document: Document) -> str | None:
+    """``plan`` or ``farm``, as the fields at the top of a file show; None where they show neither or both."""
+    fields = document.mapping().keys()
+    is_plan, is_farm = bool(fields & _OF_PLAN), bool(fields & _OF_FARM)
+    return None if is_plan == is_farm else "plan" if is_plan else "farm"
+
+
+_OF_PLAN, _OF_FARM = {"scenarios", "phases"}, {"endpoints", "embedded", "tiers"}
+"""Fields that only the one of the two has."""
 
 
 def expand_all(farm: Farm, environ: Mapping[str, str] = os.environ) -> dict[str, Endpoint]:

@@ -79,9 +79,14 @@ def dotted(path: Path) -> str:
 
 
 def unknown(what: str, name: str, allowed: Iterable[str]) -> Unfit:
-    """The error for a name that does not exist: says all that do, and the nearest."""
+    """The error for a name that does not exist: names those that do (of many ten), and the nearest."""
     names = sorted(allowed)
-    return Unfit(f"unknown {what} {quoted(name)}", f"allowed: {listed(names)}", nearest(name, names))
+    near = difflib.get_close_matches(name, names, n=_MOST_NAMES, cutoff=0)
+    some = names if len(names) <= 2 * _MOST_NAMES else [*near, f"and {len(names) - len(near)} more"]
+    return Unfit(f"unknown {what} {quoted(name)}", f"allowed: {listed(some)}", nearest(name, names))
+
+
+_MOST_NAMES = 10
 
 
 def unknown_at(path: Path, what: str, name: str, allowed: Iterable[str]) -> Problem:
@@ -92,8 +97,10 @@ def unknown_at(path: Path, what: str, name: str, allowed: Iterable[str]) -> Prob
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """The one of ``names`` that ``name`` was probably meant to be."""
-    found = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
-    return found[0] if found else None
+    found = difflib.get_close_matches(name, list(names), n=3, cutoff=0.6)
+    # A digit that is wrong is likelier than one too many: p33 was meant to be p30, not p3.
+    same = [each for each in found if name[-1:].isdigit() and len(each) == len(name)]
+    return next(iter([*same, *found]), None)
 
 
 def listed(names: Iterable[str]) -> str:

@@ -11,10 +11,10 @@ from pinchpoint.report import evidence, verdict_tables
 
 HELD: Mapping[bool, str] = {True: "yes", False: "no"}
 KINDS: Mapping[str, str] = {
-    "E1": "used up",
+    "E1": "saturated",
     "E2": "its queue grows with load",
     "E3": "its ceiling fits",
-    "E4": "somebody else says so",
+    "E4": "a second source agrees",
 }
 
 
@@ -38,11 +38,11 @@ def _gates(gates: list[Mapping[str, Any]]) -> Iterator[str]:
         mark = "ok" if gate["holds"] else "NOT HELD"
         yield wrapped(f"{gate['fact']['fact']}{_basis(gate['fact'])}: {mark}", "  - ")
     if not gates:
-        yield "  - nothing was measured that could be asked"
+        yield "  - nothing was measured that could be checked"
 
 
 def _stages(verdict: Mapping[str, Any]) -> Iterator[str]:
-    steady = {True: "steady", False: "not steady", None: "too short to tell whether it was steady"}
+    steady = {True: "steady", False: "not steady", None: "too short to judge whether it was steady"}
     for stage in verdict["stages"]:
         cut = f", its first {units.seconds(float(stage['cut_s']))} left out" if stage["cut_s"] else ""
         span = f"{stage['from'][11:19]} to {stage['to'][11:19]} UTC"
@@ -52,14 +52,18 @@ def _stages(verdict: Mapping[str, Any]) -> Iterator[str]:
 def _timeline(verdict: Mapping[str, Any]) -> Iterator[str]:
     rows = verdict["timeline"]
     for row, (begin, end) in zip(rows, verdict_tables.spans(rows), strict=True):
-        what = f"{row['kind']}, {verdict_tables.owner(row)}" if row["kind"] else "nothing used up"
+        what = f"{row['kind']}, {verdict_tables.owner(row)}" if row["kind"] else "nothing saturated"
         level = f" ({row['level']})" if row["level"] else ""
         yield wrapped(f"{begin} to {end}{level}: {what}", "  - ")
 
 
 def _considered(rows: list[Mapping[str, Any]]) -> Iterator[str]:
     for row in rows:
-        used = "use not known" if row["used_ratio"] is None else f"{units.percent(row['used_ratio'])} used"
+        used = (
+            "utilisation not known"
+            if row["used_ratio"] is None
+            else f"{units.percent(row['used_ratio'])} used"
+        )
         kind = f", {row['kind']}" if row["kind"] else ""
         yield wrapped(f"{row['name']}: {used}{kind}; {row['why']}", "  * ")
         yield from _checks(row["checks"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -191,43 +192,45 @@ def _why(directory: object) -> str:
 def comparison_text(content: Mapping[str, Any]) -> str:
     """What a comparison found, as wide as the terminal; ``content`` is comparison.json's.
 
-    In this order: the answer, what else differs, in what the work differs, the figures that were judged,
+    In this order: the answer, the figures that were judged, in what the work differs, what else differs,
     warnings. All other figures are in the report. The last line has no line end.
     """
     report = gather(content)
-    blocks = [f"{report.claim_words}.", wrapped(str(content["summary"]))]
-    confounders = [row for row in report.tables["confounders"].rows if row["matters"]]
-    if confounders:
-        lines = [wrapped(f"{_difference(row)}; may act upon {row['acts_on']}", "  - ") for row in confounders]
-        blocks.append("\n".join(["What else differs and may act upon what gives way first:", *lines]))
+    blocks = [wrapped(str(content["summary"]))]
+    blocks += [_judged_figures(report)] if report.tables["judged"].rows else []
     unlike = [row for row in report.tables["work"].rows if row["unlike"]]
     if unlike:
+        names = wording.listed(list(dict.fromkeys(str(row["name"]) for row in unlike)))
         lines = [wrapped(f"{row['about']} {row['name']}: {row['unlike']}", "  - ") for row in unlike]
-        blocks.append("\n".join(["Not the same work:", *lines]))
-    blocks += [_judged_figures(report)] if report.tables["judged"].rows else []
+        blocks.append("\n".join([wrapped(f"These runs did different work ({names}):"), *lines]))
+    confounders = [row for row in report.tables["confounders"].rows if row["matters"]]
+    if confounders:
+        rest = len(confounders) - _MOST_DIFFERENCES
+        lines = [wrapped(_difference(row), "  - ") for row in confounders[:_MOST_DIFFERENCES]]
+        lines += [f"  and {rest} more (report.html)"] if rest > 0 else []
+        blocks.append(
+            wrapped(f"{len(confounders)} other differences may affect the bottleneck (report.html).")
+            if unlike
+            else "\n".join(["Other differences that may affect the bottleneck:", *lines])
+        )
     if content["warnings"]:
-        lines = [wrapped(str(warning), "  ! ") for warning in content["warnings"]]
-        blocks.append("\n".join(["Warnings:", *lines]))
+        blocks.append("\n".join(_labelled("WARN", str(warning)) for warning in content["warnings"]))
     return "\n\n".join(blocks)
 
 
+_MOST_DIFFERENCES = 6
+
+
 def _judged_figures(report: ComparisonReport) -> str:
-    """One line a figure: its ratio, the interval, the call."""
-    table = report.tables["judged"]
-    cells = {column.key: column for column in table.columns}
-    lines = []
-    for row in table.rows:
-        said = {key: cells[key].cell(row) for key in ("name", "base", "other", "ratio", "ci95", "call")}
-        why = f" ({row['why_no_interval']})" if row["why_no_interval"] else ""
-        lines.append(
-            wrapped(
-                f"{said['name']}: {said['base']} → {said['other']}, {said['ratio']}, 95 % interval "
-                f"{said['ci95']}: {said['call']}{why}",
-                "  - ",
-            )
-        )
-    by = BY[report.content["metrics_by"]]
-    return "\n".join([wrapped(f"Judged, {by} ({report.sure_words}):"), *lines])
+    """One row a figure: both sides, their ratio, its interval, the call."""
+    table, (base, other) = report.tables["judged"], report.sides
+    titles = {"base": base.label, "other": other.label}
+    found = {one.key: replace(one, title=titles.get(one.key, one.title)) for one in table.columns}
+    columns = [found[key] for key in ("name", "base", "other", "ratio", "ci95", "call")]
+    lines = grid(Table("judged", "", columns, table.rows), less=("ci95",))
+    why = dict.fromkeys(str(row["why_no_interval"]) for row in table.rows if row["why_no_interval"])
+    by = f"Judged {BY[report.content['metrics_by']]}; {report.sure_words}."
+    return "\n".join([*lines, *(wrapped(f"{wording.capitalised(each)}.") for each in why), wrapped(by)])
 
 
 def _difference(row: Mapping[str, Any]) -> str:

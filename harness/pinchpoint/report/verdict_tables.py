@@ -483,7 +483,7 @@ def headroom_words(verdict: Row) -> str:
     if not found:
         return ""
     if found["ratio"] is None:
-        return f"Headroom is not known: {found['why']}."
+        return f"Headroom: unknown, because {found['why']}."
     given = f", assuming {found['assumes']}" if found["assumes"] else ""
     return f"Headroom {units.percent(found['ratio'])}: {found['why']}{given}."
 

@@ -26,7 +26,7 @@ from pinchpoint.run.live_judge import LiveSeconds, StopRules, longest_look_s
 from pinchpoint.run.manifest import first_manifest
 from pinchpoint.run.phases import PhaseRunner
 from pinchpoint.run.preflight import Connected
-from pinchpoint.run.progress import Board, ProgressDisplay
+from pinchpoint.run.progress import Board, ProgressDisplay, machines_of
 from pinchpoint.run.prove import Prover, restore_leftover
 from pinchpoint.store.write import RunWriter, free_path
 from pinchpoint_collectors.errors import CollectorError
@@ -295,7 +295,7 @@ class _Stage:
             self._collectors.start(connected)
             self._others = self._watch_others(assignments)
             self._interrupts.graceful = True
-            self._progress.watch(self._instances())
+            self._progress.watch(machines_of(self._store.manifest["hosts"]), self._documents())
             self._live.limit(True)
             PhaseRunner(
                 self._plan,
@@ -465,13 +465,12 @@ class _Stage:
             self._ended.cut_short(ExitStatus.NOT_EVIDENCE, f"the recorder failed: {error}")
             self._store.event("recorder_failed", worker="controller", why=str(error))
 
-    def _instances(self) -> dict[str, set[str]]:
-        """What the progress display shows of each host: its tier's CPU, the devices its roles lie on.
-
-        The CPU is the whole host's where nothing says which processes are the tier's.
-        """
-        found = {}
-        for host, inventory in self._store.manifest["hosts"].items():
-            devices = {role["device"] for role in inventory.get("roles", {}).values() if role["device"]}
-            found[host] = devices | {f"tier:{inventory['tier']}" if inventory.get("tier_cores") else ""}
-        return found
+    def _documents(self) -> dict[str, int]:
+        """How many documents the one crawl that ends has to do; nothing where that is not known."""
+        crawls = [
+            name
+            for name, planned in self._plan.scenarios.items()
+            if planned.use == "full-crawl" and not {"drive", "sources"} & set(planned.params)
+        ]
+        total = self._store.manifest["content"].get("documents")
+        return {crawls[0]: int(total)} if len(crawls) == 1 and total else {}

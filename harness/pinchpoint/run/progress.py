@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 from rich.console import Console, Group
@@ -19,13 +20,47 @@ from pinchpoint_collectors.record import Sample
 
 _PLAIN_EVERY_S = 5.0
 
+_LINE = 120
+"""Characters of a line that goes to a file or a pipe, about."""
 _NOTHING = {"ok": 0, "failed": 0, "dropped": 0, "p95_s": None}
-_SHOWN = (
-    # metric, column; the worst instance of a host is shown
-    ("cpu.busy_ratio", "CPU"),
-    ("disk.write_latency_s", "write latency"),
-    ("disk.writes_per_s", "writes"),
-)
+_WHOLE = ""
+"""Instance of a figure that is the whole machine's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What is shown of one machine: its CPU, that of the tiers on it, each of its disks once.
+
+    Attributes:
+        name: of the machine; of one that holds one host, the host's.
+        tiers: host -> the instance of its tier's own processes, "" where these are not known.
+        disks: (host, device) -> the roles on it, in words.
+    """
+
+    name: str
+    tiers: Mapping[str, str]
+    disks: Mapping[tuple[str, str], str]
+
+
+def machines_of(hosts: Mapping[str, Mapping[str, Any]]) -> list[Machine]:
+    """The machines of a manifest's hosts; hosts that share a machine are one."""
+    found: dict[str, list[str]] = {}
+    for host, inventory in hosts.items():
+        found.setdefault(str(inventory.get("machine_id") or host), []).append(host)
+    machines = []
+    for names in found.values():
+        roles: dict[str, tuple[str, list[str]]] = {}
+        for host in names:
+            for role, place in hosts[host].get("roles", {}).items():
+                if place["device"]:
+                    roles.setdefault(place["device"], (host, []))[1].append(f"{hosts[host]['tier']} {role}")
+        tiers = {
+            host: f"tier:{hosts[host]['tier']}" if hosts[host].get("tier_cores") else "" for host in names
+        }
+        disks = {(host, device): ", ".join(words) for device, (host, words) in roles.items()}
+        name = names[0] if len(names) == 1 else str(hosts[names[0]].get("hostname") or names[0])
+        machines.append(Machine(name, tiers, disks))
+    return machines
 
 
 class Board:
@@ -35,6 +70,7 @@ class Board:
         self._lock = threading.Lock()
         self._scenarios: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
         self._hosts: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+        self._done: dict[str, int] = defaultdict(int)
 
     def second(self, worker: str, progress: dict[str, dict[str, Any]]) -> None:
         """Take one generator's last second: a scenario of its own that is not in it did nothing."""
@@ -44,6 +80,7 @@ class Board:
                     workers[worker] = _NOTHING
             for scenario, figures in progress.items():
                 self._scenarios[scenario][worker] = figures
+                self._done[scenario] += figures["ok"]
 
     def samples(self, samples: Iterable[Sample]) -> None:
         """Take one reading of a collector."""
@@ -63,19 +100,15 @@ class Board:
                 found[scenario] = {**sums, "p95_s": max(p95s, default=None)}
             return found
 
-    def hosts(self, hosts: dict[str, set[str]]) -> dict[str, dict[str, float | None]]:
-        """Per host the key figures, given its instances of interest (devices, ``tier:NAME``)."""
+    def done(self, scenario: str) -> int:
+        """How many operations of a scenario have ended well since the load began."""
         with self._lock:
-            return {
-                host: {
-                    column: max(
-                        (v for i, v in self._hosts.get((host, metric), {}).items() if i in instances),
-                        default=None,
-                    )
-                    for metric, column in _SHOWN
-                }
-                for host, instances in hosts.items()
-            }
+            return self._done[scenario]
+
+    def newest(self, host: str, metric: str, instance: str) -> float | None:
+        """The newest value of a figure."""
+        with self._lock:
+            return self._hosts.get((host, metric), {}).get(instance)
 
 
 class ProgressDisplay:
@@ -90,7 +123,9 @@ class ProgressDisplay:
         self._console = Console(stderr=True, highlight=False)
         self._live: Live | None = None
         self._last_plain = 0.0
-        self._hosts: dict[str, set[str]] = {}
+        self._machines: Sequence[Machine] = ()
+        self._work: Mapping[str, int] = {}
+        self._begun = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -102,11 +137,16 @@ class ProgressDisplay:
         """One line for the person who waits."""
         self._console.print(Text(masked(sentence)), soft_wrap=True)
 
-    def watch(self, hosts: dict[str, set[str]]) -> None:
-        """Start to show the board; ``hosts`` maps each host to its instances of interest."""
-        self._hosts = hosts
+    def watch(self, machines: Sequence[Machine], work: Mapping[str, int]) -> None:
+        """Start to show the board.
+
+        Args:
+            machines: whose figures are shown.
+            work: scenario -> how many documents it has to do, where that is known.
+        """
+        self._machines, self._work, self._begun = machines, work, time.monotonic()
         if self._console.is_terminal:
-            self._live = Live(console=self._console, refresh_per_second=4, transient=True)
+            self._live = Live(console=self._console, refresh_per_second=4)  # its last table stays
             self._live.start()
 
     def end_live(self) -> None:
@@ -128,30 +168,72 @@ class ProgressDisplay:
             self._last_plain = time.monotonic()
             self._console.print(self._line(phase, left_s), soft_wrap=True)
 
+    def _heading(self, phase: str, left_s: float) -> str:
+        """The phase, how far it is, and how long it goes on."""
+        far = [self._far(scenario, total) for scenario, total in self._work.items()]
+        if phase.startswith("measuring") and any(far):
+            return f"measuring: {', '.join(filter(None, far))}"
+        return f"{phase}: {units.seconds(max(0, round(left_s)))} left"
+
+    def _far(self, scenario: str, total: int) -> str:
+        """``1,240 of 4,000 documents, about 1 min left``; "" before the first and after the last."""
+        done = self._board.done(scenario)
+        if not 0 < done < total:
+            return ""
+        left_s = (total - done) * (time.monotonic() - self._begun) / done
+        about = f"{left_s:.0f} s" if left_s < 59.5 else f"{left_s / 60:.0f} min"
+        return f"{done:,} of {total:,} documents, about {about} left"
+
     def _line(self, phase: str, left_s: float) -> Text:
-        parts = [_heading(phase, left_s)]
-        for name, figures in self._board.scenarios().items():
-            parts.append(f"{name} " + " ".join(filter(None, _figures(figures))))
-        for host, columns in self._board.hosts(self._hosts).items():
-            shown = [
-                f"{column} {_cell(column, value)}" for column, value in columns.items() if value is not None
-            ]
-            parts.append(f"{host} " + " ".join(shown))
-        return Text(" | ".join(parts))
+        """One line: what fits, the loads first."""
+        parts = [self._heading(phase, left_s)]
+        parts += [
+            f"{name} {' '.join(filter(None, _figures(figures)))}"
+            for name, figures in self._board.scenarios().items()
+        ]
+        parts += [f"{name.strip()} {cpu}" for name, cpu, *_ in self._rows() if cpu != "-"]
+        line = parts[0]
+        for part in parts[1:]:
+            if len(line) + len(part) + len(" | ") <= _LINE:
+                line += f" | {part}"
+        return Text(line)
+
+    def _rows(self) -> Iterator[tuple[str, str, str, str]]:
+        """(what, CPU, write latency, writes) of each machine, of the tiers on it and of its disks."""
+        for machine in self._machines:
+            hosts = list(machine.tiers)
+            whole = next((v for h in hosts if (v := self._cpu(h, _WHOLE)) is not None), None)
+            yield f"{machine.name} CPU", _shown(whole, units.percent), "-", "-"
+            for host, instance in machine.tiers.items():
+                if instance:
+                    yield f"  {host} CPU", _shown(self._cpu(host, instance), units.percent), "-", "-"
+            for (host, device), roles in machine.disks.items():
+                slow, rate = (
+                    self._board.newest(host, f"disk.{name}", device)
+                    for name in ("write_latency_s", "writes_per_s")
+                )
+                yield (
+                    f"  disk {device} ({roles})",
+                    "-",
+                    _shown(slow, units.seconds),
+                    _shown(rate, units.per_second),
+                )
+
+    def _cpu(self, host: str, instance: str) -> float | None:
+        return self._board.newest(host, "cpu.busy_ratio", instance)
 
     def _table(self, phase: str, left_s: float) -> Group:
-        load = Table("scenario", "per second", "p95", "failed", "dropped", box=None, pad_edge=False)
+        load = Table("scenario", "per second", "p95", "", box=None, pad_edge=False)
         for name, figures in self._board.scenarios().items():
             rate, p95, failed, dropped = _figures(figures)
-            load.add_row(name, rate, p95, failed, dropped)
-        farm = Table("host", *(column for _, column in _SHOWN), box=None, pad_edge=False)
-        for host, columns in self._board.hosts(self._hosts).items():
-            farm.add_row(host, *(_cell(column, value) for column, value in columns.items()))
-        return Group(Text(_heading(phase, left_s), style="bold"), load, Text(), farm)
-
-
-def _heading(phase: str, left_s: float) -> str:
-    return f"{phase}: {units.seconds(max(0, round(left_s)))} left"
+            load.add_row(name, rate, p95.removeprefix("p95 "), f"{failed} {dropped}".strip())
+        farm = Table("farm", "CPU", "write", "writes", box=None, pad_edge=False)
+        for column in farm.columns:
+            column.no_wrap, column.overflow = True, "ellipsis"
+        for row in self._rows():
+            farm.add_row(*row)
+        heading = Text(self._heading(phase, left_s), style="bold", no_wrap=True, overflow="ellipsis")
+        return Group(heading, load, Text(), farm)
 
 
 def _figures(figures: dict[str, Any]) -> tuple[str, str, str, str]:
@@ -162,13 +244,5 @@ def _figures(figures: dict[str, Any]) -> tuple[str, str, str, str]:
     return f"{figures['ok']}/s", p95, failed, dropped
 
 
-def _cell(column: str, value: float | None) -> str:
-    if value is None:
-        return "-"
-    match column:
-        case "CPU":
-            return units.percent(value)
-        case "write latency":
-            return units.seconds(value)
-        case _:
-            return units.per_second(value)
+def _shown(value: float | None, show: Callable[[float], str]) -> str:
+    return "-" if value is None else show(value)

@@ -27,7 +27,7 @@ def test_cpus_are_added_as_far_as_the_next_limit() -> None:
     assert advice.gain_ratio == pytest.approx(0.96 / 0.35 - 1, rel=0.1)
     assert advice.text.startswith("Add CPUs to search (2 cores now, 6 for all of it): about +")
     assert advice.text.endswith("; then the CPU of sql limits.")
-    assert verdict.summary.endswith(advice.text)
+    assert advice.text not in verdict.summary
     assert "the same mix of operations" in advice.assumes
 
 
@@ -35,9 +35,9 @@ def test_a_shared_machine_s_advice_names_the_tier_to_move() -> None:
     """Nothing else is used enough to tell how far it helps: no number is made up."""
     advice = first(judged(crawl_bound_by_search()))
     assert advice.gain_ratio is None
-    assert "which web, search, sql and nosql share" in advice.what
+    assert "shared by web, search, sql and nosql" in advice.what
     assert "search uses" in advice.what
-    assert "How much that gains is not known" in advice.text
+    assert "Gain: not known" in advice.text
 
 
 def test_a_thread_gets_no_more_cores() -> None:
@@ -167,8 +167,8 @@ def test_reads_one_at_a_time_want_more_of_them_at_once() -> None:
     verdict = judged(build)
     assert verdict.bottleneck is not None
     assert verdict.bottleneck.kind == "disk_concurrency", verdict.summary
-    assert "issue more reads to sql.data at once" in first(verdict).what
-    assert first(verdict).assumes == "what sql.data can do is not known"
+    assert "issue more reads to sql.data at the same time" in first(verdict).what
+    assert first(verdict).assumes == "the limits of sql.data are not known"
     assert "--suite database" in verdict.advice[1].what
 
 
@@ -219,7 +219,7 @@ def test_a_dependency_is_named_with_how_long_it_is_waited_for() -> None:
     assert verdict.bottleneck.kind == "external", verdict.summary
     advice = first(verdict)
     assert advice.target == "far"
-    assert "which crawl waits 40" in advice.what
+    assert "crawl waits 40" in advice.what
     assert advice.gain_ratio == pytest.approx(1 / (1 - 0.8) - 1, rel=0.3)
 
 
@@ -285,7 +285,7 @@ def test_memory_s_gain_is_not_known() -> None:
     advice = first(verdict)
     assert advice.what.startswith("Give sql more memory")
     assert advice.gain_ratio is None
-    assert "needs a run with more of it" in advice.assumes
+    assert "only a run with more memory" in advice.assumes
 
 
 def test_refused_connections_want_more_of_them() -> None:
@@ -335,6 +335,6 @@ def test_hosts_of_a_tier_that_are_full_together_are_added_to_together() -> None:
         build.cpu(host, 0.97, cores=(0, 1), pressure=0.9)
     build.closed("crawl", "full-crawl", 16).operations("crawl", "document:site", 40, 0.4)
     advice = first(judged(build.generator()))
-    assert advice.what.startswith("Add CPUs to app3 and app4 alike, hosts of search (2 cores each now, 6 ")
+    assert advice.what.startswith("Add CPUs to app3 and app4 of search (2 cores each now, 6 ")
     assert advice.gain_ratio == pytest.approx(0.97 / 0.35 - 1, rel=0.1)
     assert advice.limit_next == "the CPU of sql"

@@ -75,12 +75,12 @@ def test_an_unknown_cap_is_said_with_the_probe_that_tells() -> None:
     verdict = judged(log_on(None, 500))
     assert verdict.bottleneck is not None
     faster, unknown = verdict.advice
-    assert "a disk that does more than this one (I/O held at 50" in faster.what
-    assert "IOPS for all of it" in faster.what
+    assert "a faster disk (I/O limited to 50" in faster.what
+    assert "IOPS are needed" in faster.what
     assert faster.source is None
     assert "pinchpoint probe --farm farm.yaml --suite database" in unknown.what
     assert unknown.gain_ratio is None
-    assert "what sql.log can do is not known" in unknown.assumes
+    assert "the limits of sql.log are not known" in unknown.assumes
 
 
 def test_a_wrong_declaration_is_to_be_corrected() -> None:
@@ -95,7 +95,7 @@ def test_a_machine_at_its_cap_wants_the_next_machine() -> None:
     advice = first(judged(two_disks(128 * MB)))
     assert advice.target == "sql1"
     assert "azure/ds14 (51,200 IOPS, 512 MB/s for all its disks)" in advice.what
-    assert "faster or more disks alone change nothing" in advice.what
+    assert "faster or more disks alone do not help" in advice.what
     assert advice.limit_next == "the log disk of sql"
     assert advice.source is not None
     assert "azure/ds12, azure/ds14" in advice.source["entry"]
@@ -208,4 +208,4 @@ def test_what_is_a_little_beyond_its_limit_comes_next() -> None:
     assert verdict.bottleneck.kind == "cpu", verdict.summary
     assert verdict.next is not None
     assert (verdict.next.role, verdict.next.gain_ratio) == ("data", 0.0)
-    assert "by itself that gains nothing: the data disk of sql is used up as well" in first(verdict).text
+    assert "alone it gains nothing: the data disk of sql is saturated as well" in first(verdict).text

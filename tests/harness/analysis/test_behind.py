@@ -28,7 +28,7 @@ def test_sessions_nobody_opened_himself_are_the_web_tier_s(seed: int) -> None:
     assert found is not None, verdict.summary
     assert (found.kind, found.tier, found.role) == ("disk_cap", "sql", "data")
     assert found.confidence == "medium", found.why_not_more
-    assert "of the time of crawl's operations is spent on it" in " ".join(one.fact for one in found.evidence)
+    assert "of the time of crawl is spent waiting for it" in " ".join(one.fact for one in found.evidence)
 
 
 def test_a_log_behind_the_web_tier_is_what_takes_long() -> None:
@@ -64,7 +64,7 @@ def test_more_sessions_than_the_web_tier_can_have_are_somebody_s() -> None:
     found = judged(logging(behind({"IO__DataFileRead": 39.0}, sessions=40))).bottleneck
     assert found is None or found.confidence == "low"
     if found and found.kind == "external":
-        assert "40 sessions are at work in sql, and for whom is not known" in found.why_not_more
+        assert "40 sessions are active in sql; whose requests they serve is not known" in found.why_not_more
 
 
 def test_a_database_that_hardly_does_anything_is_not_what_the_web_tier_waits_for() -> None:
@@ -78,8 +78,8 @@ def test_a_database_that_hardly_does_anything_is_not_what_the_web_tier_waits_for
 @pytest.mark.parametrize(
     ("disk", "why"),
     [
-        (None, "whether anybody waits for a disk on web1 was not measured"),
-        (0.9, "disk C: of web1 has I/O to do"),
+        (None, "whether processes wait for a disk on web1 was not measured"),
+        (0.9, "disk C: of web1 is busy"),
         (0.02, None),
     ],
     ids=["nothing", "busy", "idle"],

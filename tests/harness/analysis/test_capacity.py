@@ -218,7 +218,7 @@ def test_headroom_without_objectives_ends_at_the_first_ceiling() -> None:
     found = judged(healthy()).headroom
     assert found.ratio == pytest.approx(1.5, abs=0.05)
     assert found.objectives_per_s == pytest.approx(500, rel=0.03)
-    assert found.why == "until the CPU of sql is used up"
+    assert found.why == "until the CPU of sql is saturated"
 
 
 def test_headroom_ends_where_times_reach_their_objective() -> None:
@@ -241,7 +241,7 @@ def test_headroom_of_times_is_that_of_what_they_wait_for_themselves() -> None:
     p95_s = judged(build).scenarios["orders"]["response_p95_s"]
     found = judged(build.objective(scenario="orders", p95_s=1.2 * p95_s)).headroom
     assert found.ratio == pytest.approx(0.25, abs=0.03)
-    assert found.why == "until the CPU of nosql is used up"
+    assert found.why == "until the CPU of nosql is saturated"
     [objective] = build.manifest["plan"]["objectives"]
     objective["p95_s"] = 1.05 * p95_s
     found = judged(build).headroom
@@ -253,17 +253,17 @@ def test_headroom_of_a_missed_objective_is_not_known_by_one_level() -> None:
     """No number is made up: steps would tell. The objective says the same."""
     verdict = judged(healthy().objective(scenario="orders", p95_s=0.001))
     assert verdict.headroom_ratio is None
-    assert "steps would tell" in verdict.headroom.why
+    assert "a load in steps shows" in verdict.headroom.why
     [row] = verdict.objectives
     assert row["holds"] == (
-        "not held at this load (200/s); the highest load at which it holds is not known: steps would tell"
+        "not held at this load (200/s); a load in steps shows the highest load at which it is met"
     )
     [row] = judged(healthy().objective(scenario="orders", p95_s=1.0)).objectives
     assert row["holds"] == "held at this load (200/s)"
 
 
 def test_headroom_is_read_off_levels_where_there_are_some() -> None:
-    """Objectives held up to 600/s, where throughput ends as well: no room, and no less."""
+    """Objectives were met up to 600/s, where throughput ends as well: no room, and no less."""
     levels: Floats = np.arange(100.0, 900.0, 100.0)
     found = judged(climb(levels, 600).objective(scenario="orders", p95_s=0.05)).headroom
     assert found.how == "levels"
@@ -271,7 +271,7 @@ def test_headroom_is_read_off_levels_where_there_are_some() -> None:
     assert found.objectives_per_s == pytest.approx(600, rel=0.03)
     none = judged(climb(levels, 600).objective(scenario="orders", p95_s=0.001)).headroom
     assert none.ratio is None
-    assert "held at no level: a load below 100/s would tell" in none.why
+    assert "met at no level: try a load below 100/s" in none.why
 
 
 def test_headroom_of_waiting_is_not_known() -> None:
@@ -283,7 +283,7 @@ def test_headroom_of_waiting_is_not_known() -> None:
     assert verdict.bottleneck is not None
     assert verdict.bottleneck.kind == "disk_latency"
     assert verdict.headroom_ratio is None
-    assert "waiting sets the pace" in verdict.headroom.why
+    assert "latency, not utilisation" in verdict.headroom.why
 
 
 def test_what_is_used_alike_at_every_load_is_no_next_bottleneck() -> None:

@@ -54,7 +54,7 @@ def test_a_disk_at_its_burst_s_limit_is_at_a_limit_and_declared_rightly(stripes:
     assert found is not None, verdict.summary
     assert (found.kind, found.role, found.confidence) == ("disk_cap", "data", "medium"), found.why_not_more
     assert "of its burst's limit" in verdict.summary
-    assert "full ones last 30 min" in verdict.summary
+    assert "full credits last 30 min" in verdict.summary
     assert not any("Correct what" in one.what for one in verdict.advice)
     assert "azure/p" in verdict.advice[0].what
 
@@ -64,7 +64,7 @@ def test_where_nothing_is_declared_the_limit_is_the_same() -> None:
     verdict = judged(users(reading(3500.0, entry=None), 3500.0))
     assert verdict.bottleneck is not None
     assert (verdict.bottleneck.kind, verdict.bottleneck.role) == ("disk_cap", "data")
-    assert "I/O held at" in verdict.summary, "all I/Os are of one size: told in I/Os"
+    assert "I/O limited to" in verdict.summary, "all I/Os are of one size: told in I/Os"
 
 
 def test_an_all_clear_on_credits_says_that_they_end() -> None:
@@ -73,10 +73,10 @@ def test_an_all_clear_on_credits_says_that_they_end() -> None:
     build.open("orders", "sql-mix", 1500).operations("orders", "point_read", 1500, 0.004)
     verdict = judged(build.generator(orders=(1500.0, 1500.0)))
     assert verdict.outcome == "not_reached"
-    assert re.search(r"Burst credits carried sql\.data: it did 1,\d{3} IOPS", verdict.summary), (
+    assert re.search(r"Burst credits allowed sql\.data: it did 1,\d{3} IOPS", verdict.summary), (
         verdict.summary
     )
-    assert "azure/p10 does 500 IOPS, 100 MB/s for good" in verdict.summary
+    assert "azure/p10 is 500 IOPS, 100 MB/s" in verdict.summary
     [row] = [row for row in verdict.demand if row["resource"] == "disk"]
     assert row["used_ratio"] == pytest.approx(1500 / 3500, rel=0.05)
     assert "its burst credits last" in row["assumes"]

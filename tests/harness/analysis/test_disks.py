@@ -75,7 +75,7 @@ def test_a_long_io_under_way_at_a_seconds_end_moves_nothing() -> None:
     verdict = analyse(log(found, users=4, seed=526).run())
     assert verdict.bottleneck is not None
     assert verdict.bottleneck.confidence == "low"
-    assert "what was outstanding did not move: a limit" in verdict.bottleneck.why_not_more[0]
+    assert "the queue depth did not change: a limit" in verdict.bottleneck.why_not_more[0]
 
 
 @pytest.mark.parametrize(("bytes_per_s", "users"), [(1e6, 2), (1e6, 16), (5e6, 16)])
@@ -132,7 +132,7 @@ def test_excellent_latency_is_never_called_a_limit_with_confidence() -> None:
     assert verdict.bottleneck is not None
     assert verdict.bottleneck.kind != "disk_latency"
     assert verdict.bottleneck.confidence == "low"
-    assert any("just the time they take" in why for why in verdict.bottleneck.why_not_more)
+    assert any("their duration alone" in why for why in verdict.bottleneck.why_not_more)
 
 
 def test_latency_of_which_nothing_tells_that_it_is_no_limit_has_low_confidence() -> None:

@@ -39,11 +39,11 @@ def test_every_resource_is_there_with_four_answers() -> None:
     used = [one.used_ratio for one in rows if one.used_ratio is not None]
     assert used == sorted(used, reverse=True)
     cpu = row(verdict, "the CPU shared by ")
-    assert (cpu.kind, cpu.tier, cpu.why) == ("cpu", "search", "comes first")
+    assert (cpu.kind, cpu.tier, cpu.why) == ("cpu", "search", "the bottleneck")
     assert [check.holds for check in cpu.checks] == [True, None, None, True]
     assert "only a load in steps" in asked(cpu, "E2").fact.fact
     disk = row(verdict, "the log disk")
-    assert (disk.kind, disk.used_ratio, disk.why) == (None, None, "not used up")
+    assert (disk.kind, disk.used_ratio, disk.why) == (None, None, "not saturated")
     assert asked(disk, "E1").holds is False
     assert "no limit is declared" in asked(disk, "E1").fact.fact
 
@@ -84,7 +84,7 @@ def test_why_it_won_and_what_would_change_it() -> None:
     assert "100 % of 200 resamples" in reasons
     assert "no more confidence: one load level" in reasons
     changes = " / ".join(verdict.explanation.would_change)
-    assert "(search1) not looked at, nothing else would be named" in changes
+    assert "(search1) no resource would be named" in changes
 
 
 def test_of_two_the_reason_for_the_first_is_told() -> None:
@@ -94,18 +94,18 @@ def test_of_two_the_reason_for_the_first_is_told() -> None:
     build.closed("crawl", "full-crawl", 16).operations("crawl", "document:site", 40, 0.4)
     verdict = judged(build.generator())
     second = row(verdict, "the CPU of the search tier")
-    assert "comes after the CPU of the sql tier (sql1): it lies deeper on the call path" in second.why
+    assert "ranks after the CPU of the sql tier (sql1): it is deeper on the call path" in second.why
     changes = " / ".join(verdict.explanation.would_change)
     assert "the CPU of the search tier (app3) would be named (cpu)" in changes
 
 
 def test_nothing_used_up_says_what_is_nearest() -> None:
-    """A schedule that was kept on cores half used: what would be used up first, and at how much more load."""
+    """A schedule that was kept on cores half used: what saturates first, and at how much more load."""
     build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.45, cores=(0, 1))
     build.open("orders", "sql-mix", 100).operations("orders", "log_append", 100, 0.004)
     verdict = judged(build.generator(orders=(100.0, 100.0)))
     assert verdict.outcome == "not_reached"
-    assert "the schedule set the pace" in " / ".join(verdict.explanation.reasons)
+    assert "the schedule limited the load" in " / ".join(verdict.explanation.reasons)
     [change] = verdict.explanation.would_change
     assert change.startswith("at 2.0")
 

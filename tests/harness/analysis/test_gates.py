@@ -54,8 +54,8 @@ def test_a_generator_that_is_late_itself_blames_nothing_outside() -> None:
     verdict = judged(build.generator(loop_lag_s=0.25))
     assert verdict.outcome == "inconclusive"
     assert [one.kind for one in verdict.candidates] == ["external"]
-    assert "the load generator comes" in verdict.summary
-    assert verdict.summary.endswith("Candidates: way to far.")
+    assert "the load generator itself is" in verdict.summary
+    assert verdict.summary.endswith("Candidates: network or dependency in front of far.")
     assert verdict.experiment == "Give the load generator more CPU, and run the same plan again."
 
 

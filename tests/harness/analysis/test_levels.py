@@ -103,8 +103,8 @@ def test_operations_that_never_started_miss_an_objective() -> None:
     verdict = judged(build)
     errors, p50, p95 = verdict.objectives
     assert (errors["result"], errors["value"]) == ("met up to 600/s", 0.0)
-    assert p50["holds"] == "held up to 800/s, the highest there was"
-    assert (p95["result"], p95["holds"]) == ("met up to 600/s", "held up to 600/s, not at 700/s")
+    assert p50["holds"] == "met up to 800/s, the highest there was"
+    assert (p95["result"], p95["holds"]) == ("met up to 600/s", "met up to 600/s, not at 700/s")
     assert verdict.objectives_held["orders"]["level"] == 600
     assert verdict.headroom.objectives_per_s == pytest.approx(600, rel=0.02)
 
@@ -137,7 +137,7 @@ def test_a_climb_that_ends_in_a_miss_has_met_its_objective_up_to_there() -> None
     assert throughput["value"] == pytest.approx(600, rel=0.02)
     assert verdict.objectives_held["orders"]["level"] == 600
     assert verdict.objectives_held["orders"]["all_held"] is False
-    assert "The objectives of orders held up to 600/s." in verdict.summary
+    assert "The objectives of orders were met up to 600/s." in verdict.summary
     assert exit_status(verdict) == 0
 
 
@@ -145,13 +145,13 @@ def test_a_climb_that_ends_in_a_miss_has_met_its_objective_up_to_there() -> None
 def test_a_throughput_that_no_level_reaches_is_said_where_the_rest_held(
     wanted: float, *, reached: bool
 ) -> None:
-    """600/s are the most: what held up to there is the p95, and not all that is wanted."""
+    """600/s are the most: what were met up to there is the p95, and not all that is wanted."""
     build = climb(np.arange(100.0, 900.0, 100.0), 600)
     verdict = judged(build.objective(scenario="orders", p95_s=0.05, throughput_per_s=wanted))
     held = verdict.objectives_held["orders"]
     assert (held["level"], held["never_per_s"]) == (600, None if reached else wanted)
     but = "" if reached else f", but for the {wanted:,.0f}/s that are wanted: no level reached them"
-    assert f"The objectives of orders held up to 600/s{but}." in verdict.summary
+    assert f"The objectives of orders were met up to 600/s{but}." in verdict.summary
     assert ("no level reached them" in verdict.headroom.why) is not reached
     [sentence] = [one for one in level_words(verdict.to_json()) if "objectives" in one]
     assert ("; no level reached the" in sentence) is not reached
@@ -163,7 +163,7 @@ def test_an_objective_that_no_level_meets_is_missed() -> None:
     verdict = judged(build)
     assert verdict.objectives[0]["result"] == "missed, from 100/s on"
     assert verdict.objectives_held["orders"]["level"] is None
-    assert "held at no level" in verdict.summary
+    assert "met at no level" in verdict.summary
     assert exit_status(verdict) == 1
 
 
@@ -173,7 +173,7 @@ def test_a_climb_that_is_followed_to_its_end_reached_nothing() -> None:
     assert verdict.outcome == "not_reached", verdict.summary
     assert verdict.knee["found"] is False
     assert verdict.capacity_at_least_per_s["orders"] == pytest.approx(450, rel=0.03)
-    assert "held up to 450/s, the highest there was" in verdict.summary
+    assert "met up to 450/s, the highest there was" in verdict.summary
 
 
 def test_a_closed_climb_is_judged_with_the_users_it_had() -> None:
@@ -271,7 +271,7 @@ def test_commits_that_share_their_writes_go_on_where_the_log_is_at_its_cap() -> 
     found = verdict.bottleneck
     assert found is not None
     assert (found.role, found.confidence) == ("log", "low")
-    assert "throughput did not end where it is used up" in " ".join(found.why_not_more)
+    assert "throughput went on rising while it was saturated" in " ".join(found.why_not_more)
     assert verdict.headroom_ratio is None
 
 
@@ -306,7 +306,7 @@ def test_levels_too_short_for_the_steps_of_a_run_of_hours_are_left_out(levels: i
     build.steps("orders", "sql-mix", offered, each_s)
     build.operations("orders", "log_append", rate, 0.002, noise=0.01)
     verdict = judged(build.generator(orders=(rate, rate)))  # type: ignore[arg-type]  # one value a second
-    [said] = [warning for warning in verdict.warnings if "too short to tell anything of" in warning]
+    [said] = [warning for warning in verdict.warnings if "too short to judge" in warning]
     assert f"of {levels} levels of orders" in said
     assert "hold each for 30 s or more" in said
     assert 0 < len(verdict.levels) < levels
@@ -340,8 +340,10 @@ def test_a_throughput_that_was_never_done_held_at_no_level() -> None:
     levels = np.arange(100.0, 900.0, 100.0)
     verdict = judged(climb(levels, 400).objective(scenario="orders", throughput_per_s=500.0))
     assert verdict.objectives_held["orders"]["level"] is None
-    assert "The objectives of orders held at no level." in verdict.summary
+    assert "The objectives of orders were met at no level." in verdict.summary
     assert verdict.headroom_ratio is None
-    assert verdict.headroom.why == "the objectives of orders held at no level: so much was never done"
+    assert (
+        verdict.headroom.why == "the objectives of orders were met at no level: that rate was never reached"
+    )
     enough = judged(climb(levels, 600).objective(scenario="orders", throughput_per_s=500.0))
     assert enough.objectives_held["orders"]["level"] == 800

@@ -55,9 +55,9 @@ def test_a_log_at_its_declared_cap_is_named_with_low_confidence(seed: int, files
     assert found is not None, verdict.summary
     assert (found.kind, found.tier, found.host, found.role) == ("disk_cap", "sql", "db1", "log")
     assert found.confidence == "low"
-    assert "db1 was not seen, only what its database tells" in found.why_not_more
+    assert "db1 was not measured, only its database" in found.why_not_more
     first = found.evidence[0]
-    assert first.fact.endswith(", as the database counts it: nobody looked at the disk")
+    assert first.fact.endswith(", as counted by the database: the disk itself was not measured")
     assert (first.metric, first.host, first.instance) == ("db.writes_per_s", "db1", files)
     assert first.threshold == CAP
     assert first.samples == 60
@@ -110,7 +110,7 @@ def test_a_machine_s_cap_holds_for_what_the_database_counts() -> None:
     found = verdict.bottleneck
     assert found is not None, verdict.summary
     assert (found.kind, found.host, found.role) == ("disk_cap", "db1", None)
-    assert "as the database counts it" in found.evidence[0].fact
+    assert "as counted by the database" in found.evidence[0].fact
     assert found.confidence == "low"
 
 
@@ -134,7 +134,7 @@ def test_a_seen_disk_is_never_taken_from_the_database() -> None:
 
 
 def test_an_idle_managed_database_is_not_blamed() -> None:
-    """Its cap is far; the schedule set the pace."""
+    """Its cap is far; the schedule limited the load."""
     build = Build().host("db1", "sql", machine="db1")
     build.manifest["hosts"]["db1"] = {"tier": "sql", "database": {}, "not_measured": []}
     limits = {"iops": CAP}

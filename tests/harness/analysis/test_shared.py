@@ -27,7 +27,7 @@ def test_a_tier_on_the_machine_that_nobody_watches_is_no_stranger() -> None:
     """The web tier uses the cores; only sql's processes are told apart: the web tier is to be watched."""
     verdict = judged(web_and_sql(None, 0.15, web_told=False))
     assert verdict.outcome == "inconclusive"
-    assert "others than were watched: web, or programs that are not the farm's" in verdict.summary
+    assert "processes that were not watched: web, or other processes" in verdict.summary
     assert verdict.experiment == "Watch the processes of web on sql1, and run the same plan again."
 
 
@@ -35,10 +35,8 @@ def test_a_tier_that_idles_was_watched_all_the_same() -> None:
     """Nineteen readings of 0.0 are a measurement: web is not among those to be watched."""
     verdict = judged(web_and_sql(0.0, 0.15))
     assert verdict.outcome == "inconclusive"
-    assert "was used by programs that are not the farm's" in verdict.summary
-    assert (
-        verdict.experiment == "End the programs on web1 that are not the farm's, and run the same plan again."
-    )
+    assert "was used by other processes" in verdict.summary
+    assert verdict.experiment == "End the other processes on web1, and run the same plan again."
 
 
 @pytest.mark.parametrize("waiting", [14.2, 1.0])
@@ -52,7 +50,7 @@ def test_full_cores_beside_a_hot_row_are_in_doubt_where_nobody_measured_whose_th
     build.closed("orders", "sql-mix", 16).operations("orders", "hot_update", 90, 16 / 90, noise=0.02)
     found = judged(build.metric("generator1", "generator.users", 16.0, "orders", 0.0).generator()).bottleneck
     assert found is not None
-    told = any("by whose work these cores are busy was not measured" in why for why in found.why_not_more)
+    told = any("which work keeps these cores busy was not measured" in why for why in found.why_not_more)
     assert (found.kind, told) == ("cpu", waiting > 8)
     assert found.confidence == ("low" if told else "medium")
 
@@ -64,7 +62,7 @@ def test_a_folder_has_no_processes_to_be_watched() -> None:
     build.closed("orders", "sql-mix", 4).operations("orders", "log_append", 400, 0.01)
     verdict = judged(build.generator())
     assert verdict.experiment is not None
-    assert verdict.experiment.startswith("End the programs on sql1")
+    assert verdict.experiment.startswith("End the other processes on sql1")
 
 
 def test_to_know_of_the_generator_is_not_to_know_which_tier_uses_the_cores() -> None:
@@ -99,7 +97,7 @@ def test_a_generator_that_uses_most_of_the_farm_s_cores_is_said_to() -> None:
     assert found is not None
     assert (found.tier, found.confidence) == ("web", "low")
     assert "the load generator used 44 % of it, web 36 %" in verdict.summary
-    assert "the load generator uses 44 % of it, so it is the one to move elsewhere" in verdict.advice[0].text
+    assert "the load generator uses 44 % of it: move that first" in verdict.advice[0].text
 
 
 def two_volumes(*, shared: bool) -> Build:
@@ -180,4 +178,4 @@ def test_of_a_device_with_two_roles_both_are_to_be_moved() -> None:
     build.closed("orders", "sql-mix", 12).operations("orders", "point_read", 270, 12 / 270, noise=0.01)
     verdict = judged(build.metric("generator1", "generator.users", 12.0, "orders", 0.0).generator())
     assert verdict.advice[0].target == "sql.log and sql.data"
-    assert verdict.advice[0].text.startswith("Put sql.log and sql.data on a disk that does more")
+    assert verdict.advice[0].text.startswith("Put sql.log and sql.data on a faster disk")

@@ -74,7 +74,7 @@ def test_writes_that_keep_their_place_wait_for_the_commit_log(seed: int) -> None
     witness = told(verdict, "db.pool.active")
     assert (witness.evidence, witness.host, witness.instance) == ("E4", "c1", "MutationStage")
     assert witness.value == pytest.approx(14.7, abs=0.6)
-    assert "operations waited for it at any time, as the store says" in witness.fact
+    assert "operations waited for it at any time, as reported by the store" in witness.fact
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -189,7 +189,9 @@ def test_requests_that_wait_for_a_thread(seed: int) -> None:
     found = verdict.bottleneck
     assert found is not None, verdict.summary
     assert (found.kind, found.tier) == ("pool", "nosql")
-    assert verdict.summary.startswith("The number of threads for requests (Native-Transport-Requests)")
+    assert verdict.summary.startswith(
+        "Bottleneck: number of threads for requests (Native-Transport-Requests)"
+    )
     queue = told(verdict, "db.pool.pending")
     assert (queue.evidence, queue.instance) == ("E4", "Native-Transport-Requests")
     assert queue.value == pytest.approx(0.5, abs=0.05)

@@ -205,7 +205,7 @@ def test_what_is_used_up_only_in_bursts_is_found() -> None:
     verdict = analyse(build.run())
     assert verdict.bottleneck is not None
     assert (verdict.bottleneck.kind, verdict.bottleneck.tier) == ("cpu", "nosql")
-    assert verdict.summary.startswith("In the bursts, the CPU of the nosql tier")
+    assert verdict.summary.startswith("Bottleneck in the bursts: CPU of the nosql tier")
     assert [stage["name"] for stage in verdict.stages] == ["base", "peak"]
 
 

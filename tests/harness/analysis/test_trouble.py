@@ -33,7 +33,7 @@ def test_a_farm_that_fails_at_what_is_asked_gets_no_all_clear(share: float) -> N
     verdict = failing(share)
     assert verdict.outcome == "inconclusive"
     assert verdict.summary.startswith("Inconclusive: ")
-    assert "used up. " in verdict.summary
+    assert "saturated. " in verdict.summary
     assert "of the operations of orders failed (connection_lost)." in verdict.summary
     assert verdict.experiment is not None
     assert verdict.experiment.startswith("Find out why they fail")
@@ -60,7 +60,7 @@ def test_an_objective_that_is_missed_by_failures_says_so() -> None:
     """More failed than is allowed: the farm was slower than is wanted, as before, and what failed is told."""
     verdict = failing(0.3, errors_ratio=0.1)
     assert verdict.outcome == "inconclusive"
-    assert "orders missed an objective, yet nothing that was measured is used up. " in verdict.summary
+    assert "orders missed an objective, yet no measured resource was saturated. " in verdict.summary
     assert "of the operations of orders failed (connection_lost)" in verdict.summary
 
 

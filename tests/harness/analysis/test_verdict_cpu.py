@@ -86,10 +86,10 @@ def test_cpu_that_other_programs_use_is_said() -> None:
     build.closed("orders", "sql-mix", 4).operations("orders", "log_append", 400, 0.01)
     verdict = judged(build.generator())
     assert verdict.outcome == "inconclusive"
-    assert "of the CPU of sql1 was used by programs that are not the farm's" in verdict.summary
+    assert "of the CPU of sql1 was used by other processes" in verdict.summary
     assert verdict.candidates[0].kind == "cpu"
     assert verdict.experiment is not None
-    assert verdict.experiment.startswith("End the programs on sql1")
+    assert verdict.experiment.startswith("End the other processes on sql1")
 
 
 def test_a_tier_that_uses_little_is_not_blamed_for_one_that_was_not_watched() -> None:
@@ -99,7 +99,7 @@ def test_a_tier_that_uses_little_is_not_blamed_for_one_that_was_not_watched() ->
     build.closed("orders", "sql-mix", 4).operations("orders", "log_append", 400, 0.01)
     verdict = judged(build.generator())
     assert verdict.outcome == "inconclusive"
-    assert "others than were watched: nosql, or programs that are not the farm's" in verdict.summary
+    assert "processes that were not watched: nosql, or other processes" in verdict.summary
     assert verdict.experiment == "Watch the processes of nosql on sql1, and run the same plan again."
 
 

@@ -17,7 +17,7 @@ def test_a_disk_at_its_declared_cap(seed: int) -> None:
     assert named(verdict) == ("disk_cap", "sql", "sql1", "medium")
     assert verdict.bottleneck is not None
     assert (verdict.bottleneck.role, verdict.bottleneck.instance) == ("log", "loop1")
-    assert "Bottleneck: log disk of the sql tier (sql1, loop1). I/O held at 50" in verdict.summary
+    assert "Bottleneck: log disk of the sql tier (sql1, loop1). I/O limited to 50" in verdict.summary
     assert verdict.headroom_ratio == pytest.approx(0.0, abs=0.03)
 
 
@@ -35,7 +35,8 @@ def test_a_capped_disk_whose_cap_is_withheld_or_declared_wrong(
     assert named(verdict) == ("disk_cap", "sql", "sql1", confidence)
     assert verdict.bottleneck is not None
     told = any(
-        "the declared limit, which is therefore wrong" in fact.fact for fact in verdict.bottleneck.evidence
+        "the declared limit, so that declaration is wrong" in fact.fact
+        for fact in verdict.bottleneck.evidence
     )
     assert told == (declared is not None)
 
@@ -112,7 +113,7 @@ def test_reads_issued_one_after_the_other(seed: int) -> None:
     ("limits", "writes", "latency_s", "size_bytes", "done", "takes_s", "said"),
     [
         ({"iops": 500.0, "io_unit_bytes": 8192.0}, 62.5, 0.05, 65536, 100, 0.08, ""),
-        ({"bytes_per_s": 1e8, "iops": 5e4}, 1000, 0.01, 1e5, 400, 0.02, "Data held at 100 MB per second"),
+        ({"bytes_per_s": 1e8, "iops": 5e4}, 1000, 0.01, 1e5, 400, 0.02, "Data limited to 100 MB per second"),
     ],
 )
 def test_a_cap_in_units_counts_large_ios_several_times(
@@ -160,7 +161,7 @@ def test_a_flush_is_part_of_the_wait() -> None:
     build.metric("sql1", "disk.flush_latency_s", 0.009, "loop1", weight=np.full(build.seconds, 100.0))
     verdict = judged(build)
     assert named(verdict)[0] == "disk_latency"
-    assert re.search(r"A write there takes (9\.|10)", verdict.summary), "1 ms of write and 9 ms of flush"
+    assert re.search(r"Each write takes (9\.|10)", verdict.summary), "1 ms of write and 9 ms of flush"
 
 
 def test_a_slow_log_under_an_open_load_that_is_served_is_no_bottleneck() -> None:

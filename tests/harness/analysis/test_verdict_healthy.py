@@ -36,7 +36,7 @@ def test_a_missed_objective_is_said_and_exits_with_1() -> None:
 
 
 def test_a_closed_load_with_long_think_time_does_not_press() -> None:
-    """Users who mostly think set the pace themselves: not_reached."""
+    """Users who mostly think limited the load themselves: not_reached."""
     build = Build().host("sql1", "sql").cpu("sql1", 0.1)
     build.closed("orders", "sql-mix", 10, think_s=1.0).operations(
         "orders", "log_append", 9.95, 0.005, noise=0.02
@@ -64,7 +64,7 @@ def test_thinking_users_who_are_served_too_slowly_are_not_served() -> None:
     build.closed("orders", "sql-mix", 10, think_s=1.0)
     verdict = judged(build.operations("orders", "log_append", 8.3, 0.2, noise=0.02).generator())
     assert verdict.outcome == "inconclusive"
-    assert "orders missed an objective, yet nothing that was measured is used up" in verdict.summary
+    assert "orders missed an objective, yet no measured resource was saturated" in verdict.summary
     assert verdict.experiment is not None
     assert "at half its load" in verdict.experiment
 

@@ -21,7 +21,7 @@ def test_a_host_that_was_not_seen_lowers_confidence() -> None:
     build.samples = [row for row in build.samples if row[2] != "sql1"]
     verdict = judged(build)
     assert named(verdict) == ("cpu", "search", "app3", "low")
-    assert "sql1 was not seen" in verdict.warnings
+    assert "sql1 was not measured" in verdict.warnings
 
 
 def test_a_host_of_which_only_the_server_was_watched_says_what_is_missing() -> None:
@@ -29,7 +29,7 @@ def test_a_host_of_which_only_the_server_was_watched_says_what_is_missing() -> N
     build = Build().host("cache1", "nosql").closed("records", "nosql-burst", 8)
     build.operations("records", "put", 160, 0.05).metric("cache1", "collector.ok", 1.0, "valkey", 0.0)
     build.manifest["collectors"] = [{"kind": "valkey", "hosts": ["cache1"]}]
-    said = "the CPU and the disks of cache1 were not seen, only its server (valkey)"
+    said = "the CPU and the disks of cache1 were not measured, only its server (valkey)"
     assert said in judged(build.generator()).warnings
 
 
@@ -54,7 +54,7 @@ def test_nulls_are_not_zero() -> None:
     verdict = judged(build)
     assert verdict.outcome == "inconclusive", "who saw nothing cannot say that nothing gave way"
     assert verdict.capacity_at_least_per_s["orders"] == pytest.approx(100, rel=0.05)
-    assert "sql1 was not seen" in verdict.summary
+    assert "Sql1 was not measured" in verdict.summary
     row = verdict.disks[0]
     assert row["iops_mean"] is row["write_latency_mean_s"] is None
     assert row["why_not_measured"] == "no samples of this device"
@@ -180,8 +180,8 @@ def test_published_disk_figures_without_cpu_samples_are_inconclusive() -> None:
     verdict = judged(build)
     assert verdict.outcome == "inconclusive"
     assert {(one.tier, one.resource) for one in verdict.candidates} == {("search", "cpu"), ("search", "disk")}
-    assert "the CPU of app3 (not measured)" in verdict.summary
-    assert "the index disk of search" in verdict.summary
+    assert "CPU of app3 (not measured)" in verdict.summary
+    assert "index disk of search" in verdict.summary
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_where_the_hypervisor_takes_a_fifth_no_disk_is_named(steal: float, outco
     verdict = judged(stolen(build.generator(), "sql1", steal))
     assert verdict.outcome == outcome
     if verdict.bottleneck is None:
-        assert "the hypervisor took 30 % of its CPU time away from sql1" in verdict.summary
+        assert "the hypervisor took 30 % of the CPU time of sql1" in verdict.summary
         assert verdict.experiment == "Run the same plan again when the host under that machine has room."
     else:
         assert verdict.bottleneck.confidence == ("low" if steal > 0.05 else "medium")
@@ -223,8 +223,8 @@ def test_nothing_outside_and_no_pool_is_blamed_where_what_lies_deeper_was_not_se
     run = SHAPES[shape].make(1, 60).run()
     verdict = analyse(replace(run, samples=without(run.samples, host, kind)))
     assert verdict.outcome == "inconclusive", verdict.summary
-    view = host if kind == "local" else f"the {kind} view of {host}"
-    assert f"{view} was not seen" in verdict.summary
+    view = host if kind == "local" else f"the {kind} server on {host}"
+    assert f"{view} was not measured" in verdict.summary
     assert str(verdict.experiment).startswith("Watch the whole farm (")
 
 
@@ -234,7 +234,7 @@ def test_disks_nobody_measured_are_no_disks_with_room() -> None:
     disks = pc.starts_with(run.samples["metric"], "disk.")
     verdict = analyse(replace(run, samples=run.samples.filter(pc.invert(disks))))
     assert verdict.outcome == "inconclusive", verdict.summary
-    assert "the log disk of sql1 was not seen" in str(verdict.experiment)
+    assert "the log disk of sql1 was not measured" in str(verdict.experiment)
 
 
 @pytest.mark.parametrize("objective", [{"p95_s": 0.05}, {"errors_ratio": 0.01}, {"throughput_per_s": 100}])

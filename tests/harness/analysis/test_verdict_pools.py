@@ -71,7 +71,7 @@ def test_a_disk_read_every_five_seconds_is_named_without_its_kind(seed: int) -> 
     assert verdict.bottleneck.confidence == "low"
     assert "the data disk of nosql1 was read 12 times only" in verdict.bottleneck.why_not_more[0]
     assert verdict.experiment == (
-        "Have the data disk of nosql1 read more often, or measure for longer; then run again."
+        "Read the data disk of nosql1 more often, or measure for longer; then run again."
     )
 
 
@@ -115,7 +115,7 @@ def test_a_database_that_was_to_be_watched_and_was_not_is_unseen() -> None:
     assert judged(starved_of_sessions(watched=True)).outcome == "invalid"
     verdict = judged(starved_of_sessions(watched=False))
     assert verdict.outcome == "inconclusive"
-    assert "The postgres view of sql1 was not seen" in verdict.summary
+    assert "The postgres server on sql1 was not measured" in verdict.summary
 
 
 @pytest.mark.parametrize("hidden", [8.0, 0.0])
@@ -164,9 +164,9 @@ def test_what_nobody_measured_of_a_disk_is_what_is_asked_for(metric: str, what: 
     build.samples = [row for row in build.samples if row[3] != f"disk.{metric}"]
     verdict = judged(build.generator(orders=(900.0, 900.0)))
     assert verdict.outcome == "inconclusive"
-    assert f"Nobody measured {what} of the log disk of sql1" in verdict.summary
-    assert verdict.experiment == (
-        f"Have {what} of the log disk of sql1 measured as well, and run the same plan again."
+    assert f"{what} of the log disk of sql1 was not measured" in verdict.summary.lower()
+    assert (
+        verdict.experiment == f"Measure {what} of the log disk of sql1 as well, and run the same plan again."
     )
 
 

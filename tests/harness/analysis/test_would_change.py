@@ -51,14 +51,14 @@ def users_on(disk: Distant | Spindle, users: int, *, reading: bool, role: str, p
 
 
 def test_an_invalid_run_is_explained_by_its_gate() -> None:
-    """A load worker at its core's limit: not "the schedule set the pace", nor what more load would fill."""
+    """A load worker at its core's limit: nothing on the schedule, nor on what more load would fill."""
     verdict = judged(crawl_bound_by_search().generator(cpu=0.97, host="generator2"))
     assert verdict.outcome == "invalid"
     assert reasons(verdict).startswith("the load generator (generator2) used 97 % of the core it may use")
-    assert reasons(verdict).endswith("and nothing of the farm")
-    assert changes(verdict).startswith("valid evidence takes another run: give the load generator more cores")
+    assert reasons(verdict).endswith("measured the load generator, not the farm")
+    assert changes(verdict).startswith("for a valid run: give the load generator more cores")
     cpu = looked_at(verdict, "cpu")
-    assert cpu.why == "would come first, were the run valid evidence"
+    assert cpu.why == "it would be the bottleneck if the run were valid"
 
 
 def test_nothing_to_judge_is_explained_by_what_is_missing() -> None:
@@ -74,8 +74,8 @@ def test_waiting_for_nothing_that_is_seen_is_explained_so() -> None:
     build = Build().host("sql1", "sql").cpu("sql1", 0.3, 0.25).closed("orders", "sql-mix", 8)
     verdict = judged(build.operations("orders", "log_append", 80, 0.1).generator())
     assert verdict.outcome == "inconclusive"
-    assert "no resource shows that it is used up" in reasons(verdict)
-    assert "orders waited for the farm, yet nothing that was measured is used up" in reasons(verdict)
+    assert "no resource was saturated (E1)" in reasons(verdict)
+    assert "orders waited for the farm, yet no measured resource was saturated" in reasons(verdict)
     assert changes(verdict).endswith(str(verdict.experiment))
 
 
@@ -98,7 +98,7 @@ def test_the_nearest_limit_is_a_disk_s_as_well() -> None:
     assert verdict.outcome == "not_reached", verdict.summary
     [change] = verdict.explanation.would_change
     assert change.startswith("at 1.1")
-    assert "the data disk of the sql tier (sql1, sdc) would be used up" in change
+    assert "the data disk of the sql tier (sql1, sdc) would be saturated" in change
 
 
 def test_memory_and_open_connections_do_not_grow_with_the_load() -> None:
@@ -127,9 +127,7 @@ def test_one_kind_of_evidence_holds() -> None:
 def test_who_comes_next_is_told_by_all_levels_as_well() -> None:
     """Without the winner: by the same four kinds as the answer itself."""
     verdict = judged(climb(np.arange(100.0, 900.0, 100.0), 600))
-    assert "were the CPU of the sql tier (sql1) not looked at, nothing else would be named" in changes(
-        verdict
-    )
+    assert "without the CPU of the sql tier (sql1) no resource would be named" in changes(verdict)
 
 
 # ---- the threshold that was used, and the metric it is of ------------------------------------------
@@ -163,7 +161,7 @@ def test_a_queue_that_never_moved_says_so() -> None:
     assert named(verdict)[0] == "disk_device", verdict.summary
     text = " / ".join(fact.fact for fact in proof(verdict, "E1"))
     assert "brought no more" not in text
-    assert "whether more would get more done was not seen" in text
+    assert "whether more would raise the rate was not measured" in text
     assert "however many wait" not in verdict.summary
 
 
@@ -261,5 +259,5 @@ def test_a_dependency_behind_which_much_is_done_says_why_it_is_not_used_up() -> 
     way = looked_at(judged(build.generator()), "dependency", "files")
     used, witness = way.checks[0], way.checks[3]
     assert (used.holds, used.fact.value is not None and used.fact.value > 0.5) == (False, True)
-    assert ", but what is there has enough to do itself (98 % used)" in used.fact.fact
+    assert ", but the tier behind it is busy itself (98 % used)" in used.fact.fact
     assert witness.fact.rule != OWN_USE.says

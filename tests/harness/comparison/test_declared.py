@@ -41,7 +41,7 @@ def test_the_plans_figures_are_judged_and_no_others() -> None:
     assert of(done, LOG).judged.declared
     assert not of(done, "scenario.crawl.service_p95_s").judged.declared
     assert "declared in the plan, before anything ran" in gather(content).tables["judged"].note
-    assert "Judged, as the plan declares (" in comparison_text(content)
+    assert "Judged as the plan declares; " in comparison_text(content)
 
 
 def test_the_command_goes_before_the_plan() -> None:

@@ -147,7 +147,9 @@ def test_both_sides_are_held_against_each_other(tmp_path: Path) -> None:
     assert row["ratio"] == pytest.approx(0.5, rel=0.05)
     assert row["ci95"][0] < 0.5 < row["ci95"][1]
     assert (row["interval"], row["call"]) == ("within_run", "better")
-    assert re.search(r"CPU time of sql for a commit of orders [45]\S* ms → 2\.\S+ ms", done.summary)
+    assert re.search(
+        r"CPU time of sql for a commit of orders [45]\S* ms → 2\.\S+ ms", " ".join(done.main_changes)
+    )
     cells = gather(content).tables["efforts"].cells()
     assert [line[:2] for line in cells] == [["sql", "commit of orders"]]
     assert cells[0][-1] == "the same"

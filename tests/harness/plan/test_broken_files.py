@@ -6,6 +6,7 @@ and ``expected.txt``, the whole message.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from harness.plan.samples import FARM, PLAN, write
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.plan import load, load_farm
+from pinchpoint.plan.problems import nearest, unknown
 
 BAD_INDENTATION = (
     ":2: not valid YAML: a ':' where no field can begin; "
@@ -117,3 +119,34 @@ def test_a_file_one_has_no_right_to(closed_folder: Path) -> None:
     """Rights are named as the cause."""
     with pytest.raises(InputError, match="no right to read this file"):
         load_farm(closed_folder / "farm.yaml")
+
+
+@pytest.mark.parametrize(
+    ("farm", "plan", "words"),
+    [
+        (PLAN, FARM, r"\Afarm.yaml and plan.yaml are swapped; give farm.yaml --farm plan.yaml\Z"),
+        (PLAN, PLAN, r"\Afarm.yaml: is a plan, and a farm is needed here; give farm.yaml\Z"),
+        (FARM, FARM, r"\Aplan.yaml: is a farm, and a plan is needed here; give plan.yaml\Z"),
+    ],
+)
+def test_files_of_the_other_kind_are_one_error(
+    farm: str, plan: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not one for each of their fields."""
+    write(tmp_path, farm, plan)
+    monkeypatch.chdir(tmp_path)
+    assert re.search(words, message(Path("farm.yaml"), Path("plan.yaml")))
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "found"),
+    [("p33", ["p3", "p30", "p4"], "p30"), ("sq", ["sql", "web"], "sql"), ("x", ["sql"], None)],
+)
+def test_the_nearest_name_has_the_same_length(name: str, names: list[str], found: str | None) -> None:
+    """A wrong digit is likelier than one too many."""
+    assert nearest(name, names) == found
+
+
+def test_of_many_names_ten_are_listed() -> None:
+    """The nearest of them."""
+    assert unknown("disk", "p33", [f"p{number}" for number in range(60)]).allowed.endswith("and 50 more")

@@ -269,3 +269,14 @@ def test_several_servers_of_one_name_are_shown_and_one_can_be_chosen(
     for chosen in ({"port": port}, {"process": "pp_twin", "command_line": "-d cluster1"}):
         one = proofs(farm_of(tmp_path, {"kind": "local", **chosen}, {}))["processes"]
         assert (one.outcome, one.found) == ("ok", f"pp_twin {second} (port {port}, {tmp_path})")
+
+
+def test_quiet_prints_problems_and_whether_it_is_ready(tmp_path: Path) -> None:
+    """Nothing of what is well; the last line answers."""
+    disks = {"data": {"path": str(tmp_path / "missing")}}
+    status, said = checked(tmp_path, farm_of(tmp_path, {"kind": "local"}, disks), "--quiet")
+    *problems, last = said.splitlines()
+    assert status != 0, said
+    assert re.fullmatch(r"not ready: \d+ problems?", last)
+    assert problems
+    assert not any(line.startswith("ok") for line in problems)

@@ -184,7 +184,7 @@ def suspect(**changes: Any) -> dict[str, Any]:
                 "evidence": "E4",
                 "threshold": 0.5,
                 "source": "design",
-                "rule": "somebody waits for the resource at least half of the time",
+                "rule": "work waits for the resource at least half of the time",
             },
             {
                 "fact": "search used 68 % of it",
@@ -199,7 +199,7 @@ def suspect(**changes: Any) -> dict[str, Any]:
         ],
         "shared_with": ["web", "sql", "nosql"],
         "uses": [{"tier": "search", "share_ratio": 0.68}],
-        "why_not_more": ["One load level: at most medium confidence."],
+        "why_not_more": ["One load level: medium at most confidence."],
         **changes,
     }
 

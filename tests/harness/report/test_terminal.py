@@ -18,7 +18,7 @@ nightly on staging · 2026-11-20 09:00:00 UTC · measured for 70 s · valid
 confidence: medium
 
 LIMIT  It was 97 % busy; search used 68 % of it.
-       Why medium confidence: One load level: at most medium confidence.
+       Why medium confidence: One load level: medium at most confidence.
 
 scenario   rate        offered     p50     p95     p99  errors  dropped
 crawl     120/s        8 users   81 ms  142 ms  191 ms  0.81 %        -

@@ -79,10 +79,10 @@ def test_what_the_database_counts_stands_for_its_disks(
     }
     assert 0 < considered["log"]["used_ratio"] < 0.1
     saturation = considered["log"]["checks"][0]["fact"]
-    assert saturation["fact"].endswith("as the database counts it: nobody looked at the disk")
+    assert saturation["fact"].endswith("as counted by the database: nobody looked at the disk")
     assert saturation["metric"] in ("db.writes_per_s", "db.fsync_latency_s"), "its rate, or that it is slow"
     assert saturation["instance"] == "wal"
-    assert "db1 was not seen, only what its database tells" in verdict["warnings"]
+    assert "db1 was not measured, only its database" in verdict["warnings"]
 
 
 @pytest.mark.slow
@@ -111,4 +111,4 @@ def test_a_capped_log_is_named_from_the_outside(tmp_path: Path, monkeypatch: pyt
     assert (found["tier"], found["host"], found["role"]) == ("sql", "db1", "log")
     assert found["kind"] in ("disk_cap", "disk_latency", "disk_device")
     assert found["confidence"] == "low"
-    assert any("as the database counts it" in fact["fact"] for fact in found["evidence"])
+    assert any("as counted by the database" in fact["fact"] for fact in found["evidence"])

@@ -45,7 +45,7 @@ def crawl_words(inputs: Inputs) -> Iterator[str]:
     ]
     if len(sources) > 1:
         for one in judge_means((), (), sources).sources:
-            yield f"crawl: {one.why}; where that lies outside of the farm, it limits the crawl of this source"
+            yield f"crawl: {one.why}; if that source is outside of the farm, it limits this crawl"
 
 
 def _series(inputs: Inputs, key: Key, name: str) -> Series | None:

@@ -191,7 +191,7 @@ def _disk_row(inputs: Inputs, row: dict[str, Any]) -> dict[str, Any]:
 
 def _warnings(inputs: Inputs, found: Sequence[Resource]) -> Iterator[str]:
     yield from inputs.warnings
-    yield "samples without operations: throughput, and what work waited for, are not known"
+    yield "samples without operations: throughput and waits are not known"
     for host in dict.fromkeys(host.name for host in inputs.hosts):
         seen = inputs.samples.seen_ratio(host, "cpu.busy_ratio")
         if 0 < seen < SEEN.value:

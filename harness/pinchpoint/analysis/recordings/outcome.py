@@ -125,7 +125,7 @@ def _confidence(
     near = [one for one in found if one is not named and (one.saturated or _is_near(one))]
     limits += [f"{one.name} was near its limit as well" for one in near]
     limits += [f"{one.name} was saturated at other times" for one in others if one not in near]
-    unseen = "no operation was recorded: how long work waited for it is not known"
+    unseen = "no operation was recorded, so waits for it are not known"
     return ("low" if limits else "medium"), (*dict.fromkeys(limits), unseen)
 
 

@@ -84,7 +84,7 @@ class Cpu(ResourceKind[CpuMeasures]):
         room = found.pool is None or found.pool < UTILISATION.value
         if found.seen >= HALF and (room or found.quota):
             return ""
-        return "the cores around it are full as well, or it was partly seen"
+        return "the cores around it are saturated as well, or it was only partly measured"
 
     def witnessed(self, found: CpuMeasures) -> bool:
         """Whether pressure says as well that it is used up.
@@ -162,7 +162,7 @@ class Cores(Cpu):
             yield "which tier uses the shared cores was not measured"
         if own >= STRANGERS.value:
             used = units.percent(own)
-            yield f"the load generator used {used} of these cores: without it they may carry more"
+            yield f"the load generator used {used} of these cores: without it they can do more"
 
     def name(self, resource: Resource, found: CpuMeasures) -> str:
         """``the CPU of the sql tier (sql1)``, ``the CPU shared by sql and web (sql1)``."""
@@ -264,7 +264,7 @@ class Thread(Cpu):
         waits for work (METHOD, section 2: the utilisation is what the server says, never the host's CPU).
         """
         if found.witness is not None and found.witness < UTILISATION.value:
-            return "its server had work for a part of that time only"
+            return "its server was working only part of that time"
         return super().excused(found)
 
     def witnessed(self, found: CpuMeasures) -> bool:

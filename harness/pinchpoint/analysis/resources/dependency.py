@@ -30,8 +30,8 @@ class Dependency(Shared):
 
     kind = "external"
     least = Least("used", POOL_HELD)
-    called = "what lies outside of the farm on the way to {instance}{where}"
-    shown = "it holds {used} of the users of {scenario}, {each_s} each time, while the farm has little to do"
+    called = "network or dependency in front of {instance}{where}"
+    shown = "{used} of the users of {scenario} wait there, {each_s} each time, while the farm is mostly idle"
     relieved = "reach it without a delay"
 
     def discover(
@@ -69,7 +69,7 @@ class Dependency(Shared):
         A farm that merely is not asked for much waits for nothing long: milliseconds are needed as well.
         """
         held = f"{{}} of the users of {resource.scenario} wait for {resource.instance} at any time"
-        each = "each request waits {} in which nothing is done for it there"
+        each = "each request waits {} while its tier does not work on it"
         told = (
             Figure(lambda found: found.used, held, OF_OPERATIONS, POOL_HELD, "E1", required=True),
             Figure(
@@ -83,13 +83,13 @@ class Dependency(Shared):
         )
         if not resource.tiers:
             return told
-        unseen = "the tier behind it sees nothing of {} of that time"
+        unseen = "the tier behind it is not working in {} of that time"
         return (
             *told,
             Figure(lambda found: found.witness, unseen, seen_by(resource), NOT_SEEN, "E4"),
             Figure(
                 lambda found: found.own,
-                "it uses {} of what it has",
+                "that tier uses {} of its own resources",
                 "cpu.busy_ratio",
                 OWN_USE,
                 excuses=True,

@@ -24,8 +24,8 @@ class Lock(Shared):
     kind = "lock"
     least = Least("witness", LOCK_WAIT)
     called = "a lock{where}"
-    shown = "{witness} of the operations under way wait for one another's locks"
-    relieved = "let fewer transactions want the same rows"
+    shown = "{witness} of the operations in flight wait for each other's locks"
+    relieved = "change the same rows in fewer transactions"
     waiting = ("the share of operations that wait for locks", "db.lock_waiters", units.percent)
 
     def discover(
@@ -47,9 +47,9 @@ class Lock(Shared):
 
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
         """How often somebody waits, how many do, and whether those who hold locks wait for a disk."""
-        waited = "{} of the operations under way waited for one, as the database says"
-        held = "{} of the sessions that wait for none, who hold it among them, wait for a disk"
-        often = "somebody waited for a lock {} of the time"
+        waited = "{} of the operations in flight waited for one, as reported by the database"
+        held = "{} of the sessions that wait for no lock (the lock holders among them) wait for a disk"
+        often = "sessions waited for a lock {} of the time"
         return (
             Figure(lambda found: found.used, often, "db.lock_waiters", UTILISATION, "E1"),
             Figure(lambda found: found.witness, waited, "db.lock_waiters", LOCK_WAIT, "E4", required=True),

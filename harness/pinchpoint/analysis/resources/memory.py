@@ -24,7 +24,7 @@ class Memory(Shared):
     kind = "memory"
     least = Least("witness", READ_AGAIN)
     called = "the memory{where}"
-    shown = "{witness} of what is read had been in memory before and had to make room"
+    shown = "{witness} of what is read was in memory before and was evicted"
     relieved = "give it twice as much"
 
     def discover(
@@ -51,11 +51,11 @@ class Memory(Shared):
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
         """What is read again, how much is left, how often somebody waits."""
         again = "mem.refaulted_bytes_per_s" if resource.instance else "mem.paged_in_bytes_per_s"
-        waited = "somebody waited for memory {} of the time"
+        waited = "processes waited for memory {} of the time"
         return (
             Figure(
                 lambda found: found.witness,
-                "{} of what was read had been in memory before",
+                "{} of what was read was in memory before",
                 again,
                 READ_AGAIN,
                 "E1",

@@ -64,7 +64,7 @@ class Network(Shared):
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
         """What it carries, and how little of the time that operations take those behind it see."""
         [fuller] = resource.views
-        unseen = "its tiers see nothing of {} of the operations under way"
+        unseen = "its tiers do not work on {} of the operations in flight"
         return (
             Figure(
                 lambda found: found.used,

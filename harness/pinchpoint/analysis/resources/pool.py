@@ -82,7 +82,7 @@ class Pool(Shared):
             ),
             Figure(
                 lambda found: found.own,
-                "{} of those in use were held by what waits for something else",
+                "{} of those in use were waiting for something else",
                 in_use.metric,
                 OWN_USE,
                 excuses=True,

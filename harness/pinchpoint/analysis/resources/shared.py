@@ -100,8 +100,8 @@ class Shared(ResourceKind[ShareMeasures]):
     def excused(self, found: ShareMeasures) -> str:
         """It has enough to do itself, or nobody waits for it."""
         if at_least(found.own, OWN_USE):
-            return f"what is there has enough to do itself ({units.percent(found.own)} used)"
-        return "no scenario waited for the farm there, or not for long"
+            return f"the tier behind it is busy itself ({units.percent(found.own)} used)"
+        return "no scenario waited there for long"
 
     def relief(self, resource: Resource) -> str:
         """What would relieve it."""

@@ -66,10 +66,10 @@ def measure_it(kind: Kind, target: str, role: str) -> Advice:
     """What a disk can do is not known: the probe that tells."""
     suite = "database" if role in (*COMMIT_ROLES, "data", "tempdb") else "iometer"
     what = (
-        f"Say in {FARM} what {target} can do (profile or limits), or measure it: "
+        f"Declare its limits in {FARM} (profile or limits), or measure them: "
         f"`pinchpoint probe --farm {FARM} --suite {suite}` shows its rate and latency over outstanding I/Os"
     )
-    why = f"what {target} can do is not known"
+    why = f"the limits of {target} are not known"
     return advise(kind, target, what, Gain(None, None, why), text=f"{capitalised(why)}: {what}.")
 
 
@@ -88,7 +88,7 @@ def _held(resource: Resource, found: DiskMeasures) -> Held:
 
 def _wrong(kind: Kind, found: DiskMeasures, held: Held) -> Advice:
     what = f"Correct what {FARM} declares of {held.target}: {level_words(found)}, and that is its limit"
-    gain = Gain(None, None, "a declaration changes no throughput")
+    gain = Gain(None, None, "a correction changes no throughput")
     return advise(kind, held.target, what, gain, text=f"{what}.")
 
 
@@ -148,10 +148,10 @@ def _faster(ground: Ground, found: DiskMeasures, held: Held) -> Advice:
         rates, times = held.rates, (1 + gain.ratio) * ground.now
         io = rates.io * times if found.binding == "io" else None
         size = rates.bytes_per_s * times if found.binding == "bytes" else None
-        more = f"; {limits_words(io, size)} for all of it"
+        more = f"; {limits_words(io, size)} are needed"
     said = limits_words(limits.iops, limits.bytes_per_s) if limits and not ground.first.contradicted else ""
     now = f"declared to do {said}" if said else level_words(found)
-    what = f"Put {held.target} on a disk that does more than this one ({now}{more}){_beyond(ground)}"
+    what = f"Put {held.target} on a faster disk ({now}{more}){_beyond(ground)}"
     return advise(ground.first.kind, held.target, what, gain)
 
 
@@ -171,7 +171,7 @@ def _machine(ground: Ground, held: Held) -> Iterator[Advice]:
     room = held.rates.room(better, cached=cached)
     what = (
         f"Make {held.target} an {better.name} ({caps_words(better, cached=cached)} for all its disks) "
-        f"in place of {entry.name} ({caps}); faster or more disks alone change nothing"
+        f"in place of {entry.name} ({caps}); faster or more disks alone do not help"
     )
     gain = ground.until(room, f"the machine again, as {better.name}")
     yield advise("disk_cap", held.target, what, gain, cited([entry, better]))
@@ -184,7 +184,7 @@ def _device(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Advice]
     """The device itself ends: only another one, or several of it, do more."""
     gain = ground.until()
     rate = units.per_second(found.io)
-    does = f"this one does {rate} however many I/Os wait"
+    does = f"this one does {rate}, whatever the queue depth"
     what = f"Put {held.target} on a faster device, or stripe several: {does}"
     yield advise("disk_device", held.target, what, gain)
 
@@ -228,10 +228,10 @@ def _credits(entry: Profile) -> str:
 
 def _warm_up(ground: Ground, _found: DiskMeasures, held: Held) -> Iterator[Advice]:
     what = (
-        f"Use {held.target} until its rate rises no more, then run the same plan again; "
+        f"Use {held.target} until its rate stops rising, then run the same plan again; "
         f"`pinchpoint probe --farm {FARM} --suite stability` shows when that is"
     )
-    why = "how fast it is when it is warm was not seen"
+    why = "its rate when warm was not measured"
     yield advise("disk_warm_up", held.target, what, Gain(None, ground.until().limit, why))
 
 
@@ -243,13 +243,16 @@ def _concurrency(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Ad
         return
     way = "reads" if at_least(found.reads_ratio, MOSTLY_READS) else "writes"
     outstanding = f"{found.outstanding:.2g} outstanding now" if found.outstanding is not None else "few now"
-    what = f"Let {resource.tiers[0]} issue more {way} to {held.target} at once ({outstanding})"
+    what = f"Have {resource.tiers[0]} issue more {way} to {held.target} at the same time ({outstanding})"
     own, whose = (1 / found.utilisation if found.utilisation else None), "the declared limit of that disk"
     if own is None and resource.roles and found.io:
         probed = most_per_s(resource.roles[0].curve)
-        own, whose = (max(1.0, probed / found.io) if probed else None), "what a probe got out of that disk"
+        own, whose = (
+            (max(1.0, probed / found.io) if probed else None),
+            "the rate that a probe measured on that disk",
+        )
     if own is None:
-        why = f"what {held.target} can do is not known"
+        why = f"the limits of {held.target} are not known"
         yield advise("disk_concurrency", held.target, what, Gain(None, None, why))
     else:
         gain = ground.until(own, whose, f"{SAME}; its latency stays as it is")
@@ -301,7 +304,7 @@ def _at_its_rate(ground: Ground, left: float | None) -> str:
 def _recomputed(ground: Ground, left: float | None) -> Gain:
     state = ground.first.disk
     if left is None or state is None:
-        return Gain(None, ground.until().limit, "how much of the operations' time waits for it is not known")
+        return Gain(None, ground.until().limit, "the share of operation time that waits for it is not known")
     waits = units.percent(state.wait_ratio)
     assumes = f"{SAME}; the {waits} of the operations' time that waits for it shrinks with its latency"
     times = ground.rounds(state.waiting, left)

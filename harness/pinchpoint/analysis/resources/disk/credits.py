@@ -52,12 +52,12 @@ def credit_words(resources: Iterable[Resource], rows: Rows) -> Iterator[str]:
         done = limits_words(io, size)
         name = one.hosts[0] if one.whole else f"{one.roles[0].tier}.{one.role}"
         caps = caps_words(entry, _count(one))
-        did = f"{name}: it did {done}, and {entry.name} does {caps} for good"
+        did = f"{name}: it did {done}; the sustained limit of {entry.name} is {caps}"
         if entry.burst.credit_s is None:
-            yield f"a burst that is paid for by use carried {did}"
+            yield f"a billed burst allowed {did}"
         else:
             lasts = units.seconds(entry.burst.credit_s)
-            yield f"burst credits carried {did}; full ones last {lasts} at its burst's rate"
+            yield f"burst credits allowed {did}; full credits last {lasts} at the burst rate"
 
 
 def _exceeded(rate: Floats, limit: float | None) -> bool:

@@ -32,11 +32,11 @@ from pinchpoint.analysis.verdict import Fact
 from pinchpoint.base import units
 
 SHARES_TOLD = {
-    "db.aof.wait_ratio": "the work of its one thread was writing and flushing its log",
+    "db.aof.wait_ratio": "of the work of its only thread was writing and flushing its log",
     "db.journal.sync_s_per_s": "the time of a write was waiting for its journal",
 }
 """A store's metric -> what its share is of."""
-AS_COUNTED = ", as the database counts it: nobody looked at the disk"
+AS_COUNTED = ", as counted by the database: the disk itself was not measured"
 OF_DATA = ("disk.writes_per_s", "disk.write_latency_s")
 """What is recorded of data I/O apart, where it can be told from flushes (METHOD section 2)."""
 SPREADS = (REGULATOR_FLAT, BY_SIZE, DISK_SHIFT)
@@ -89,14 +89,14 @@ def disk_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
     if one.kind in {"disk_burst_exhausted", "disk_warm_up"}:
         yield _shifted(resource, found)
     if one.contradicted:
-        text = f"{share_words(found, 'the declared limit')}, which is therefore wrong"
+        text = f"{share_words(found, 'the declared limit')}, so that declaration is wrong"
         fact = _fact(resource, text, rate, found.mean, "context")
         yield replace(fact, threshold=declared(resource, found), source="declared")
     if one.kind in {"disk", "disk_device", "disk_latency"}:
         yield from sorted(_slow_facts(one, found), key=lambda fact: fact.evidence)  # E1 first
     if one.kind == "disk_concurrency":
-        text = f"reads took no more than they may ({units.seconds(found.read_s)}), and no limit is near: "
-        text += "more at once would get more done"
+        text = f"reads took no more than their limit ({units.seconds(found.read_s)}), "
+        text += "and the disk is below its limits: more I/Os at the same time would raise the rate"
         yield _fact(resource, text, "disk.read_latency_s", found.read_s, "E1", slowness(resource))
     yield from disk_witnesses(one, found)
 
@@ -141,8 +141,8 @@ def _latency(resource: Resource, found: DiskMeasures, *, device: bool) -> Fact:
 def _queue_words(found: DiskMeasures) -> str:
     count = units.count(found.outstanding or 0.0)
     if found.moves["io"].stays:
-        return f"{count} I/Os were outstanding, and more brought no more of them done"
-    return f"{count} I/Os were outstanding all the time: whether more would get more done was not seen"
+        return f"{count} I/Os were outstanding; more did not raise the rate"
+    return f"{count} I/Os were outstanding all the time: whether more would raise the rate was not measured"
 
 
 def _at_cap(resource: Resource, found: DiskMeasures, state: DiskState) -> Fact:
@@ -161,7 +161,7 @@ def _at_cap(resource: Resource, found: DiskMeasures, state: DiskState) -> Fact:
         most = units.percent(resource.pace.follows_at_most)
         text = f"{held_words(resource, found)}: bytes follow at most {most} of a change in size"
         return _fact(resource, text, rate, found.level, "E1", BY_SIZE)
-    text = f"{level_words(found)}, {units.percent(found.spread)} of spread: flat as only a limit makes it"
+    text = f"{level_words(found)}, {units.percent(found.spread)} spread: a rate this steady shows a limit"
     return _fact(resource, text, rate, found.level, "E1", REGULATOR_FLAT)
 
 
@@ -194,7 +194,7 @@ def shift_words(resource: Resource) -> str:
         for level in (shift.before, shift.after)
     ]
     of = "data" if of_bytes else "I/O"
-    return f"{of} {way} from {levels[0]} to {levels[1]} though no {less} was waiting"
+    return f"{of} {way} from {levels[0]} to {levels[1]} though the queue was no {less}"
 
 
 def _limit_words(resource: Resource) -> str:
@@ -214,16 +214,16 @@ def disk_witnesses(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
     """Who waits for a disk, and how often it had anything to do."""
     resource, state = one.resource, one.disk
     if state is not None and state.waited_for:
-        text = f"{units.percent(state.wait_ratio)} of the time of {state.waiting}'s operations is spent on it"
+        text = f"{units.percent(state.wait_ratio)} of the time of {state.waiting} is spent waiting for it"
         fact = _fact(resource, text, "operations.service", state.wait_ratio, "E4", WAIT_SHARE)
         yield replace(fact, host="", instance=state.waiting)
     yield from _told(one, found)
     if found.pressure is not None:
-        text = f"somebody waited for I/O {units.percent(found.pressure)} of the time"
+        text = f"processes waited for I/O {units.percent(found.pressure)} of the time"
         kind = "E4" if found.pressure >= PRESSURE.value else "context"
         yield _fact(resource, text, "pressure.io_ratio", found.pressure, kind, PRESSURE, "")
     if found.busy is not None:
-        text = f"it had I/O to do {units.percent(found.busy)} of the time"
+        text = f"it was busy {units.percent(found.busy)} of the time"
         yield _fact(resource, text, "disk.busy_ratio", found.busy, "context")
 
 
@@ -243,33 +243,33 @@ def _told(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
             "count": (f"{units.count(value)} operations waited for it at any time", kind, None),
             "backlog": (f"{units.count(value)} compactions waited for their turn", backed_up, BACKLOG),
         }[of]
-        text = f"{text}, as the store says"
+        text = f"{text}, as reported by the store"
         fact = _fact(one.resource, text, view.metric, value, evidence, limit, view.instance)
         yield replace(fact, host=view.host)
 
 
 def level_words(found: DiskMeasures) -> str:
-    """What was held: ``I/O held at 500/s`` or ``data held at 100 MB per second``."""
+    """What was held: ``I/O limited to 500/s`` or ``data limited to 100 MB per second``."""
     return _held_at(found, found.level)
 
 
 def held_words(resource: Resource, found: DiskMeasures) -> str:
     """The same, and how it shows that something holds it there."""
     if found.moves[found.binding].flat or resource.pace is None:
-        return f"{level_words(found)}, as flat as only a limit makes it"
+        return f"{level_words(found)}, a rate so steady that it shows a limit"
     small, large = units.bytes_(resource.pace.small_bytes), units.bytes_(resource.pace.large_bytes)
     return f"{level_words(found)}, whether an I/O was of {small} or of {large}"
 
 
 def share_words(found: DiskMeasures, limit: str) -> str:
-    """What was done of a declared limit: ``I/O held at 499/s, 99.8 % of the declared limit``."""
+    """What was done of a declared limit: ``I/O limited to 499/s, 99.8 % of the declared limit``."""
     held = at_most(found.spread, FLAT) or found.moves[found.binding].any_size
     return f"{_held_at(found, found.mean, held=held)}, {units.percent(found.utilisation)} of {limit}"
 
 
 def _held_at(found: DiskMeasures, rate: float | None, *, held: bool = True) -> str:
     """``held``: whether the rate stayed, rather than being a mean."""
-    at = "held at" if held else "at"
+    at = "limited to" if held else "at"
     if found.binding == "bytes":
         return f"data {at} {units.bytes_(rate)} per second"
     return f"I/O {at} {units.per_second(rate)}"

@@ -121,12 +121,13 @@ class Disk(ResourceKind[DiskMeasures]):
         proofs = {
             "disk": f"{cap if state is not None and state.near_cap else f'a {way} takes {each}'}, {waits}",
             "disk_cap": cap,
-            "disk_burst_exhausted": f"its {shift_words(one.resource)}, as when burst credits run out",
-            "disk_warm_up": f"its {shift_words(one.resource)}: it was still warming up",
-            "disk_device": f"it does {rate} at {each} a {way}{_no_more(found)}",
-            "disk_concurrency": f"its reads take {waits} because too few are issued at once"
-            "; it could do more",
-            "disk_latency": f"a {way} there takes {each}, {waits}, though no limit of it is near",
+            "disk_burst_exhausted": f"its {shift_words(one.resource)}: burst credits ran out",
+            "disk_warm_up": f"its {shift_words(one.resource)}: the disk was still warming up",
+            "disk_device": f"it does {rate}, {each} a {way}{_no_more(found)}",
+            "disk_concurrency": f"reads take {waits}: too few are issued at the same time"
+            "; the disk could do more",
+            "disk_latency": f"each {way} takes {each}, {waits}; the disk is below its IOPS and "
+            "bandwidth limits",
         }
         return proofs[one.kind] + also
 
@@ -144,8 +145,8 @@ def _evenly_asked(disk: Resource, flows: tuple[Flow, ...]) -> bool:
 def _no_more(found: DiskMeasures) -> str:
     """That more outstanding I/O gets no more done, where that was seen."""
     if found.moves["io"].stays or found.outstanding is None:
-        return ", and no more however many wait"
-    return f" with {units.count(found.outstanding)} outstanding, as unevenly as a device does"
+        return ", whatever the queue depth"
+    return f" with {units.count(found.outstanding)} outstanding; the rate varies as a device's does"
 
 
 def _doubts(first: Suspicion, found: DiskMeasures, rows: Rows, flows: tuple[Flow, ...]) -> Iterator[str]:
@@ -160,34 +161,34 @@ def _doubts(first: Suspicion, found: DiskMeasures, rows: Rows, flows: tuple[Flow
     yield from _alike(first, found)
     if len(first.resource.roles) > 1 and first.resource.whole is None:
         roles = ", ".join(f"{role.tier}.{role.role}" for role in first.resource.roles)
-        yield f"one device serves several roles ({roles}): it cannot be said whose I/O it is"
+        yield f"one device serves several roles ({roles}): whose I/O it is is not known"
 
 
 def _unwaited(first: Suspicion, found: DiskMeasures) -> str:
     """Why a disk is no more than a candidate though it is full."""
     if first.disk is not None and ignored(found, first.disk):
-        return "hardly anybody waits for it, as its server says"
-    return "writes to data files are mostly asynchronous: nothing was seen to wait for them"
+        return "its server reports almost no waits for it"
+    return "writes to data files are mostly asynchronous: no work was seen to wait for them"
 
 
 def _alike(first: Suspicion, found: DiskMeasures) -> Iterator[str]:
     """What else would make a disk's I/O look as it does: the disk is known, how it limits is not."""
     io = found.moves["io"]
     if first.kind in {"disk_latency", "disk_concurrency", "disk_device"} and io.slope is None:
-        yield "what was outstanding did not move: a limit of the disk would look the same"
+        yield "the queue depth did not change: a limit of the disk would look the same"
     if first.kind != "disk_cap":
         return
     held, declared = found.moves[found.binding], first.disk is not None and first.disk.near_cap
     few = REGULATOR_FLAT.value * held.count < COUNT_ERROR
     if not declared and held.flat and not held.any_size and (few or held.irregular):
-        yield "a device ends I/Os as evenly, if few end in a second or many that each take their time"
+        yield "a device can be as steady at few I/Os a second, or at many slow ones"
     if not declared and held.by_large:
-        yield "only larger I/Os tell that more outstanding gets no more done: they take longer on any disk"
+        yield "only larger I/Os, slower on any disk, show that a deeper queue does not raise the rate"
     if declared and found.held is None and not at_least(found.utilisation, UTILISATION) and not held.queued:
-        yield "it is near its declared limit without its pauses alone: I/Os that each take their time"
+        yield "it is near its declared limit only without its pauses: slow I/Os would look the same"
     taken = write_and_flush_s(first.resource, found)
     if not first.exact and not io.queued and not at_least(taken, NO_LATENCY_S):
-        yield "one I/O at a time, each of excellent latency: just the time they take would look the same"
+        yield "one I/O at a time, each with excellent latency: their duration alone would look the same"
 
 
 def _more_readers(first: Suspicion, found: DiskMeasures, flows: tuple[Flow, ...]) -> Iterator[str]:
@@ -197,4 +198,4 @@ def _more_readers(first: Suspicion, found: DiskMeasures, flows: tuple[Flow, ...]
     reads = (found.io or 0.0) * (found.reads_ratio or 0.0) * (found.read_s or 0.0)
     there = sum(flow.going_on(tier) for flow in flows for tier in first.resource.tiers)
     if at_least(found.reads_ratio, MOSTLY_READS) and there and reads > MOST * there:
-        yield f"{reads:.2g} reads are under way for {there:.2g} operations: others read there, too, or ahead"
+        yield f"{reads:.2g} reads are in flight for {there:.2g} operations: other reads, or read-ahead"

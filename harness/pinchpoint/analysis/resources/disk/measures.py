@@ -60,7 +60,7 @@ def kind_unknown(disk: Resource, rows: Rows) -> Untold:
     if disk.pace is None or not told(disk, rows):
         return seldom(disk, rows)
     why = (
-        "its I/Os differ much in size, and too few of them were seen to tell a slow device from a limit of "
+        "its I/Os differ in size, and too few were measured to separate a slow device from a limit of "
         "bytes per second"
     )
     what = f"what the {disk.role} disk of {disk.hosts[0]} can do (limits)"
@@ -74,14 +74,14 @@ def seldom(disk: Resource, rows: Rows) -> Untold:
     missing = not_measured(disk, rows)
     if missing:
         what = f"{listed(list(missing))} of {where}"
-        why = f"nobody measured {what}: whether it is at a limit or merely slow takes that"
-        return Untold(why, f"Have {what} measured as well, and run the same plan again.")
+        why = f"{what} was not measured: needed to separate a limit from latency"
+        return Untold(why, f"Measure {what} as well, and run the same plan again.")
     read = readings(disk, rows)
     why = (
         f"{where} {'were' if disk.whole else 'was'} read {read} times only in {len(rows)} steps: whether "
         f"it is at a limit or merely slow takes {MIN_SAMPLES.value:.0f} readings"
     )
-    return Untold(why, f"Have {where} read more often, or measure for longer; then run again.")
+    return Untold(why, f"Read {where} more often, or measure for longer; then run again.")
 
 
 def untold(resources: Iterable[Resource], rows: Rows) -> tuple[Resource, ...]:
