@@ -8,15 +8,17 @@ cannot be told, it says why.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from pinchpoint.analysis.capacity import SAME, Demand
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.ground import Gain, Ground, advise
+from pinchpoint.analysis.model.ask import Asked
 from pinchpoint.analysis.resources.base import GENERATOR, CpuMeasures, Resource, ShareMeasures, busy
 from pinchpoint.analysis.resources.disk.advice import about_disk, measure_it
+from pinchpoint.analysis.resources.disk.types import AT_LEAST
 from pinchpoint.analysis.resources.kinds import owner
 from pinchpoint.analysis.thresholds import LITTLE, NETWORK, OWN_USE, UTILISATION
 from pinchpoint.analysis.verdict import Advice, Kind, Suspect
@@ -27,7 +29,7 @@ from pinchpoint.data.series import mean
 
 def find_advice(case: Case, demands: tuple[Demand, ...]) -> tuple[Advice, ...]:
     """What to do about the bottleneck of a case, the most useful first."""
-    ground = Ground(case, case.found[0], demands)
+    ground = Ground(case, case.found[0], demands, Asked(case, ""))
     found = ground.first.found
     if isinstance(found, CpuMeasures):
         return tuple(_about_cpu(ground, found))
@@ -68,28 +70,29 @@ def advice_on_generator(gates: Sequence[Gate]) -> tuple[Advice, ...]:
 
 
 def _about_cpu(ground: Ground, found: CpuMeasures) -> Iterator[Advice]:
-    first, gain = ground.first, ground.until()
+    first = ground.first
     resource = first.resource
     tier, host = owner(resource, found)
+    more, gain = _more_cores(ground, _allowed(resource) if resource.type == "allowance" else resource.cores)
     if resource.type == "thread":
         thread = resource.instance.removeprefix("thread:")
         what = f"Run {tier} on a faster core, or as several processes ({thread} cannot use a second core)"
     elif resource.type == "allowance":
-        what = f"Allow {tier} more CPU{_cores_words(_allowed(resource), gain)}"
+        what = f"Allow {tier} more CPU{_cores_words(_allowed(resource), more)}"
     elif len(resource.tiers) > 1:
         share = units.percent(found.uses[tier]) if tier in found.uses else None
         most = f"; {tier} uses {share} of it: move that first" if share else ""
         if share and found.uses.get(GENERATOR, 0.0) > found.uses[str(tier)]:
             share = units.percent(found.uses[GENERATOR])
             most = f"; the load generator uses {share} of it: move that first"
-        cores = _cores_words(resource.cores, gain)
+        cores = _cores_words(resource.cores, more)
         what = f"Add CPUs to {host}, shared by {listed(resource.tiers)}{cores}{most}"
     else:
         beside = _beside(ground, found) if tier else []
         yield from _evenly(ground, found, beside)
         yield from _all_full(ground, beside)
         whom = f"{host}, of the hosts of {tier}" if beside else tier
-        what = f"Add CPUs to {whom}{_cores_words(resource.cores, gain)}"
+        what = f"Add CPUs to {whom}{_cores_words(resource.cores, more)}"
     yield advise(first.kind, str(tier or host), what, gain)
 
 
@@ -129,9 +132,9 @@ def _all_full(ground: Ground, beside: Sequence[tuple[Resource, float]]) -> Itera
     if not full:
         return
     demands = tuple(one for one in ground.demands if one.resource.key not in full)
-    gain = replace(ground, demands=demands).until()
+    more, gain = _more_cores(replace(ground, demands=demands), first.cores, {first.key, *full})
     hosts = listed(sorted({first.hosts[0], *full.values()}))
-    what = f"Add CPUs to {hosts} of {first.tiers[0]}{_cores_words(first.cores, gain, ' each')}"
+    what = f"Add CPUs to {hosts} of {first.tiers[0]}{_cores_words(first.cores, more, ' each')}"
     yield advise(ground.first.kind, first.tiers[0], what, gain)
 
 
@@ -139,15 +142,32 @@ def _allowed(resource: Resource) -> float | None:
     return mean(resource.columns["allowed"]) if "allowed" in resource.columns else None
 
 
-def _cores_words(cores: float | None, gain: Gain, each: str = "") -> str:
-    """`` (2 cores now; 3 do)``: as many as the gain takes."""
+def _more_cores(
+    ground: Ground, cores: float | None, keys: Set[str] = frozenset()
+) -> tuple[float | None, Gain]:
+    """(as many cores as carry the load until something else limits, twice as many where nothing does; gain).
+
+    Args:
+        ground: of the advice.
+        cores: how many there are; None of what has no number of cores, or where that is not known.
+        keys: of the pools that are to have more, where that is not the bottleneck alone.
+    """
+    bound = ground.until()
+    if cores is None or ground.first.resource.type == "thread":
+        return None, bound
+    times = 1 + bound.ratio if bound.ratio else AT_LEAST
+    more = math.ceil(cores * times - 1e-9) if cores >= 1 else round(cores * times, 2)
+    target = ground.cpu_target(keys or {ground.first.resource.key})
+    gain = ground.by(f"{target}={more:g}") if target is not None and more > cores else None
+    return more if gain is not None or bound.ratio else None, gain or bound
+
+
+def _cores_words(cores: float | None, more: float | None, each: str = "") -> str:
+    """`` (2 cores now, 3 then)``."""
     if cores is None:
         return ""
-    now = f"{cores:g} core" + "s" * (cores != 1)
-    if not gain.ratio:
-        return f" ({now}{each} now)"
-    more = math.ceil(cores * (1 + gain.ratio) - 1e-9) if cores >= 1 else round(cores * (1 + gain.ratio), 2)
-    return f" ({now}{each} now, {more:g} for all of it)"
+    now = f"{cores:.3g} core" + "s" * (cores != 1)
+    return f" ({now}{each} now)" if more is None else f" ({now}{each} now, {more:g} then)"
 
 
 # ---- what is neither CPU nor disk ---------------------------------------------------------------

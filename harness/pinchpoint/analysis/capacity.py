@@ -19,10 +19,11 @@ from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.growth import Climb, find_line
 from pinchpoint.analysis.resources.base import CpuMeasures, DiskMeasures, Measures, Resource
 from pinchpoint.analysis.resources.cpu import strangers
+from pinchpoint.analysis.resources.disk.types import limits_words
 from pinchpoint.analysis.resources.kinds import measure, owner
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import HARDLY, MOSTLY_READS, at_least
-from pinchpoint.base.wording import BY_ONE_LEVEL
+from pinchpoint.base.wording import BY_ONE_LEVEL, listed
 
 SAME = "the same mix of operations and the same cache ratio"
 ONE_LEVEL = f"{SAME}; {BY_ONE_LEVEL}: use in proportion to throughput, the same for all scenarios"
@@ -210,3 +211,34 @@ def _row(one: Demand) -> dict[str, Any]:
         "levels": one.levels,
         "assumes": one.assumes,
     }
+
+
+def limit_words(one: Demand) -> str:
+    """A resource in the words of advice: ``the index disk of search``, ``the CPU of sql``."""
+    resource = one.resource
+    if resource.whole is not None:
+        limits = resource.limits
+        caps = limits_words(limits.iops, limits.bytes_per_s) if limits else ""
+        return f"the machine {resource.hosts[0]} ({resource.instance}: {caps} for all its disks)"
+    return f"{thing_words(resource)}{of_words(resource, one.found)}"
+
+
+def thing_words(resource: Resource) -> str:
+    """What is used up, without whose it is."""
+    named = {
+        "cpu": "the CPU",
+        "allowance": "the CPU allowed",
+        "thread": f"the thread {resource.instance.removeprefix('thread:')}",
+        "disk": f"the {resource.role} disk",
+        "network": f"the network interface {resource.instance}",
+        "pool": f"the number of {resource.instance}",
+    }
+    return named[resource.type]
+
+
+def of_words(resource: Resource, found: Measures) -> str:
+    """Whose it is."""
+    tier, host = owner(resource, found)
+    if resource.type == "cpu" and len(resource.tiers) > 1:
+        return f" shared by {listed(resource.tiers)}"
+    return f" of {host if resource.type == 'network' else tier}"

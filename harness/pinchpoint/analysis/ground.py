@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from pinchpoint.analysis.capacity import SAME, Demand
+from pinchpoint.analysis.capacity import SAME, Demand, limit_words, of_words, thing_words
 from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.model.applied import known_in
+from pinchpoint.analysis.model.ask import Asked, ask
+from pinchpoint.analysis.model.parts import Cores
+from pinchpoint.analysis.model.prediction import Throughput
+from pinchpoint.analysis.model.settings import read_settings
 from pinchpoint.analysis.output import others, reach
-from pinchpoint.analysis.resources.base import Measures, Resource, Suspicion
-from pinchpoint.analysis.resources.disk.types import limits_words
+from pinchpoint.analysis.resources.base import Suspicion
 from pinchpoint.analysis.resources.kinds import owner
 from pinchpoint.analysis.thresholds import exceeds
 from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.base import wording
+from pinchpoint.base.errors import InputError
 
 NO_NEXT = "no other measured resource is used enough to say what would limit next"
 NOTHING = 0.005
@@ -28,20 +33,25 @@ class Gain:
         ratio: at most so much more throughput; None where that is not known.
         limit: what limits then, in words; None where that is not known.
         assumes: what must stay as it is, or why it is not known.
+        asked: the scenario that gains most, where the model was asked; None: the ratio is a bound.
+        set: what it was asked, as ``what-if`` is.
     """
 
     ratio: float | None
     limit: str | None
     assumes: str
+    asked: Throughput | None = None
+    set: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The bottleneck, and the demand of all resources, the smallest ceiling first."""
+    """The bottleneck, the demand of all resources, the smallest ceiling first, and the model to ask."""
 
     case: Case
     first: Suspicion
     demands: tuple[Demand, ...]
+    asked: Asked
 
     @property
     def now(self) -> float:
@@ -81,7 +91,7 @@ class Ground:
         own = self.first.resource
         text = limit_words(one)
         same = own.whole is None and own.type == one.resource.type
-        alike = same and text == f"{_thing(own)}{_of(own, self.first.found)}"
+        alike = same and text == f"{thing_words(own)}{of_words(own, self.first.found)}"
         return f"{text} ({owner(one.resource, one.found)[1]})" if alike else text
 
     def rounds(self, scenario: str | None, left: float) -> float:
@@ -92,6 +102,37 @@ class Ground:
         flow = next((one for one in self.case.flows if one.load.scenario == scenario), None)
         takes_s, thinks_s = (flow.service.mean_s, flow.think_s) if flow and flow.service else (1.0, 0.0)
         return (takes_s + thinks_s) / (takes_s * left + thinks_s)
+
+    @property
+    def disk_target(self) -> str:
+        """The disk that is the bottleneck as ``what-if`` calls it."""
+        role = self.first.resource.roles[0]
+        return f"{role.tier}.{role.role}"
+
+    def cpu_target(self, keys: Set[str]) -> str | None:
+        """Pools of cores as ``what-if`` calls them; None where it cannot change these alone."""
+        pools = [part for part in self.asked.measured.parts if isinstance(part, Cores)]
+        allowed = {tier for part in pools if part.allowance for tier in part.tiers}
+        first, _ = owner(self.first.resource, self.first.found)
+        for tier in sorted(self.first.resource.tiers, key=lambda one: one != first):
+            meant = {one.key for one in pools if tier in one.tiers and one.allowance == (tier in allowed)}
+            if meant == keys:
+                return f"{tier}.cpu"
+        return None
+
+    def by(self, *given: str) -> Gain | None:
+        """What ``what-if`` says of these settings; None where it cannot tell."""
+        try:
+            settings = read_settings(given, known_in(self.asked.measured))
+            found = ask(self.asked, settings) if self.asked.measured.seen else None
+        except InputError:
+            return None
+        if found is None:
+            return None
+        one = max(found.scenarios, key=lambda each: each.ratio)
+        then = found.binds_then
+        limit = None if then.how == "nothing" else then.name
+        return Gain(one.ratio - 1, limit, "; ".join(found.assumes), one, given)
 
     def until(self, own: float | None = None, again: str = "", assumes: str = "") -> Gain:
         """The gain until something else limits, or ``again`` the same at ``own`` times the throughput now."""
@@ -108,35 +149,6 @@ class Ground:
         )
 
 
-def limit_words(one: Demand) -> str:
-    """A resource in the words of advice: ``the index disk of search``, ``the CPU of sql``."""
-    resource = one.resource
-    if resource.whole is not None:
-        limits = resource.limits
-        caps = limits_words(limits.iops, limits.bytes_per_s) if limits else ""
-        return f"the machine {resource.hosts[0]} ({resource.instance}: {caps} for all its disks)"
-    return f"{_thing(resource)}{_of(resource, one.found)}"
-
-
-def _thing(resource: Resource) -> str:
-    named = {
-        "cpu": "the CPU",
-        "allowance": "the CPU allowed",
-        "thread": f"the thread {resource.instance.removeprefix('thread:')}",
-        "disk": f"the {resource.role} disk",
-        "network": f"the network interface {resource.instance}",
-        "pool": f"the number of {resource.instance}",
-    }
-    return named[resource.type]
-
-
-def _of(resource: Resource, found: Measures) -> str:
-    tier, host = owner(resource, found)
-    if resource.type == "cpu" and len(resource.tiers) > 1:
-        return f" shared by {wording.listed(resource.tiers)}"
-    return f" of {host if resource.type == 'network' else tier}"
-
-
 def advise(
     kind: Kind,
     target: str,
@@ -146,12 +158,33 @@ def advise(
     text: str = "",
 ) -> Advice:
     """One piece of advice, with all of it as a sentence (``Add CPUs to search: up to +38 %; then ...``)."""
-    return Advice(kind, target, what, gain.ratio, gain.limit, gain.assumes, source, text or _text(what, gain))
+    text = text or _text(what, gain)
+    if gain.asked is None:
+        return Advice(kind, target, what, gain.ratio, gain.limit, gain.assumes, source, text)
+    one = gain.asked
+    return Advice(
+        kind,
+        target,
+        what,
+        gain.ratio,
+        gain.limit,
+        gain.assumes,
+        source,
+        text,
+        set=gain.set,
+        interval_ratio=(one.low_ratio - 1, one.high_ratio - 1),
+        scenario=one.scenario,
+    )
 
 
 def _text(what: str, gain: Gain) -> str:
     if gain.ratio is None:
         return f"{what}. Gain: not known: {gain.assumes}."
+    if gain.asked is not None:
+        one = gain.asked
+        more = wording.gains(one.ratio - 1, one.low_ratio - 1, one.high_ratio - 1)
+        then = f"; then {gain.limit} limits" if gain.limit else "; then the whole requested load is done"
+        return f"{what}: {more} of {one.scenario}{then} (what-if --set {' --set '.join(gain.set)})."
     if gain.ratio < NOTHING:
         by = f": {gain.limit} is saturated as well" if gain.limit else ""
         return f"{what}: alone it gains nothing{by}."

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pinchpoint.analysis.capacity import Demand, loads_of
+from pinchpoint.analysis.capacity import Demand, limit_words, loads_of
 from pinchpoint.analysis.case import Case
-from pinchpoint.analysis.ground import limit_words
 from pinchpoint.analysis.levels import highest_held, never_words
 from pinchpoint.analysis.objectives import PERCENTILES, objective_table
 from pinchpoint.analysis.output import AT_A_CEILING, LEAST_USED, others, reach

@@ -204,11 +204,15 @@ class Advice:
         kind: the kind of limit it is about.
         target: what it is done to: ``sql.log``, ``search``.
         what: what to do.
-        gain_ratio: at most so much more throughput by it (0.38 = 38 %); None where that is not known.
+        gain_ratio: so much more throughput by it (0.38 = 38 %), as ``what-if`` says where ``set`` is given,
+            else at most; None where that is not known.
         limit_next: what limits then; None where that is not known.
         assumes: what must stay as it is for that to hold, or why the gain is not known.
         source: the entries of the catalogue it rests on (``entry``, ``source``, ``date``); None: on none.
         text: all of it as a sentence.
+        set: the same for ``what-if --set``; none: a change that it does not know.
+        interval_ratio: of the gain, where ``set`` is given.
+        scenario: whose throughput gains that, where ``set`` is given: of several the one that gains most.
     """
 
     kind: Kind
@@ -219,6 +223,9 @@ class Advice:
     assumes: str
     source: Mapping[str, str] | None
     text: str
+    set: tuple[str, ...] = ()
+    interval_ratio: tuple[float, float] | None = None
+    scenario: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

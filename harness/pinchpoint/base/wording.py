@@ -126,6 +126,23 @@ def up_to(gain_ratio: float, assumes: str | None) -> str:
     return f"{'up to' if is_bound(assumes) else 'about'} +{units.percent(gain_ratio)}"
 
 
+NO_MORE = 0.0005
+"""Changes of less throughput than that are the model's arithmetic."""
+
+
+def gain(ratio: float) -> str:
+    """``+38 %``, ``-3 %``, ``no more``."""
+    if abs(ratio) < NO_MORE:
+        return "no more"
+    return f"{'+' if ratio > 0 else '-'}{units.percent(abs(ratio))}"
+
+
+def gains(ratio: float, low: float, high: float) -> str:
+    """``+38 % (+20 % to +41 %)``."""
+    ends = [gain(one) if abs(one) >= NO_MORE else "0 %" for one in (low, high)]
+    return gain(ratio) + (f" ({ends[0]} to {ends[1]})" if ends[0] != ends[1] else "")
+
+
 def following(verdict: Mapping[str, Any]) -> str:
     """What would give way next, or first where nothing has yet, as a sentence; "" when nobody can say."""
     blame = verdict.get("next")

@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
+from pinchpoint.analysis.model.applied import known_in
+from pinchpoint.analysis.model.ask import Asked, ask
+from pinchpoint.analysis.model.measured import Measured
+from pinchpoint.analysis.model.parts import Bound, Cores, Disk
+from pinchpoint.analysis.model.prediction import Prediction
+from pinchpoint.analysis.model.settings import Setting, What
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError, NotEvidenceError
-from pinchpoint.forecast.applied import known_in
-from pinchpoint.forecast.measured import Measured
-from pinchpoint.forecast.parts import Bound, Cores, Disk
-from pinchpoint.forecast.predict import Base, predict_settings, read_base
-from pinchpoint.forecast.prediction import Prediction
-from pinchpoint.forecast.settings import Setting, What
+from pinchpoint.forecast.predict import read_asked
 from pinchpoint.forecast.text import binds_words
 from pinchpoint.store.read import StoredRun
 
@@ -275,9 +276,9 @@ def predict_beside(base: StoredRun, other: StoredRun) -> dict[str, Any]:
         ``prediction`` (``Prediction.to_json``, or null).
     """
     try:
-        ours, theirs = read_base(base), read_base(other)
+        ours, theirs = read_asked(base), read_asked(other)
         differing = between(ours.measured, theirs.measured)
-        found = predict_settings(ours, differing.settings)
+        found = ask(ours, differing.settings)
     except (InputError, NotEvidenceError) as error:
         return {"rows": [], "notes": [], "why_none": str(error), "prediction": None}
     return {
@@ -288,7 +289,7 @@ def predict_beside(base: StoredRun, other: StoredRun) -> dict[str, Any]:
     }
 
 
-def _rows(found: Prediction, theirs: Base) -> Iterator[dict[str, Any]]:
+def _rows(found: Prediction, theirs: Asked) -> Iterator[dict[str, Any]]:
     measured = {one.name: one.now_per_s for one in theirs.measured.seen}
     for one in found.scenarios:
         done = measured.get(one.scenario)

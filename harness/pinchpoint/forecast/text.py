@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pinchpoint.base import units
+from pinchpoint.analysis.model.prediction import Binding, Prediction, Throughput, Use
+from pinchpoint.analysis.model.probed import DiskMix
+from pinchpoint.base import units, wording
 from pinchpoint.base.text import wrapped
-from pinchpoint.forecast.prediction import Binding, Prediction, Throughput, Use
-from pinchpoint.forecast.probed import DiskMix
-
-_NO_MORE = 0.0005
-"""Changes of less throughput than that are the model's arithmetic."""
 
 
 def prediction_text(found: Prediction) -> str:
@@ -66,8 +63,7 @@ def _throughput(one: Throughput, *, as_is: bool) -> str:
         span = ""
     else:
         span = f" ({units.per_second(one.low_per_s)} to {units.per_second(one.high_per_s)})"
-    shift = one.ratio - 1
-    change = "no more" if abs(shift) < _NO_MORE else f"{'+' if shift > 0 else '-'}{units.percent(abs(shift))}"
+    change = wording.gain(one.ratio - 1)
     times = f"{units.seconds(one.now_s)} each now"
     times += f", {units.seconds(one.then_s)} then" if one.then_s is not None else ", more and more then"
     kept = "" if one.kept_up is not False else "; the load that is given could not be kept up"

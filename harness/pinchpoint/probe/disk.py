@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pinchpoint.analysis.model.probed import Answered, Written
 from pinchpoint.base.errors import InputError
 from pinchpoint.data.curve import Curve
 from pinchpoint.data.inputs import Limits
-from pinchpoint.forecast.probed import Answered, Written
 from pinchpoint.probe.caps import FoundCaps
 from pinchpoint.probe.figures import Figures, figures
 from pinchpoint.probe.judge import judge

@@ -385,7 +385,8 @@ def advice(verdict: Row) -> Table:
     rows = [
         {
             **row,
-            "gain": None if row["gain_ratio"] is None else wording.up_to(row["gain_ratio"], row["assumes"]),
+            "gain": _gain_words(row),
+            "set": " ".join(f"--set {one}" for one in row.get("set") or ()) or None,
             "source": _cited(row.get("source")),
         }
         for row in verdict.get("advice") or ()
@@ -398,12 +399,22 @@ def advice(verdict: Row) -> Table:
             number("gain", "gain", absent="not known"),
             Column("limit_next", "next bottleneck", absent="not known"),
             Column("assumes", "assuming"),
+            Column("set", "what-if", absent="-"),
             Column("source", "source", absent="-"),
         ),
         rows,
         note=" ".join(_outlook(verdict)),
         empty="",  # nothing to lift where nothing gave way
     )
+
+
+def _gain_words(row: Row) -> str | None:
+    """What a piece of advice gains: with its interval where the model was asked, else at most."""
+    if row["gain_ratio"] is None:
+        return None
+    if not row.get("interval_ratio"):
+        return wording.up_to(row["gain_ratio"], row["assumes"])
+    return f"{wording.gains(row['gain_ratio'], *row['interval_ratio'])} of {row['scenario']}"
 
 
 def demand(verdict: Row) -> Table:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from harness.analysis.build import Build
 from harness.analysis.disks import Seconds
 
+from pinchpoint.analysis.model.ask import ask
+from pinchpoint.analysis.model.prediction import Prediction
 from pinchpoint.forecast.other import between
-from pinchpoint.forecast.predict import predict_settings, read_base
-from pinchpoint.forecast.prediction import Prediction
+from pinchpoint.forecast.predict import read_asked
 from pinchpoint.store.read import StoredRun
 
 Limits = Mapping[str, float]
@@ -63,5 +64,5 @@ def cpu(busy: float, per_s: float, users: int, time_s: float, cores: int = 1, th
 
 def predict_other(base: StoredRun, other: StoredRun) -> Prediction:
     """The base's load on the other run's farm, as a comparison predicts it."""
-    ours, theirs = read_base(base), read_base(other)
-    return predict_settings(ours, between(ours.measured, theirs.measured).settings)
+    ours, theirs = read_asked(base), read_asked(other)
+    return ask(ours, between(ours.measured, theirs.measured).settings)

@@ -7,8 +7,8 @@ import heapq
 import numpy as np
 import pytest
 
-from pinchpoint.forecast.commit import CROWD, Sessions, flush_of, residual_s
-from pinchpoint.forecast.network import OPEN_USERS, Commit, Model, Users, solve
+from pinchpoint.analysis.model.commit import CROWD, Sessions, flush_of, residual_s
+from pinchpoint.analysis.model.network import OPEN_USERS, Commit, Model, Users, solve
 
 FLUSHES = 20_000
 """Of a simulation: chance is below one percent."""

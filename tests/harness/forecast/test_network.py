@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pinchpoint.analysis.model.network import OPEN_USERS, Model, Queue, Users, fitted, solve
 from pinchpoint.data.curve import Curve
-from pinchpoint.forecast.network import OPEN_USERS, Model, Queue, Users, fitted, solve
 
 
 def exact_per_s(demands: list[float], users: int, think_s: float) -> float:

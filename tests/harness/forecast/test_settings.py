@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pinchpoint.analysis.model.settings import Known, read_settings
 from pinchpoint.base.errors import InputError
-from pinchpoint.forecast.settings import Known, read_settings
 
 KNOWN = Known(("sql.log", "sql.data"), ("sql", "search"), ("sql",), {"orders": False, "burst": True})
 

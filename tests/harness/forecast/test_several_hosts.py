@@ -8,9 +8,9 @@ import pytest
 from harness.analysis.disks import Distant, commits
 from harness.forecast.farms import LENGTH_S, log
 
-from pinchpoint.forecast.measured import Measured
+from pinchpoint.analysis.model.measured import Measured
+from pinchpoint.analysis.model.parts import Bound, Caps, Cores, Disk, Part
 from pinchpoint.forecast.other import between, predict_beside
-from pinchpoint.forecast.parts import Bound, Caps, Cores, Disk, Part
 
 
 def disk(host: str, each_s: float, iops: float | None = None, *, idle: bool = False) -> Disk:

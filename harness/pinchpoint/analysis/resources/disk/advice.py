@@ -120,7 +120,9 @@ def _put_on(ground: Ground, held: Held, entry: Profile, count: int) -> Advice:
     assumes = (
         f"{SAME}; a stripe spreads I/O evenly; striping lifts no cap of the machine" if count > 1 else ""
     )
-    gain = ground.until(room, f"{_named(entry, count)} itself", assumes)
+    name, striped = ground.disk_target, [f"{ground.disk_target}.stripes={count}"] if count > 1 else []
+    gain = ground.by(f"{name}={entry.name}", *striped)
+    gain = gain or ground.until(room, f"{_named(entry, count)} itself", assumes)
     return advise(ground.first.kind, held.target, what, gain, cited([held.profile, entry]))
 
 
@@ -141,18 +143,44 @@ def _beyond(ground: Ground) -> str:
 
 def _faster(ground: Ground, found: DiskMeasures, held: Held) -> Advice:
     """In figures: no type was declared, or the declared one does not hold."""
-    limits, gain = ground.first.resource.limits, ground.until()
-    more = ""
-    if gain.ratio:
-        # The gain is beyond what this disk would let through, which need not be used up now.
-        rates, times = held.rates, (1 + gain.ratio) * ground.now
-        io = rates.io * times if found.binding == "io" else None
-        size = rates.bytes_per_s * times if found.binding == "bytes" else None
-        more = f"; {limits_words(io, size)} are needed"
+    limits = ground.first.resource.limits
+    more, gain = _as_fast(ground, found, held)
     said = limits_words(limits.iops, limits.bytes_per_s) if limits and not ground.first.contradicted else ""
     now = f"declared to do {said}" if said else level_words(found)
     what = f"Put {held.target} on a faster disk ({now}{more}){_beyond(ground)}"
     return advise(ground.first.kind, held.target, what, gain)
+
+
+def _as_fast(ground: Ground, found: DiskMeasures, held: Held) -> tuple[str, Gain]:
+    """(rates that carry the load until something else limits, else twice those of now, in words; gain)."""
+    bound = ground.until()
+    # Beyond what this disk would let through, which need not be used up now.
+    times = (1 + bound.ratio) * ground.now if bound.ratio else AT_LEAST
+    if found.binding == "io":
+        io = float(f"{held.rates.io * times:.3g}")
+        words, gain = limits_words(io, None), ground.by(f"{ground.disk_target}.iops={io:g}")
+    else:
+        size = float(f"{held.rates.bytes_per_s * times:.3g}")
+        words, gain = limits_words(None, size), ground.by(f"{ground.disk_target}.bytes={size / 1e6:g}MB/s")
+    if gain is not None:
+        return f"; {words} then", gain
+    return f"; {words} for all of it" if bound.ratio else "", bound
+
+
+def _twice_as_fast(ground: Ground, found: DiskMeasures) -> Gain | None:
+    """A device that takes half the time for each I/O does twice as many; None where the model cannot tell."""
+    each_s, name = _each_s(ground.first.resource, found)[1], ground.disk_target
+    if each_s is None or found.io is None:
+        return None
+    halved = f"{name}.latency={each_s * 1000 / AT_LEAST:.3g}ms"
+    return ground.by(f"{name}.iops={found.io * AT_LEAST:.3g}", halved)
+
+
+def _each_s(resource: Resource, found: DiskMeasures) -> tuple[str, float | None]:
+    """(``read`` or ``write``, whichever it does more of; what one takes)."""
+    if at_least(found.reads_ratio, MOSTLY_READS):
+        return "read", found.read_s
+    return "write", write_and_flush_s(resource, found)
 
 
 def _machine(ground: Ground, held: Held) -> Iterator[Advice]:
@@ -173,7 +201,8 @@ def _machine(ground: Ground, held: Held) -> Iterator[Advice]:
         f"Make {held.target} an {better.name} ({caps_words(better, cached=cached)} for all its disks) "
         f"in place of {entry.name} ({caps}); faster or more disks alone do not help"
     )
-    gain = ground.until(room, f"the machine again, as {better.name}")
+    asked = (ground.by(f"{tier}.machine={better.name}") for tier in ground.first.resource.tiers)
+    gain = next(filter(None, asked), None) or ground.until(room, f"the machine again, as {better.name}")
     yield advise("disk_cap", held.target, what, gain, cited([entry, better]))
 
 
@@ -182,9 +211,9 @@ def _machine(ground: Ground, held: Held) -> Iterator[Advice]:
 
 def _device(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Advice]:
     """The device itself ends: only another one, or several of it, do more."""
-    gain = ground.until()
     rate = units.per_second(found.io)
     does = f"this one does {rate}, whatever the queue depth"
+    gain = _twice_as_fast(ground, found) or ground.until()
     what = f"Put {held.target} on a faster device, or stripe several: {does}"
     yield advise("disk_device", held.target, what, gain)
 
@@ -201,19 +230,24 @@ def _burst(ground: Ground, _found: DiskMeasures, held: Held) -> Iterator[Advice]
         rates, carried = Rates(shift.before, shift.other_before), units.per_second(shift.before)
     wanted = f"{carried}, which its credits carried"
     again, assumes = "what was done while the credits lasted", f"{SAME}; the load stays as it was then"
-    gain = ground.until(ratio * ground.now, again, assumes)
+    bound = ground.until(ratio * ground.now, again, assumes)
     if held.profile is None:
         what = f"Put {held.target} on a disk whose baseline, not its burst, is {wanted}"
+        set_ = f"bytes={shift.before / 1e6:.4g}MB/s" if shift.of == "bytes" else f"iops={shift.before:.4g}"
+        gain = ground.by(f"{ground.disk_target}.{set_}") or bound
         yield advise("disk_burst_exhausted", held.target, what, gain)
         return
     better = larger(held.profile, rates, 1.0, held.stripes)
     worth = _credits(held.profile) if shift.of == "io" else ""
     if better is not None:
         what = f"Put {held.target} on {_named(better, 1)}, whose baseline is at least {wanted}{worth}"
+        gain = ground.by(f"{ground.disk_target}={better.name}") or bound
         yield advise("disk_burst_exhausted", held.target, what, gain, cited([held.profile, better]))
     count = stripes_for(held.profile, rates, 1.0, held.stripes)
     if count is not None:
         what = f"Stripe {held.target} over {_named(held.profile, count)}, whose baseline carries {wanted}"
+        name = ground.disk_target
+        gain = ground.by(f"{name}={held.profile.name}", f"{name}.stripes={count}") or bound
         yield advise("disk_burst_exhausted", held.target, what, gain, cited([held.profile]))
 
 
@@ -273,9 +307,7 @@ def _unclear(ground: Ground, _: DiskMeasures, held: Held) -> Iterator[Advice]:
 def _latency(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Advice]:
     """The response recomputed with the latency of another disk, as far as it is waiting for this one."""
     resource, kind = ground.first.resource, ground.first.kind
-    reads = at_least(found.reads_ratio, MOSTLY_READS)
-    now_s = found.read_s if reads else write_and_flush_s(resource, found)
-    each = "read" if reads else "write"
+    each, now_s = _each_s(resource, found)
     named = _unpublished(held.profile)
     for name, latency_s in _other_latencies(ground, now_s):
         what = (
@@ -283,7 +315,9 @@ def _latency(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Advice
             f"in place of {units.seconds(now_s)}{named}"
         )
         left = _left(ground, latency_s, now_s)
-        yield advise(kind, held.target, f"{what}{_at_its_rate(ground, left)}", _recomputed(ground, left))
+        gain = ground.by(f"{ground.disk_target}.latency={latency_s * 1000:.3g}ms")
+        what = f"{what}{_at_its_rate(ground, left)}"
+        yield advise(kind, held.target, what, gain or _recomputed(ground, left))
 
 
 def _left(ground: Ground, latency_s: float, now_s: float | None) -> float | None:

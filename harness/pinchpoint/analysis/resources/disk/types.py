@@ -10,17 +10,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pinchpoint.base import units
-from pinchpoint_infra.catalogue import Profile, catalogue, series
+from pinchpoint_infra.catalogue import Profile, catalogue, profile, series
 
 __all__ = [
     "AT_LEAST",
     "Profile",
     "Rates",
     "caps_words",
+    "catalogue",
     "cited",
     "known",
     "larger",
     "limits_words",
+    "profile",
     "stripes_for",
 ]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from pinchpoint.analysis.model.network import Commit, Queue, Station
 from pinchpoint.data.curve import Curve
-from pinchpoint.forecast.network import Commit, Queue, Station
 
 UNQUEUED_S = 0.001
 """What an I/O takes when none waits before it, of a disk that was only ever seen at its limit: the round trip
@@ -92,6 +92,9 @@ class Disk:
         seen: its cap is not declared: it was seen to end there, by I/Os or by bytes.
         queued: I/O waits behind I/O, and no cap is known: what was seen may be latency, or a queue's time.
         small: its writes follow each other within one stripe.
+        at_once: what is waited for is one batch for all (an index commit), so that each I/O of it takes what
+            the cap lets through in between, or ``each_s`` where that is longer.
+        unseen: why it cannot be changed, though what it lets through ends throughput; "": it can.
     """
 
     key: str
@@ -119,6 +122,8 @@ class Disk:
     seen: bool = False
     queued: bool = False
     small: bool = False
+    at_once: bool = False
+    unseen: str = ""
     others_io: float = 0.0
     others_bytes: float = 0.0
 
@@ -131,17 +136,25 @@ class Disk:
             yield Commit(self.key, flush_s, self.commits, pace_s, self.bursts)
             return
         demand = {name: self.caps.share(self.io[name], self.bytes[name]) for name in self.io}
+        queued = () if self.at_once else self.waits
         yield Queue(
             self.key,
             demand,
-            stay_s={name: demand[name] if self.waits.get(name) else 0.0 for name in demand},
-            delay_s={name: count * (self.each_s or 0.0) for name, count in self.waits.items()},
+            stay_s={name: demand[name] if name in queued else 0.0 for name in demand},
+            delay_s={name: count * self._each_s(name) for name, count in self.waits.items()},
             curve=self.curve,
             io=self.io,
             waits=self.waits,
             regulated=True,
             base_ratio=self.caps.share(self.others_io, self.others_bytes),
         )
+
+    def _each_s(self, scenario: str) -> float:
+        """How long one of the I/Os takes that are waited for without the queue of a cap."""
+        each_s, io = self.each_s or 0.0, self.io.get(scenario, 0.0)
+        if not self.at_once or not io:
+            return each_s
+        return max(each_s, self.caps.share(1.0, self.bytes[scenario] / io))
 
 
 @dataclass(frozen=True, slots=True)

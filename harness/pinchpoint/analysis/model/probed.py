@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from pinchpoint.analysis.model.parts import UNQUEUED_S, Caps, Disk
 from pinchpoint.analysis.resources.base import Resource
 from pinchpoint.analysis.resources.disk.measures import measure_disk
 from pinchpoint.analysis.resources.disk.slowness import write_and_flush_s
@@ -16,7 +17,6 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.data.curve import Curve, most_per_s
 from pinchpoint.data.inputs import Limits
 from pinchpoint.data.series import mean
-from pinchpoint.forecast.parts import UNQUEUED_S, Caps, Disk
 
 HIDDEN = (
     "a cap held all of the probe's cells that tell how long {what} of {disk} takes: one that none waits "

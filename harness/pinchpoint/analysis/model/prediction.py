@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from pinchpoint.forecast.applied import Changed
-from pinchpoint.forecast.probed import Exchanged
+from pinchpoint.analysis.model.applied import Changed
+from pinchpoint.analysis.model.probed import Exchanged
 
 SCHEMA = "pinchpoint.what-if/1"
 
@@ -37,6 +37,16 @@ class Throughput:
     now_s: float
     then_s: float | None
     kept_up: bool | None
+
+    @property
+    def low_ratio(self) -> float:
+        """The interval's lower end ÷ now."""
+        return self.low_per_s / self.now_per_s if self.now_per_s else self.ratio
+
+    @property
+    def high_ratio(self) -> float:
+        """The upper end ÷ now."""
+        return self.high_per_s / self.now_per_s if self.now_per_s else self.ratio
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.model.commit import Sessions, flush_of
+from pinchpoint.analysis.model.parts import UNQUEUED_S, Caps, Disk
 from pinchpoint.analysis.resources.base import DiskMeasures, Resource
 from pinchpoint.analysis.resources.disk.measures import measure_disk
 from pinchpoint.analysis.resources.disk.slowness import write_and_flush_s
@@ -25,8 +27,6 @@ from pinchpoint.analysis.thresholds import (
 from pinchpoint.analysis.verdict import Kind
 from pinchpoint.data.curve import expected_s
 from pinchpoint.data.series import mean
-from pinchpoint.forecast.commit import Sessions, flush_of
-from pinchpoint.forecast.parts import UNQUEUED_S, Caps, Disk
 
 NOTICED = 0.002
 """Whoever waits for a disk less than that share of the time is not delayed by it."""
@@ -90,11 +90,13 @@ class Beside:
         kind: how the verdict's steps say that it limits; None where they say nothing of it.
         flushes: of it as a log; None if not counted.
         reads_only: whether no scenario changes anything, so that nobody's operations cause its writes.
+        starved: its tier waits for CPU, so that a flush lasts as the server reports it for want of CPU.
     """
 
     kind: Kind | None = None
     flushes: Flushes | None = None
     reads_only: bool = False
+    starved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +150,12 @@ def measured_disk(
     )
     if disk.waits_s and not disk.each_s:
         return "operations wait for it, and how long its I/O takes was not measured"
-    if not disk.waits_s and disk.at_limit:
-        return "it is written in the background as fast as it goes: what a faster one changes was not seen"
     if _is_log(disk, seen):
-        return _log(disk, seen, shares, beside.flushes)
+        return _log(disk, seen, shares, beside)
     part = _part(disk, shares)
+    if not disk.waits_s and disk.at_limit:
+        why = "it is written in the background as fast as it goes: what a faster one changes was not seen"
+        part = replace(part, unseen=why)
     return _without_others(part, disk, rows, shares) if beside.reads_only else part
 
 
@@ -214,12 +217,12 @@ def _commits(one: Running) -> float:
     return min(1.0, flow.commits.count / flow.finished) if flow.load.use != "full-crawl" else 1.0
 
 
-def _log(disk: _Seen, seen: Sequence[Running], shares: Sharing, flushes: Flushes | None) -> Disk:
+def _log(disk: _Seen, seen: Sequence[Running], shares: Sharing, beside: Beside) -> Disk:
     """A flush takes as long as the database says, or is found from how long it says that commits wait.
 
     Where it says nothing of that, a flush is taken to be one write.
     """
-    there = _committers(disk, seen)
+    there, flushes = _committers(disk, seen), beside.flushes
     commits = {one.name: _commits(one) for one in there}
     found, write_bytes = _part(disk, shares), disk.found.size_bytes or 0.0
     log = replace(
@@ -242,11 +245,14 @@ def _log(disk: _Seen, seen: Sequence[Running], shares: Sharing, flushes: Flushes
     write_s = max(log.each_s or 0.0, disk.caps.share(1.0, write_bytes) * occupied)
     within = flush_s / write_s
     counted = (disk.found.io or 0.0) / flushes.per_s if flushes else within
+    if beside.starved:
+        within = min(within, (disk.found.io or 0.0) * flush_s / occupied)
+        counted = min(counted, within)
     return replace(
         log,
         writes_per_flush=min(counted, within),
         writes_beside=max(0.0, counted - within),
-        flush_more_s=max(0.0, flush_s - counted * write_s),
+        flush_more_s=0.0 if beside.starved else max(0.0, flush_s - counted * write_s),
     )
 
 
@@ -278,10 +284,14 @@ def _without_others(part: Disk, disk: _Seen, rows: Rows, shares: Sharing) -> Dis
 
 def _part(disk: _Seen, shares: Sharing) -> Disk:
     resource, found, role = disk.resource, disk.found, disk.resource.roles[0]
-    each_s = disk.each_s
-    alone_s = expected_s(role.curve, 1) if role.curve else None
-    assumed = disk.at_limit and alone_s is None
-    unqueued_s = alone_s if alone_s is not None else UNQUEUED_S
+    each_s, at_once = disk.each_s, role.role == "index"
+    probed_s = expected_s(role.curve, 1) if role.curve else None
+    assumed = disk.at_limit and probed_s is None
+    unqueued_s = probed_s if probed_s is not None else UNQUEUED_S
+    alone_s = min(each_s, unqueued_s) if each_s is not None and disk.at_limit else each_s
+    waited_each_s = each_s
+    if at_once and alone_s is not None and found.io:
+        waited_each_s = max(alone_s, disk.caps.share(1.0, (found.bytes or 0.0) / found.io))
     return Disk(
         key=resource.key,
         target=f"{role.tier}.{role.role}",
@@ -292,13 +302,14 @@ def _part(disk: _Seen, shares: Sharing) -> Disk:
         caps=disk.caps,
         io=shares.each(found.io or 0.0, resource.tiers),
         bytes=shares.each(found.bytes or 0.0, resource.tiers),
-        each_s=min(each_s, unqueued_s) if each_s is not None and disk.at_limit else each_s,
+        each_s=alone_s,
         seen_s=each_s,
-        waits={name: wait / each_s for name, wait in disk.waits_s.items()} if each_s else {},
+        waits={name: wait / waited_each_s for name, wait in disk.waits_s.items()} if waited_each_s else {},
         waited_s=disk.waits_s,
         commits={},
         at_limit=disk.at_limit,
         assumed=assumed,
         seen=disk.caps.known and disk.caps != _declared(resource),
         queued=not disk.caps.known and at_least(found.outstanding, WAITING_IO),
+        at_once=at_once,
     )

@@ -5,18 +5,18 @@ What cannot be known is a sentence; what the run did not show is said in words, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pinchpoint.analysis.resources.disk.types import caps_words, limits_words
+from pinchpoint.analysis.model.measured import Measured
+from pinchpoint.analysis.model.network import OPEN_USERS, Users, is_open
+from pinchpoint.analysis.model.parts import UNQUEUED_S, Bound, Caps, Cores, Disk, Part
+from pinchpoint.analysis.model.probed import DiskMix, Exchanged, Swap, swapped
+from pinchpoint.analysis.model.settings import Known, Setting, What
+from pinchpoint.analysis.resources.disk.types import caps_words, limits_words, profile
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError
-from pinchpoint.forecast.measured import Measured
-from pinchpoint.forecast.network import OPEN_USERS, Users, is_open
-from pinchpoint.forecast.parts import UNQUEUED_S, Bound, Caps, Cores, Disk, Part
-from pinchpoint.forecast.probed import DiskMix, Exchanged, Swap, swapped
-from pinchpoint.forecast.settings import Known, Setting, What
-from pinchpoint_infra.catalogue import profile
 
 ASSUMED_LATENCY = (
     "{target} was only seen at its limit: an I/O that none waits before is taken to be done in {seconds}; "
@@ -98,11 +98,13 @@ class Doubts:
     def least_and_most(self, parts: Sequence[Part]) -> Iterator[tuple[Part, ...]]:
         """All parts with each assumed latency at nothing and at twice, and with what may be a queue's gone.
 
-        Another type's as short as ``UNQUEUED_S``; a striped log's as if it spread evenly.
+        Twice is at most what was seen, with its queue. Another type's latency is as short as ``UNQUEUED_S``;
+        a striped log is as if it spread evenly.
         """
         if self.assumed:
-            for factor in (0.0, 2.0):
-                yield _with_latency(parts, {disk.key: (disk.each_s or 0.0) * factor for disk in self.assumed})
+            yield _with_latency(parts, {disk.key: 0.0 for disk in self.assumed})
+            most = {disk.key: min(2 * (disk.each_s or 0.0), disk.seen_s or math.inf) for disk in self.assumed}
+            yield _with_latency(parts, most)
         for sooner in (self.queued, self.others):
             if sooner:
                 yield _with_latency(parts, {disk.key: min(disk.seen_s or 0.0, UNQUEUED_S) for disk in sooner})

@@ -12,19 +12,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pinchpoint.analysis.capacity import Demand
+from pinchpoint.analysis.capacity import Demand, limit_words
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.ground import limit_words
+from pinchpoint.analysis.model.disks import Beside, Flushes, measured_disk
+from pinchpoint.analysis.model.network import OPEN_USERS, Model, Users, fitted
+from pinchpoint.analysis.model.parts import Bound, Caps, Cores, Disk, Part
 from pinchpoint.analysis.resources.base import CpuMeasures, Resource, ShareMeasures
 from pinchpoint.analysis.resources.cpu import measure_cpu
 from pinchpoint.analysis.resources.kinds import measure
 from pinchpoint.analysis.stages import Rows, offered_per_s
-from pinchpoint.analysis.thresholds import STARTED
+from pinchpoint.analysis.thresholds import CAP_MATCH, STARTED, UTILISATION
 from pinchpoint.data.series import mean
-from pinchpoint.forecast.disks import Beside, Flushes, measured_disk
-from pinchpoint.forecast.network import OPEN_USERS, Model, Users, fitted
-from pinchpoint.forecast.parts import Bound, Caps, Cores, Disk, Part
 
 KNOWN = 0.02
 """A throughput is known within that much (our value; the standard error of the pairs' runs is less)."""
@@ -240,20 +239,28 @@ def _parts(
     yield from allowed
     limited = {tier for part in allowed for tier in part.tiers}
     reads_only = all(_reads_only(case, flow) for flow in case.flows)
+    full = [part for part in allowed if _use(part, seen) >= UTILISATION.value]
     for resource in case.resources:
         if resource.type == "cpu":
             yield from _pool(resource, rows, shares, limited, unmeasured)
         elif resource.type == "disk" and resource.whole is None:
             target = f"{resource.roles[0].tier}.{resource.roles[0].role}"
             kind = next((one.kind for one in case.found if one.resource.key == resource.key), None)
-            beside = Beside(kind, _flushes(case, resource, rows), reads_only)
+            starved = any(set(part.tiers) & set(resource.tiers) for part in full)
+            beside = Beside(kind, _flushes(case, resource, rows), reads_only, starved)
             found = measured_disk(resource, rows, case.flows, seen, shares, beside)
             if isinstance(found, Disk):
                 yield found
-            else:
-                unmeasured[target] = found
+            reason = found.unseen if isinstance(found, Disk) else found
+            if reason:
+                unmeasured[target] = reason
         else:
             yield from _bound(resource, rows, shares)
+
+
+def _use(part: Cores, seen: Sequence[Seen]) -> float:
+    """The share of these cores that the load takes."""
+    return sum(one.per_s * part.cpu_s[one.name] for one in seen) / part.cores
 
 
 def _reads_only(case: Case, flow: Flow) -> bool:
@@ -331,6 +338,9 @@ def _bound(resource: Resource, rows: Rows, shares: Shares) -> Iterator[Bound]:
     limits = resource.limits
     if found.io is None or limits is None:
         return
+    caps = Caps(limits.iops, limits.bytes_per_s, limits.io_unit_bytes)
+    if caps.share(found.io, found.bytes or 0.0) > 1 + CAP_MATCH.value:  # the declaration does not hold
+        caps = Caps()
     yield Bound(
         key=resource.key,
         name=f"the machine {resource.hosts[0]} ({resource.instance}), all its disks",
@@ -338,7 +348,7 @@ def _bound(resource: Resource, rows: Rows, shares: Shares) -> Iterator[Bound]:
         hosts=resource.hosts,
         tiers=resource.tiers,
         demand_s={},
-        caps=Caps(limits.iops, limits.bytes_per_s, limits.io_unit_bytes),
+        caps=caps,
         io=shares.each(found.io, resource.tiers),
         bytes=shares.each(found.bytes or 0.0, resource.tiers),
     )

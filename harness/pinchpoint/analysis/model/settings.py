@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pinchpoint.analysis.model.probed import ProbedDisk
+from pinchpoint.analysis.resources.disk.types import catalogue
 from pinchpoint.base.errors import InputError
-from pinchpoint.forecast.probed import ProbedDisk
 from pinchpoint.plan.problems import Unfit, listed, nearest, quoted
 from pinchpoint.plan.units import byte_rate, duration, rate
-from pinchpoint_infra.catalogue import catalogue
 
 What = Literal[
     "profile",

@@ -17,15 +17,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from pinchpoint.analysis.model.commit import Sessions
 from pinchpoint.data.curve import Curve
-from pinchpoint.forecast.commit import Sessions
 
 Floats = npt.NDArray[np.float64]
 
 OPEN_USERS = 10_000.0
 """An open load is so many users who think most of the time: its rate stays what it is, whatever they wait."""
-ROUNDS = 3000
+ROUNDS = 500
 CLOSE = 1e-7
+"""Rounds end where no throughput changes by more than that share."""
 STEP = 0.5
 """How far a round goes towards what it finds: with all of it, commits and queues swing."""
 FITTING_ROUNDS = 20
@@ -123,6 +124,25 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
+class _Settled:
+    """Where a network's rounds end: the next model's begin there, where it has as many loads and stations.
+
+    Attributes:
+        per_s: by load.
+        waiting: at each queue, a row per load.
+        each_s: what an I/O takes at each queue with a curve.
+        at_log: how long an operation is at each log, a row per load.
+        flush_s: how long a flush of each log lasts.
+    """
+
+    per_s: Floats
+    waiting: Floats
+    each_s: Floats
+    at_log: Floats
+    flush_s: Floats
+
+
+@dataclass(frozen=True, slots=True)
 class Solution:
     """Where the loads settle.
 
@@ -131,18 +151,28 @@ class Solution:
         stays_s: (station, scenario) -> how long an operation is there, waiting included.
         use: by queue, how much of it is used; of a log with a cap, flushes ÷ what that lets through.
         at_bound: the stations that end the throughput of those who go there.
+        settled: where the rounds of a like model begin.
     """
 
     per_s: Mapping[str, float]
     stays_s: Mapping[tuple[str, str], float]
     use: Mapping[str, float]
     at_bound: frozenset[str]
+    settled: _Settled = field(repr=False, compare=False)
 
 
-def solve(model: Model) -> Solution:
-    """Where the loads of a model settle."""
+def solve(model: Model, near: Solution | None = None, close: float = CLOSE) -> Solution:
+    """Where the loads of a model settle.
+
+    Args:
+        model: loads and stations.
+        near: where a like model settled; rounds that begin there are fewer.
+        close: rounds end where no throughput changes by more than that share.
+    """
     found = _Network(model)
-    found.settle()
+    if near is not None:
+        found.begin_at(near.settled)
+    found.settle(close)
     return found.solution()
 
 
@@ -160,8 +190,9 @@ def fitted(model: Model, per_s: Mapping[str, float], time_s: Mapping[str, float]
     loads, slopes = model.loads, dict.fromkeys(per_s, 1.0)
     before: dict[str, float] = {}
     steps: dict[str, float] = {}
+    found: Solution | None = None
     for _ in range(FITTING_ROUNDS):
-        found = solve(replace(model, loads=loads))
+        found = solve(replace(model, loads=loads), found)
         missing = {one.scenario: _missing_s(one, per_s, time_s, found) for one in loads}
         if all(abs(missing[one.scenario]) < FITTED * time_s[one.scenario] for one in loads):
             break
@@ -211,6 +242,8 @@ class _Network:
         self._regulated = np.array([one.regulated for one in self._queues], dtype=bool)
         self._free = 1 - np.array([min(0.99, one.base_ratio) for one in self._queues])
         self._commits = self._table([one.commits for one in self._logs])
+        for place, _ in self._curved:  # from one outstanding
+            self._delay[:, place] = self._waits[:, place] * self._each_s[place]
         self._at_queue = self._delay + self._stay
         # From all users waiting, evenly: from none of them nothing would ever begin to wait.
         self._waiting = np.full_like(self._demand, 1 / max(1, len(self._queues))) * self._users[:, None]
@@ -230,7 +263,16 @@ class _Network:
         """How long each load's operation is at all stations together."""
         return np.asarray(self._at_queue.sum(axis=1) + self._at_log.sum(axis=1))
 
-    def settle(self) -> None:
+    def begin_at(self, settled: _Settled) -> None:
+        """Begin where a like network settled; one of another shape changes nothing."""
+        if settled.waiting.shape != self._waiting.shape or settled.at_log.shape != self._at_log.shape:
+            return
+        self._per_s, self._waiting, self._at_log = settled.per_s, settled.waiting, settled.at_log.copy()
+        self._each_s = settled.each_s.copy()
+        paced = np.array([one.pace_s > 0 for one in self._logs], dtype=bool)  # of others it is given
+        self._flush_s = np.where(paced, settled.flush_s, self._flush_s)
+
+    def settle(self, close: float) -> None:
         """Go round until throughput changes no more; then end it at the bounds."""
         for _ in range(ROUNDS):
             before = self._per_s
@@ -239,8 +281,9 @@ class _Network:
             free = self._users / np.maximum(1e-12, self._away_s + self._round_s())
             wanted = np.minimum(free, self._most_per_s)
             self._per_s = before + STEP * (wanted - before)
-            if (np.abs(self._per_s - before) <= CLOSE * before).all():
+            if (np.abs(self._per_s - before) <= close * before).all():
                 break
+        self._settled = _Settled(self._per_s, self._waiting, self._each_s, self._at_log, self._flush_s)
         self._end_at_bounds()
 
     def _queue_up(self) -> None:
@@ -279,8 +322,9 @@ class _Network:
             waits_s = self._at_log[taken, place] / commits
             here = Sessions(self._users[taken], self._per_s[taken] * commits, waits_s)
             flush_s = self._flush_s[place]
-            occupied = here.occupied_ratio(flush_s)
-            if log.pace_s:  # a flush that takes no time is one for each commit
+            if log.pace_s:
+                occupied = here.occupied_ratio(flush_s)
+                # A flush that takes no time is one for each commit.
                 flushes_per_s = occupied / flush_s if flush_s else float(here.per_s.sum())
                 self._flushes[log.key] = log.pace_s * flushes_per_s
                 stretched_s = log.flush_s if log.bursts else max(log.flush_s, log.pace_s * occupied)
@@ -327,4 +371,5 @@ class _Network:
             }
             | self._flushes,
             at_bound=frozenset(self._at_bound),
+            settled=self._settled,
         )

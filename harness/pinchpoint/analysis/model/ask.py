@@ -1,0 +1,323 @@
+"""Predicts throughput after a change, with its interval and the next bottleneck.
+
+The one place where a gain is calculated: advice in a verdict, ``what-if`` and comparisons ask here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from pinchpoint.analysis.capacity import SAME
+from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.model.applied import Applied, apply
+from pinchpoint.analysis.model.measured import Measured, model_of, take
+from pinchpoint.analysis.model.network import CLOSE, OPEN_USERS, Solution, Users, is_open, solve
+from pinchpoint.analysis.model.parts import Bound, Cores, Disk, Part
+from pinchpoint.analysis.model.prediction import Binding, Prediction, Throughput, Use
+from pinchpoint.analysis.model.probed import DiskMix, mix_of
+from pinchpoint.analysis.model.settings import Setting
+from pinchpoint.analysis.stages import Rows
+from pinchpoint.analysis.thresholds import STRANGERS, UTILISATION
+from pinchpoint.base import units
+from pinchpoint.base.errors import InputError
+from pinchpoint.base.wording import listed
+from pinchpoint.data.resample import block_rows
+
+RESAMPLES = 40
+SEED = 1
+ROUGH = 1e-4
+"""Resamples are solved that closely: their spread is 5 % and more."""
+ENDS = (0.025, 0.975)
+LEAST_ERROR, MOST_ERROR = 0.05, 0.10
+"""How far the model is off where anything changes, and where throughput doubles or halves; in between in
+proportion (in logarithms). What pairs of emulated farms showed (tests/ground_truth/pairs)."""
+MISFIT = 0.10
+"""The model reproduces the run itself within this much, or says so."""
+STAYS = f"{SAME}; what no part that was measured explains takes as long as it does now"
+STEADY = {"closed", "open", "soak"}
+"""Models of a load that stays what it is."""
+SHOWS = 0.005
+AMORTISED = 0.75
+"""CPU time grows at least with that power of throughput: small operations share what waking up and switching
+cost. Embedded databases showed 0.5 to 0.76; predicted is 1, as of tiers that compute."""
+WORK_ROUNDS = 4
+
+Change = Callable[[Measured], Applied]
+"""From a run's parts and loads, or those of a resample of it, to what they would be. Raises InputError."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A case that can be asked.
+
+    Attributes:
+        case: what is judged of a run.
+        name: of the run: its directory.
+    """
+
+    case: Case
+    name: str
+
+    @property
+    def rows(self) -> Rows:
+        """Of the stage that is judged."""
+        assert self.case.stage is not None  # noqa: S101 -- a case without is not asked
+        return self.case.stage.rows
+
+    @cached_property
+    def measured(self) -> Measured:
+        """As parts and loads."""
+        return take(self.case, self.rows)
+
+    @cached_property
+    def now(self) -> Solution:
+        """Where the model has it settle."""
+        return solve(self.measured.model)
+
+    @cached_property
+    def drawn(self) -> tuple[tuple[Measured, Solution], ...]:
+        """Resamples of it in blocks, as neighbouring seconds resemble each other, and where they settle.
+
+        Without those in which a scenario did nothing: they tell nothing of it.
+        """
+        places = block_rows(len(self.rows), RESAMPLES, np.random.default_rng(SEED))
+        found = (take(self.case, self.rows[each], self.measured.loads) for each in places)
+        names = [one.name for one in self.measured.seen]
+        return tuple(
+            (one, solve(one.model, self.now, ROUGH))
+            for one in found
+            if [each.name for each in one.seen] == names
+        )
+
+
+def ask(asked: Asked, settings: Sequence[Setting], notes: Sequence[str] = ()) -> Prediction:
+    """What would be if the farm were set like that. Raises InputError where that cannot be known.
+
+    Args:
+        asked: a case.
+        settings: what is to differ.
+        notes: what must hold beside what the settings assume.
+    """
+    measured, mix = asked.measured, _mix(asked, [one for one in settings if one.what == "probe"])
+
+    def change(measured: Measured) -> Applied:
+        return apply(measured, settings, mix)
+
+    applied = change(measured)
+    now = asked.now
+    then = _solved(applied)  # begun as now: where nothing changes for the load, they are equal
+    return Prediction(
+        run=asked.name,
+        changed=applied.changed,
+        scenarios=tuple(_throughputs(asked, change, applied, now, then)),
+        binds_now=_binding(measured.loads, measured.parts, now),
+        binds_then=_binding(applied.loads, applied.parts, then),
+        parts=tuple(_uses(measured.parts, applied.parts, now, then)),
+        assumes=tuple(dict.fromkeys([STAYS, *applied.assumes, *notes])),
+        warnings=tuple(_warnings(measured, now)),
+        exchanged=applied.exchanged,
+    )
+
+
+def _mix(asked: Asked, probes: Sequence[Setting]) -> Mapping[str, DiskMix]:
+    """What an operation asks of each disk, where a probed one is to be set; of a steady load alone."""
+    if not probes:
+        return {}
+    models = {flow.load.model for flow in asked.case.flows if flow.finished}
+    if asked.case.climb or not models <= STEADY:
+        why = (
+            f"the load of {asked.name} is {', '.join(sorted(models))}; allowed for the disk of a "
+            "probe: fixed users, or a rate that stays (closed, open, soak)"
+        )
+        raise InputError(*(f"--set {one.name}={one.text}: {why}" for one in probes))
+    per_s = sum(one.per_s for one in asked.measured.seen)
+    disks = [one for one in asked.case.resources if one.type == "disk" and one.whole is None and one.roles]
+    return {one.disk: one for one in (mix_of(disk, asked.rows, per_s) for disk in disks)}
+
+
+def _solved(
+    applied: Applied, near: Solution | None = None, parts: Sequence[Part] | None = None, close: float = CLOSE
+) -> Solution:
+    return solve(model_of(applied.loads, applied.parts if parts is None else parts), near, close)
+
+
+def _throughputs(
+    asked: Asked, change: Change, applied: Applied, now: Solution, then: Solution
+) -> Iterator[Throughput]:
+    lows, highs = _spread(asked, change, then)
+    pairs = [(now, _solved(applied, then, parts)) for parts in applied.uncertain]
+    pairs += _of_other_rests(asked.measured, applied, now, then)
+    pairs.append((now, _of_other_work(applied, now, then)))
+    for one in asked.measured.seen:
+        name = one.name
+        ratio = then.per_s[name] / now.per_s[name]
+        also = [after.per_s[name] / before.per_s[name] for before, after in pairs]
+        off = _off(ratio)
+        low = min(ratio, lows.get(name, ratio), *also) / off
+        high = max(ratio, highs.get(name, ratio), *also) * off
+        load = next(load for load in applied.loads if load.scenario == name)
+        kept = _kept_up(load, then)
+        high = min(high, max(ratio, _asked_per_s(load) / now.per_s[name]))
+        yield Throughput(
+            scenario=name,
+            now_per_s=one.now_per_s,
+            then_per_s=one.now_per_s * ratio,
+            low_per_s=one.now_per_s * low,
+            high_per_s=one.now_per_s * high,
+            ratio=ratio,
+            now_s=one.time_s,
+            then_s=None if kept is False else _time_s(load, then, one.per_s * ratio),
+            kept_up=kept,
+        )
+
+
+def _of_other_rests(
+    measured: Measured, applied: Applied, now: Solution, then: Solution
+) -> Iterator[tuple[Solution, Solution]]:
+    """(now, then) with the shortest and the longest rests that the run allows for."""
+    for loads in measured.ends:
+        before = solve(model_of(loads, measured.parts), now)
+        rests = {one.scenario: one.rest_s for one in loads}
+        changed = (replace(one, rest_s=rests[one.scenario]) for one in applied.loads)
+        yield before, solve(model_of(tuple(changed), applied.parts), then)
+
+
+def _of_other_work(applied: Applied, now: Solution, then: Solution) -> Solution:
+    """What would be if an operation took the less CPU the more of them are done."""
+    for _ in range(WORK_ROUNDS):
+        factors = {name: (each / now.per_s[name]) ** (AMORTISED - 1) for name, each in then.per_s.items()}
+        parts = (
+            replace(part, cpu_s={name: each * factors[name] for name, each in part.cpu_s.items()})
+            if isinstance(part, Cores)
+            else part
+            for part in applied.parts
+        )
+        then = _solved(applied, then, tuple(parts))
+    return then
+
+
+def _off(ratio: float) -> float:
+    """How many times too high or too low the model may be."""
+    far = min(1.0, abs(math.log(ratio)) / math.log(2))
+    return 1 + LEAST_ERROR + (MOST_ERROR - LEAST_ERROR) * far if far else 1.0
+
+
+def _asked_per_s(load: Users) -> float:
+    """Of a load that is given, its rate; infinite of users who begin again at once."""
+    return OPEN_USERS / (load.think_s + load.rest_s) if is_open(load) else load.most_per_s
+
+
+def _kept_up(load: Users, then: Solution) -> bool | None:
+    """Whether all of a load that is given would be done; None of users."""
+    asked = _asked_per_s(load)
+    return then.per_s[load.scenario] >= (1 - 2 * SHOWS) * asked if math.isfinite(asked) else None
+
+
+def _time_s(load: Users, then: Solution, per_s: float) -> float:
+    """Mean time of an operation: of a load that is given by its stations, else by Little's law.
+
+    Args:
+        load: it.
+        then: where the model has it settle.
+        per_s: its throughput as predicted, which is told from the run's own and not from the model's.
+    """
+    if _kept_up(load, then) is None:
+        return max(0.0, load.users / per_s - load.think_s)
+    there = sum(stay for (_, name), stay in then.stays_s.items() if name == load.scenario)
+    return load.rest_s + there
+
+
+def _spread(asked: Asked, change: Change, near: Solution) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    """The ends of the ratio over resamples of the run."""
+    ratios: dict[str, list[float]] = {one.name: [] for one in asked.measured.seen}
+    for measured, now in asked.drawn:
+        try:
+            then = _solved(change(measured), near, close=ROUGH)
+        except InputError:
+            continue  # what is to change shows in the whole run, and not in these seconds of it
+        for name, found in ratios.items():
+            found.append(then.per_s[name] / now.per_s[name])
+    low, high = (
+        {name: float(np.quantile(found, end)) for name, found in ratios.items() if found} for end in ENDS
+    )
+    return low, high
+
+
+# ---- what binds -----------------------------------------------------------------------------------
+
+
+def _binding(loads: Sequence[Users], parts: Sequence[Part], found: Solution) -> Binding:
+    """The fullest of what is saturated; else where operations are longest."""
+    full = {key: use for key, use in found.use.items() if use >= UTILISATION.value}
+    named = {part.key: part for part in parts}
+    if full:
+        key = max(full, key=lambda key: (key in found.at_bound, full[key]))
+        return Binding("used_up", key, part_words(named[key]), min(1.0, full[key]), None)
+    held_up = [one for one in loads if not is_open(one) and not _kept_up(one, found)]
+    if not held_up:
+        return Binding("nothing", None, "nothing: all of the load that is given is done", None, None)
+    one = max(held_up, key=lambda one: one.users - found.per_s[one.scenario] * one.think_s)
+    time_s = one.users / found.per_s[one.scenario]
+    stays = {key: stay / time_s for (key, name), stay in found.stays_s.items() if name == one.scenario}
+    key = max(stays, key=stays.__getitem__, default="")
+    elsewhere = 1 - sum(stays.values()) - one.think_s / time_s
+    if not key or stays[key] < elsewhere:
+        return Binding("elsewhere", None, "what no part that was measured explains", elsewhere, one.scenario)
+    return Binding("waited_for", key, part_words(named[key]), stays[key], one.scenario)
+
+
+def part_words(part: Part) -> str:
+    """A part in words: ``the log disk of sql``, ``the CPU shared by search and sql``."""
+    if isinstance(part, Disk):
+        tier, _, role = part.target.partition(".")
+        return f"the {role} disk of {tier}"
+    if isinstance(part, Bound):
+        return part.name
+    if part.allowance:
+        return f"the CPU allowed to {part.tiers[0]}"
+    if len(part.tiers) > 1:
+        return f"the CPU shared by {listed(part.tiers)}"
+    return f"the CPU of {part.tiers[0]}"
+
+
+def _uses(before: Sequence[Part], after: Sequence[Part], now: Solution, then: Solution) -> Iterator[Use]:
+    for part in before:
+        stay = [
+            max((found.stays_s[key, name] for key, name in found.stays_s if key == part.key), default=0.0)
+            for found in (now, then)
+        ]
+        # Without a cap its use is 0 in the model: it is not known.
+        capped = [isinstance(one, Cores | Bound) or one.caps.known for one in (part, _same(after, part))]
+        used = [
+            found.use.get(part.key) if known else None
+            for found, known in zip((now, then), capped, strict=True)
+        ]
+        yield Use(part.key, part_words(part), used[0], used[1], stay[0], stay[1])
+
+
+def _same(parts: Sequence[Part], part: Part) -> Part:
+    return next(one for one in parts if one.key == part.key)
+
+
+def _warnings(measured: Measured, now: Solution) -> Iterator[str]:
+    yield from measured.left_out
+    for one in measured.seen:
+        ratio = now.per_s[one.name] / one.per_s
+        if abs(ratio - 1) > MISFIT:
+            yield (
+                f"{one.name}: the model makes {units.percent(ratio)} of the throughput that was measured in "
+                "the run itself; what it predicts is told from its own"
+            )
+    for part in measured.parts:
+        if isinstance(part, Cores) and part.others_ratio > STRANGERS.value:
+            yield (
+                f"{units.percent(part.others_ratio)} of {part_words(part)} is used by other programs: it is "
+                "taken that they leave half of it to who wants it"
+            )
+    for target, why in measured.unmeasured.items():
+        yield f"{target} is not part of the model: {why}"
