@@ -2,7 +2,7 @@
 
 Nothing here is a fixed phrase: each piece names what was measured, the gain is that of the ceilings
 (``capacity``), and types of disks and machines come from the catalogue with their source. Where the gain
-cannot be told, it says why.
+is not known, it says why.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _evenly(ground: Ground, found: CpuMeasures, beside: Sequence[tuple[Resource,
 
 
 def _all_full(ground: Ground, beside: Sequence[tuple[Resource, float]]) -> Iterator[Advice]:
-    """Where other hosts of the tier are used up as well: what it brings to do the same for all of them."""
+    """Where other hosts of the tier are saturated as well: what it brings to do the same for all of them."""
     first = ground.first.resource
     full = {one.key: one.hosts[0] for one, used in beside if used >= UTILISATION.value}
     if not full:
@@ -145,7 +145,7 @@ def _allowed(resource: Resource) -> float | None:
 def _more_cores(
     ground: Ground, cores: float | None, keys: Set[str] = frozenset()
 ) -> tuple[float | None, Gain]:
-    """(as many cores as carry the load until something else limits, twice as many where nothing does; gain).
+    """(the cores that carry the load until something else limits, twice as many where nothing does; gain).
 
     Args:
         ground: of the advice.
@@ -201,7 +201,7 @@ def _about_dependency(ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
 
 
 def _without(ground: Ground, share: float | None, assumes: str, scenario: str | None = None) -> Gain:
-    """Users who wait for something a share of their time come round so much more often without it.
+    """Users who wait for something a share of their time come round more often without it.
 
     Of a ``scenario`` it is a share of what its operations take; else of all of its users' time, so that what
     they think is in the rest. How much a rest of a twentieth or less is, is not known that well.

@@ -2,7 +2,7 @@
 
 Over the levels of a load in steps ``U = b + D X`` (METHOD step 3): X the throughput of the scenario that is
 varied; what the others take of it, and what is used at rest, is b. The ceiling is ``(1 - b) / D``. With one
-level there is no b: ``X / U``, which takes all use for the operations' own and all scenarios to grow alike.
+level there is no b: ``X / U``, as if the operations took all of it and all scenarios grew in proportion.
 Where no cap is known there is no use, and no ceiling.
 """
 
@@ -224,7 +224,7 @@ def limit_words(one: Demand) -> str:
 
 
 def thing_words(resource: Resource) -> str:
-    """What is used up, without whose it is."""
+    """What is saturated, without whose it is."""
     named = {
         "cpu": "the CPU",
         "allowance": "the CPU allowed",

@@ -30,7 +30,7 @@ class Gain:
     """What lifting a limit brings.
 
     Attributes:
-        ratio: at most so much more throughput; None where that is not known.
+        ratio: at most this much more throughput; None where that is not known.
         limit: what limits then, in words; None where that is not known.
         assumes: what must stay as it is, or why it is not known.
         asked: the scenario that gains most, where the model was asked; None: the ratio is a bound.
@@ -82,7 +82,7 @@ class Ground:
 
     @property
     def need(self) -> float | None:
-        """Up to so many times the throughput now nothing else limits; None where that is not known."""
+        """Up to this multiple of the throughput now nothing else limits; None where that is not known."""
         found = self.after
         return found[0].ceiling_ratio if found else None
 
@@ -121,7 +121,7 @@ class Ground:
         return None
 
     def by(self, *given: str) -> Gain | None:
-        """What ``what-if`` says of these settings; None where it cannot tell."""
+        """What ``what-if`` says of these settings; None where it has no answer."""
         try:
             settings = read_settings(given, known_in(self.asked.measured))
             found = ask(self.asked, settings) if self.asked.measured.seen else None

@@ -27,7 +27,7 @@ MAYBE_QUEUED = (
     "it the time of a queue, a disk that lets more through would bring as much as the interval's end says"
 )
 OTHER_TYPE = (
-    "no catalogue tells how long an I/O of {target} would take: {seconds}, as now, is taken for it; a type "
+    "no catalogue says how long an I/O of {target} would take: {seconds}, as now, is taken for it; a type "
     "that answers sooner brings as much as the interval's end says; --set {target}.latency=... says otherwise"
 )
 INDEX_COMMITS = (
@@ -48,7 +48,7 @@ class Doubts:
     Attributes:
         assumed: an I/O's latency had to be assumed.
         queued: what was seen of it may be the time of a queue.
-        others: of another type than in the run, whose latency nobody told.
+        others: of another type than in the run, whose latency was not measured.
         logs: striped ones, whose small writes may follow each other within one disk.
         indexes: their names; how much of the time waits for them is a guess.
     """

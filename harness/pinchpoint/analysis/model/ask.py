@@ -83,7 +83,7 @@ class Asked:
     def drawn(self) -> tuple[tuple[Measured, Solution], ...]:
         """Resamples of it in blocks, as neighbouring seconds resemble each other, and where they settle.
 
-        Without those in which a scenario did nothing: they tell nothing of it.
+        Without those in which a scenario did nothing: they say nothing of it.
         """
         places = block_rows(len(self.rows), RESAMPLES, np.random.default_rng(SEED))
         found = (take(self.case, self.rows[each], self.measured.loads) for each in places)
@@ -224,7 +224,7 @@ def _time_s(load: Users, then: Solution, per_s: float) -> float:
     Args:
         load: it.
         then: where the model has it settle.
-        per_s: its throughput as predicted, which is told from the run's own and not from the model's.
+        per_s: its throughput as predicted, which is scaled from the run's own and not from the model's.
     """
     if _kept_up(load, then) is None:
         return max(0.0, load.users / per_s - load.think_s)

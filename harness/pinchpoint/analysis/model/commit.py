@@ -155,7 +155,7 @@ def _chain(users: int, place: int) -> tuple[float, float]:
 
 
 def _binomial(tries: int, chance: float, length: int) -> list[float]:
-    """The probabilities of 0, 1, ... successes, as many as ``length``; above ``tries`` they are 0."""
+    """The probabilities of 0, 1, ... successes, a list of ``length``; above ``tries`` they are 0."""
     return [
         math.comb(tries, count) * chance**count * (1 - chance) ** (tries - count) if count <= tries else 0.0
         for count in range(length)

@@ -89,7 +89,7 @@ class Beside:
     Attributes:
         kind: how the verdict's steps say that it limits; None where they say nothing of it.
         flushes: of it as a log; None if not counted.
-        reads_only: whether no scenario changes anything, so that nobody's operations cause its writes.
+        reads_only: whether no scenario changes anything, so that no operations cause its writes.
         starved: its tier waits for CPU, so that a flush lasts as the server reports it for want of CPU.
     """
 
@@ -267,7 +267,7 @@ def _sessions(
 
 
 def _without_others(part: Disk, disk: _Seen, rows: Rows, shares: Sharing) -> Disk:
-    """Where nothing is changed, what is written comes by itself (pages changed before): so much a second."""
+    """Where nothing is changed, writes come by themselves (pages changed before), at the same rate."""
     columns = {name: mean(disk.resource.columns[name][rows]) for name in ("reads", "read_bytes")}
     reads, read_bytes = columns["reads"], columns["read_bytes"]
     if reads is None or read_bytes is None:

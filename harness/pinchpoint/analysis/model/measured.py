@@ -1,6 +1,6 @@
 """Builds the model from a run: the demand of each operation on each part of the farm.
 
-Nothing is fitted to what is asked afterwards. Of an operation's time, what is waited for at disks is measured
+Nothing is fitted to later questions. Of an operation's time, what is waited for at disks is measured
 (``analysis.waits``), what CPUs take is reckoned from their use, and the rest stays what it is.
 """
 
@@ -140,7 +140,7 @@ def _rested(measured: Measured) -> Measured:
 
     A throughput is known within ``KNOWN`` only. Where all wait for one log a rest makes hardly any difference
     to it: of all rests that the run allows for it is then that which is nearest to what was measured (an
-    operation's time less its waits), or their middle where nobody says how long commits wait.
+    operation's time less its waits), or their middle where it was not measured how long commits wait.
     """
     found = fitted(measured.model, measured.per_s, measured.time_s).loads
     near = model_of(found, measured.parts)

@@ -23,7 +23,7 @@ from pinchpoint.data.curve import Curve
 Floats = npt.NDArray[np.float64]
 
 OPEN_USERS = 10_000.0
-"""An open load is so many users who think most of the time: its rate stays what it is, whatever they wait."""
+"""An open load is this many users who think most of the time: its rate stays, whatever they wait."""
 ROUNDS = 500
 CLOSE = 1e-7
 """Rounds end where no throughput changes by more than that share."""
@@ -125,7 +125,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class _Settled:
-    """Where a network's rounds end: the next model's begin there, where it has as many loads and stations.
+    """Where the rounds of a network end; those of the next one of the same shape begin there.
 
     Attributes:
         per_s: by load.
@@ -333,7 +333,7 @@ class _Network:
             self._at_log[taken, place] += STEP * (commits * found_s - self._at_log[taken, place])
 
     def _end_at_bounds(self) -> None:
-        """Nobody who goes to a station gets more of it than there is: all of them alike."""
+        """No load gets more of a station than there is; all lose in proportion."""
         ends: list[tuple[str, Floats]] = [
             (one.key, self._demand[:, place] / self._servers[place] / self._free[place])
             for place, one in enumerate(self._queues)

@@ -20,7 +20,7 @@ class Throughput:
         scenario: its name.
         now_per_s: operations that ended well, per second, over what is judged.
         then_per_s: likewise, predicted.
-        low_per_s, high_per_s: the interval of that: what the run tells no more exactly, what had to be
+        low_per_s, high_per_s: the interval of that: what the run does not say more exactly, what had to be
             assumed, and how far the model was found to be off.
         ratio: then ÷ now.
         now_s: mean time of an operation.

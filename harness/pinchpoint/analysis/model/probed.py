@@ -19,7 +19,7 @@ from pinchpoint.data.inputs import Limits
 from pinchpoint.data.series import mean
 
 HIDDEN = (
-    "a cap held all of the probe's cells that tell how long {what} of {disk} takes: one that none waits "
+    "a cap held all of the probe's cells that show how long {what} of {disk} takes: one that none waits "
     "before is taken to be done in {seconds}"
 )
 NOT_FLUSHED = "the probe of {disk} flushed no write by itself: one that is flushed is taken to last as long"

@@ -63,7 +63,7 @@ def about_disk(ground: Ground, found: DiskMeasures) -> Iterator[Advice]:
 
 
 def measure_it(kind: Kind, target: str, role: str) -> Advice:
-    """What a disk can do is not known: the probe that tells."""
+    """What a disk can do is not known: the probe that measures it."""
     suite = "database" if role in (*COMMIT_ROLES, "data", "tempdb") else "iometer"
     what = (
         f"Declare its limits in {FARM} (profile or limits), or measure them: "
@@ -168,7 +168,7 @@ def _as_fast(ground: Ground, found: DiskMeasures, held: Held) -> tuple[str, Gain
 
 
 def _twice_as_fast(ground: Ground, found: DiskMeasures) -> Gain | None:
-    """A device that takes half the time for each I/O does twice as many; None where the model cannot tell."""
+    """A device that takes half the time for each I/O does twice the number; None where that is not known."""
     each_s, name = _each_s(ground.first.resource, found)[1], ground.disk_target
     if each_s is None or found.io is None:
         return None
@@ -375,7 +375,7 @@ def _unpublished(entry: Profile | None) -> str:
 
 
 NEEDS_A_CAP = ("disk_cap", "disk_device", "disk_latency", "disk_concurrency")
-"""Kinds that a known cap would tell from each other with more confidence."""
+"""Kinds that a known cap would separate with more confidence."""
 
 BY_KIND: Mapping[str, Callable[[Ground, DiskMeasures, Held], Iterator[Advice]]] = {
     "disk": _unclear,
