@@ -151,7 +151,7 @@ def test_a_case_that_the_hypervisor_disturbed_is_run_again(
     runner = run.GroundTruth([[case]], tmp_path / "build")
     assert runner._undisturbed(case, farm).name == taken  # type: ignore[arg-type]
     assert [place.name for place in tmp_path.glob("run*")] == [taken]
-    assert capsys.readouterr().out.count("of its CPU time away from sql1 (steal): run again") == said
+    assert capsys.readouterr().out.count("of the CPU time of sql1 (steal): run again") == said
 
 
 def farm_processes(folder: Path) -> list[int]:

@@ -227,7 +227,7 @@ def thing_words(resource: Resource) -> str:
     """What is saturated, without whose it is."""
     named = {
         "cpu": "the CPU",
-        "allowance": "the CPU allowed",
+        "allowance": "the CPU limit",
         "thread": f"the thread {resource.instance.removeprefix('thread:')}",
         "disk": f"the {resource.role} disk",
         "network": f"the network interface {resource.instance}",

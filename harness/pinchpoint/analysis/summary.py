@@ -55,9 +55,8 @@ def _part(one: Next) -> str:
 
 
 def inconclusive_words(why: str, candidates: Sequence[Suspect]) -> str:
-    """Why no resource can be named, a sentence for each reason, and which may be it."""
-    first, *more = why.split("; ")
-    text = " ".join([f"Inconclusive: {first}.", *(f"{capitalised(each)}." for each in more)])
+    """Why no resource can be named, and which may be it."""
+    text = f"Inconclusive: {why}."
     if not candidates:
         return text
     return f"{text} Candidates: {listed([bare(_place(candidate)) for candidate in candidates])}."

@@ -143,6 +143,16 @@ def gains(ratio: float, low: float, high: float) -> str:
     return gain(ratio) + (f" ({ends[0]} to {ends[1]})" if ends[0] != ends[1] else "")
 
 
+def gain_of(advice: Mapping[str, Any]) -> str | None:
+    """What advice gains: with its interval where the model was asked, else as a bound; None if not known."""
+    ratio = advice.get("gain_ratio")
+    if ratio is None:
+        return None
+    if advice.get("interval_ratio") is None:
+        return up_to(ratio, advice.get("assumes"))
+    return f"{gains(ratio, *advice['interval_ratio'])} of {advice['scenario']}"
+
+
 def following(verdict: Mapping[str, Any]) -> str:
     """What would give way next, or first where nothing has yet, as a sentence; "" when nobody can say."""
     blame = verdict.get("next")

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import click
 
-from pinchpoint.analysis.thresholds import MIN_LEVELS
 from pinchpoint.base import units
 from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.base.redact import masked
@@ -83,6 +82,8 @@ def _judged(plan: Plan) -> Iterator[HostCheck]:
 
 def _confidence(plan: Plan) -> Iterator[HostCheck]:
     """How sure a verdict can be with this load, where that is less than it could be."""
+    from pinchpoint.analysis.thresholds import MIN_LEVELS  # noqa: PLC0415 -- a bad file needs no analysis
+
     steps = [one.load for one in plan.scenarios.values() if one.load.model == "steps"]
     if not steps:
         found = f"medium at most: one load level; {MIN_LEVELS.value:.0f} are needed for high (load: steps)"

@@ -94,8 +94,7 @@ def _plan_name(plan: str) -> str:
 
 
 def _list(directory: Path) -> None:
-    from pinchpoint.report.tables import Column, Table  # noqa: PLC0415 -- a trend as JSON needs none
-    from pinchpoint.report.terminal import grid  # noqa: PLC0415 -- likewise
+    from pinchpoint.report.tables import Column, Table, grid  # noqa: PLC0415 -- a trend as JSON needs none
 
     if not directory.is_dir():
         raise InputError(f"{directory}: is no directory; `pinchpoint run` makes runs/ where it is called")

@@ -110,11 +110,11 @@ def _answers(report: Report) -> list[tuple[str, str, str]]:
     found = []
     for first in (verdict.get("advice") or ())[:1]:
         found.append(("Do", str(first["what"]), ""))
-        gain = first["gain_ratio"]
+        gain = wording.gain_of(first)
         if gain is None and verdict["outcome"] != "invalid":
             found.append(("Gain", "not known", ""))
         elif gain is not None:
-            found.append(("Gain", wording.up_to(gain, first["assumes"]), f"assuming {first['assumes']}"))
+            found.append(("Gain", gain, f"assuming {first['assumes']}"))
     if verdict.get("experiment"):
         found.append(("Do" if not found else "To be sure", str(verdict["experiment"]), ""))
     headroom = verdict.get("headroom") or {}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from pinchpoint.base import units
 from pinchpoint.base.clock import seconds_of
+from pinchpoint.base.text import aligned, one_line, width, wrapped
 from pinchpoint.data.timeaxis import day_and_time, shown_offset_s
 
 Row = Mapping[str, Any]
@@ -145,3 +147,33 @@ def validity(manifest: Row, verdict: Row) -> str:
         return "not valid"
     state = str(manifest.get("state") or "finished")
     return {"finished": "valid", "running": "incomplete"}.get(state, state)
+
+
+def grid(
+    table: Table, keys: Sequence[str] = (), less: Sequence[str] | None = (), indent: str = ""
+) -> Iterator[str]:
+    """The chosen columns (all, where none is chosen) within the terminal's width; no name is cut.
+
+    Args:
+        table: the table.
+        keys: of its columns, in their order.
+        less: the columns that are left out, one after the other, where not all fit; None: as wide as it is.
+        indent: what each line begins with.
+
+    A table that is still too wide has each row's name on a line of its own.
+    """
+    chosen = [column for key in keys for column in table.columns if column.key == key] or list(table.columns)
+    room = width() - len(indent)
+    for dropped in (*(less or ()), None):
+        rows = [[column.title for column in chosen]]
+        rows += [[one_line(column.cell(row)) for column in chosen] for row in table.rows]
+        lines = list(aligned(rows, right_of(chosen)))
+        if max(map(len, lines)) <= room or dropped is None:
+            break
+        chosen = [column for column in chosen if column.key != dropped]
+    if less is not None and max(map(len, lines)) > room and len(chosen) > 1:
+        cells = [f"{indent}  {line}" for line in aligned([row[1:] for row in rows], right_of(chosen[1:]))]
+        names = [wrapped(row[0], indent) for row in rows]
+        yield from chain.from_iterable(zip(names, cells, strict=True))
+    else:
+        yield from (f"{indent}{line}" for line in lines)

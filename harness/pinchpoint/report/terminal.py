@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 from pinchpoint.base import units, wording
-from pinchpoint.base.text import aligned, one_line, width, wrapped
+from pinchpoint.base.text import one_line, width, wrapped
 from pinchpoint.report import verdict_tables
 from pinchpoint.report.comparison import ComparisonReport, gather
-from pinchpoint.report.tables import Column, Table, duration, number, rate, right_of, run_header, share
+from pinchpoint.report.tables import Column, Table, duration, grid, number, rate, run_header, share
 
 BY: Mapping[str, str] = {
     "command": "as the command says",
@@ -149,8 +148,8 @@ def _outlook(verdict: Mapping[str, Any]) -> Iterator[str]:
     advice = verdict.get("advice") or ()
     invalid = verdict["outcome"] == "invalid"
     for row in advice if invalid else advice[:1]:
-        gain = row.get("gain_ratio")
-        more = f"Gain: {wording.up_to(gain, row.get('assumes'))}." if gain else ""
+        gain = wording.gain_of(row)
+        more = f"Gain: {gain}." if gain else ""
         text = str(row["text"] if invalid else f"{row['what'].removesuffix('.')}.")
         yield _labelled("DO", f"{text} {more}".strip())
     if verdict.get("experiment") and not advice:
@@ -301,33 +300,3 @@ def _crawl(verdict: Mapping[str, Any]) -> list[str]:
     partly = [str(row["source"]) for row in table.rows if row.get("complete") is False]
     note = [wrapped(f"Not crawled to the end: {wording.listed(partly)}.", "  ")] if partly else []
     return ["Crawl:", *grid(table, _CRAWL, _CRAWL[:0:-1], "  "), *note]
-
-
-def grid(
-    table: Table, keys: Sequence[str] = (), less: Sequence[str] | None = (), indent: str = ""
-) -> Iterator[str]:
-    """The chosen columns (all, where none is chosen) within the terminal's width; no name is cut.
-
-    Args:
-        table: the table.
-        keys: of its columns, in their order.
-        less: the columns that are left out, one after the other, where not all fit; None: as wide as it is.
-        indent: what each line begins with.
-
-    A table that is still too wide has each row's name on a line of its own.
-    """
-    chosen = [column for key in keys for column in table.columns if column.key == key] or list(table.columns)
-    room = width() - len(indent)
-    for dropped in (*(less or ()), None):
-        rows = [[column.title for column in chosen]]
-        rows += [[one_line(column.cell(row)) for column in chosen] for row in table.rows]
-        lines = list(aligned(rows, right_of(chosen)))
-        if max(map(len, lines)) <= room or dropped is None:
-            break
-        chosen = [column for column in chosen if column.key != dropped]
-    if less is not None and max(map(len, lines)) > room and len(chosen) > 1:
-        cells = [f"{indent}  {line}" for line in aligned([row[1:] for row in rows], right_of(chosen[1:]))]
-        names = [wrapped(row[0], indent) for row in rows]
-        yield from chain.from_iterable(zip(names, cells, strict=True))
-    else:
-        yield from (f"{indent}{line}" for line in lines)

@@ -385,7 +385,7 @@ def advice(verdict: Row) -> Table:
     rows = [
         {
             **row,
-            "gain": _gain_words(row),
+            "gain": wording.gain_of(row),
             "set": " ".join(f"--set {one}" for one in row.get("set") or ()) or None,
             "source": _cited(row.get("source")),
         }
@@ -406,15 +406,6 @@ def advice(verdict: Row) -> Table:
         note=" ".join(_outlook(verdict)),
         empty="",  # nothing to lift where nothing gave way
     )
-
-
-def _gain_words(row: Row) -> str | None:
-    """What a piece of advice gains: with its interval where the model was asked, else at most."""
-    if row["gain_ratio"] is None:
-        return None
-    if not row.get("interval_ratio"):
-        return wording.up_to(row["gain_ratio"], row["assumes"])
-    return f"{wording.gains(row['gain_ratio'], *row['interval_ratio'])} of {row['scenario']}"
 
 
 def demand(verdict: Row) -> Table:

@@ -472,5 +472,5 @@ class _Stage:
             for name, planned in self._plan.scenarios.items()
             if planned.use == "full-crawl" and not {"drive", "sources"} & set(planned.params)
         ]
-        total = self._store.manifest["content"].get("documents")
+        total = (self._store.manifest["content"] or {}).get("documents")
         return {crawls[0]: int(total)} if len(crawls) == 1 and total else {}

@@ -118,7 +118,9 @@ def test_bursts_shorter_than_what_was_read_do_not_blame_the_generator(*, coarsel
     build = quota_in_bursts(240)
     verdict = judged(kept_coarsely(build.run()) if coarsely else read_every(build, 60))
     assert verdict.outcome == "inconclusive", verdict.summary
-    assert f"takes 5 s, and the farm's figures are means over {10 if coarsely else 60} s" in (verdict.summary)
+    assert f"takes 5 s, but the farm was measured in means over {10 if coarsely else 60} s" in (
+        verdict.summary
+    )
     assert "twice in each burst" in str(verdict.experiment)
 
 

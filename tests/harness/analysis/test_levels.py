@@ -150,9 +150,9 @@ def test_a_throughput_that_no_level_reaches_is_said_where_the_rest_held(
     verdict = judged(build.objective(scenario="orders", p95_s=0.05, throughput_per_s=wanted))
     held = verdict.objectives_held["orders"]
     assert (held["level"], held["never_per_s"]) == (600, None if reached else wanted)
-    but = "" if reached else f", but for the {wanted:,.0f}/s that are wanted: no level reached them"
+    but = "" if reached else f", except for the goal of {wanted:,.0f}/s: no level reached it"
     assert f"The objectives of orders were met up to 600/s{but}." in verdict.summary
-    assert ("no level reached them" in verdict.headroom.why) is not reached
+    assert ("no level reached it" in verdict.headroom.why) is not reached
     [sentence] = [one for one in level_words(verdict.to_json()) if "objectives" in one]
     assert ("; no level reached the" in sentence) is not reached
 

@@ -54,7 +54,7 @@ def test_nulls_are_not_zero() -> None:
     verdict = judged(build)
     assert verdict.outcome == "inconclusive", "who saw nothing cannot say that nothing gave way"
     assert verdict.capacity_at_least_per_s["orders"] == pytest.approx(100, rel=0.05)
-    assert "Sql1 was not measured" in verdict.summary
+    assert "sql1 was not measured" in verdict.summary
     row = verdict.disks[0]
     assert row["iops_mean"] is row["write_latency_mean_s"] is None
     assert row["why_not_measured"] == "no samples of this device"

@@ -132,7 +132,7 @@ def test_another_type_may_answer_sooner_and_no_catalogue_says_so() -> None:
     [one] = found.scenarios
     assert one.then_per_s == pytest.approx(one.now_per_s, rel=0.01)
     assert one.high_per_s > 10 * one.now_per_s
-    assert any("no catalogue tells how long an I/O of sql.log would take" in text for text in found.assumes)
+    assert any("no catalogue says how long an I/O of sql.log would take" in text for text in found.assumes)
     told = predict(run, ["sql.log=azure/p30", "sql.log.latency=3ms"])
     assert not any("no catalogue" in text for text in told.assumes)
     assert told.scenarios[0].high_per_s < 1.3 * told.scenarios[0].then_per_s

@@ -320,4 +320,4 @@ def test_a_crawl_log_gives_the_crawl_table(tmp_path: Path) -> None:
     assert rows["Local SharePoint sites"]["rate_per_s"] == pytest.approx(11.6, abs=0.05)
     assert rows["Local SharePoint sites"]["rate_active_per_s"] == pytest.approx(12.8)
     assert rows["User profiles"]["repository_latency_s"] == pytest.approx(0.149)
-    assert any("requests under way are at Local SharePoint sites" in each for each in verdict["warnings"])
+    assert any("requests in flight are at Local SharePoint sites" in each for each in verdict["warnings"])

@@ -48,7 +48,7 @@ def test_a_host_nobody_watched_is_seen_by_an_import(tmp_path: Path) -> None:
     run = saved(build.run(), tmp_path / "run")
     before = verdict_of(run)[1]
     assert before.outcome == "inconclusive"
-    assert any("web1 was not seen" in warning for warning in before.warnings)
+    assert any("web1 was not measured" in warning for warning in before.warnings)
     rows = [f"{datetime.fromtimestamp(START_S + at, UTC).isoformat()},98.5\n" for at in range(-300, 900)]
     (tmp_path / "web.csv").write_text("time,cpu\n" + "".join(rows))
     source = open_source(tmp_path / "web.csv", "csv")
@@ -58,5 +58,5 @@ def test_a_host_nobody_watched_is_seen_by_an_import(tmp_path: Path) -> None:
     assert stored.manifest["hosts"]["web1"]["tier"] == "web"
     assert after.bottleneck is not None
     assert (after.bottleneck.kind, after.bottleneck.host) == ("cpu", "web1")
-    assert not any("was not seen" in warning for warning in after.warnings)
+    assert not any("was not measured" in warning for warning in after.warnings)
     assert after.scenarios["orders"]["count"] == before.scenarios["orders"]["count"]

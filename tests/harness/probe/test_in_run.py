@@ -121,14 +121,14 @@ def test_its_cells_are_rows_of_the_report(tmp_path: Path) -> None:
     assert row["iops"] == pytest.approx(500)
     verdict = analyse(run).to_json()
     for name in ("html", "md"):
-        assert "What storage probes measured" in FORMATS[name](gather(run, verdict))
+        assert "Storage probes in this run" in FORMATS[name](gather(run, verdict))
 
 
 def test_a_run_without_probes_shows_none(tmp_path: Path) -> None:
     run = replace(Build().closed("a", "sql-mix", 1).run(), directory=tmp_path)
     assert write_probes(run) == []
     assert not list(probes_of(run))
-    assert "What storage probes measured" not in FORMATS["md"](gather(run, analyse(run).to_json()))
+    assert "Storage probes in this run" not in FORMATS["md"](gather(run, analyse(run).to_json()))
 
 
 def test_any_line_can_be_asked_for_in_a_plan(tmp_path: Path) -> None:
@@ -169,6 +169,6 @@ def test_a_plan_that_probes_a_farm_s_disk(tmp_path: Path, where: str) -> None:
     assert content["state"] == "finished"
     assert len(content["cells"]) == 13
     assert all(row["figures"]["iops"]["mean"] > 0 for row in content["cells"])
-    assert "What storage probes measured" in (directory / "report.html").read_text()
+    assert "Storage probes in this run" in (directory / "report.html").read_text()
     assert not list(folder.iterdir())
     assert "invalid" not in json.loads((directory / "verdict.json").read_text())["outcome"]

@@ -137,7 +137,7 @@ def test_a_third_slow_disk_is_pointed_to_as_well(tmp_path: Path) -> None:
         ),
         (
             "published: 1\ntitle: x\nfarms: {a: {disks: [{tier: s, host: h, role: r, profile: p31}]}}\n",
-            "allowed: aws/",
+            'unknown disk "p31"; allowed: azure/p3, ',
         ),
         (
             "published: 1\ntitle: x\nfarms: {a: {}}\nconclusions: [{farm: b, of: cpu, tier: sql}]\n",

@@ -9,6 +9,7 @@ from harness.analysis.test_capacity import MB, two_disks
 from harness.report.example import screen
 
 from pinchpoint.analysis import analyse
+from pinchpoint.base import wording
 from pinchpoint.report import html, jsonfile, markdown
 from pinchpoint.report.report import Report, gather
 
@@ -22,11 +23,16 @@ def report() -> Report:
 def test_advice_is_a_table_with_its_source(report: Report) -> None:
     """One row per piece; below it how headroom was found and what comes after the next."""
     table = report.tables["advice"]
-    [[what, gain, then, assumes, source]] = table.cells()
+    [[what, gain, then, assumes, what_if, source]] = table.cells()
     assert "azure/ds14" in what
-    assert gain.startswith("about +16")
-    assert then == "the log disk of sql"
+    [row] = report.verdict["advice"]
+    low, high = row["interval_ratio"]
+    assert low < row["gain_ratio"] < high
+    assert gain == f"{wording.gains(row['gain_ratio'], low, high)} of orders"
+    assert gain.startswith("+43 % (")
+    assert then == "the time that no measured part explains"
     assert "the same mix of operations" in assumes
+    assert what_if == "--set sql.machine=azure/ds14"
     assert "azure/ds12, azure/ds14: Azure, previous generations of virtual machine sizes" in source
     assert "(taken 2026-11-21)" in source
     assert table.note.startswith("Headroom 0.")
@@ -46,11 +52,12 @@ def test_every_format_says_what_to_do(report: Report) -> None:
     assert '<details id="advice">' in html.write(report)
     assert "## What to do" in markdown.write(report)
     text = screen(report.verdict)
+    flat = " ".join(text.split())
     assert "What to do:\n  - Make sql1 an azure/ds14" in text
-    assert "limits (assuming the same mix of operations" in " ".join(text.split())
+    assert "limits (what-if --set sql.machine=azure/ds14) (assuming the same mix of operations" in flat
     assert max(len(line) for line in text.splitlines()) <= 88
     rows = json.loads(jsonfile.write(report))["tables"]["advice"]
-    assert rows[0]["gain_ratio"] == pytest.approx(1.63, abs=0.02)
+    assert rows[0]["gain_ratio"] == pytest.approx(0.43, abs=0.02)
 
 
 def test_a_verdict_of_an_earlier_version_has_no_such_section(report: Report) -> None:

@@ -107,7 +107,7 @@ class Story:
         progress: Any = SimpleNamespace(
             say=self._say,
             tick=lambda phase, _: self._at(phase.split()[0]),
-            watch=lambda _: None,
+            watch=lambda *_: None,
             end_live=lambda: None,
         )
         options = RunOptions(resume=resume)

@@ -38,7 +38,7 @@ LEAST_ERROR, MOST_ERROR = 0.05, 0.10
 proportion (in logarithms). What pairs of emulated farms showed (tests/ground_truth/pairs)."""
 MISFIT = 0.10
 """The model reproduces the run itself within this much, or says so."""
-STAYS = f"{SAME}; what no part that was measured explains takes as long as it does now"
+STAYS = f"{SAME}; the time that no measured part explains stays the same"
 STEADY = {"closed", "open", "soak"}
 """Models of a load that stays what it is."""
 SHOWS = 0.005
@@ -267,7 +267,7 @@ def _binding(loads: Sequence[Users], parts: Sequence[Part], found: Solution) -> 
     key = max(stays, key=stays.__getitem__, default="")
     elsewhere = 1 - sum(stays.values()) - one.think_s / time_s
     if not key or stays[key] < elsewhere:
-        return Binding("elsewhere", None, "what no part that was measured explains", elsewhere, one.scenario)
+        return Binding("elsewhere", None, "the time that no measured part explains", elsewhere, one.scenario)
     return Binding("waited_for", key, part_words(named[key]), stays[key], one.scenario)
 
 
@@ -279,7 +279,7 @@ def part_words(part: Part) -> str:
     if isinstance(part, Bound):
         return part.name
     if part.allowance:
-        return f"the CPU allowed to {part.tiers[0]}"
+        return f"the CPU limit of {part.tiers[0]}"
     if len(part.tiers) > 1:
         return f"the CPU shared by {listed(part.tiers)}"
     return f"the CPU of {part.tiers[0]}"

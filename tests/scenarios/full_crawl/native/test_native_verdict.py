@@ -21,7 +21,7 @@ def test_a_farm_that_nobody_watched_is_not_said_to_have_room() -> None:
     verdict = concluded(Build())
     assert verdict.outcome == "inconclusive"
     assert verdict.experiment is not None
-    assert "Let the farm's servers be watched while crawl goes on" in verdict.experiment
+    assert "Measure the farm's servers while crawl goes on" in verdict.experiment
     assert "Double the users" not in verdict.experiment
 
 
