@@ -33,7 +33,7 @@ def test_a_farm_that_fails_at_what_is_asked_gets_no_all_clear(share: float) -> N
     verdict = failing(share)
     assert verdict.outcome == "inconclusive"
     assert verdict.summary.startswith("Inconclusive: ")
-    assert "saturated. " in verdict.summary
+    assert "saturated; " in verdict.summary
     assert "of the operations of orders failed (connection_lost)." in verdict.summary
     assert verdict.experiment is not None
     assert verdict.experiment.startswith("Find out why they fail")
@@ -60,7 +60,7 @@ def test_an_objective_that_is_missed_by_failures_says_so() -> None:
     """More failed than is allowed: the farm was slower than is wanted, as before, and what failed is told."""
     verdict = failing(0.3, errors_ratio=0.1)
     assert verdict.outcome == "inconclusive"
-    assert "orders missed an objective, yet no measured resource was saturated. " in verdict.summary
+    assert "orders missed an objective, yet no measured resource was saturated; " in verdict.summary
     assert "of the operations of orders failed (connection_lost)" in verdict.summary
 
 
@@ -75,7 +75,7 @@ def test_a_farm_that_was_silent_for_a_while_gets_no_all_clear(silent_s: int, out
     verdict = judged(build.generator(orders=(1000.0, 1000.0)))
     assert verdict.outcome == outcome, verdict.summary
     if outcome == "inconclusive":
-        assert "No operation of orders ended in 20 s of 60 s" in verdict.summary
+        assert "no operation of orders ended in 20 s of 60 s" in verdict.summary
 
 
 @pytest.mark.parametrize(
@@ -103,5 +103,5 @@ def test_a_disk_at_its_declared_limit_takes_the_all_clear(limit: int, outcome: s
     build.open("orders", "sql-mix", 300).operations("orders", "log_append", 300, 0.016)
     verdict = judged(build.generator(orders=(300.0, 300.0)))
     assert verdict.outcome == outcome, verdict.summary
-    said = "The data disk of the sql tier (sql1, sdb) is at 99.5 % of its declared limit"
+    said = "the data disk of the sql tier (sql1, sdb) is at 99.5 % of its declared limit"
     assert (said in verdict.summary) == (limit == 300)

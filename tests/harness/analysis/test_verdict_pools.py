@@ -91,7 +91,7 @@ def test_nothing_is_called_healthy_beside_a_busy_disk_that_was_hardly_read(start
         assert "the log disk of sql1 was read 12 times only" in verdict.bottleneck.why_not_more[0]
     else:
         assert verdict.outcome == "inconclusive"
-        assert "The log disk of sql1 was read 12 times only" in verdict.summary
+        assert "the log disk of sql1 was read 12 times only" in verdict.summary
 
 
 def test_nothing_outside_is_blamed_beside_an_interface_that_is_nearly_full() -> None:
@@ -115,7 +115,7 @@ def test_a_database_that_was_to_be_watched_and_was_not_is_unseen() -> None:
     assert judged(starved_of_sessions(watched=True)).outcome == "invalid"
     verdict = judged(starved_of_sessions(watched=False))
     assert verdict.outcome == "inconclusive"
-    assert "The postgres server on sql1 was not measured" in verdict.summary
+    assert "the postgres server on sql1 was not measured" in verdict.summary
 
 
 @pytest.mark.parametrize("hidden", [8.0, 0.0])
