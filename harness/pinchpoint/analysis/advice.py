@@ -1,8 +1,8 @@
 """Step 7: what to do, from the model and the catalogue: what lifts the limit, how far, and what limits then.
 
-Nothing here is a fixed phrase: each piece names what was measured, the gain is that of the ceilings
-(``capacity``), and types of disks and machines come from the catalogue with their source. Where the gain
-is not known, it says why.
+Nothing here is a fixed phrase: each piece names what was measured, and types of disks and machines come from
+the catalogue with their source. The gain is the model's (``model``) or, where no setting fits, that of the
+ceilings (``capacity``). Where the gain is not known, it says why.
 """
 
 from __future__ import annotations

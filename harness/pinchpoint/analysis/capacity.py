@@ -213,17 +213,16 @@ def _row(one: Demand) -> dict[str, Any]:
     }
 
 
-def limit_words(one: Demand) -> str:
+def limit_words(resource: Resource, found: Measures) -> str:
     """A resource in the words of advice: ``the index disk of search``, ``the CPU of sql``."""
-    resource = one.resource
     if resource.whole is not None:
         limits = resource.limits
         caps = limits_words(limits.iops, limits.bytes_per_s) if limits else ""
         return f"the machine {resource.hosts[0]} ({resource.instance}: {caps} for all its disks)"
-    return f"{thing_words(resource)}{of_words(resource, one.found)}"
+    return f"{_thing(resource)}{_of(resource, found)}"
 
 
-def thing_words(resource: Resource) -> str:
+def _thing(resource: Resource) -> str:
     """What is saturated, without whose it is."""
     named = {
         "cpu": "the CPU",
@@ -236,7 +235,7 @@ def thing_words(resource: Resource) -> str:
     return named[resource.type]
 
 
-def of_words(resource: Resource, found: Measures) -> str:
+def _of(resource: Resource, found: Measures) -> str:
     """Whose it is."""
     tier, host = owner(resource, found)
     if resource.type == "cpu" and len(resource.tiers) > 1:

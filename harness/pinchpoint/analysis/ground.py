@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from pinchpoint.analysis.capacity import SAME, Demand, limit_words, of_words, thing_words
+from pinchpoint.analysis.capacity import SAME, Demand, limit_words
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.model.applied import known_in
 from pinchpoint.analysis.model.ask import Asked, ask
@@ -89,9 +89,9 @@ class Ground:
     def _words(self, one: Demand) -> str:
         """What limits then; the host, too, where it is called as what limits now."""
         own = self.first.resource
-        text = limit_words(one)
+        text = limit_words(one.resource, one.found)
         same = own.whole is None and own.type == one.resource.type
-        alike = same and text == f"{thing_words(own)}{of_words(own, self.first.found)}"
+        alike = same and text == limit_words(own, self.first.found)
         return f"{text} ({owner(one.resource, one.found)[1]})" if alike else text
 
     def rounds(self, scenario: str | None, left: float) -> float:

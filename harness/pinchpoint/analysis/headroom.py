@@ -138,7 +138,7 @@ def _until(case: Case, own: Demand, room: float, demands: Sequence[Demand]) -> H
                 own, room, bound = most, reached, row
     scenario = _one_scenario(case)
     now = _now(case, scenario) if scenario else None
-    why = f"until {limit_words(own)} is saturated"
+    why = f"until {limit_words(own.resource, own.found)} is saturated"
     if bound is not None:
         metric = bound["metric"].removesuffix("_s")
         why = f"until the {metric} of {bound['scenario']} reaches {units.seconds(bound['target'])}"

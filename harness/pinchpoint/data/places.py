@@ -28,23 +28,32 @@ def disks_with_roles(run: StoredRun) -> dict[tuple[str, str], list[tuple[str, st
         facts = inventory.get(host, {})
         for role, disk in facts.get("roles", {}).items():
             if disk.get("device"):
-                machine = str(facts.get("machine_id") or host)
+                machine = machine_id(inventory, host)
                 places.setdefault((machine, disk["device"]), []).append((tier, role, host))
     return places
 
 
-def machines(run: StoredRun) -> dict[str, list[str]]:
-    """Machine id -> its farm hosts, in the order of the manifest. A host without an id is its own machine."""
+def machine_id(hosts: Mapping[str, Mapping[str, Any]], host: str) -> str:
+    """The machine that a host of the manifest runs on; a host without an id is its own machine."""
+    return str((hosts.get(host) or {}).get("machine_id") or host)
+
+
+def machines(hosts: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Machine id -> its farm hosts, in the order of the manifest's ``hosts``."""
     found: dict[str, list[str]] = {}
-    for host, facts in run.manifest.get("hosts", {}).items():
-        found.setdefault(str(facts.get("machine_id") or host), []).append(host)
+    for host in hosts:
+        found.setdefault(machine_id(hosts, host), []).append(host)
     return found
 
 
-def machine_name(run: StoredRun, hosts: Sequence[str]) -> str:
+def machine_name(hosts: Mapping[str, Mapping[str, Any]], there: Sequence[str]) -> str:
     """What a machine is called: its own host name, or the farm host's where it is the only one there."""
-    facts = run.manifest["hosts"][hosts[0]]
-    return hosts[0] if len(hosts) == 1 else str(facts.get("hostname") or "shared machine")
+    return there[0] if len(there) == 1 else str(hosts[there[0]].get("hostname") or "shared machine")
+
+
+def name_of_machine(hosts: Mapping[str, Mapping[str, Any]], host: str) -> str:
+    """What the machine of a host is called."""
+    return machine_name(hosts, machines(hosts).get(machine_id(hosts, host), [host]))
 
 
 def farm_cores(run: StoredRun, hosts: Sequence[str]) -> list[str]:

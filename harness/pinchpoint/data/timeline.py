@@ -259,9 +259,9 @@ class _Draft(NamedTuple):
 
 
 def _cpu(run: StoredRun) -> Iterator[_Draft]:
-    metrics = ("cpu.busy_ratio",)
-    for hosts in machines(run).values():
-        name = machine_name(run, hosts)
+    metrics, inventory = ("cpu.busy_ratio",), run.manifest.get("hosts", {})
+    for hosts in machines(inventory).values():
+        name = machine_name(inventory, hosts)
         label = f"machine {name}" if len(hosts) > 1 else name
         yield _Draft(label, SampleLine(tuple(hosts), ("",), metrics), "dashed")
         cores = farm_cores(run, hosts)
@@ -309,8 +309,10 @@ def _writes_and_reads(run: StoredRun) -> Iterator[_Draft]:
 
 
 def _pressure(run: StoredRun) -> Iterator[_Draft]:
-    for hosts in machines(run).values():
-        where = "" if len(machines(run)) == 1 else f" of {machine_name(run, hosts)}"
+    inventory = run.manifest.get("hosts", {})
+    found = machines(inventory)
+    for hosts in found.values():
+        where = "" if len(found) == 1 else f" of {machine_name(inventory, hosts)}"
         for metric, words in (("cpu", "CPU"), ("io", "I/O"), ("memory", "memory")):
             yield _Draft(words + where, SampleLine(tuple(hosts), ("",), (f"pressure.{metric}_ratio",)))
 

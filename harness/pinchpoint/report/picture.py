@@ -86,12 +86,11 @@ def picture(run: StoredRun, verdict: Mapping[str, Any], clock: Clock) -> tuple[M
     means = Means(run, clock.window, _SHOWN)
     marks = _marks(verdict)
     disks = {(row["host"], row["role"]): row for row in verdict.get("disks") or ()}
-    placed = tiers(run)
+    placed, known = tiers(run), run.manifest.get("hosts", {})
     found = [
         _machine(run, hosts, [(t, h) for t, h in placed if h in hosts], means, marks, disks)
-        for hosts in machines(run).values()
+        for hosts in machines(known).values()
     ]
-    known = {host for hosts in machines(run).values() for host in hosts}
     found += [_unseen(tier, host, run) for tier, host in placed if host not in known]
     return (*found, *_generators(run, means, verdict))
 
@@ -124,7 +123,10 @@ def _machine(
     size = [f"{facts['cores']} cores"] if facts.get("cores") else []
     size += [f"{units.bytes_(facts['memory_bytes'])} of memory"] if facts.get("memory_bytes") else []
     return MachineBox(
-        machine_name(run, hosts), ", ".join(size), () if alone else (*own, *shared), tuple(boxes)
+        machine_name(run.manifest["hosts"], hosts),
+        ", ".join(size),
+        () if alone else (*own, *shared),
+        tuple(boxes),
     )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pinchpoint.base import units
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.base.wording import listed
 from pinchpoint.data.latency import operation_percentiles
+from pinchpoint.data.places import machine_id, name_of_machine
 from pinchpoint.data.recorded import over_operations, over_samples
 from pinchpoint.data.timeaxis import Clock, day_and_time, shown_offset_s
 from pinchpoint.report.tables import Column, Row, Table, duration, number, rate, share, text
@@ -49,8 +50,29 @@ def load_words(load: Row) -> str:
     return str(model)
 
 
-def scenarios(manifest: Row, verdict: Row) -> Table:
-    """What each scenario did in the measure phase: its rate, its latency, its errors, and its objectives."""
+def offered_words(load: Row) -> str | None:
+    """A load model of plan.yaml in a word or two: ``8 users``, ``100/s``, ``50/s to 500/s``."""
+    model = load.get("model")
+    if model == "closed":
+        return units.load_level(load["users"], "users")
+    if model in ("open", "soak"):
+        return units.per_second(load["rate_per_s"])
+    if model == "burst":
+        return f"{units.per_second(load['base_per_s'])} to {units.per_second(load['peak_per_s'])}"
+    if model in ("ramp", "steps"):
+        first, last = of_load(load["start"]), load.get("to") or load.get("at_most")
+        return f"{first} to {of_load(last)}" if last else f"{first} and more"
+    return None if model is None else str(model)
+
+
+def scenarios(manifest: Row, verdict: Row, words: Callable[[Row], str | None] = load_words) -> Table:
+    """What each scenario did in the measure phase: its rate, its latency, its errors, and its objectives.
+
+    Args:
+        manifest: the run's manifest.json.
+        verdict: verdict.json's content.
+        words: a load model of plan.yaml in words.
+    """
     planned = (manifest.get("plan") or {}).get("scenarios", {})
     goals = _goals(verdict)
     rows = []
@@ -61,8 +83,8 @@ def scenarios(manifest: Row, verdict: Row) -> Table:
             {
                 "scenario": name,
                 "use": plan.get("use"),
-                "load": load_words(plan["load"]) if plan.get("load") else None,
-                "now_per_s": figures.get("now_per_s"),
+                "load": words(plan["load"]) if plan.get("load") else None,
+                "now_per_s": figures.get("now_per_s", figures.get("throughput_per_s")),
                 "throughput_per_s": whole_phase(figures),
                 "time": kind,
                 **{f"p{p}_s": figures.get(f"{kind}_p{p}_s") for p in (50, 95, 99)},
@@ -130,16 +152,17 @@ def _warm_up_words(found: Row | None) -> str:
 
 def disks(manifest: Row, verdict: Row) -> Table:
     """Each disk once, with its roles and the latency limit of each."""
+    hosts = manifest.get("hosts") or {}
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in verdict.get("disks") or ():
         unknown = "" if row.get("device") else row["role"]
-        groups.setdefault((_machine_id(manifest, row["host"]), row.get("device"), unknown), []).append(row)
+        groups.setdefault((machine_id(hosts, row["host"]), row.get("device"), unknown), []).append(row)
     rows = [
         {
             **same[0],
             "roles": ", ".join(dict.fromkeys(f"{row['tier']} {row['role']}" for row in same)),
             "limit": _latency_limits(same),
-            "machine": _machine_name(manifest, same[0]["host"]),
+            "machine": name_of_machine(hosts, same[0]["host"]),
         }
         for same in groups.values()
     ]
@@ -171,17 +194,6 @@ def disks(manifest: Row, verdict: Row) -> Table:
     )
 
 
-def _machine_id(manifest: Row, host: str) -> str:
-    return str((manifest.get("hosts") or {}).get(host, {}).get("machine_id") or host)
-
-
-def _machine_name(manifest: Row, host: str) -> str:
-    """The machine's own name where several hosts of the farm are on it, else the host's."""
-    hosts = manifest.get("hosts") or {}
-    there = [name for name in hosts if _machine_id(manifest, name) == _machine_id(manifest, host)]
-    return host if len(there) < 2 else str(hosts[host].get("hostname") or "shared machine")
-
-
 def _latency_limits(rows: Sequence[Row]) -> str | None:
     """``5 ms (log; SP), 20 ms (data, index; SP)``."""
     roles: dict[tuple[float, str], list[str]] = {}
@@ -198,13 +210,14 @@ def _latency_limits(rows: Sequence[Row]) -> str | None:
 
 def cpus(manifest: Row, verdict: Row) -> Table:
     """A row for each machine, and below it one for each tier's own processes."""
+    hosts = manifest.get("hosts") or {}
     machines: dict[str, list[Row]] = {}
     for row in verdict.get("cpus") or ():
-        machines.setdefault(_machine_id(manifest, row["host"]), []).append(row)
+        machines.setdefault(machine_id(hosts, row["host"]), []).append(row)
     rows: list[dict[str, Any]] = []
     for there in machines.values():
         whole = next((row for row in there if row["machine_busy_mean_ratio"] is not None), there[0])
-        name = _machine_name(manifest, whole["host"])
+        name = name_of_machine(hosts, whole["host"])
         rows.append(
             {
                 "name": f"machine {name}",

@@ -9,15 +9,16 @@ from typing import Any
 
 from pinchpoint.base import units, wording
 from pinchpoint.base.text import one_line, width, wrapped
-from pinchpoint.report import verdict_tables
+from pinchpoint.report import run_tables, verdict_tables
 from pinchpoint.report.comparison import ComparisonReport, gather
-from pinchpoint.report.tables import Column, Table, duration, grid, number, rate, run_header, share
+from pinchpoint.report.tables import Table, grid, run_header
 
 BY: Mapping[str, str] = {
     "command": "as the command says",
     "plan": "as the plan declares",
     "default": "by default",
 }
+_LOADS = ("scenario", "now_per_s", "load", "p50_s", "p95_s", "p99_s", "error_ratio", "dropped")
 _CRAWL = ("source", "count", "failures", "skipped", "duration_s", "rate_per_s", "repository_latency_s")
 _LABEL = 7
 """Columns of LIMIT, DO, ROOM and so on, with the space behind them."""
@@ -90,45 +91,10 @@ LEAST_USE = 0.005
 
 
 def _loads(verdict: Mapping[str, Any], manifest: Mapping[str, Any]) -> Iterator[str]:
-    """What each scenario was asked for, and got done."""
-    planned = (manifest.get("plan") or {}).get("scenarios") or {}
-    rows = []
-    for name, figures in (verdict.get("scenarios") or {}).items():
-        kind = "response" if figures.get("response_p95_s") is not None else "service"
-        rows.append(
-            {
-                **figures,
-                "scenario": name,
-                "rate": figures.get("now_per_s", figures.get("throughput_per_s")),
-                "offered": offered_words((planned.get(name) or {}).get("load") or {}),
-                **{f"p{p}_s": figures.get(f"{kind}_p{p}_s") for p in (50, 95, 99)},
-            }
-        )
-    columns = (
-        Column("scenario", "scenario"),
-        rate("rate", "rate"),
-        Column("offered", "offered", absent="-", numeric=True),
-        *(duration(f"p{p}_s", f"p{p}") for p in (50, 95, 99)),
-        share("error_ratio", "errors"),
-        number("dropped", "dropped", absent="-"),
-    )
-    if rows:
-        yield from grid(Table("loads", "", columns, rows), less=("p50_s", "dropped", "offered", "p99_s"))
-
-
-def offered_words(load: Mapping[str, Any]) -> str | None:
-    """A load model of plan.yaml in a word or two: ``8 users``, ``100/s``, ``50/s to 500/s``."""
-    model = load.get("model")
-    if model == "closed":
-        return units.load_level(load["users"], "users")
-    if model in ("open", "soak"):
-        return units.per_second(load["rate_per_s"])
-    if model == "burst":
-        return f"{units.per_second(load['base_per_s'])} to {units.per_second(load['peak_per_s'])}"
-    if model in ("ramp", "steps"):
-        first, last = verdict_tables.of_load(load["start"]), load.get("to") or load.get("at_most")
-        return f"{first} to {verdict_tables.of_load(last)}" if last else f"{first} and more"
-    return None if model is None else str(model)
+    """The offered load of each scenario, and what was done of it."""
+    table = run_tables.scenarios(manifest, verdict, run_tables.offered_words)
+    if table.rows:
+        yield from grid(table, _LOADS, less=("p50_s", "dropped", "load", "p99_s"))
 
 
 def _goals(verdict: Mapping[str, Any]) -> Iterator[str]:
@@ -203,15 +169,15 @@ def comparison_text(content: Mapping[str, Any]) -> str:
         lines = [wrapped(f"{row['about']} {row['name']}: {row['unlike']}", "  - ") for row in unlike]
         blocks.append("\n".join([wrapped(f"These runs did different work ({names}):"), *lines]))
     confounders = [row for row in report.tables["confounders"].rows if row["matters"]]
-    if confounders:
+    if confounders and unlike:
+        blocks.append(
+            wrapped(f"{len(confounders)} other differences may affect the bottleneck (report.html).")
+        )
+    elif confounders:
         rest = len(confounders) - _MOST_DIFFERENCES
         lines = [wrapped(_difference(row), "  - ") for row in confounders[:_MOST_DIFFERENCES]]
         lines += [f"  and {rest} more (report.html)"] if rest > 0 else []
-        blocks.append(
-            wrapped(f"{len(confounders)} other differences may affect the bottleneck (report.html).")
-            if unlike
-            else "\n".join(["Other differences that may affect the bottleneck:", *lines])
-        )
+        blocks.append("\n".join(["Other differences that may affect the bottleneck:", *lines]))
     if content["warnings"]:
         blocks.append("\n".join(_labelled("WARN", str(warning)) for warning in content["warnings"]))
     return "\n\n".join(blocks)

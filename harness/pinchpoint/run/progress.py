@@ -16,6 +16,7 @@ from rich.text import Text
 
 from pinchpoint.base import units
 from pinchpoint.base.redact import masked
+from pinchpoint.data.places import machine_name, machines
 from pinchpoint_collectors.record import Sample
 
 _PLAIN_EVERY_S = 5.0
@@ -44,11 +45,8 @@ class Machine:
 
 def machines_of(hosts: Mapping[str, Mapping[str, Any]]) -> list[Machine]:
     """The machines of a manifest's hosts; hosts that share a machine are one."""
-    found: dict[str, list[str]] = {}
-    for host, inventory in hosts.items():
-        found.setdefault(str(inventory.get("machine_id") or host), []).append(host)
-    machines = []
-    for names in found.values():
+    found = []
+    for names in machines(hosts).values():
         roles: dict[str, tuple[str, list[str]]] = {}
         for host in names:
             for role, place in hosts[host].get("roles", {}).items():
@@ -58,9 +56,8 @@ def machines_of(hosts: Mapping[str, Mapping[str, Any]]) -> list[Machine]:
             host: f"tier:{hosts[host]['tier']}" if hosts[host].get("tier_cores") else "" for host in names
         }
         disks = {(host, device): ", ".join(words) for device, (host, words) in roles.items()}
-        name = names[0] if len(names) == 1 else str(hosts[names[0]].get("hostname") or names[0])
-        machines.append(Machine(name, tiers, disks))
-    return machines
+        found.append(Machine(machine_name(hosts, names), tiers, disks))
+    return found
 
 
 class Board:

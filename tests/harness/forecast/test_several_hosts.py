@@ -18,6 +18,7 @@ def disk(host: str, each_s: float, iops: float | None = None, *, idle: bool = Fa
     waits = {} if idle else {"orders": 1.0}
     return Disk(
         key=f"disk:{host}",
+        name="the log disk of sql",
         target="sql.log",
         host=host,
         profile=None,
@@ -37,7 +38,7 @@ def disk(host: str, each_s: float, iops: float | None = None, *, idle: bool = Fa
 def cores(host: str, count: float, *tiers: str, allowance: bool = False) -> Cores:
     """What tiers have of a host's CPU."""
     key = f"{'allowance' if allowance else 'cpu'}:{host}"
-    return Cores(key, tiers or ("search",), host, count, {}, {}, allowance=allowance)
+    return Cores(key, f"the CPU of {host}", tiers or ("search",), host, count, {}, {}, allowance=allowance)
 
 
 def machine(host: str, name: str, cap: str = "uncached") -> Bound:

@@ -10,7 +10,8 @@ import pytest
 from harness.report.example import MANIFEST, screen, suspect, verdict
 
 from pinchpoint.base.text import PIPED, width
-from pinchpoint.report.terminal import details_text, offered_words, verdict_text
+from pinchpoint.report.run_tables import offered_words
+from pinchpoint.report.terminal import details_text, verdict_text
 
 GOLDEN = """\
 Bottleneck: CPU of the machine that runs all tiers.

@@ -17,7 +17,7 @@ from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.model.applied import Applied, apply
 from pinchpoint.analysis.model.measured import Measured, model_of, take
 from pinchpoint.analysis.model.network import CLOSE, OPEN_USERS, Solution, Users, is_open, solve
-from pinchpoint.analysis.model.parts import Bound, Cores, Disk, Part
+from pinchpoint.analysis.model.parts import Bound, Cores, Part
 from pinchpoint.analysis.model.prediction import Binding, Prediction, Throughput, Use
 from pinchpoint.analysis.model.probed import DiskMix, mix_of
 from pinchpoint.analysis.model.settings import Setting
@@ -25,7 +25,6 @@ from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import STRANGERS, UTILISATION
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError
-from pinchpoint.base.wording import listed
 from pinchpoint.data.resample import block_rows
 
 RESAMPLES = 40
@@ -257,7 +256,7 @@ def _binding(loads: Sequence[Users], parts: Sequence[Part], found: Solution) -> 
     named = {part.key: part for part in parts}
     if full:
         key = max(full, key=lambda key: (key in found.at_bound, full[key]))
-        return Binding("used_up", key, part_words(named[key]), min(1.0, full[key]), None)
+        return Binding("used_up", key, named[key].name, min(1.0, full[key]), None)
     held_up = [one for one in loads if not is_open(one) and not _kept_up(one, found)]
     if not held_up:
         return Binding("nothing", None, "nothing: all of the load that is given is done", None, None)
@@ -268,21 +267,7 @@ def _binding(loads: Sequence[Users], parts: Sequence[Part], found: Solution) -> 
     elsewhere = 1 - sum(stays.values()) - one.think_s / time_s
     if not key or stays[key] < elsewhere:
         return Binding("elsewhere", None, "the time that no measured part explains", elsewhere, one.scenario)
-    return Binding("waited_for", key, part_words(named[key]), stays[key], one.scenario)
-
-
-def part_words(part: Part) -> str:
-    """A part in words: ``the log disk of sql``, ``the CPU shared by search and sql``."""
-    if isinstance(part, Disk):
-        tier, _, role = part.target.partition(".")
-        return f"the {role} disk of {tier}"
-    if isinstance(part, Bound):
-        return part.name
-    if part.allowance:
-        return f"the CPU limit of {part.tiers[0]}"
-    if len(part.tiers) > 1:
-        return f"the CPU shared by {listed(part.tiers)}"
-    return f"the CPU of {part.tiers[0]}"
+    return Binding("waited_for", key, named[key].name, stays[key], one.scenario)
 
 
 def _uses(before: Sequence[Part], after: Sequence[Part], now: Solution, then: Solution) -> Iterator[Use]:
@@ -297,7 +282,7 @@ def _uses(before: Sequence[Part], after: Sequence[Part], now: Solution, then: So
             found.use.get(part.key) if known else None
             for found, known in zip((now, then), capped, strict=True)
         ]
-        yield Use(part.key, part_words(part), used[0], used[1], stay[0], stay[1])
+        yield Use(part.key, part.name, used[0], used[1], stay[0], stay[1])
 
 
 def _same(parts: Sequence[Part], part: Part) -> Part:
@@ -316,7 +301,7 @@ def _warnings(measured: Measured, now: Solution) -> Iterator[str]:
     for part in measured.parts:
         if isinstance(part, Cores) and part.others_ratio > STRANGERS.value:
             yield (
-                f"{units.percent(part.others_ratio)} of {part_words(part)} is used by other programs: it is "
+                f"{units.percent(part.others_ratio)} of {part.name} is used by other programs: it is "
                 "taken that they leave half of it to who wants it"
             )
     for target, why in measured.unmeasured.items():

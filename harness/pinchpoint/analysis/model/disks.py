@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from pinchpoint.analysis.capacity import limit_words
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.model.commit import Sessions, flush_of
 from pinchpoint.analysis.model.parts import UNQUEUED_S, Caps, Disk
@@ -294,6 +295,7 @@ def _part(disk: _Seen, shares: Sharing) -> Disk:
         waited_each_s = max(alone_s, disk.caps.share(1.0, (found.bytes or 0.0) / found.io))
     return Disk(
         key=resource.key,
+        name=limit_words(resource, found),
         target=f"{role.tier}.{role.role}",
         host=role.host,
         profile=role.profile,

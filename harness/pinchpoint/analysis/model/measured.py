@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pinchpoint.analysis.capacity import Demand, limit_words
+from pinchpoint.analysis.capacity import limit_words
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.model.disks import Beside, Flushes, measured_disk
@@ -288,8 +288,9 @@ def _allowances(case: Case, rows: Rows, shares: Shares) -> Iterator[Cores]:
         found, cores = measure_cpu(resource, rows), mean(resource.columns["allowed"][rows])
         if found.quota and found.busy is not None and cores:
             each = shares.each(found.busy * cores, resource.tiers)
+            name = limit_words(resource, found)
             yield Cores(
-                resource.key, resource.tiers, resource.hosts[0], cores, each, waited={}, allowance=True
+                resource.key, name, resource.tiers, resource.hosts[0], cores, each, waited={}, allowance=True
             )
 
 
@@ -314,6 +315,7 @@ def _pool(
             free_s[name] = free_s.get(name, 0.0) + (0.0 if tier in limited else each)
     yield Cores(
         key=resource.key,
+        name=limit_words(resource, found),
         tiers=resource.tiers,
         host=resource.hosts[0],
         cores=float(cores),
@@ -331,7 +333,7 @@ def _bound(resource: Resource, rows: Rows, shares: Shares) -> Iterator[Bound]:
     if isinstance(found, CpuMeasures | ShareMeasures):
         used = found.busy if isinstance(found, CpuMeasures) else found.used
         if used is not None and used >= LEAST_USED and np.isfinite(used):
-            name = limit_words(_as_demand(resource, found, used))
+            name = limit_words(resource, found)
             demand = shares.each(used, resource.tiers)
             yield Bound(resource.key, name, None, resource.hosts, resource.tiers, demand)
         return
@@ -352,8 +354,3 @@ def _bound(resource: Resource, rows: Rows, shares: Shares) -> Iterator[Bound]:
         io=shares.each(found.io, resource.tiers),
         bytes=shares.each(found.bytes or 0.0, resource.tiers),
     )
-
-
-def _as_demand(resource: Resource, found: CpuMeasures | ShareMeasures, used: float) -> Demand:
-    """For its words alone."""
-    return Demand(resource, found, used, 0.0, None, 1.0, {}, 1, "")

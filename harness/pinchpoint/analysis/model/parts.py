@@ -65,6 +65,7 @@ class Disk:
 
     Attributes:
         key: the resource's.
+        name: in words.
         target: ``sql.log``.
         host: whose it is.
         profile: the entry of the catalogue it is declared to be; None where none is.
@@ -98,6 +99,7 @@ class Disk:
     """
 
     key: str
+    name: str
     target: str
     host: str
     profile: str | None
@@ -163,6 +165,7 @@ class Cores:
 
     Attributes:
         key: the resource's.
+        name: in words.
         tiers: those that use it.
         host: the first that has it.
         cores: how many.
@@ -173,6 +176,7 @@ class Cores:
     """
 
     key: str
+    name: str
     tiers: tuple[str, ...]
     host: str
     cores: float

@@ -120,10 +120,14 @@ def _put_on(ground: Ground, held: Held, entry: Profile, count: int) -> Advice:
     assumes = (
         f"{SAME}; a stripe spreads I/O evenly; striping lifts no cap of the machine" if count > 1 else ""
     )
-    name, striped = ground.disk_target, [f"{ground.disk_target}.stripes={count}"] if count > 1 else []
-    gain = ground.by(f"{name}={entry.name}", *striped)
-    gain = gain or ground.until(room, f"{_named(entry, count)} itself", assumes)
+    gain = _as_type(ground, entry, count) or ground.until(room, f"{_named(entry, count)} itself", assumes)
     return advise(ground.first.kind, held.target, what, gain, cited([held.profile, entry]))
+
+
+def _as_type(ground: Ground, entry: Profile, count: int = 1) -> Gain | None:
+    """What a disk of that type, or that number of them striped, gains by the model."""
+    striped = [f"{ground.disk_target}.stripes={count}"] if count > 1 else []
+    return ground.by(f"{ground.disk_target}={entry.name}", *striped)
 
 
 def _named(entry: Profile, count: int) -> str:
@@ -241,13 +245,12 @@ def _burst(ground: Ground, _found: DiskMeasures, held: Held) -> Iterator[Advice]
     worth = _credits(held.profile) if shift.of == "io" else ""
     if better is not None:
         what = f"Put {held.target} on {_named(better, 1)}, whose baseline is at least {wanted}{worth}"
-        gain = ground.by(f"{ground.disk_target}={better.name}") or bound
+        gain = _as_type(ground, better) or bound
         yield advise("disk_burst_exhausted", held.target, what, gain, cited([held.profile, better]))
     count = stripes_for(held.profile, rates, 1.0, held.stripes)
     if count is not None:
         what = f"Stripe {held.target} over {_named(held.profile, count)}, whose baseline carries {wanted}"
-        name = ground.disk_target
-        gain = ground.by(f"{name}={held.profile.name}", f"{name}.stripes={count}") or bound
+        gain = _as_type(ground, held.profile, count) or bound
         yield advise("disk_burst_exhausted", held.target, what, gain, cited([held.profile]))
 
 
