@@ -22,6 +22,7 @@ from pinchpoint import cli
 from pinchpoint.plan import record
 from pinchpoint.plan.farm import FarmFile
 from pinchpoint.plan.plan import Plan
+from pinchpoint.plan.schema import meanings
 
 ROOT = Path(__file__).resolve().parents[1]
 ANSWERS = ROOT / "tests" / "golden" / "expected"
@@ -83,7 +84,14 @@ def yaml_files() -> str:
     """Every field of both files: its form, its default, what it means."""
     intro = (
         "# farm.yaml and plan.yaml\n\nMade from the models that read the files. `pinchpoint init DIR` writes "
-        "both with comments; `pinchpoint check` names every mistake with its line and what is allowed.\n"
+        "both with comments; `pinchpoint check` names every mistake with its line and what is allowed.\n\n"
+        "Your editor can complete and check both: the first line that `init` writes into each names its "
+        "JSON Schema, in the folder `.schema` beside it. VS Code (with its YAML extension), Neovim, Emacs, "
+        "Helix and others with yaml-language-server read that line; PyCharm has a setting for it. "
+        "For a file of yours, or after an update of Pinchpoint:\n\n"
+        "```sh\npinchpoint schema farm > farm.schema.json\npinchpoint schema plan > plan.schema.json\n```\n\n"
+        "and `# yaml-language-server: $schema=farm.schema.json` as the first line of farm.yaml. Rules across "
+        "several fields, and names of the other file, are found by `pinchpoint check` alone.\n"
     )
     parts = [intro]
     for title, root in (("farm.yaml", FarmFile), ("plan.yaml", Plan)):
@@ -112,10 +120,10 @@ def _models(kind: Any) -> list[type[BaseModel]]:
 def _table(model: type[BaseModel]) -> str:
     text = inspect.getdoc(model) or ""
     summary = text.partition("\n\nAttributes:")[0].replace("``", "`").replace("\n", " ")
-    meanings, hints = _attributes(model), typing.get_type_hints(model, include_extras=True)
+    said, hints = meanings(model), typing.get_type_hints(model, include_extras=True)
     rows = [
         f"| `{field.alias or name}` | {_form(field, hints[name])} "
-        f"| {_default(field)} | {meanings.get(name) or _sentence(field.description)} |"
+        f"| {_default(field)} | {_sentence(said.get(name) or field.description)} |"
         for name, field in model.model_fields.items()
     ]
     title = "" if model in (FarmFile, Plan) else f"### {model.__name__}\n\n"
@@ -123,20 +131,8 @@ def _table(model: type[BaseModel]) -> str:
     return head + "\n".join(rows) + "\n"
 
 
-def _attributes(model: type[BaseModel]) -> dict[str, str]:
-    """Field -> its meaning, from the class's docstring or those of its bases; the nearest counts."""
-    found: dict[str, str] = {}
-    for base in model.__mro__:
-        text = inspect.cleandoc(base.__doc__ or "").partition("Attributes:\n")[2]
-        for match in re.finditer(r"^    (\w[\w, ]*): (.*(?:\n {8}.*)*)", text, re.MULTILINE):
-            meaning = re.sub(r"\s+", " ", match[2]).replace("``", "`").replace("|", "\\|")
-            for name in match[1].split(", "):
-                found.setdefault(name, _sentence(meaning))
-    return found
-
-
 def _sentence(text: str | None) -> str:
-    text = (text or "").strip().replace("|", "\\|")
+    text = (text or "").strip().replace("``", "`").replace("|", "\\|")
     return text[:1].upper() + text[1:]
 
 

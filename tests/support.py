@@ -44,7 +44,9 @@ def require(program: str, package: str) -> str:
     return path
 
 
-_IN_THIS_PROCESS = frozenset({"analyse", "compare", "import", "init", "report", "runs", "what-if"})
+_IN_THIS_PROCESS = frozenset(
+    {"analyse", "compare", "import", "init", "pack", "report", "runs", "schema", "unpack", "what-if"}
+)
 """Commands that read files and write them: to start a process for each takes seconds."""
 
 

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated
+from collections.abc import Iterable
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, WithJsonSchema
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
 _WHOLE = re.compile(rf"(?:{_PART.pattern}\s*)+")
+
+
+def _form(units: Iterable[str]) -> Any:
+    """What a plan may write: figures with units, or a number in base units."""
+    pattern = rf"^\s*(?:\d+(?:\.\d+)?\s*(?:{'|'.join(units)})\s*)+$"
+    number = {"type": "number", "exclusiveMinimum": 0}
+    return Annotated[Any, WithJsonSchema({"anyOf": [{"type": "string", "pattern": pattern}, number]})]
 
 
 def seconds(value: object) -> float:
@@ -35,7 +43,7 @@ def spelt_s(length_s: float) -> str:
     return f"{minutes}m{rest_s:02}s" if minutes else f"{rest_s}s"
 
 
-Seconds = Annotated[float, BeforeValidator(seconds)]
+Seconds = Annotated[float, BeforeValidator(seconds, json_schema_input_type=_form(_UNITS_S))]
 """A field that takes a duration above zero and holds seconds."""
 
 
@@ -71,5 +79,5 @@ def spelt_bytes(number_bytes: float) -> str:
     return f"{number_bytes:.0f} bytes"
 
 
-Bytes = Annotated[int, BeforeValidator(size_bytes)]
+Bytes = Annotated[int, BeforeValidator(size_bytes, json_schema_input_type=_form(_UNITS_BYTES))]
 """A field that takes a size above zero and holds bytes."""

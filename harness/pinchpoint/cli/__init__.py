@@ -31,6 +31,7 @@ COMMANDS = {
     "import": "Find the bottleneck in logs of other tools.",
     "farm": "Start, stop or show an embedded farm.",
     "worker": "Send load for a run on another machine.",
+    "schema": "Print the JSON Schema of farm.yaml or plan.yaml.",
     "runs": "List runs, or follow the figures of a plan over many runs.",
 }
 """Each is the function of that name in the module of that name (of a keyword, with a ``_`` behind it, and

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Iterator
@@ -105,6 +106,8 @@ objectives:
 """
 
 
+SCHEMAS = ".schema"
+"""The folder beside both files with their JSON Schema: an editor reads it without a network."""
 _FROM = "--from"
 _WATCH = "1m"
 _SHORTEST_WATCH_S = 0.1
@@ -181,10 +184,14 @@ def init(
         raise InputError(*(f"{path}: exists already; {remedy}" for path in there))
     if sources:
         files[directory / "plan.yaml"] = _fitted(sources, over or _WATCH, time_zone(zone), host, day)
-    _write(directory, files)
+    _write(directory, {path: _schema_line(path.stem) + text for path, text in files.items()})
     for path in files:
         click.echo(path)
     click.echo(f"next: pinchpoint check {shlex.quote(str(directory))}", err=True)
+
+
+def _schema_line(kind: str) -> str:
+    return f"# yaml-language-server: $schema={SCHEMAS}/{kind}.json\n"
 
 
 def _fitted(
@@ -213,6 +220,7 @@ def _write(directory: Path, files: dict[Path, str]) -> None:
         for path, text in files.items():
             with path.open("x", encoding="utf-8") as file:
                 file.write(text)
+        _write_schemas(directory / SCHEMAS)
     except (FileExistsError, NotADirectoryError) as error:
         raise InputError(f"{error.filename}: is in the way; name another folder") from error
     except OSError as error:
@@ -220,3 +228,11 @@ def _write(directory: Path, files: dict[Path, str]) -> None:
         raise FarmUnavailable(
             f"{place}: cannot be written ({error.strerror}); name another folder"
         ) from error
+
+
+def _write_schemas(directory: Path) -> None:
+    from pinchpoint.plan.schema import FILES, schema  # noqa: PLC0415 -- it imports every scenario
+
+    directory.mkdir(exist_ok=True)
+    for kind in FILES:
+        (directory / f"{kind}.json").write_text(json.dumps(schema(kind), indent=1) + "\n", encoding="utf-8")

@@ -21,7 +21,7 @@ from pinchpoint.plan.record import (
     in_file,
     only_one,
 )
-from pinchpoint.plan.units import DURATION, found
+from pinchpoint.plan.units import DURATION, DURATION_FORM, RATE_FORM, found
 
 EmbeddedTier = Literal["web", "sql", "search", "nosql", "files"]
 
@@ -186,6 +186,8 @@ class Throttle(Record):
         status: 429 (too many requests), or 503 (the server is busy).
     """
 
+    short_form = RATE_FORM
+
     requests_per_s: PerSecond = Field(alias="rate", gt=0, le=1_000_000, description="such as 50/s")
     retry_after_s: WholeSeconds = Field(default=1.0, alias="retry_after")
     status: Literal[429, 503] = 429
@@ -204,6 +206,8 @@ class Delay(Record):
         round_trip_s: time added to each round trip, such as ``250ms``.
         bytes_per_s: bandwidth in each direction. Default: no limit.
     """
+
+    short_form = DURATION_FORM
 
     round_trip_s: Seconds = Field(default=0.0, alias="round_trip", ge=0, le=60)
     bytes_per_s: BytesPerSecond | None = Field(default=None, ge=1024)
@@ -239,7 +243,7 @@ def _setting(value: object) -> object:
     return str(value)
 
 
-Setting = Annotated[str, in_file(_setting)]
+Setting = Annotated[str, in_file(_setting, {"type": ["string", "number"]})]
 
 
 class Content(Record):

@@ -13,6 +13,7 @@ from pydantic import (
     Field,
     Tag,
     ValidationInfo,
+    WithJsonSchema,
     computed_field,
     field_validator,
     model_validator,
@@ -70,7 +71,16 @@ def _depth(value: object) -> float:
 
 _CURVE = "mean latency by I/Os outstanding, such as {1: 2ms, 8: 16ms}"
 
-Curve = Annotated[tuple[tuple[float, float], ...], BeforeValidator(_curve)]
+_CURVE_FORM = {
+    "type": "object",
+    "minProperties": 1,
+    "propertyNames": {"pattern": "^[1-9][0-9]*$"},
+    "additionalProperties": units.DURATION_FORM,
+}
+Curve = Annotated[
+    tuple[tuple[float, float], ...],
+    BeforeValidator(_curve, json_schema_input_type=Annotated[Any, WithJsonSchema(_CURVE_FORM)]),
+]
 """(outstanding I/Os, mean latency in seconds), by what is outstanding."""
 
 
@@ -79,7 +89,15 @@ def _iops(value: object) -> object:
     return units.rate(value) if isinstance(value, str) else value
 
 
-Iops = Annotated[float, BeforeValidator(_iops)]
+Iops = Annotated[
+    float,
+    BeforeValidator(
+        _iops,
+        json_schema_input_type=Annotated[
+            Any, WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, units.RATE_FORM]})
+        ],
+    ),
+]
 
 
 class Limits(Record):

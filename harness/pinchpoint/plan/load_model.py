@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from pinchpoint.plan.problems import Unfit
 from pinchpoint.plan.record import PerSecond, Ratio, Record, Seconds, in_file
-from pinchpoint.plan.units import DURATION, RATE, found, rate
+from pinchpoint.plan.units import DURATION, RATE, RATE_FORM, found, rate
 
 Arrivals = Literal["poisson", "constant"]
 MOST_USERS = 100_000
@@ -134,7 +134,9 @@ def _level(value: object) -> object:
     raise Unfit(f"found {found(value)}", f"allowed: {LEVEL}")
 
 
-LevelInFile = Annotated[Level, in_file(_level)]
+LevelInFile = Annotated[
+    Level, in_file(_level, {"anyOf": [{"type": "integer", "minimum": 0, "maximum": MOST_USERS}, RATE_FORM]})
+]
 
 
 def _same_unit(levels: Mapping[str, Level | None]) -> None:

@@ -25,7 +25,7 @@ from pinchpoint.plan.record import (
     resolved,
     with_places,
 )
-from pinchpoint.plan.units import DURATION, byte_rate, duration, found, rate, ratio, size
+from pinchpoint.plan.units import DURATION, DURATION_FORM, byte_rate, duration, found, rate, ratio, size
 from pinchpoint_scenarios.registry import SCENARIOS
 
 OPERATION_METRICS = ("error_ratio", "response_p95_s")
@@ -105,7 +105,7 @@ class StopRule(Record):
             raise unknown("metric", metric, names)
         return metric
 
-    @field_validator("above", "below", mode="before")
+    @field_validator("above", "below", mode="before", json_schema_input_type=float | str)
     @classmethod
     def _in_its_unit(cls, value: object, info: ValidationInfo) -> object:
         """In a file a limit has the unit of its metric; one of another unit would never be met."""
@@ -185,6 +185,8 @@ class Measure(Record):
         until: ``done``: until the crawl has ended. A fixed time is written alone: ``measure: 10m``.
     """
 
+    short_form = DURATION_FORM
+
     at_most_s: Seconds = Field(alias="at_most", gt=0, description=DURATION)
     at_least_s: Seconds = Field(default=0.0, alias="at_least", ge=0)
     until: Literal["done"] | None = Field(description="done, or write the duration alone (measure: 10m)")
@@ -234,7 +236,7 @@ class Phases(Record):
         cool_down_s: samples after the load has ended.
     """
 
-    warm_up: Annotated[WarmUp, in_file(_warm_up)] = WarmUp()
+    warm_up: Annotated[WarmUp, in_file(_warm_up, {"anyOf": [DURATION_FORM, {"const": "auto"}]})] = WarmUp()
     measure: Measure = Field(description=f"{DURATION}; or {{until: done, at_most: 12h}}")
     cool_down_s: Seconds = Field(default=0.0, alias="cool_down", ge=0)
 

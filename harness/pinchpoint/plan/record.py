@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationInfo
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationInfo, WithJsonSchema
 
 from pinchpoint.base.redact import redacted_value, shown
 from pinchpoint.plan import units
@@ -38,9 +38,11 @@ class Record(BaseModel):
     Attributes:
         hides_texts: a text is a secret unless its type says that it may be shown (``Public``, ``Url``, a
             ``Literal``): so is that of a field that is added later.
+        short_form: JSON Schema of what a file may hold in place of the mapping, such as a duration alone.
     """
 
     hides_texts: ClassVar[bool] = False
+    short_form: ClassVar[Mapping[str, Any] | None] = None
 
     model_config = ConfigDict(
         extra="forbid",
@@ -96,22 +98,26 @@ def _without_secrets(value: object, written: Any) -> Any:
     return redacted_value(written)
 
 
-def in_file(parse: Callable[[Any], Any]) -> BeforeValidator:
-    """Applies ``parse`` to a value that comes from a file, and leaves one in base units as it is."""
+def in_file(parse: Callable[[Any], Any], form: Mapping[str, Any]) -> BeforeValidator:
+    """Applies ``parse`` to a value that comes from a file, and leaves one in base units as it is.
+
+    ``form`` is the JSON Schema of what ``parse`` takes.
+    """
 
     def convert(value: Any, info: ValidationInfo) -> Any:
         return parse(value) if isinstance(info.context, FileContext) else value
 
-    return BeforeValidator(convert)
+    return BeforeValidator(convert, json_schema_input_type=Annotated[Any, WithJsonSchema(dict(form))])
 
 
-Seconds = Annotated[float, in_file(units.duration)]
-Bytes = Annotated[int, in_file(units.size)]
-PerSecond = Annotated[float, in_file(units.rate)]
-BytesPerSecond = Annotated[float, in_file(units.byte_rate)]
-Ratio = Annotated[float, in_file(units.ratio)]
+Seconds = Annotated[float, in_file(units.duration, units.DURATION_FORM)]
+Bytes = Annotated[int, in_file(units.size, units.SIZE_FORM)]
+PerSecond = Annotated[float, in_file(units.rate, units.RATE_FORM)]
+BytesPerSecond = Annotated[float, in_file(units.byte_rate, units.BYTE_RATE_FORM)]
+Ratio = Annotated[float, in_file(units.ratio, units.RATIO_FORM)]
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,39}")
+_NAME_FORM = {"type": "string", "pattern": f"^{_NAME.pattern}$"}
 
 
 def _name(value: object) -> str:
@@ -124,7 +130,9 @@ def _name(value: object) -> str:
     )
 
 
-Name = Annotated[str, BeforeValidator(_name)]
+Name = Annotated[
+    str, BeforeValidator(_name, json_schema_input_type=Annotated[str, WithJsonSchema(_NAME_FORM)])
+]
 """Names become schemas, files and hosts."""
 
 
@@ -150,7 +158,7 @@ def with_places(model: type[Params], params: Mapping[str, Any], directory: Path)
     return model.placed(params, directory) if issubclass(model, FileParams) else params
 
 
-FilePath = Annotated[Path, BeforeValidator(_path)]
+FilePath = Annotated[Path, BeforeValidator(_path, json_schema_input_type=str)]
 """A path; in a file, relative to the folder of that file."""
 
 

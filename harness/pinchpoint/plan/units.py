@@ -35,6 +35,24 @@ _RATE = re.compile(rf"({_NUMBER}) ?/ ?([a-z]+)")
 _PERCENT = re.compile(rf"({_NUMBER}) ?%")
 
 
+def _or_zero(pattern: str, kind: str) -> dict[str, object]:
+    text = {"type": "string", "pattern": rf"^ *(?:0|{pattern}) *$", "patternErrorMessage": f"allowed: {kind}"}
+    return {"anyOf": [text, {"const": 0}]}
+
+
+DURATION_FORM = _or_zero(rf"(?:{_NUMBER} ?(?:{'|'.join(_SECONDS)}) ?)+", DURATION)
+SIZE_FORM = _or_zero(rf"{_NUMBER} ?(?:{'|'.join(_BYTES)})", SIZE)
+RATE_FORM = _or_zero(rf"{_NUMBER} ?/ ?(?:{'|'.join(_PER)})", RATE)
+BYTE_RATE_FORM = _or_zero(rf"{_NUMBER} ?(?:{'|'.join(_BYTES)}) */ *(?:{'|'.join(_PER)})", BYTE_RATE)
+RATIO_FORM = {
+    "anyOf": [
+        {"type": "string", "pattern": rf"^ *(?:{_NUMBER} ?%|{_BARE.pattern}) *$"},
+        {"type": "number", "minimum": 0, "maximum": 1},
+    ]
+}
+"""JSON Schema of what each function below reads (editors show ``patternErrorMessage``)."""
+
+
 def duration(value: object) -> float:
     """Seconds of ``250ms``, ``10s``, ``10m``, ``1h30m``, ``12h``, ``1d``."""
     text = _text(value, DURATION, "{}s")

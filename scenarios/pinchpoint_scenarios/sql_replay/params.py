@@ -29,7 +29,7 @@ class SqlReplayParams(FileParams):
     speed: Annotated[float, Field(gt=0, le=1000)] = 1.0
     timeout_s: Seconds = 600.0
 
-    @field_validator("capture", mode="before")
+    @field_validator("capture", mode="before", json_schema_input_type=str | tuple[str, ...])
     @classmethod
     def _one_or_several(cls, capture: Any) -> Any:
         return [capture] if isinstance(capture, str) else capture

@@ -55,7 +55,7 @@ class SqlScriptParams(FileParams):
     setup: str | None = None
     teardown: str | None = None
 
-    @field_validator("scripts", mode="before")
+    @field_validator("scripts", mode="before", json_schema_input_type=str | tuple[str, ...])
     @classmethod
     def _one_or_several(cls, scripts: Any) -> Any:
         return [scripts] if isinstance(scripts, str) else scripts

@@ -1,0 +1,125 @@
+"""The JSON Schema of both files: it takes every example, and refuses what is wrong in a field."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.plan.samples import FARM, PLAN, write
+from jsonschema import Draft202012Validator
+from support import run_cli
+
+from pinchpoint.cli.init import FARM as TEMPLATE
+from pinchpoint.plan.document import read_document
+from pinchpoint.plan.load import kind_of
+from pinchpoint.plan.schema import schema
+
+ROOT = Path(__file__).parents[3]
+BROKEN = ROOT / "tests" / "harness" / "plan" / "broken"
+ACROSS_FIELDS = {
+    "collectors/farm.yaml",
+    "compare-of-the-farm/plan.yaml",
+    "nothing-ends/plan.yaml",
+    "nothing-to-crawl/farm.yaml",
+    "nothing-to-crawl/plan.yaml",
+    "plan-needs-what-the-farm-lacks/farm.yaml",
+    "plan-needs-what-the-farm-lacks/plan.yaml",
+    "prices-of-the-farm/farm.yaml",
+    "web-without-sql/farm.yaml",
+}
+"""Broken files whose mistake no single field shows: those are `check`'s."""
+
+
+@cache
+def _validator(kind: str) -> Any:
+    made = schema(kind)
+    Draft202012Validator.check_schema(made)
+    return Draft202012Validator(made)
+
+
+def _refused(path: Path) -> list[str]:
+    document = read_document(path)
+    kind = kind_of(document) or path.stem
+    return [error.message for error in _validator(kind).iter_errors(document.data)]
+
+
+def test_every_example_is_taken() -> None:
+    """Every farm and plan of the repository that is meant to be right."""
+    paths = [
+        path
+        for folder in ("infra", "tests", "docs")
+        for path in sorted((ROOT / folder).rglob("*.yaml"))
+        if BROKEN not in path.parents and kind_of(read_document(path))
+    ]
+    assert len(paths) > 200
+    assert {str(path): said for path in paths if (said := _refused(path))} == {}
+
+
+def test_every_broken_file_is_refused_but_for_rules_across_fields() -> None:
+    """The files that are wrong in as many ways as there are messages."""
+    found = {
+        str(path.relative_to(BROKEN))
+        for path in sorted(BROKEN.rglob("*.yaml"))
+        if read_document(path).readable and not _refused(path)
+    }
+    assert found == ACROSS_FIELDS
+
+
+@pytest.mark.parametrize(
+    ("kind", "right", "wrong"),
+    [
+        ("plan", "use: sql-mix", "use: sql-mxi"),
+        ("plan", "use: sql-mix", "use: sql-mix, params: {preset: log-heavy, scael: 2}"),
+        ("plan", "use: sql-mix", "use: other.py, params: {preset: log-heavy}"),
+        ("plan", "measure: 1s", "measure: 1"),
+        ("plan", "measure: 1s", "measure: 1 fortnight"),
+        ("plan", "measure: 1s", "warm_up: auto"),
+        ("plan", "model: closed, users: 1", "model: open, rate: 5"),
+        ("plan", "model: closed", "model: clsoed"),
+        ("plan", "users: 1", "users: 0"),
+        ("plan", "name: p", "name: a name"),
+        ("plan", "name: p", "name: p\nobjectives: [{scenario: orders, p95: 1s, p99: 1s}]"),
+        ("farm", "environment: test", "environment: tset"),
+        ("farm", "environment: test", "environment: test\ncolour: red"),
+        ("farm", "environment: test", "environment: test\nprices: {currency: EUR, disks: {sql.log: much}}"),
+    ],
+)
+def test_a_slip_is_refused(tmp_path: Path, kind: str, right: str, wrong: str) -> None:
+    """One wrong word in a file that is right without it."""
+    text = {"farm": FARM, "plan": PLAN}[kind]
+    assert right in text
+    farm, plan = write(tmp_path, FARM, PLAN)
+    path = {"farm": farm, "plan": plan}[kind]
+    assert _refused(path) == []
+    path.write_text(text.replace(right, wrong))
+    assert _refused(path) != []
+
+
+def test_init_writes_it_beside_both_files(tmp_path: Path) -> None:
+    """Each file's first line names its schema, which is what `schema` prints; both files agree with it."""
+    assert run_cli("init", tmp_path / "new").returncode == 0
+    for kind in ("farm", "plan"):
+        path = tmp_path / "new" / f"{kind}.yaml"
+        first = path.read_text().splitlines()[0]
+        named = path.parent / first.removeprefix("# yaml-language-server: $schema=")
+        printed = run_cli("schema", kind)
+        assert json.loads(named.read_text()) == json.loads(printed.stdout) == schema(kind)
+        assert _refused(path) == []
+
+
+def test_the_template_of_a_real_farm_is_taken(tmp_path: Path) -> None:
+    """What stands behind '#' in the template, uncommented."""
+    given = TEMPLATE.split("# --- A real farm")[1].splitlines()[1:]
+    path = tmp_path / "farm.yaml"
+    path.write_text("name: a\nenvironment: test\n" + "\n".join(line.removeprefix("# ") for line in given))
+    assert _refused(path) == []
+
+
+def test_an_unknown_kind_is_a_usage_error() -> None:
+    """Exit status 2, and what is allowed."""
+    done = run_cli("schema", "world")
+    assert done.returncode == 2
+    assert "'farm', 'plan'" in done.stderr
