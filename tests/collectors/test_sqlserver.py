@@ -17,7 +17,7 @@ import sqlglot
 from collectors.server_contract import README
 from support import missing
 
-from pinchpoint_collectors.common.odbc import wheel_library
+from pinchpoint_collectors.common.odbc import sqlserver_driver
 from pinchpoint_collectors.databases import sqlserver
 from pinchpoint_collectors.databases.base import Target
 from pinchpoint_collectors.databases.sqlserver import SqlserverCollector
@@ -261,6 +261,8 @@ def test_a_url_becomes_a_connection_string(connection: Any) -> None:
     )
     free = made(Target("here", "mssql+odbc://nowhere?driver=FreeTDS", "h", "u", "p"))
     assert free == "Driver=FreeTDS;Server=h;Port=1433;Database=master;UID=u;PWD=p;APP=pinchpoint-collector"
+    asked = made(Target("here", "mssql+odbc://h?driver=FreeTDS&Encrypt=yes"))
+    assert asked.endswith("Encrypt=yes;Encryption=require"), "FreeTDS ignores Microsoft's keyword"
 
 
 _MICROSOFT = "[Microsoft][ODBC Driver 18 for SQL Server]"
@@ -287,7 +289,7 @@ def test_a_server_that_is_not_there_is_explained(connection: Any) -> None:
     """By a real driver: one sentence with the remedy, without the password."""
     import pyodbc  # noqa: PLC0415 -- needs libodbc
 
-    if not set(pyodbc.drivers()) & set(connection.DRIVERS) and wheel_library() is None:
+    if sqlserver_driver(pyodbc.drivers()) is None:
         missing("no ODBC driver for SQL Server is installed (Debian: tdsodbc)")
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))

@@ -1,13 +1,30 @@
-"""ODBC helpers: values in a connection string, and the driver of a wheel."""
+"""ODBC helpers: values in a connection string, and the driver for a SQL Server."""
 
 from __future__ import annotations
 
 import importlib.util
 import platform
+import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 _SPECIAL = frozenset("[]{}(),;?*=!@")
 _WHEEL = "mssql_python_odbc"
+_MICROSOFT = re.compile(r"ODBC Driver (\d+) for SQL Server", re.IGNORECASE)
+_FREETDS = re.compile(r"freetds|tdsodbc", re.IGNORECASE)
+_ENCRYPTION = {
+    **dict.fromkeys(("yes", "mandatory", "true"), "require"),
+    "strict": "strict",
+    **dict.fromkeys(("no", "optional", "false"), "request"),
+}
+"""Microsoft's ``Encrypt`` -> FreeTDS's ``Encryption`` (docs of both drivers). Without encryption of the data
+both still encrypt the login where the server can: FreeTDS calls that ``request``."""
+
+INSTALL_SQLSERVER_DRIVER = (
+    "install Microsoft's ODBC Driver 18, or `pip install mssql-python-odbc`, "
+    "or FreeTDS (Debian and Ubuntu: apt-get install tdsodbc)"
+)
 _MACHINES = {"aarch64": ("aarch64", "arm64"), "arm64": ("arm64", "aarch64"), "x86_64": ("x86_64",)}
 
 
@@ -16,6 +33,47 @@ def quoted(value: str) -> str:
     if _SPECIAL.isdisjoint(value) and value == value.strip():
         return value
     return "{" + value.replace("}", "}}") + "}"
+
+
+class SqlServerDriver(NamedTuple):
+    """An ODBC driver for SQL Server.
+
+    Attributes:
+        keyword: what stands after ``DRIVER=``: its registered name, or its library's path.
+        shown: the driver, and where it was found, for a person.
+    """
+
+    keyword: str
+    shown: str
+
+
+def sqlserver_driver(registered: Sequence[str]) -> SqlServerDriver | None:
+    """The best driver for SQL Server here: Microsoft's of the system, that of the wheel, else FreeTDS.
+
+    Args:
+        registered: the names in the system's odbcinst.ini (``pyodbc.drivers()``).
+    """
+    microsoft = [(int(found[1]), name) for name in registered if (found := _MICROSOFT.fullmatch(name))]
+    if microsoft:
+        name = max(microsoft)[1]
+        return SqlServerDriver(name, f"{name} (the system's)")
+    if library := wheel_library():
+        return SqlServerDriver(str(library), f"Microsoft's {library.name} (of the wheel mssql-python-odbc)")
+    name = next((name for name in registered if is_freetds(name)), "")
+    return SqlServerDriver(name, f"{name} (the system's; Microsoft's is not installed)") if name else None
+
+
+def is_freetds(driver: str) -> bool:
+    """Whether a driver's name or library is FreeTDS, which has keywords of its own."""
+    return bool(_FREETDS.search(driver))
+
+
+def freetds_encryption(encrypt: str | None) -> dict[str, str]:
+    """FreeTDS's keyword for Microsoft's ``Encrypt``, which it ignores; empty where none is given.
+
+    A value that is not known asks for encryption: FreeTDS then refuses a server without it.
+    """
+    return {"Encryption": _ENCRYPTION.get(encrypt.lower(), "require")} if encrypt else {}
 
 
 def wheel_library() -> Path | None:

@@ -9,16 +9,18 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyodbc
 
-from pinchpoint_collectors.common.odbc import quoted, wheel_library
+from pinchpoint_collectors.common.odbc import (
+    INSTALL_SQLSERVER_DRIVER,
+    freetds_encryption,
+    is_freetds,
+    quoted,
+    sqlserver_driver,
+)
 from pinchpoint_collectors.databases.base import APPLICATION, CONNECT_S, Row, ServerConnection, Target
 from pinchpoint_collectors.databases.sqlserver import GREETING
 from pinchpoint_collectors.errors import CollectorError
 
 PORT = 1433
-
-DRIVERS = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server", "FreeTDS")
-"""ODBC drivers that fit; the first that is installed is taken."""
-_FREE = "FreeTDS"
 
 _PASSED_ON = (
     *("ApplicationIntent", "Authentication", "Encrypt", "HostNameInCertificate", "MultiSubnetFailover"),
@@ -94,15 +96,15 @@ def driver(target: Target) -> str:
     asked = dict(_options(target)).get("driver")
     if asked:
         return asked
-    there = pyodbc.drivers()
-    found = next((name for name in DRIVERS if name in there), None) or wheel_library()
+    registered = pyodbc.drivers()
+    found = sqlserver_driver(registered)
     if found is None:
-        others = ", ".join(there) or "none"
+        others = ", ".join(registered) or "none"
         raise CollectorError(
             f"{target.where}: no ODBC driver for SQL Server is installed; found {others}; "
-            "install Microsoft's (msodbcsql18, or pip install mssql-python-odbc) or FreeTDS (Debian: tdsodbc)"
+            f"{INSTALL_SQLSERVER_DRIVER}"
         )
-    return str(found)
+    return found.keyword
 
 
 def connection_string(target: Target) -> str:
@@ -111,8 +113,8 @@ def connection_string(target: Target) -> str:
     with_driver = driver(target)
     parts = urlsplit(target.own_url)
     host, port = parts.hostname or "127.0.0.1", parts.port or PORT
-    is_free = _FREE.lower() in with_driver.lower() or "tdsodbc" in with_driver.lower()
-    place = {"Server": host, "Port": str(port)} if is_free else {"Server": f"tcp:{host},{port}"}
+    freetds = is_freetds(with_driver)
+    place = {"Server": host, "Port": str(port)} if freetds else {"Server": f"tcp:{host},{port}"}
     login = dict(zip(("UID", "PWD"), target.login, strict=True))
     known = {name.lower(): name for name in _PASSED_ON}
     given = {known[key]: value for key, value in options if key in known}
@@ -123,6 +125,7 @@ def connection_string(target: Target) -> str:
         **{key: value for key, value in login.items() if value},
         "APP": APPLICATION,
         **given,
+        **(freetds_encryption(given.get("Encrypt")) if freetds else {}),
     }
     return ";".join(f"{key}={quoted(value) if key != 'Server' else value}" for key, value in pieces.items())
 

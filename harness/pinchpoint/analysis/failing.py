@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
+from typing import Any
 
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.objectives import objective_table
@@ -26,13 +27,19 @@ def failures(inputs: Inputs, flow: Flow) -> Iterator[str]:
 
 
 def said_of(inputs: Inputs, flow: Flow) -> list[str]:
-    """What the server said of a scenario's statements that failed, with each one's file and line."""
+    """What the server said of a scenario's statements that failed, with each one's file and line, if any."""
     said = [
-        f"{event.get('said')}, {PurePath(str(event.get('script'))).name}:{event.get('line')}"
+        f"{event.get('said')}, {_place(event)}"
         for event in inputs.events
         if event.get("event") == "statement_failed" and event.get("scenario") == flow.load.scenario
     ]
     return said[:NAMED]
+
+
+def _place(event: Mapping[str, Any]) -> str:
+    if "script" in event:
+        return f"{PurePath(str(event['script'])).name}:{event.get('line')}"
+    return str(event.get("operation"))
 
 
 def failing_words(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[str]:

@@ -165,10 +165,16 @@ class Access(ABC):
     # ---- what it says of itself ------------------------------------------------------------------
 
     def facts(self, link: Link) -> dict[str, Any]:
-        """Version, settings, and warnings of settings; raises ``error``."""
+        """Version, settings, and warnings of settings.
+
+        Raises ``error``, and ``ScenarioError`` for a version that is not driven.
+        """
         server = self.server
         version = link.execute(server.version).fetchone()
-        settings = {str(name): str(value) for name, value in link.execute(server.settings).fetchall()}
+        if version and (why := server.too_old(str(version[0]))):
+            raise ScenarioError(f"{self.place}: {why}")
+        rows = link.execute(server.settings).fetchall()
+        settings = {str(name): str(value) for name, value in rows if value is not None}
         return {
             "server": server.name,
             "version": str(version[0]) if version else None,

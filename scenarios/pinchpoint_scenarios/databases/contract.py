@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, LiteralString, Protocol
@@ -17,6 +17,26 @@ class DatabaseFailure(Exception):  # noqa: N818 - an outcome of the farm, not an
     def __init__(self, outcome: str, message: str) -> None:
         super().__init__(message)
         self.outcome = outcome
+
+
+class FailureReport:
+    """Reports what the server said, the first time an operation fails in a way: event ``statement_failed``.
+
+    Args:
+        event: see ``Context.event``.
+    """
+
+    def __init__(self, event: Callable[..., None]) -> None:
+        self._event = event
+        self._reported: set[tuple[str | int, ...]] = set()
+
+    def __call__(self, failure: DatabaseFailure, **where: str | int) -> None:
+        """Report a failure of what ``where`` names (``operation=``, or ``script=`` and ``line=``)."""
+        key = (failure.outcome, *where.values())
+        if key not in self._reported:
+            self._reported.add(key)
+            first_line = str(failure).strip().partition("\n")[0]
+            self._event("statement_failed", **where, outcome=failure.outcome, said=first_line)
 
 
 class Result(Protocol):

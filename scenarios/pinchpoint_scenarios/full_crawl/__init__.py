@@ -9,6 +9,7 @@ from pinchpoint_collectors.common.names import unknown
 
 from ..addresses import place, unreachable, within, without_secrets
 from ..contract import Context, Endpoint, Filled, Intent, Params, Sent, Target
+from ..databases.contract import FailureReport
 from ..errors import EndpointUnreachable, ScenarioError
 from .cycle import Cycles, Root
 from .database import CrawlDatabase
@@ -89,6 +90,7 @@ class DrivenCrawl:
             name: repository(source, endpoint, self._params)
             for name, (source, endpoint) in self._given.items()
         }
+        self._report = FailureReport(context.event)
         self._queued = Queued()
         self._made = False
         self._service = service(self._search, context.name, self._params.timeout_s)
@@ -207,6 +209,7 @@ class DrivenCrawl:
                 lease_s=params.lease_s,
             ),
             batch=params.batch,
+            report=self._report,
         )
 
     def finish(self, *, keep_data: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, LiteralString
 
 from ..databases.contract import Answer, DatabaseFailure, SqlConnection
@@ -72,7 +73,7 @@ class CrawlConnection:
         answer = self._inner.execute(first, [_plain(value) for value in parameters])
         for part in further:
             answer = self._inner.execute(part)
-        return Answer(answer.rowcount, [tuple(map(_in_utc, row)) for row in answer.fetchall()])
+        return Answer(answer.rowcount, [tuple(map(_value, row)) for row in answer.fetchall()])
 
 
 def _plain(value: Any) -> Any:
@@ -80,5 +81,8 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, bool) else value
 
 
-def _in_utc(value: Any) -> Any:
-    return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
+def _value(value: Any) -> Any:
+    """A value as the other drivers give it: times say that they are UTC, a decimal is a float."""
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return value.replace(tzinfo=UTC)
+    return float(value) if isinstance(value, Decimal) else value

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from ..contract import OK, Record
-from ..databases.contract import DatabaseFailure, SqlConnection
+from ..databases.contract import DatabaseFailure, FailureReport, SqlConnection
 from .cycle import Cycles
 from .frontier import PASSING, Frontier
 from .records import REMOVAL, Done, FailedRequest, Result, Taken, plain
@@ -34,6 +34,7 @@ class CrawlSession:
         turns: over that frontier.
         work: this session's own connections to the sources and the search tier.
         batch: items taken, and handed in as done, at a time.
+        report: takes every failure of the crawl database.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class CrawlSession:
         work: Work,
         *,
         batch: int,
+        report: FailureReport,
     ) -> None:
         self._connection = connection
         self._frontier = frontier
@@ -52,6 +54,7 @@ class CrawlSession:
         self._turns = turns
         self._work = work
         self._batch = batch
+        self._report = report
         self._mine: deque[Taken] = deque()
         self._done: list[Done] = []
         self._links = 0  # of what is done
@@ -69,6 +72,7 @@ class CrawlSession:
                     return True
                 advance = self._cycles.advance(lambda step: self._work.ask_index(step, record))
             except DatabaseFailure as failure:
+                self._report(failure, operation=CRAWL)
                 record(CRAWL, _crawl_db(failure), start_ns, time.perf_counter_ns())
                 return True
             if advance != "soon":
@@ -152,6 +156,7 @@ class CrawlSession:
         try:
             counted = self._frontier.finish(done)
         except DatabaseFailure as failure:
+            self._report(failure, operation=stage)
             record(stage, failure.outcome, start_ns, time.perf_counter_ns())
             raise
         end_ns = time.perf_counter_ns()

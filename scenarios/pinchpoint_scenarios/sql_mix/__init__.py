@@ -8,6 +8,7 @@ from typing import Any, ClassVar, cast
 
 from ..addresses import within
 from ..contract import Context, Filled, Intent, Params, Sent, Target
+from ..databases.contract import FailureReport
 from ..databases.odbc.address import is_odbc
 from .data_table import ROW_BYTES
 from .operations import DATA, HOT, HOT_PAYLOAD_BYTES, OPERATIONS, State
@@ -30,6 +31,7 @@ class SqlMix:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._params = cast("SqlMixParams", context.params)
+        self._report = FailureReport(context.event)
         self._blocks = is_odbc(context.endpoints["sql"].url)
         self._server = MixServer(context.endpoints["sql"], context.name, self._params)
 
@@ -87,7 +89,9 @@ class SqlMix:
         state = State(random, number, params)
         connection = self._server.connection(state)
         connection.try_open()
-        return SqlMixSession(connection, self._server.sayings, params.weights, state, params.retries)
+        return SqlMixSession(
+            connection, self._server.sayings, params.weights, state, params.retries, self._report
+        )
 
     def finish(self, *, keep_data: bool) -> None:
         """Drop the schema unless it is to be kept; another run may use it from now on."""

@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 from ..contract import OK, Record
-from ..databases.contract import DatabaseFailure, SqlConnection
+from ..databases.contract import DatabaseFailure, FailureReport, SqlConnection
 from .dialects.contract import Saying
 from .operations import OPERATIONS, Drawn, State
 
@@ -42,6 +42,7 @@ class SqlMixSession:
         weights: operation name -> weight.
         state: what its operations draw on.
         retries: how often an operation is made again after a failure of ``TRIED_AGAIN``.
+        report: takes every failure.
     """
 
     def __init__(
@@ -51,12 +52,14 @@ class SqlMixSession:
         weights: Mapping[str, float],
         state: State,
         retries: int,
+        report: FailureReport,
     ) -> None:
         self._connection = connection
         self._steps = [_step(name, sayings[name], state) for name in weights]
         *self._bounds, self._whole = accumulate(weights.values())
         self._state = state
         self._retries = retries
+        self._report = report
 
     def perform(self, record: Record) -> bool:
         """Run one operation and record it. There is always one more."""
@@ -78,6 +81,7 @@ class SqlMixSession:
         try:
             return OK if step.run(self._connection, drawn) == step.rows else MISSING_ROW
         except DatabaseFailure as failure:
+            self._report(failure, operation=step.name)
             return failure.outcome
 
     def _again(self, step: _Step, drawn: Drawn, outcome: str, start_ns: int, record: Record) -> str:

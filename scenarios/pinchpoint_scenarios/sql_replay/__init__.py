@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 
 from ..addresses import place, within
 from ..contract import Context, Intent, Params, Sent, Target
-from ..databases.contract import TextConnection
+from ..databases.contract import FailureReport, TextConnection
 from ..errors import ScenarioError
 from ..sql_script.marked_copy import MarkedCopy
 from ..sql_text import bare
@@ -43,6 +43,7 @@ class SqlReplay:
         self._params = cast("SqlReplayParams", context.params)
         self._params.read_files()
         self._copy = MarkedCopy(context.endpoints["sql"], f"pinchpoint_{context.name}", empty_will_do=False)
+        self._report = FailureReport(context.event)
         self._reading = threading.Lock()
         self._tape: Tape | None = None
 
@@ -123,7 +124,7 @@ class SqlReplay:
     def session(self, number: int) -> ReplaySession:
         """Open session ``number``; which captured sessions it is follows from who is free."""
         del number
-        return ReplaySession(self._played(), self._copy, self._connection, self._params.speed)
+        return ReplaySession(self._played(), self._copy, self._connection, self._params.speed, self._report)
 
     def finish(self, *, keep_data: bool) -> None:
         """Let others in. What was replayed stays: restore the copy before the next run."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ..contract import OK, PAUSE, Record
-from ..databases.contract import DatabaseFailure, TextConnection
+from ..databases.contract import DatabaseFailure, FailureReport, TextConnection
 from ..sql_script.marked_copy import MarkedCopy
 from ..sql_text import first_word
 from .capture import Captured, CapturedSession
@@ -131,15 +131,22 @@ class ReplaySession:
         copy: the database.
         connect: makes a connection to it, not opened yet.
         speed: how much faster than captured.
+        report: takes every statement that failed.
     """
 
     def __init__(
-        self, tape: Tape, copy: MarkedCopy, connect: Callable[[], TextConnection], speed: float
+        self,
+        tape: Tape,
+        copy: MarkedCopy,
+        connect: Callable[[], TextConnection],
+        speed: float,
+        report: FailureReport,
     ) -> None:
         self._tape = tape
         self._copy = copy
         self._connect = connect
         self._speed = speed
+        self._report = report
         self._connection: TextConnection | None = None
         self._playing: CapturedSession | None = None
         self._at = 0
@@ -210,6 +217,7 @@ class ReplaySession:
                 connection.execute_as_text(text, values, prepared=statement.prepared)
         except DatabaseFailure as failure:
             outcome = failure.outcome
+            self._report(failure, operation=verb(statement.text))
         record(verb(statement.text), outcome, start_ns, time.perf_counter_ns())
         self._tape.done(outcome, ok=outcome == OK, late_s=late_s)
         self._ended_s = time.monotonic()

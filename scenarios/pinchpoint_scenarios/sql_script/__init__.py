@@ -11,14 +11,13 @@ from typing import Any, ClassVar, cast
 
 from ..addresses import place, within
 from ..contract import Context, Filled, Intent, Params, Sent, Target
-from ..databases.contract import DatabaseFailure
+from ..databases.contract import FailureReport
 from ..errors import ScenarioError
 from .leaving import kinds_of
 from .lexer import Pieces
 from .marked_copy import MarkedCopy
 from .params import Chosen, SqlScriptParams, read_scripts, read_text
 from .scope import Chance, Scope, Value
-from .script import Script, Sql
 from .session import ScriptSession
 from .values import counter, drawer, read_csv
 
@@ -47,7 +46,7 @@ class SqlScript:
         self._listed: dict[str, Sequence[Value]] = {}
         self._listing = threading.Lock()
         self._counters = {name: counter(context.worker) for name in params.values}
-        self._told: set[tuple[str, int, str]] = set()
+        self._report = FailureReport(context.event)
 
     @property
     def blocks(self) -> bool:
@@ -134,7 +133,7 @@ class SqlScript:
             copy=self._copy,
             prepared=params.protocol == "prepared",
             retries=params.retries,
-            tell=self._tell,
+            report=self._report,
         )
 
     def finish(self, *, keep_data: bool) -> None:
@@ -158,16 +157,6 @@ class SqlScript:
                 self._listed[name] = read_csv(Path(values.csv), values.field)
             else:
                 self._listed[name] = ()
-
-    def _tell(self, script: Script, sql: Sql, failure: DatabaseFailure) -> None:
-        """Say what the server said, the first time a statement fails in a way."""
-        key = (script.file, sql.line, failure.outcome)
-        if key not in self._told:
-            self._told.add(key)
-            said = str(failure).strip().partition("\n")[0]
-            self._context.event(
-                "statement_failed", script=script.file, line=sql.line, outcome=failure.outcome, said=said
-            )
 
 
 def _placed(chosen: Sequence[Chosen]) -> Iterator[tuple[str, Sequence[str]]]:

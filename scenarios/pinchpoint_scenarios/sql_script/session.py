@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 
 from ..contract import OK, Record
-from ..databases.contract import DatabaseFailure, TextConnection, TextResult
+from ..databases.contract import DatabaseFailure, FailureReport, TextConnection, TextResult
 from ..errors import ScenarioError
 from ..sql_mix.session import MISSING_ROW, RETRIED, TRIED_AGAIN
 from .lexer import Ref
@@ -22,7 +22,6 @@ TOO_MANY_ROWS = "too_many_rows"
 r"""The outcome of a script whose query gave ``\gset`` more than one row."""
 
 _Step = Callable[[Record], None]
-Tell = Callable[[Script, Sql, DatabaseFailure], None]
 """Hears of every statement that failed."""
 
 
@@ -37,7 +36,7 @@ class ScriptSession:
         copy: the database: it knows how values are written there.
         prepared: whether statements are prepared, or sent as text.
         retries: how often a script is made again after a failure of ``TRIED_AGAIN``.
-        tell: called with every statement that failed.
+        report: takes every statement that failed.
     """
 
     def __init__(
@@ -50,14 +49,14 @@ class ScriptSession:
         copy: MarkedCopy,
         prepared: bool,
         retries: int,
-        tell: Tell,
+        report: FailureReport,
     ) -> None:
         self._connection = connection
         self._scope = scope
         self._copy = copy
         self._prepared = prepared
         self._retries = retries
-        self._tell = tell
+        self._report = report
         self._scripts = [
             (each.script, _drawn(each.script, draws), self._steps(each.script, each.script.commands))
             for each in chosen
@@ -142,7 +141,7 @@ class ScriptSession:
             except DatabaseFailure as failure:
                 if several:
                     record(stage, failure.outcome, start_ns, time.perf_counter_ns())
-                self._tell(script, sql, failure)
+                self._report(failure, script=script.file, line=sql.line)
                 raise
             if several:
                 record(stage, OK, start_ns, time.perf_counter_ns())

@@ -50,9 +50,14 @@ def other_url(endpoint: Endpoint, **changes: str) -> Endpoint:
 
 
 @contextmanager
-def prepared(endpoint: Endpoint, params: dict[str, Any], name: str = "test") -> Iterator[Scenario]:
+def prepared(
+    endpoint: Endpoint,
+    params: dict[str, Any],
+    name: str = "test",
+    event: Callable[..., None] = lambda *_, **__: None,
+) -> Iterator[Scenario]:
     """A scenario whose data is there, and gone afterwards."""
-    driver = made("sql-mix", {"sql": endpoint}, params, name=name)
+    driver = made("sql-mix", {"sql": endpoint}, params, name=name, event=event)
     driver.prepare(quiet)
     try:
         yield driver

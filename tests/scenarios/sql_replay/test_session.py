@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from scenarios.support import Recorder
@@ -30,7 +31,7 @@ def users(repeat_s: float | None) -> tuple[Tape, ReplaySession, ReplaySession]:
     """Two users of a capture of one session with one statement."""
     tape = Tape([CapturedSession([Captured(0.0, 0.0, 0.0, "SELECT 1", None)])], repeat_s)
     database: Any = Database()
-    first, second = (ReplaySession(tape, database, lambda: database, 1.0) for _ in range(2))
+    first, second = (ReplaySession(tape, database, lambda: database, 1.0, MagicMock()) for _ in range(2))
     return tape, first, second
 
 
@@ -68,7 +69,7 @@ def test_pauses_are_recorded_and_no_part_of_a_statement() -> None:
     """A user's time is its statements' and its pauses': nothing else is left of it."""
     statements = [Captured(at_s, at_s, 0.0, "SELECT 1", None) for at_s in (0.0, 0.3)]
     database: Any = Database()
-    user = ReplaySession(Tape([CapturedSession(statements)], 0), database, lambda: database, 1.0)
+    user = ReplaySession(Tape([CapturedSession(statements)], 0), database, lambda: database, 1.0, MagicMock())
     record, begun_s = Recorder(), time.perf_counter()
     while user.perform(record):
         pass

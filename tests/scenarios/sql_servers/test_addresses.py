@@ -105,10 +105,10 @@ def test_microsofts_driver_comes_before_freetds() -> None:
 
 def test_without_microsofts_driver_freetds_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """And without that a sentence says what to install."""
-    monkeypatch.setattr("pinchpoint_scenarios.databases.odbc.address.wheel_library", lambda: None)
+    monkeypatch.setattr("pinchpoint_collectors.common.odbc.wheel_library", lambda: None)
     address = parsed("mssql+odbc://h/db")
     found = find(address, ["FreeTDS"])
-    assert found == Driver("FreeTDS", FREETDS, "FreeTDS (the system's, for want of Microsoft's)")
+    assert found == Driver("FreeTDS", FREETDS, "FreeTDS (the system's; Microsoft's is not installed)")
     with pytest.raises(
         NoDriver, match=r"no ODBC driver for SQL Server is installed here \(registered: none\); install"
     ):
@@ -138,7 +138,7 @@ def test_the_wheels_driver_is_found_for_this_system(tmp_path: Path, monkeypatch:
         found = find(parsed("mssql+odbc://h/db"), ["FreeTDS"])
         assert found is not None
         assert found.keyword == str(package / "libs/linux" / place / "lib/libmsodbcsql-18.6.so.2.1")
-        assert "the wheel mssql-python-odbc's" in found.shown
+        assert "of the wheel mssql-python-odbc" in found.shown
 
 
 def test_a_driver_that_is_named_is_taken() -> None:

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from unittest.mock import MagicMock
+
 import pytest
+from scenarios.sql_servers.targets import need_driver
 
 from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.databases.contract import DatabaseFailure
+from pinchpoint_scenarios.databases.odbc.address import FREETDS, parse
+from pinchpoint_scenarios.databases.reach import access_to
+from pinchpoint_scenarios.databases.servers import SERVERS
+from pinchpoint_scenarios.errors import EndpointUnreachable
 
 try:
     import pyodbc
 except ImportError as missing:
     pytest.skip(f"ODBC's driver manager is missing: {missing} (Debian: unixodbc)", allow_module_level=True)
 
+from pinchpoint_scenarios.databases.odbc.connection import OdbcConnection
 from pinchpoint_scenarios.databases.odbc.failures import outcome_of, parsed, refused
+from pinchpoint_scenarios.databases.odbc.link import OdbcLink
 
 MICROSOFT = "[Microsoft][ODBC Driver 18 for SQL Server]"
 RUNNING = [
@@ -213,16 +228,16 @@ CONNECTING = [
         "HYT00",
         f"{MICROSOFT}Login timeout expired (0)",
         "unreachable",
-        "no answer within",
-        "start the server",
+        "the host name cannot be resolved",
+        "correct it in farm.yaml",
     ),
     (
         "mssql",
         "08S01",
         "[FreeTDS][SQL Server]Unable to connect: Adaptive Server is unavailable or does not exist (20009)",
         "unreachable",
-        "no answer within",
-        "start the server",
+        "the host name cannot be resolved",
+        "correct it in farm.yaml",
     ),
     (
         "mysql",
@@ -290,8 +305,83 @@ def test_why_nobody_is_let_in_is_explained(
     """A name for a session, and a sentence with cause and remedy for a person, on one line."""
     connecting = error(state, text, "SQLDriverConnect")
     assert outcome_of(connecting, kind, connecting=True) == outcome
-    message = str(refused(Endpoint("sql", f"{kind}+odbc://u:p@h/d"), connecting, kind))
-    assert message.startswith("endpoint sql (h): ")
+    endpoint = Endpoint("sql", f"{kind}+odbc://u:p@h.invalid/d")
+    message = str(refused(endpoint, connecting, kind, parse(endpoint)))
+    assert message.startswith("endpoint sql (h.invalid): ")
     assert cause in message
     assert remedy in message
     assert "\n" not in message
+
+
+@contextlib.contextmanager
+def listening(*, closes: bool) -> Iterator[int]:
+    """The port of a server that takes a connection and says nothing, or closes it at the first bytes."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    taken.append(server.accept()[0])
+                    if closes:
+                        taken[-1].recv(1)
+                        taken[-1].close()
+
+        taken: list[socket.socket] = []
+        threading.Thread(target=serve, daemon=True).start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            for each in taken:
+                each.close()
+
+
+@pytest.mark.parametrize(
+    ("place", "cause"),
+    [
+        ("nowhere.invalid", "the host name cannot be resolved"),
+        ("127.0.0.1:1", "connection refused"),
+        ("closes", "the server takes connections, and the login did not finish"),
+    ],
+)
+def test_freetds_has_one_error_for_all_and_we_tell_them_apart(place: str, cause: str) -> None:
+    need_driver("FreeTDS", package="tdsodbc")
+    with listening(closes=True) as port:
+        host = f"127.0.0.1:{port}" if place == "closes" else place
+        access = access_to(Endpoint("sql", f"mssql+odbc://u:p@{host}/d?driver=FreeTDS"), "test")
+        with pytest.raises(EndpointUnreachable, match=re.escape(cause)):
+            access.reach()
+
+
+def test_a_link_is_not_used_again_where_the_return_to_autocommit_failed() -> None:
+    """FreeTDS after a deadlock: the server rolled back, ROLLBACK and autocommit fail."""
+    opened: list[MagicMock] = []
+
+    def connect() -> OdbcLink:
+        opened.append(MagicMock(spec=pyodbc.Connection))
+        return OdbcLink(opened[-1], FREETDS)
+
+    session = OdbcConnection("mssql", connect)
+    session.try_open()
+    opened[0].rollback.side_effect = error("01000", "[FreeTDS][SQL Server]not in a transaction (3903)")
+    with pytest.raises(DatabaseFailure) as failed, session.transaction():
+        raise error("40001", "[FreeTDS][SQL Server]deadlock victim (1205)")
+    assert failed.value.outcome == "deadlock"
+    with session.transaction():
+        pass
+    assert len(opened) == 2
+    opened[0].close.assert_called_once()
+    opened[1].commit.assert_called_once()
+
+
+@pytest.mark.parametrize(
+    ("version", "why"),
+    [
+        ("13.0.5026.0 Standard Edition (64-bit)", ""),
+        ("12.0.2000.8 SQL Azure", ""),
+        ("12.0.6024.0 Enterprise Edition", "the server is SQL Server 12.0.6024.0 Enterprise Edition; 2016"),
+    ],
+)
+def test_a_sql_server_older_than_2016_is_refused(version: str, why: str) -> None:
+    assert SERVERS["mssql"].too_old(version).startswith(why)
+    assert bool(SERVERS["mssql"].too_old(version)) == bool(why)

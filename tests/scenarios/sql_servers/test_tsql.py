@@ -149,6 +149,7 @@ def test_no_statement_is_forgotten() -> None:
         "unpin",
         "depends",
         "free_bytes",
+        "too_old",
     }
     assert {field.name for field in fields(ServerSql)} - named == not_sql
     assert {field.name for field in fields(MIX)} - named == {

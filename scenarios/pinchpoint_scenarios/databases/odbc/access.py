@@ -85,10 +85,10 @@ class OdbcAccess(Access):
         return OdbcTextConnection(self.kind, self.server, opened)
 
     def refused(self, error: pyodbc.Error) -> EndpointUnreachable:
-        return refused(self.endpoint, error, self.known_kind or KINDS[0])
+        return refused(self.endpoint, error, self.known_kind or KINDS[0], self._address)
 
     def message(self, error: pyodbc.Error) -> str:
-        return message(error)
+        return message(error, self.known_kind)
 
     def state(self, error: pyodbc.Error) -> str:
         return state(error)

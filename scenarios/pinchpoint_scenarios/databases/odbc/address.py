@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from pinchpoint_collectors.common.names import unknown
-from pinchpoint_collectors.common.odbc import quoted, wheel_library
+from pinchpoint_collectors.common.odbc import INSTALL_SQLSERVER_DRIVER, quoted, sqlserver_driver
 
 from ...addresses import place, unreachable
 from ...contract import Endpoint
@@ -154,7 +154,6 @@ _FAMILIES = (
 """Family of drivers -> what its names and libraries are called."""
 
 _REGISTERED = {
-    MSSQL: (r"ODBC Driver (\d+) for SQL Server",),
     MYSQL: (
         r"MariaDB Unicode",
         r"MariaDB ODBC ([\d.]+) Driver",
@@ -165,10 +164,8 @@ _REGISTERED = {
     POSTGRESQL: (r"PostgreSQL Unicode.*", r"psqlODBC.*", r"PostgreSQL.*"),
 }
 """Kind of server -> the names its drivers are registered under, best first."""
-_FREETDS_NAMES = (r"FreeTDS.*",)
 _PACKAGES = {
-    MSSQL: "install Microsoft's ODBC Driver 18, or `pip install 'pinchpoint-scenarios[microsoft-odbc]'`, "
-    "or FreeTDS (Debian and Ubuntu: apt-get install tdsodbc)",
+    MSSQL: INSTALL_SQLSERVER_DRIVER,
     MYSQL: "install one (Debian and Ubuntu: apt-get install odbc-mariadb)",
     POSTGRESQL: "install one (Debian and Ubuntu: apt-get install odbc-postgresql)",
 }
@@ -216,16 +213,11 @@ def find(address: OdbcAddress, registered: Sequence[str]) -> Driver | None:
     if address.dsn:
         return None
     kind = address.kind or ""
-    name = _best(registered, _REGISTERED[kind])
-    if name:
-        return Driver(name, family_of(name), f"{name} (the system's)")
     if kind == MSSQL:
-        if library := wheel_library():
-            return Driver(
-                str(library), MICROSOFT, f"Microsoft's {library.name} (the wheel mssql-python-odbc's)"
-            )
-        if name := _best(registered, _FREETDS_NAMES):
-            return Driver(name, FREETDS, f"{name} (the system's, for want of Microsoft's)")
+        if found := sqlserver_driver(registered):
+            return Driver(found.keyword, family_of(found.keyword), found.shown)
+    elif name := _best(registered, _REGISTERED[kind]):
+        return Driver(name, family_of(name), f"{name} (the system's)")
     have = ", ".join(registered) or "none"
     raise NoDriver(
         f"no ODBC driver for {_SHOWN[kind]} is installed here (registered: {have})", _PACKAGES[kind]

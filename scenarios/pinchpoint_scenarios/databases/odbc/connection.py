@@ -35,7 +35,7 @@ class OdbcConnection(Reopening):
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Answer:
         """Run one prepared statement (``$1`` placeholders); raises ``DatabaseFailure``."""
-        link = self._link or self._open()
+        link = self._usable()
         try:
             return link.execute(statement, parameters)
         except pyodbc.Error as error:
@@ -43,7 +43,7 @@ class OdbcConnection(Reopening):
 
     def insert_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> Answer:
         """Run one prepared statement with each row, as one transaction; raises ``DatabaseFailure``."""
-        link = self._link or self._open()
+        link = self._usable()
         try:
             return link.insert_many(statement, rows)
         except pyodbc.Error as error:
@@ -52,19 +52,27 @@ class OdbcConnection(Reopening):
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """A transaction around several statements: committed at the end, rolled back by an exception."""
-        link = self._link or self._open()
+        link = self._usable()
         try:
             with link.transaction():
                 yield
         except pyodbc.Error as error:
             raise self._failure(error) from error
 
+    def _usable(self) -> OdbcLink:
+        """The link for the next statement; a new one where the last one cannot be used any more."""
+        if self._link is not None and not self._link.usable:
+            self._drop()
+        return self._link or self._open()
+
     def _open(self) -> OdbcLink:
         try:
             self._link = self._connect()
         except pyodbc.Error as error:
             self._backoff.failed()
-            raise DatabaseFailure(outcome_of(error, self._kind, connecting=True), str(error)) from error
+            raise DatabaseFailure(
+                outcome_of(error, self._kind, connecting=True), message(error, self._kind)
+            ) from error
         self._backoff.succeeded()
         return self._link
 
@@ -72,7 +80,7 @@ class OdbcConnection(Reopening):
         outcome = outcome_of(error, self._kind)
         if outcome in (CONNECTION_LOST, "unreachable"):
             self._drop()
-        return DatabaseFailure(outcome, message(error))
+        return DatabaseFailure(outcome, message(error, self._kind))
 
     def _drop(self) -> None:
         if self._link is not None:
@@ -139,19 +147,19 @@ class OdbcTextConnection(OdbcConnection):
         self._transactions = Transactions()
 
     def query(self, text: str) -> Answer:
-        link = self._link or self._open()
+        link = self._usable()
         if forgets(text):
             link.forget()
         return self._noted(text, lambda: link.send(text))
 
     def execute_as_text(self, statement: str, parameters: Sequence[Any], *, prepared: bool = True) -> Answer:
         del prepared  # each driver has its own ways
-        link = self._link or self._open()
+        link = self._usable()
         return self._noted(statement, lambda: link.execute(statement, parameters))
 
     @property
     def in_transaction(self) -> bool:
-        if self._link is None or self._transactions.surely_none:
+        if self._link is None or not self._link.usable or self._transactions.surely_none:
             return False
         try:
             found = self._link.execute(self._server.transactions).fetchone()
@@ -161,7 +169,7 @@ class OdbcTextConnection(OdbcConnection):
         return not self._transactions.surely_none
 
     def roll_back(self) -> None:
-        if self._link is None or self._transactions.surely_none:
+        if self._link is None or not self._link.usable or self._transactions.surely_none:
             return
         try:
             self._link.send(self._server.roll_back)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import functools
 import re
+import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyodbc
 
@@ -22,6 +23,7 @@ from ..postgresql import OUTCOMES as POSTGRESQL_STATES
 from ..postgresql import REFUSALS as POSTGRESQL_REFUSALS
 from ..refusals import CONNECT_TIMEOUT_S, Refusal, found_in, refusal
 from ..servers.contract import MSSQL, MYSQL, POSTGRESQL
+from .address import OdbcAddress
 
 _TRUST = {
     MSSQL: "have this machine trust the authority that issued it, or name the host it was issued for "
@@ -89,22 +91,23 @@ _LOGIN = (
         "the host name cannot be resolved",
         "correct it in farm.yaml",
     ),
-    refusal(
-        r"login timeout expired|adaptive server is unavailable|error code 0x(6F|274D)\b|\(111\b|"
-        r"can't connect to|unable to connect to data source",
-        "unreachable",
-        f"no answer within {CONNECT_TIMEOUT_S} s",
-        "start the server, or correct host and port in farm.yaml",
-    ),
-    *POSTGRESQL_REFUSALS,
 )
 """The server, or what is between, says no."""
+_NOT_REACHED = refusal(
+    r"login timeout expired|adaptive server is unavailable|error code 0x(6F|274D)\b|\(111\b|"
+    r"can't connect to|unable to connect to data source|unexpected EOF from the server",
+    "unreachable",
+    f"no answer within {CONNECT_TIMEOUT_S} s",
+    "start the server, or correct host and port in farm.yaml",
+)
+"""The driver says the same of an unknown host, a closed port, a silent server and a refused login."""
+_PORTS = {MSSQL: 1433, MYSQL: 3306, POSTGRESQL: 5432}
 
 
 @functools.cache
 def refusals(kind: str) -> tuple[Refusal, ...]:
     """Why one is not let in, for a kind of server: the first that fits is the reason."""
-    return (*_DRIVER, *_encryption(kind), *_LOGIN)
+    return (*_DRIVER, *_encryption(kind), *_LOGIN, _NOT_REACHED, *POSTGRESQL_REFUSALS)
 
 
 def _encryption(kind: str) -> tuple[Refusal, ...]:
@@ -144,6 +147,8 @@ _NUMBERS = {
         **dict.fromkeys((3906, 3908), "read_only"),
         **dict.fromkeys((596, 6005, 10053, 10054, 40197), CONNECTION_LOST),
         **dict.fromkeys((17142, 40613), "unreachable"),
+        # FreeTDS's own (sybdb.h): read or write failed, end of file, out of step, dead
+        **dict.fromkeys((20004, 20006, 20017, 20020, 20047), CONNECTION_LOST),
     },
     # mysqld_error.h and errmsg.h of MariaDB and MySQL
     MYSQL: {
@@ -225,12 +230,14 @@ def state(error: pyodbc.Error) -> str:
         return ""
 
 
-def message(error: pyodbc.Error) -> str:
-    """What the driver said in a sentence, or pyodbc itself: for statements of the user's own."""
+def message(error: pyodbc.Error, kind: str | None = None) -> str:
+    """What the driver said, or pyodbc itself, with the number of the server's error if its kind has one."""
     try:
-        return parsed(error).text
+        found = parsed(error)
     except pyodbc.Error:
         return str(error.args[0])
+    number = next((number for number in found.numbers if number > 0), None)
+    return found.text if number is None or not _NUMBERS.get(kind or "") else f"{found.text} (error {number})"
 
 
 def outcome_of(error: pyodbc.Error, kind: str, *, connecting: bool = False) -> str:
@@ -241,7 +248,7 @@ def outcome_of(error: pyodbc.Error, kind: str, *, connecting: bool = False) -> s
     found = parsed(error)
     known = _NUMBERS[kind]
     by_number = next((known[number] for number in found.numbers if number in known), None)
-    if by_number:
+    if by_number and not (connecting and by_number == CONNECTION_LOST):
         return by_number
     if why := found_in(refusals(kind), str(error.args[-1])) if connecting else None:
         return why.outcome
@@ -257,11 +264,32 @@ def outcome_of(error: pyodbc.Error, kind: str, *, connecting: bool = False) -> s
     return by_odbc or f"sqlstate_{found.state}"
 
 
-def refused(endpoint: Endpoint, error: pyodbc.Error, kind: str) -> EndpointUnreachable:
+def refused(endpoint: Endpoint, error: pyodbc.Error, kind: str, address: OdbcAddress) -> EndpointUnreachable:
     """The sentence for a person whose server, or whose driver, does not let us in."""
     found = parsed(error)
     text = without_secrets(found.text, endpoint)
     why = found_in(refusals(kind), str(error.args[-1]))
+    if why is _NOT_REACHED and address.host:
+        why = _network_refusal(address, kind)
     if why:
         return unreachable(endpoint, f"{why.cause} ({text})", why.remedy)
     return unreachable(endpoint, f"the driver said: {text}", "correct the url in farm.yaml")
+
+
+def _network_refusal(address: OdbcAddress, kind: str) -> Refusal:
+    """Why a driver reached no server, from a TCP connection of our own."""
+    host, _, instance = address.host.partition("\\")
+    try:
+        if instance and address.port is None:  # its port is known to the server's browser service alone
+            socket.getaddrinfo(host, None)
+            return _NOT_REACHED
+        socket.create_connection((host, address.port or _PORTS[kind]), CONNECT_TIMEOUT_S).close()
+    except socket.gaierror:
+        return found_in(_LOGIN, "no such host") or _NOT_REACHED
+    except OSError as error:
+        return found_in(POSTGRESQL_REFUSALS, str(error)) or _NOT_REACHED
+    return replace(
+        _NOT_REACHED,
+        cause="the server takes connections, and the login did not finish",
+        remedy=_ENCRYPT[kind],
+    )

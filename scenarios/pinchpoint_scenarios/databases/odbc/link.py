@@ -8,13 +8,15 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
 import pyodbc
+
+from pinchpoint_collectors.common.odbc import freetds_encryption
 
 from ...addresses import unreachable
 from ...contract import Endpoint
@@ -114,9 +116,13 @@ class OdbcLink:
     Args:
         connection: it.
         driver: the family of its driver.
+
+    Attributes:
+        usable: whether the next statement may run on it; see ``transaction``.
     """
 
     def __init__(self, connection: pyodbc.Connection, driver: str) -> None:
+        self.usable = True
         self._connection = connection
         self._driver = driver
         self._fast = driver not in _ROW_BY_ROW
@@ -176,21 +182,28 @@ class OdbcLink:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Committed at the end, rolled back by an exception."""
+        """Committed at the end, rolled back by an exception.
+
+        The link is unusable where the rollback, or the return to autocommit, failed: the connection is gone
+        and the server has rolled back, or the driver no longer knows its state (FreeTDS after a deadlock).
+        """
         self._connection.autocommit = False
         self._inside = True
         try:
             yield
             self._connection.commit()
         except BaseException:
-            # Where even that fails the connection is gone, and the server has rolled back.
-            with contextlib.suppress(pyodbc.Error):
-                self._connection.rollback()
+            self._unusable_if_it_fails(self._connection.rollback)
             raise
         finally:
             self._inside = False
-            with contextlib.suppress(pyodbc.Error):
-                self._connection.autocommit = True
+            self._unusable_if_it_fails(lambda: setattr(self._connection, "autocommit", True))
+
+    def _unusable_if_it_fails(self, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except pyodbc.Error:
+            self.usable = False
 
     def lists_as_texts(self) -> None:
         """Microsoft's driver sends a text's length (``@P1 nvarchar(1234)``)."""
@@ -343,9 +356,7 @@ def _ours(address: OdbcAddress, family: str, application: str) -> dict[str, str]
         found["ConnectRetryCount"] = "0"
     if family == FREETDS:
         found |= {"TDS_Version": "7.4", "ClientCharset": "UTF-8"}
-        encrypt = (address.option("Encrypt") or "").lower()
-        if encrypt in ("yes", "mandatory", "true"):
-            found["Encryption"] = "require"
+        found |= freetds_encryption(address.option("Encrypt"))
     if family == POSTGRESQL:
         # A failed statement ends the transaction: no savepoint before each, as psycopg has none.
         found |= {"Protocol": "7.4-1", "pqopt": _LIBPQ + _PINNED}

@@ -32,6 +32,7 @@ class ServerSql:
         quotes: what stands before and after a name, and what its end is doubled to inside.
         longest_name: characters of a schema's name.
         version: one row: its version.
+        too_old: why a server of this version is not driven; empty: it is.
         settings: rows of (name, value): what a reader of a report must know of it.
         durable: setting -> the values with which a commit waits for the disk.
         files: rows of (what for, path): where it says that its files are; it may need rights.
@@ -89,6 +90,7 @@ class ServerSql:
     isolation: Mapping[str, tuple[Asked, ...]]
     transactions: str
     roll_back: str
+    too_old: Callable[[str], str] = lambda _: ""
     pin: tuple[str, ...] = ()
     unpin: tuple[str, ...] = ()
     snapshot_off: str = ""

@@ -7,6 +7,17 @@ from __future__ import annotations
 
 from .contract import Asked, ServerSql
 
+_OLDEST = 13
+"""SQL Server 2016: the first with DROP TABLE IF EXISTS."""
+_AZURE = "SQL Azure"
+"""The edition of Azure SQL, whose version stays at 12."""
+
+
+def _too_old(version: str) -> str:
+    if int(version.partition(".")[0]) >= _OLDEST or _AZURE in version:
+        return ""
+    return f"the server is SQL Server {version}; 2016 ({_OLDEST}.0) or later is needed: upgrade the server"
+
 
 def _bound(application: str, timeout_s: float) -> tuple[Asked, ...]:
     del application, timeout_s  # the driver does both: APP=, and an attention when the time is over
@@ -23,6 +34,7 @@ SQL = ServerSql(
     longest_name=128,
     version="""SELECT CAST(SERVERPROPERTY('ProductVersion') AS nvarchar(128)) + ' '
         + CAST(SERVERPROPERTY('Edition') AS nvarchar(128))""",
+    too_old=_too_old,
     settings="""SELECT name, CAST(value_in_use AS nvarchar(128)) FROM sys.configurations
         WHERE name IN ('max server memory (MB)', 'max degree of parallelism',
             'cost threshold for parallelism', 'user connections', 'recovery interval (min)')
