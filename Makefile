@@ -34,6 +34,10 @@ help:
 	@echo "make setup     bring .venv up to date, nothing else"
 	@echo "make clean     remove .venv and caches; runs/ stays"
 
+# One whose Python is gone (the system has a newer one), or that was made in another folder, is made anew.
+$(shell [ ! -e .venv ] || { .venv/bin/python -c '' && grep -qF '$(CURDIR)/.venv' .venv/bin/activate; } 2>/dev/null || \
+  rm -rf .venv/.complete .venv/bin/uv)
+
 setup: .venv/.complete
 
 $(UV):

@@ -200,7 +200,7 @@ def test_one_farm_serves_its_cases_and_a_miss_is_kept(
     assert "0 of 2 right" in again  # the hit was not kept
     rows = json.loads((tmp_path / "build/ground-truth.json").read_text())
     assert [row["found"] for row in rows][1] == "not_reached"
-    assert "is no directory" in rows[0]["found"]
+    assert "does not exist" in rows[0]["found"]
     assert farm_processes(state) == []
     assert not state.exists() or not any(state.rglob("*"))
 

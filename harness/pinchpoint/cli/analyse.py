@@ -11,11 +11,14 @@ import click
 from pinchpoint.analysis import exit_status
 from pinchpoint.base.errors import InputError
 from pinchpoint.cli.arguments import RUN
+from pinchpoint.data.timeaxis import clock_of
 from pinchpoint.plan.document import read_document
 from pinchpoint.plan.load import kind_of
 from pinchpoint.report.explained import explanation_text
 from pinchpoint.report.files import conclude
-from pinchpoint.report.terminal import details_text, verdict_text
+from pinchpoint.report.run_tables import replayed
+from pinchpoint.report.similarity import similarity
+from pinchpoint.report.terminal import details_text, table_text, verdict_text
 from pinchpoint.store.schema import EVENTS, MANIFEST, OPERATIONS, REPORT, SAMPLES, VERDICT
 
 RUN_FILES = (MANIFEST, OPERATIONS, SAMPLES, EVENTS, VERDICT, REPORT)
@@ -42,7 +45,9 @@ def analyse(directory: Path, *, as_json: bool, explain: bool) -> int:
             where = directory.parent
             raise InputError(f"{directory}: is a file of a run; give the run's directory: {where}")
         if kind := kind_of(read_document(directory)):
-            raise InputError(f"{directory}: is a {kind}, no run; `pinchpoint check` and `run` take it")
+            raise InputError(
+                f"{directory}: is a {kind}, not a run; `pinchpoint run` makes a run of a plan and a farm"
+            )
         return _published(directory, as_json=as_json)
     run, verdict = conclude(directory)
     if not os.access(directory, os.W_OK):
@@ -53,7 +58,10 @@ def analyse(directory: Path, *, as_json: bool, explain: bool) -> int:
     else:
         click.echo(verdict_text(content, run.manifest, directory))
         if explain:
-            click.echo(f"\n{details_text(content)}\n\n{explanation_text(content)}")
+            tables = map(table_text, (similarity(run, clock_of(run)), replayed(run)))
+            click.echo(
+                "\n" + "\n\n".join(filter(None, [details_text(content), *tables, explanation_text(content)]))
+            )
     return exit_status(verdict)
 
 

@@ -7,8 +7,10 @@ origin (an embedded farm's own) allows it, 16 MiB for each disk, and removes the
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from itertools import groupby
 from pathlib import Path
 
 import click
@@ -16,10 +18,11 @@ import click
 from pinchpoint.base import units
 from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.base.redact import masked
+from pinchpoint.base.text import one_line, wrapped
 from pinchpoint.cli.arguments import OUT, PLAN
 from pinchpoint.farm.live import LiveFarm, standing_farm
 from pinchpoint.loadgen.load import make_scenario, planned_scenarios
-from pinchpoint.plan import Plan, expand_all, guard, load
+from pinchpoint.plan import Plan, Steps, expand_all, guard, load
 from pinchpoint.run import preflight
 from pinchpoint.run.preflight import HostCheck, ProofCheck
 
@@ -41,12 +44,14 @@ def check(plan_file: Path, farm_file: Path | None, out: Path, *, as_json: bool, 
     """Check both files, every endpoint, every collector and the disk space. Never starts a farm."""
     if plan_file.is_dir():
         farm_file, plan_file = farm_file or plan_file / "farm.yaml", plan_file / "plan.yaml"
+    if farm_file is None and not plan_file.exists():
+        raise InputError(f"{plan_file}: does not exist; give a plan.yaml, or a folder with both files")
     if farm_file is None:
         raise InputError(f"--farm: missing; give the farm.yaml, or instead of {plan_file} a folder with both")
     farm, plan = load(farm_file, plan_file)
     expand_all(farm)  # a variable that is not set is said with its line, before anything starts
     guard(farm, plan)
-    checks = [preflight.check_space(out), *_judged(plan), *_confidence(plan)]
+    checks = [preflight.check_space(out), preflight.check_load_here(), *_judged(plan), *_confidence(plan)]
     proofs: list[ProofCheck] = []
     live = standing_farm(farm)
     if live is None:
@@ -61,12 +66,13 @@ def check(plan_file: Path, farm_file: Path | None, out: Path, *, as_json: bool, 
     proofs = [replace(proof, found=masked(proof.found)) for proof in proofs]
     if as_json:
         click.echo(_document(checks, proofs, fine=fine))
-    elif quiet:
-        bad = [one for one in checks if not one.ok], [one for one in proofs if one.outcome == "failed"]
-        problems = len(bad[0]) + len(bad[1])
-        click.echo("\n".join([*_lines(*bad), _ready(problems)]).lstrip())
     else:
-        click.echo("\n".join(_lines(checks, proofs)))
+        proofs = [one for one in proofs if one.what != "reached"]  # the collector's own check says so
+        if quiet:
+            checks = [one for one in checks if not one.ok]
+            proofs = [one for one in proofs if one.outcome == "failed"]
+        ready = [_ready(len(checks) + len(proofs))] if quiet else []
+        click.echo("\n".join([*_lines(checks, proofs), *ready]).lstrip())
     return ExitStatus.FINE if fine else ExitStatus.ENVIRONMENT
 
 
@@ -81,13 +87,21 @@ def _judged(plan: Plan) -> Iterator[HostCheck]:
 
 
 def _confidence(plan: Plan) -> Iterator[HostCheck]:
-    """How sure a verdict can be with this load, where that is less than it could be."""
-    from pinchpoint.analysis.thresholds import MIN_LEVELS  # noqa: PLC0415 -- a bad file needs no analysis
+    """How sure a verdict can be with this load and this time, where that is less than it could be."""
+    from pinchpoint.analysis.thresholds import MIN_LEVELS, MIN_SAMPLES  # noqa: PLC0415 -- a bad file needs none
 
-    steps = [one.load for one in plan.scenarios.values() if one.load.model == "steps"]
-    if not steps:
-        found = f"medium at most: one load level; {MIN_LEVELS.value:.0f} are needed for high (load: steps)"
-        yield HostCheck("confidence", ok=True, found=found)
+    levels = max(one.load.count if isinstance(one.load, Steps) else 1 for one in plan.scenarios.values())
+    longest_s = plan.phases.measure.at_most_s
+    if levels == 1 and longest_s < MIN_SAMPLES.value:
+        needed = units.seconds(MIN_SAMPLES.value)
+        found = f"low at most: {units.seconds(longest_s)} are measured; {needed} are needed (phases.measure)"
+    elif levels < MIN_LEVELS.value:
+        has = f"{levels} load levels" if levels > 1 else "one load level"
+        remedy = "a higher at_most, or a smaller step" if levels > 1 else "load: {model: steps, ...}"
+        found = f"medium at most: {has}; {MIN_LEVELS.value:.0f} are needed for high ({remedy})"
+    else:
+        return
+    yield HostCheck("confidence", ok=True, found=found)
 
 
 def _ready(problems: int) -> str:
@@ -117,16 +131,17 @@ def _document(checks: Sequence[HostCheck], proofs: Sequence[ProofCheck], *, fine
 
 
 def _lines(checks: Sequence[HostCheck], proofs: Sequence[ProofCheck]) -> Iterator[str]:
-    """One line for each check, then a row for each proof; its remedy stands below it."""
-    yield from (f"{'ok  ' if entry.ok else 'FAIL'} {entry.what}: {entry.found}" for entry in checks)
-    if not proofs:
-        return
-    rows = [("host", "collector", "what", "outcome", "found")]
-    rows += [(each.host, each.kind, each.what, each.outcome, each.found) for each in proofs]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    yield ""
-    for row, remedy in zip(rows, [None, *(each.remedy for each in proofs)], strict=True):
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        yield "  ".join([*cells, row[4]])
-        if remedy:
-            yield f"{'':{sum(widths) + 8}}to do: {remedy}"
+    """A paragraph for each check, then for each proof under its host and collector; remedies stand below."""
+    for entry in checks:
+        yield _paragraph("ok   " if entry.ok else "FAIL ", f"{entry.what}: {entry.found}")
+    for (host, kind), there in groupby(proofs, lambda proof: (proof.host, proof.kind)):
+        yield f"\n{host}, by {kind}"
+        for proof in there:
+            yield _paragraph(f"  {proof.outcome:13}", f"{proof.what}: {proof.found}")
+            if proof.remedy:
+                yield _paragraph(f"{'':15}", f"to do: {proof.remedy}")
+
+
+def _paragraph(label: str, text: str) -> str:
+    """Within the terminal's width; on one line of a file or a pipe, where it can be searched."""
+    return wrapped(text, label) if sys.stdout.isatty() else f"{label}{one_line(text)}"

@@ -39,10 +39,13 @@ embedded:
 #   # What the scenarios talk to; leave out what your farm does not have. ${NAME} is taken from the
 #   # environment when a run starts and is never written anywhere: keep passwords there.
 #   sharepoint: {url: "https://intranet.example", auth: basic, user: "${SP_USER}", password: "${SP_PASSWORD}"}
-#   sql: {url: "postgresql://loader:${PGPASSWORD}@sql1.example:5432/loadtest"}
-#   nosql: {url: "valkey://:${VALKEY_PASSWORD}@cache1.example:6379/0"}      # or redis://
-#   search: {url: "http://app3.example:8200", kind: pinchpoint}             # where crawled documents go
-#   files: {path: /srv/documents}            # a folder of documents; relative to this file, or absolute
+#   web: {url: "https://www.example"}        # a web site that is crawled by its links and sitemaps
+#   files: {path: /srv/documents}            # a folder of documents; or smb://HOST/SHARE, with a login
+#   sql: {url: "postgresql://loader:${PGPASSWORD}@sql1.example:5432/loadtest"}    # or mssql+odbc, mysql+odbc
+#   nosql: {url: "valkey://:${VALKEY_PASSWORD}@cache1.example:6379/0"}  # or redis, cassandra, scylla, mongodb
+#   search: {kind: none}                     # where crawled documents go: nowhere; or to an index:
+#   # search: {url: "https://app3.example:9200/documents", kind: opensearch, token: "${SEARCH_TOKEN}"}
+#   # crawler: {url: "winrm://app3.example", user: "${SP_USER}", password: "${SP_PASSWORD}"}  # its own crawl
 # tiers:
 #   # Who plays which role. A host without 'collect' is not watched, and the verdict says so.
 #   sql:

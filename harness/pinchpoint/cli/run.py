@@ -13,15 +13,12 @@ from pinchpoint.analysis import Verdict, exit_status
 from pinchpoint.base.errors import ExitStatus, FarmUnavailable, InputError, gravest
 from pinchpoint.cli.arguments import OUT, PLAN, TOKEN_FILE
 from pinchpoint.cli.worker import address
-from pinchpoint.data.timeaxis import clock_of
 from pinchpoint.loadgen.crew import DEFAULT_PORT, Crew
 from pinchpoint.loadgen.permits import given_token, new_token
 from pinchpoint.plan import Farm, Plan, expand_all, guard, load
 from pinchpoint.plan.locustfile import scenario_class
 from pinchpoint.report.files import conclude, write_run
-from pinchpoint.report.run_tables import replayed
-from pinchpoint.report.similarity import similarity
-from pinchpoint.report.terminal import table_text, verdict_text
+from pinchpoint.report.terminal import verdict_text
 from pinchpoint.run.controller import PLAIN, Ended, RunOptions
 from pinchpoint.run.controller import run as run_plan
 from pinchpoint.run.dry_run import dry_run
@@ -262,7 +259,4 @@ def conduct(farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN) -> t
         except InputError as error:  # the files are our own: what befell them is no fault of the user's input
             raise FarmUnavailable(_cut_off(ended.directory, error)) from error
     click.echo(verdict_text(verdict.to_json(), stored.manifest, ended.directory))
-    for table in (similarity(stored, clock_of(stored)), replayed(stored)):
-        if table.rows:
-            click.echo(f"\n{table_text(table)}")
     return ended, verdict

@@ -97,7 +97,7 @@ def _list(directory: Path) -> None:
     from pinchpoint.report.tables import Column, Table, grid  # noqa: PLC0415 -- a trend as JSON needs none
 
     if not directory.is_dir():
-        raise InputError(f"{directory}: is no directory; `pinchpoint run` makes runs/ where it is called")
+        raise InputError(f"{directory}: is not a directory; `pinchpoint run` writes its runs to ./runs")
     found = [_row(path.parent) for path in directory.glob(f"*/{MANIFEST}")]
     found += [_row_of_set(path.parent) for path in directory.glob(f"*/{SET}")]
     if not found:

@@ -95,9 +95,10 @@ def check_together(farm: Document, plan: Document) -> Iterator[Problem]:
         return  # that is the farm's problem, and the cause of all there would be here
     offered = set(farm.mapping("endpoints")) & set(Endpoints.model_fields)
     offered |= {EMBEDDED_ENDPOINTS[tier] for tier in _embedded_tiers(farm)}
+    misspelt = {nearest(name, Endpoints.model_fields) for name in set(farm.mapping("endpoints")) - offered}
     for name, scenario in _used(plan).items():
         native = _is_native(plan, name)
-        for endpoint in sorted((_NATIVE_NEEDS if native else scenario.needs) - offered):
+        for endpoint in sorted((_NATIVE_NEEDS if native else scenario.needs) - offered - misspelt):
             yield Problem(
                 ("scenarios", name, "use"),
                 f"{scenario.use} needs the endpoint {endpoint}, which {farm.file} lacks",

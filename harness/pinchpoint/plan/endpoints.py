@@ -416,7 +416,12 @@ def _text(text: str, environ: Mapping[str, str], encode: Callable[[str], str] = 
     def value(match: re.Match[str]) -> str:
         name = match.group(1)
         if name not in environ:
-            raise Unfit(f"the environment variable {name} is not set", f"set it: export {name}=VALUE")
+            raise Unfit(*unset(name))
         return encode(environ[name])
 
     return VARIABLE.sub(value, text)
+
+
+def unset(variable: str) -> tuple[str, str]:
+    """What was found where an environment variable is not set, and the remedy."""
+    return f"the environment variable {variable} is not set", f"set it: export {variable}=VALUE"

@@ -12,13 +12,14 @@ from pydantic import ValidationError
 from pinchpoint.base.errors import InputError
 from pinchpoint.plan.checks import check_farm, check_plan, check_together
 from pinchpoint.plan.document import Document, read_document
-from pinchpoint.plan.endpoints import expanded, filled
+from pinchpoint.plan.endpoints import expanded, filled, unset
 from pinchpoint.plan.explain import explain
 from pinchpoint.plan.farm import Farm, FarmFile
 from pinchpoint.plan.hosts import public_options
 from pinchpoint.plan.plan import Plan
 from pinchpoint.plan.problems import Problem
 from pinchpoint.plan.record import Record
+from pinchpoint.plan.urls import variables
 from pinchpoint_scenarios.contract import Endpoint
 
 MAX_SENTENCES = 100
@@ -60,6 +61,8 @@ def load(farm_path: Path | str, plan_path: Path | str) -> tuple[Farm, Plan]:
     plan, plan_problems = _read(plan_document, Plan, check_plan)
     if farm_document.readable and plan_document.readable:
         plan_problems += check_together(farm_document, plan_document)
+    if farm_problems or plan_problems:  # else ``expand_all`` reports them, where they are needed
+        farm_problems += _unset_variables(farm_document, os.environ)
     sentences = _sentences(farm_document, farm_problems) + _sentences(plan_document, plan_problems)
     return _with_identity(_sound(farm, sentences), farm_document), _sound(plan, sentences)
 
@@ -103,6 +106,15 @@ def expand_all(farm: Farm, environ: Mapping[str, str] = os.environ) -> dict[str,
     if problems:
         raise InputError(*_sentences(read_document(_shortest(farm.identity)), problems))
     return endpoints
+
+
+def _unset_variables(farm: Document, environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Each variable that is not set, in a file that may have other problems."""
+    for path in farm.lines:
+        text = farm.at(*path) if path[:1] == ("endpoints",) or "collect" in path else None
+        for name in variables(text) if isinstance(text, str) else ():
+            if name not in environ:
+                yield Problem(path, *unset(name))
 
 
 def _unset_options(farm: Farm, environ: Mapping[str, str]) -> Iterator[Problem]:

@@ -81,9 +81,12 @@ def dotted(path: Path) -> str:
 def unknown(what: str, name: str, allowed: Iterable[str]) -> Unfit:
     """The error for a name that does not exist: names those that do (of many ten), and the nearest."""
     names = sorted(allowed)
-    near = difflib.get_close_matches(name, names, n=_MOST_NAMES, cutoff=0)
-    some = names if len(names) <= 2 * _MOST_NAMES else [*near, f"and {len(names) - len(near)} more"]
-    return Unfit(f"unknown {what} {quoted(name)}", f"allowed: {listed(some)}", nearest(name, names))
+    best = nearest(name, names)
+    if len(names) > 2 * _MOST_NAMES:
+        close = difflib.get_close_matches(name, names, n=_MOST_NAMES, cutoff=0)
+        close.sort(key=lambda each: each != best)
+        names = [*close, f"and {len(names) - len(close)} more"]
+    return Unfit(f"unknown {what} {quoted(name)}", f"allowed: {listed(names)}", best)
 
 
 _MOST_NAMES = 10

@@ -24,8 +24,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+import psutil
+
 from pinchpoint.base.interrupts import within
-from pinchpoint.base.units import bytes_, of_metric, seconds
+from pinchpoint.base.units import bytes_, of_metric, percent, seconds
 from pinchpoint.plan import Farm
 from pinchpoint_collectors import registry as collector_kinds
 from pinchpoint_collectors.errors import CollectorError
@@ -184,6 +186,19 @@ def check_space(out: Path) -> HostCheck:
     return HostCheck(what, ok=True, found=f"writable, {free // 10**9} GB free")
 
 
+_BUSY_RATIO = 1 / 3
+"""As much CPU used by other processes lowers the confidence of a verdict (``thresholds.STRANGERS``)."""
+
+
+def check_load_here() -> HostCheck:
+    """How busy this machine, which generates the load, is before the load begins; takes a second."""
+    busy = psutil.cpu_percent(_BETWEEN_S) / 100
+    found = f"{percent(busy)} busy before the load begins"
+    if busy >= _BUSY_RATIO:
+        found += "; the run may be invalid: end the other work, or run from another machine"
+    return HostCheck("load generator (this machine)", ok=True, found=found)
+
+
 _BETWEEN_S = 1.0
 _PATIENCE_S = 6.0
 
@@ -328,6 +343,7 @@ class FirstReadings:
         yield ProofCheck(host, kind, "read twice", "ok", found)
         yield from _units(host, kind, samples, facts, broken)
         yield from _counters(host, kind, samples, facts, broken)
+        yield from _busy(host, kind, samples)
         yield from _rights(host, kind, facts)
         yield from _processes(host, kind, facts)
         yield _clock(host, kind, self.latest[host], facts)
@@ -366,6 +382,17 @@ def _counters(
     for each in facts.get("not_measured", ()):
         name = f"{each['metric']} {each['instance']}".strip()
         yield ProofCheck(host, kind, name, "not measured", each["why"], each["remedy"])
+
+
+def _busy(host: str, kind: str, samples: Sequence[Sample]) -> Iterator[ProofCheck]:
+    """How busy the host is before the load begins."""
+    for sample in samples:
+        if (sample.metric, sample.instance) == ("cpu.busy_ratio", "") and sample.value is not None:
+            busy = sample.value >= _BUSY_RATIO
+            found = f"{percent(sample.value)} of its CPU is used before the load begins"
+            remedy = "end the other work on it, or test at another time: the verdict may be uncertain"
+            outcome: Outcome = "warning" if busy else "ok"
+            yield ProofCheck(host, kind, "other work", outcome, found, remedy if busy else None)
 
 
 def _rights(host: str, kind: str, facts: Mapping[str, Any]) -> Iterator[ProofCheck]:

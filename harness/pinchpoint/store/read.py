@@ -85,7 +85,8 @@ def open_run(directory: Path) -> StoredRun:
 def read_manifest(directory: Path) -> dict[str, Any]:
     """The manifest of a run directory. Raises InputError."""
     if not directory.is_dir():
-        raise InputError(f"{directory}: is no directory; give a run directory (`pinchpoint runs` lists them)")
+        what = "is a file" if directory.is_file() else "does not exist"
+        raise InputError(f"{directory}: {what}; give a run directory (`pinchpoint runs` lists them)")
     try:
         manifest: dict[str, Any] = document.read(directory / MANIFEST, shape.Manifest, RUN_SCHEMA, _AGAIN)
     except FileNotFoundError as error:

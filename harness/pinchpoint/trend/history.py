@@ -90,7 +90,7 @@ def read_histories(directory: Path, plan: str) -> Histories:
         InputError: the folder is none, or holds no run of that plan.
     """
     if not directory.is_dir():
-        raise InputError(f"{directory}: is no directory; `pinchpoint run` makes runs/ where it is called")
+        raise InputError(f"{directory}: is not a directory; `pinchpoint run` writes its runs to ./runs")
     found, names, left_out = [], set(), []
     for place in _run_directories(directory):
         try:

@@ -204,7 +204,7 @@ def test_what_is_no_finished_run_is_refused_in_sentences(runs: Path, tmp_path: P
     assert done.returncode == 2
     said = done.stderr.splitlines()
     assert len(said) == 4
-    words = ("is no directory", "holds no manifest.json", "was interrupted", '"pinchpoint.run/9"')
+    words = ("does not exist", "holds no manifest.json", "was interrupted", '"pinchpoint.run/9"')
     assert all(word in line for word, line in zip(words, said, strict=True))
     assert "Traceback" not in done.stderr
 

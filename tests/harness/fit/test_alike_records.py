@@ -102,8 +102,8 @@ def test_a_replay_is_like_what_it_was_fitted_to(tmp_path: Path) -> None:
         done = run_cli(
             "run", tmp_path / "plan.yaml", "--farm", tmp_path / "farm.yaml", "--out", tmp_path, timeout_s=300
         )
-    assert "Production and this run" in done.stdout, done.stdout + done.stderr
     run = Path(done.stdout.splitlines()[-1])
+    assert "Production and this run" in run_cli("analyse", run, "--explain").stdout, done.stderr
     assert run_cli("report", run, "--format", "json,md").returncode == 0
     tables = json.loads((run / "report.json").read_text())["tables"]
     found = {row["name"]: row for row in tables["similarity"]}

@@ -216,7 +216,7 @@ def test_a_file_without_a_zone_must_be_given_one_to_lie_beside_a_run(tmp_path: P
         (["--kind", "perfmom"], "nearest: perfmon"),
         (["--kind", "csv"], "--map"),
         (["--map", "none.yaml"], "no such file"),
-        (["--into", "none"], "is no directory"),
+        (["--into", "none"], "does not exist"),
     ],
 )
 def test_options_that_do_not_fit_are_told(tmp_path: Path, option: list[str], words: str) -> None:

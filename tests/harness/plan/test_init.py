@@ -40,7 +40,7 @@ def test_the_real_farm_loads_once_uncommented(tmp_path: Path) -> None:
     path.write_text("\n".join(kept + [line.removeprefix("# ") for line in given.splitlines()[1:]]) + "\n")
     farm, _ = load(path, tmp_path / "plan.yaml")
     assert farm.embedded is None
-    assert farm.offered == {"sharepoint", "sql", "nosql", "search", "files"}
+    assert farm.offered == {"sharepoint", "sql", "nosql", "search", "files", "web"}
     assert farm.tiers["sql"].hosts["sql1"].disks["log"].resolved_limits is not None
 
 

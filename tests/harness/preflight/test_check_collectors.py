@@ -280,3 +280,27 @@ def test_quiet_prints_problems_and_whether_it_is_ready(tmp_path: Path) -> None:
     assert re.fullmatch(r"not ready: \d+ problems?", last)
     assert problems
     assert not any(line.startswith("ok") for line in problems)
+
+
+@pytest.mark.parametrize(
+    ("load", "measure", "said"),
+    [
+        ("{model: steps, start: 1/s, step: 1/s, each: 15s, at_most: 4/s}", "2m", "medium at most: 4 load "),
+        ("{model: steps, start: 1/s, step: 1/s, each: 15s, at_most: 6/s}", "2m", None),
+        ("{model: open, rate: 1/s}", "2m", "medium at most: one load level; 6 "),
+        ("{model: open, rate: 1/s}", "20s", "low at most: 20 s are measured; 30 s are needed"),
+    ],
+)
+def test_the_confidence_that_a_plan_can_reach(
+    load: str, measure: str, said: str | None, tmp_path: Path
+) -> None:
+    """And how busy the machine is that makes the load."""
+    (tmp_path / "farm.yaml").write_text("name: f\nenvironment: test\nembedded: {tiers: [sql]}\n")
+    (tmp_path / "plan.yaml").write_text(
+        f"name: p\nscenarios: {{a: {{use: sql-mix, load: {load}}}}}\nphases: {{measure: {measure}}}\n"
+    )
+    found = json.loads(run_cli("check", tmp_path, "--out", tmp_path, "--json").stdout)["checks"]
+    by_name = {each["what"]: each["found"] for each in found}
+    assert "busy before the load begins" in by_name["load generator (this machine)"]
+    assert ("confidence" in by_name) == (said is not None)
+    assert by_name.get("confidence", "").startswith(said or "")
