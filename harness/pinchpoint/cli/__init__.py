@@ -31,6 +31,8 @@ COMMANDS = {
     "import": "Find the bottleneck in logs of other tools.",
     "farm": "Start, stop or show an embedded farm.",
     "worker": "Send load for a run on another machine.",
+    "pack": "Pack a run into one file with checksums.",
+    "unpack": "Check and unpack a packed run.",
     "schema": "Print the JSON Schema of farm.yaml or plan.yaml.",
     "runs": "List runs, or follow the figures of a plan over many runs.",
 }

@@ -329,6 +329,7 @@ def test_a_run_and_its_reports_hold_no_secret(site: str, tmp_path: Path) -> None
         ("analyse", first), ("analyse", first, "--json"), ("analyse", first, "--explain"),
         ("report", first, "--format", ",".join(FORMATS), "--out", tmp_path / "reports"),
         ("compare", first, "--with", second, "--out", tmp_path / "compared"),
+        ("pack", first, "--out", tmp_path / "compared"),
     ):  # fmt: skip
         done = run_cli(*command, env=environ)
         assert done.returncode in (0, 1, 3), (command, done.stderr)

@@ -1,0 +1,361 @@
+"""A finished run as one file: a ZIP archive with a checksum of each file, signed where the user wants it.
+
+Only files that a run consists of are packed, and only what the index names is unpacked. The files lie side by
+side, so that no name in an archive leads out of the folder it is unpacked into.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import struct
+import subprocess
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from pinchpoint.base.errors import FarmUnavailable, InputError
+from pinchpoint.base.redact import redacted_value
+from pinchpoint.store import document
+from pinchpoint.store.document import Count, Form
+from pinchpoint.store.read import open_run, read_manifest
+from pinchpoint.store.schema import EVENTS, MANIFEST, OPERATIONS, SAMPLES, VERDICT
+
+SCHEMA = "pinchpoint.archive/1"
+ENDING = ".pinchpoint.zip"
+INDEX, SIGNATURE = "index.json", "index.json.sig"
+NAMESPACE = "pinchpoint-archive"
+"""What a signature is for: one made for something else is no signature of an archive."""
+
+_OF_RUN = (MANIFEST, OPERATIONS, SAMPLES, EVENTS)
+_REPORT = re.compile(r"report\.[a-z]{2,5}")
+_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}"
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The time of each packed file: the same run makes the same archive."""
+_CHUNK = 1 << 20
+_MOST_INDEX_BYTES = 1 << 20
+_ALWAYS_FINE_BYTES = 64 << 20
+_MOST_UNPACKED = 100
+"""An archive that unpacks to more than this many times its size is none of ours: journals shrink tenfold."""
+_COPY = "copy the file again"
+_NO_ZIP = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    OSError,
+)
+"""What zipfile raises of a file that is no archive, or that was changed."""
+
+
+class Packed(Form):
+    """One file of an archive."""
+
+    bytes: Count
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Index(Form):
+    """What an archive holds.
+
+    Attributes:
+        name: of the run's folder.
+        files: name -> size and checksum.
+    """
+
+    name: str
+    files: Mapping[str, Packed]
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """What came out of an archive.
+
+    Attributes:
+        directory: the run.
+        signed: who signed it, as a sentence; None where it is not signed.
+    """
+
+    directory: Path
+    signed: str | None
+
+
+def pack(directory: Path, out: Path | None = None, key: Path | None = None) -> tuple[Path, list[str]]:
+    """Pack a run that has ended; its archive, and the names of files that are no part of a run.
+
+    Args:
+        directory: the run.
+        out: the archive's path, or the folder it is written into; beside the run by default.
+        key: the ssh key that signs it: a private key's file, or a public one's whose agent is running.
+
+    Raises:
+        InputError: it is no run, it is still going on, it holds a secret, or the archive cannot be written.
+        FarmUnavailable: it cannot be signed here.
+    """
+    directory = directory.resolve()
+    if open_run(directory).manifest["state"] == "running":
+        raise InputError(f"{directory}: this run is still going on; pack it when it has ended")
+    _check_no_secret(directory)
+    path = out or directory.parent
+    path = path / f"{directory.name}{ENDING}" if path.is_dir() else path
+    if path.exists():
+        raise InputError(f"{path}: exists already; move it away, or give another place with --out")
+    there = sorted(entry.name for entry in directory.iterdir() if entry.is_file() and not entry.is_symlink())
+    chosen = [name for name in there if _of_run(name)]
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        with zipfile.ZipFile(partial, "x", zipfile.ZIP_DEFLATED) as archive:
+            files = {name: _add(archive, directory / name) for name in chosen}
+            index = json.dumps(
+                {"schema": SCHEMA, "name": _run_name(directory), "files": files}, indent=1
+            ).encode()
+            archive.writestr(_entry(INDEX), index)
+            if key is not None:
+                archive.writestr(_entry(SIGNATURE), _signature(index, key))
+        partial.replace(path)
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be written: {error.strerror}; give another place with --out"
+        ) from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return path, [name for name in there if name not in chosen]
+
+
+def unpack(file: Path, parent: Path, signers: Path | None = None) -> Unpacked:
+    """Unpack an archive into a folder of the run's name below ``parent``, whole or not at all.
+
+    Args:
+        file: the archive.
+        parent: the folder for the run's folder.
+        signers: a file of ssh-keygen's "allowed signers"; the archive must be signed by one of them.
+
+    Raises:
+        InputError: it is no archive, it is damaged or unsafe, its signature is wrong, or the run
+            is there already.
+        FarmUnavailable: its signature cannot be checked here.
+    """
+    with _opened(file) as archive:
+        index, raw = _index(file, archive)
+        signed = _check_signature(file, archive, raw, signers)
+        _check_entries(file, archive, index)
+        target = parent / index.name
+        if target.exists():
+            raise InputError(f"{target}: exists already; move it away, or give another folder with --out")
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=f".{index.name}.", dir=parent) as made:
+                place = Path(made) / index.name
+                place.mkdir()
+                for name, packed in index.files.items():
+                    _extract(file, archive, name, packed, place / name)
+                _check_run(file, place)
+                place.rename(target)
+        except OSError as error:
+            raise InputError(
+                f"{error.filename or parent}: cannot be written: {error.strerror}; "
+                "give another folder with --out"
+            ) from error
+    return Unpacked(target, signed)
+
+
+def _check_run(file: Path, place: Path) -> None:
+    try:
+        read_manifest(place)
+    except InputError as error:
+        raise InputError(*(one.replace(str(place), str(file)) for one in error.problems)) from error
+
+
+def _of_run(name: str) -> bool:
+    return name in (*_OF_RUN, VERDICT) or _REPORT.fullmatch(name) is not None
+
+
+def _run_name(directory: Path) -> str:
+    """The folder's name, or of one that another system may not take the plan's with the run's start."""
+    if re.fullmatch(_NAME, directory.name):
+        return directory.name
+    return re.sub(r"[^A-Za-z0-9_.-]", "-", directory.name).strip(".-")[:100] or "run"
+
+
+def _check_no_secret(directory: Path) -> None:
+    """A manifest is written without secrets; one that was edited since may hold one."""
+    manifest = read_manifest(directory)
+    found = next(_differences(manifest, redacted_value(manifest), ""), None)
+    if found is not None:
+        raise InputError(
+            f"{directory / MANIFEST}: {found}: holds what looks like a secret; replace it by ***"
+        )
+
+
+def _differences(value: Any, clean: Any, place: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _differences(inner, clean.get(key), f"{place}.{key}".removeprefix("."))
+    elif isinstance(value, list):
+        for number, (inner, other) in enumerate(zip(value, clean, strict=True)):
+            yield from _differences(inner, other, f"{place}[{number}]")
+    elif value != clean:
+        yield place
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, _EPOCH)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o644 << 16
+    entry.create_system = 3
+    return entry
+
+
+def _add(archive: zipfile.ZipFile, path: Path) -> dict[str, int | str]:
+    digest, size = hashlib.sha256(), 0
+    entry = _entry(path.name)
+    entry.file_size = path.stat().st_size  # zipfile decides by it whether sizes need 64 bits
+    with path.open("rb") as source, archive.open(entry, "w") as packed:
+        while chunk := source.read(_CHUNK):
+            digest.update(chunk)
+            size += len(chunk)
+            packed.write(chunk)
+    return {"bytes": size, "sha256": digest.hexdigest()}
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
+    """The archive; what is wrong with it as a ZIP file becomes one sentence."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            yield archive
+    except FileNotFoundError as error:
+        raise InputError(f"{file}: there is no such file; `pinchpoint pack RUN` writes one") from error
+    except IsADirectoryError as error:
+        raise InputError(f"{file}: is a folder; give an archive (NAME{ENDING})") from error
+    except PermissionError as error:
+        raise InputError(f"{file}: no right to read this file; check its owner and mode") from error
+    except _NO_ZIP as error:
+        raise InputError(
+            f"{file}: is no archive of `pinchpoint pack`, or it was cut off or changed ({error}); {_COPY}"
+        ) from error
+
+
+def _index(file: Path, archive: zipfile.ZipFile) -> tuple[Index, bytes]:
+    names = archive.namelist()
+    if INDEX not in names:
+        raise InputError(f"{file}: holds no {INDEX}, so it is no archive of `pinchpoint pack`")
+    raw = _read(file, archive, INDEX, _MOST_INDEX_BYTES)
+    _, index = document.parsed(raw, Index, f"{file}: {INDEX}", _COPY, SCHEMA)
+    return index, raw
+
+
+def _read(file: Path, archive: zipfile.ZipFile, name: str, most: int) -> bytes:
+    with archive.open(name) as packed:
+        found = packed.read(most + 1)
+    if len(found) > most:
+        raise InputError(
+            f"{file}: {name}: is larger than {most} bytes; this is no archive of `pinchpoint pack`"
+        )
+    return found
+
+
+def _check_entries(file: Path, archive: zipfile.ZipFile, index: Index) -> None:
+    """The archive holds what its index names, as plain files, and unpacks to a size that a run may have."""
+    if not re.fullmatch(_NAME, index.name):
+        raise InputError(f"{file}: {index.name[:60]!r} is no name for a run's folder")
+    if strange := [name for name in index.files if not _of_run(name)]:
+        raise InputError(f"{file}: {strange[0][:60]!r} is no file of a run")
+    entries = archive.infolist()
+    names = [entry.filename for entry in entries]
+    odd = sorted((set(names) - {INDEX, SIGNATURE}) ^ set(index.files))
+    if odd or len(names) != len(set(names)):
+        what = repr(odd[0][:60]) if odd else "a name twice"
+        raise InputError(f"{file}: index and content differ: {what}; {_COPY}")
+    links = [
+        entry.filename for entry in entries if (entry.external_attr >> 28) not in (0, 8) or entry.is_dir()
+    ]
+    if links:
+        raise InputError(f"{file}: {links[0]}: is a link, a folder or a device; allowed: plain files")
+    size = sum(packed.bytes for packed in index.files.values())
+    if size > max(_ALWAYS_FINE_BYTES, _MOST_UNPACKED * file.stat().st_size):
+        raise InputError(
+            f"{file}: unpacks to {size} bytes, over {_MOST_UNPACKED} times its own size; no run does"
+        )
+
+
+def _extract(file: Path, archive: zipfile.ZipFile, name: str, packed: Packed, target: Path) -> None:
+    digest, left = hashlib.sha256(), packed.bytes
+    with archive.open(name) as source, target.open("xb") as written:
+        while chunk := source.read(_CHUNK):
+            left -= len(chunk)
+            if left < 0:
+                break
+            digest.update(chunk)
+            written.write(chunk)
+    if left or digest.hexdigest() != packed.sha256:
+        raise InputError(f"{file}: {name}: is not what was packed (its checksum differs); {_COPY}")
+
+
+def _signature(index: bytes, key: Path) -> bytes:
+    if not key.is_file():
+        raise InputError(
+            f"--sign: {key}: there is no such file; give your ssh key, such as ~/.ssh/id_ed25519"
+        )
+    return _ssh_keygen("sign", "-f", str(key), data=index, remedy="give another key with --sign")
+
+
+def _check_signature(file: Path, archive: zipfile.ZipFile, index: bytes, signers: Path | None) -> str | None:
+    """Who signed it, as a sentence; None where it is not signed and need not be."""
+    if SIGNATURE not in archive.namelist():
+        if signers is not None:
+            raise InputError(
+                f"{file}: is not signed, and --signers wants a signature; ask for a signed archive"
+            )
+        return None
+    if signers is not None and not signers.is_file():
+        raise InputError(f"--signers: {signers}: there is no such file")
+    wrong = f"{file}: its signature is not valid"
+    with tempfile.NamedTemporaryFile(prefix="pinchpoint-", suffix=".sig") as signature:
+        signature.write(_read(file, archive, SIGNATURE, _MOST_INDEX_BYTES))
+        signature.flush()
+        given = ("-s", signature.name)
+        if signers is None:
+            said = _ssh_keygen("check-novalidate", *given, data=index, remedy=_COPY, wrong=wrong).decode()
+            key = re.search(r"(\S+ key \S+)\s*$", said)
+            who = key.group(1) if key else said.strip()
+            return f"signed with the {who}; whose key that is was not checked (--signers FILE)"
+        known = ("-f", str(signers))
+        unknown = f"{file}: is signed by no key of {signers}"
+        who = (
+            _ssh_keygen("find-principals", *given, *known, remedy=_COPY, wrong=unknown)
+            .decode()
+            .split("\n")[0]
+        )
+        _ssh_keygen("verify", *given, *known, "-I", who, data=index, remedy=_COPY, wrong=wrong)
+        return f"signed by {who}"
+
+
+def _ssh_keygen(
+    action: str, *arguments: str, data: bytes = b"", remedy: str, wrong: str = "it cannot be signed"
+) -> bytes:
+    """What ``ssh-keygen -Y ACTION`` prints."""
+    space = () if action == "find-principals" else ("-n", NAMESPACE)
+    try:
+        done = subprocess.run(
+            ["ssh-keygen", "-Y", action, *space, *arguments], input=data, capture_output=True, check=False
+        )
+    except FileNotFoundError as error:
+        raise FarmUnavailable(
+            "ssh-keygen is not installed, and signatures need it; install OpenSSH's client (8.2 or newer)"
+        ) from error
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise InputError(f"{wrong} ({said[-1] if said else 'ssh-keygen failed'}); {remedy}")
+    return done.stdout
