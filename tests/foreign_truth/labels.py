@@ -5,7 +5,7 @@
 | `case` | its name, unique in the folder |
 | `set` | the set that it is counted in |
 | `file` | the recording, relative to the folder; several are separated by spaces |
-| `kind` | the kind of file, as `pinchpoint import --kind` has it; empty: its begin tells |
+| `kind` | the kind of file, as `pinchpoint import --kind` has it; empty: its first lines decide |
 | `map` | the mapping of a CSV, relative to the folder; empty: none |
 | `disks` | what disks are for, as `--disk` has it, separated by spaces; empty: not said |
 | `answer` | what limited: a resource of ``ANSWERS``, or `healthy` |

@@ -42,5 +42,19 @@ def allowed(found: str, names: Iterable[str]) -> str:
 
 def nearest(found: str, names: Iterable[str]) -> str:
     """``; nearest: ssh``; nothing where no name is near."""
-    near = difflib.get_close_matches(found, list(names), n=1)
-    return f"; nearest: {near[0]}" if near else ""
+    near = nearest_name(found, names)
+    return f"; nearest: {near}" if near else ""
+
+
+def nearest_name(found: str, names: Iterable[str]) -> str | None:
+    """The one of ``names`` that ``found`` was probably meant to be: one that is near, or begins with it."""
+    known = list(names)
+    near = difflib.get_close_matches(found, known, n=3, cutoff=0.6)
+    # A digit that is wrong is likelier than one too many: p33 was meant to be p30, not p3.
+    same = [name for name in near if found[-1:].isdigit() and len(name) == len(found)]
+    begun = [name for name in known if len(found) >= SHORTEST_BEGIN and name.startswith(found)]
+    return next(iter([*same, *near, *begun]), None)
+
+
+SHORTEST_BEGIN = 3
+"""Letters of a name that say which one is meant."""

@@ -37,7 +37,9 @@ PUBLISHED = "published"
     "--into", "run", metavar="RUN", type=_PATH, help="Add the samples to this run, aligned by time."
 )
 @click.option(
-    "--kind", metavar="KIND", help=f"What FILE is: {', '.join(registry.names())}. [default: its begin tells]"
+    "--kind",
+    metavar="KIND",
+    help=f"What FILE is: {', '.join(registry.names())}. [default: recognised by its first lines]",
 )
 @click.option(
     "--host", metavar="HOST", help="The host of FILE, if the file does not name it, or to rename it."
@@ -118,8 +120,8 @@ def import_(  # noqa: PLR0913 - one for each option
 ) -> int:
     """Read FILE, a log of another tool, find the bottleneck, and write a report; prints the run folder.
 
-    Without --into, FILE becomes a run of samples alone. Kinds are those of --kind; published (a report's
-    figures in YAML, without a sample: they are judged as `pinchpoint analyse FILE` does, and become no run).
+    Without --into, FILE becomes a run of samples alone. With `--kind published` FILE has a report's figures
+    in YAML, without samples: it is judged as `pinchpoint analyse FILE` does, and becomes no run.
     """
     if kind == PUBLISHED:
         return _published(files, into=run)

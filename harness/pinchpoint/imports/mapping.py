@@ -11,8 +11,9 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from pinchpoint.base.errors import InputError
 from pinchpoint.plan.document import read_document
 from pinchpoint.plan.explain import explain
-from pinchpoint.plan.problems import Problem, Unfit, nearest, quoted
+from pinchpoint.plan.problems import Problem, Unfit, quoted
 from pinchpoint.plan.record import Record, Seconds
+from pinchpoint_collectors.common.names import nearest_name
 from pinchpoint_collectors.imports.mapped_csv import METRICS, is_metric
 from pinchpoint_collectors.imports.record import CsvMapping, MappedColumn
 
@@ -21,7 +22,7 @@ def _metric(value: object) -> str:
     if isinstance(value, str) and is_metric(value):
         return value
     allowed = f"allowed: {', '.join(sorted(METRICS))}, or a name that begins with db., search. or web."
-    near = nearest(value, METRICS) if isinstance(value, str) else None
+    near = nearest_name(value, METRICS) if isinstance(value, str) else None
     raise Unfit(f"unknown metric {quoted(str(value))}", allowed, near)
 
 

@@ -29,9 +29,10 @@ from pinchpoint.plan.hosts import check_catalogue, check_collectors, check_place
 from pinchpoint.plan.load_model import Closed, Ramp, Steps
 from pinchpoint.plan.locustfile import SUFFIX, Found, inspect, is_locustfile, scenario_class
 from pinchpoint.plan.prices import check_prices
-from pinchpoint.plan.problems import Path, Problem, listed, nearest, quoted, unknown_at
+from pinchpoint.plan.problems import Path, Problem, listed, quoted, unknown_at
 from pinchpoint.plan.prove import check_prove
 from pinchpoint.plan.record import resolved, with_places
+from pinchpoint_collectors.common.names import nearest_name
 from pinchpoint_infra.catalogue import catalogue
 from pinchpoint_scenarios import registry as scenarios
 from pinchpoint_scenarios.contract import FileParams, Scenario
@@ -91,11 +92,13 @@ def check_plan(plan: Document) -> Iterator[Problem]:
 
 def check_together(farm: Document, plan: Document) -> Iterator[Problem]:
     """What the plan's scenarios need and the farm lacks; each problem is one of the plan's."""
-    if _says_nothing(farm):
+    if _says_nothing(farm) or _tiers_unclear(farm):
         return  # that is the farm's problem, and the cause of all there would be here
     offered = set(farm.mapping("endpoints")) & set(Endpoints.model_fields)
     offered |= {EMBEDDED_ENDPOINTS[tier] for tier in _embedded_tiers(farm)}
-    misspelt = {nearest(name, Endpoints.model_fields) for name in set(farm.mapping("endpoints")) - offered}
+    misspelt = {
+        nearest_name(name, Endpoints.model_fields) for name in set(farm.mapping("endpoints")) - offered
+    }
     for name, scenario in _used(plan).items():
         native = _is_native(plan, name)
         for endpoint in sorted((_NATIVE_NEEDS if native else scenario.needs) - offered - misspelt):
@@ -114,7 +117,7 @@ def check_together(farm: Document, plan: Document) -> Iterator[Problem]:
 
 
 def _check_embedded(farm: Document) -> Iterator[Problem]:
-    if _says_nothing(farm) and not any(nearest(name, _WAYS) for name in farm.data):
+    if _says_nothing(farm) and not any(nearest_name(name, _WAYS) for name in farm.data):
         yield Problem(
             (),
             "neither embedded nor endpoints",
@@ -226,12 +229,20 @@ def _check_sources(farm: Document, plan: Document, name: str, offered: set[str])
                 (*place, position, key),
                 f"the endpoint {wanted}, which {farm.file} lacks",
                 f"add it there, or give the source {instead}; offered: {listed(sorted(offered))}",
-                nearest(wanted, offered),
+                nearest_name(wanted, offered),
             )
 
 
 def _says_nothing(farm: Document) -> bool:
     return not any(farm.data.get(way) for way in _WAYS)
+
+
+def _tiers_unclear(farm: Document) -> bool:
+    """Whether the embedded tiers are no list of names that exist."""
+    tiers = farm.at("embedded", "tiers")
+    return tiers is not None and not (
+        isinstance(tiers, list) and all(each in EMBEDDED_ENDPOINTS for each in tiers)
+    )
 
 
 def _used(plan: Document) -> dict[str, type[Scenario]]:
@@ -286,7 +297,7 @@ def _check_rules(farm: Document, plan: Document) -> Iterator[Problem]:
                     ("stop_when", position, field),
                     f"{farm.file} has no {field} {said}",
                     f"allowed: {listed(sorted(allowed))}" if allowed else f"add the {field} there",
-                    nearest(said, allowed),
+                    nearest_name(said, allowed),
                 )
 
 
@@ -367,7 +378,7 @@ def _check_endpoints(plan: Document, farm: str, offered: Iterable[str]) -> Itera
                 place,
                 f"the endpoint {quoted(wanted)}, which {farm} lacks",
                 f"add endpoints.{wanted} there, or give host; offered: {listed(sorted(offered))}",
-                nearest(wanted, offered),
+                nearest_name(wanted, offered),
             )
 
 
@@ -442,4 +453,4 @@ def _where(folder: FilePath) -> str:
 
 
 def _similar(path: FilePath) -> str | None:
-    return nearest(path.name, [found.name for found in path.parent.glob(f"*{SUFFIX}")])
+    return nearest_name(path.name, [found.name for found in path.parent.glob(f"*{SUFFIX}")])

@@ -13,8 +13,9 @@ from pydantic import Field, field_validator
 from pinchpoint.base.figures import FIGURES, MOST_METRICS, OF_SCENARIOS, part_of, split
 from pinchpoint.plan.document import Document
 from pinchpoint.plan.embedded import EMBEDDED_ROLES
-from pinchpoint.plan.problems import Path, Problem, Unfit, listed, nearest, quoted, unknown
+from pinchpoint.plan.problems import Path, Problem, Unfit, listed, quoted, unknown
 from pinchpoint.plan.record import Ratio, Record
+from pinchpoint_collectors.common.names import nearest_name
 
 _METRICS: Path = ("compare", "metrics")
 SCHEDULED = ("open", "burst", "soak")
@@ -83,7 +84,7 @@ def unfit(name: str, scenarios: Mapping[str, Any]) -> Unfit | None:
         return Unfit(
             f"{quoted(name)} is no figure",
             f"allowed: ABOUT.THING.FIGURE such as {EXAMPLE}, ABOUT being one of {listed(FIGURES)}",
-            nearest(about.partition(".")[0], FIGURES),
+            nearest_name(about.partition(".")[0], FIGURES),
         )
     if figure not in FIGURES[about]:
         return unknown(f"{about} figure", figure, FIGURES[about])
@@ -127,10 +128,10 @@ def unfit_of_farm(name: str, tiers: Mapping[str, Iterable[str]]) -> Unfit | None
     if not tiers or tier is None:
         return None
     if tier not in tiers:
-        return Unfit(f"tier {tier}", f"allowed: {listed(sorted(tiers))}", nearest(tier, tiers))
+        return Unfit(f"tier {tier}", f"allowed: {listed(sorted(tiers))}", nearest_name(tier, tiers))
     roles = sorted(tiers[tier])
     if role is not None and role not in roles:
-        return Unfit(f"{role} disk of {tier}", f"allowed: {listed(roles)}", nearest(role, roles))
+        return Unfit(f"{role} disk of {tier}", f"allowed: {listed(roles)}", nearest_name(role, roles))
     return None
 
 

@@ -12,9 +12,10 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from pinchpoint.base.redact import NOT_SHOWN, is_public, is_secret, redacted_word
-from pinchpoint.plan.problems import ABSENT, Path, Problem, Unfit, inside, listed, nearest
+from pinchpoint.plan.problems import ABSENT, Path, Problem, Unfit, inside, listed
 from pinchpoint.plan.record import Record
 from pinchpoint.plan.units import found
+from pinchpoint_collectors.common.names import nearest_name
 
 _FIGURE = re.compile(r"-?\d{1,6}(\.\d{1,6})?\s?%?")
 """What a field that is no secret may show of itself, in a record that has secrets."""
@@ -29,8 +30,16 @@ def explain(error: ValidationError, model: type[BaseModel], data: object, under:
         data: what stands in the file at ``under``.
         under: the place of ``data`` in its file.
     """
-    details = error.errors(include_url=False)
-    return list(dict.fromkeys(_problem(detail, model, data, under) for detail in details))
+    found = {
+        _problem(detail, model, data, under): detail["type"] for detail in error.errors(include_url=False)
+    }
+    misspelt = {(*each.path[:-1], each.nearest) for each, kind in found.items() if kind == "extra_forbidden"}
+    inner = {each.path[:-1] for each in found}
+    return [
+        each
+        for each, kind in found.items()
+        if not ((kind == "missing" and each.path in misspelt) or (kind == "too_short" and each.path in inner))
+    ]
 
 
 def _problem(detail: ErrorDetails, model: type[BaseModel], data: object, under: Path) -> Problem:
@@ -51,6 +60,16 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], data: object, under: 
         return Problem(here, str(cause))
     limits = {name: _in_unit(value, given) for name, value in ctx.items()}
     allowed = _ALLOWED[kind](limits) if kind in _ALLOWED else detail["msg"]
+    if kind in _OF_FIELDS:
+        allowed += _fields_of(annotations, given)
+    elif kind in _OF_LIST and not secret:
+        allowed += (
+            f"; write [{redacted_word(given)}]"
+            if isinstance(given, str)
+            else "; put it in [ ]"
+            if given
+            else ""
+        )
     near = _nearest_literal(kind, ctx, given)
     shown = NOT_SHOWN if secret and near is None else _shown(here, given)
     return Problem(here, f"found {shown}", allowed, near)
@@ -65,7 +84,7 @@ def _name_problem(detail: ErrorDetails, model: type[BaseModel], data: object, un
     if detail["type"] == "missing":
         needed = fields[name].description if name in fields else None
         return Problem(here, "missing", f"needed: {needed}" if needed else "give it a value")
-    return Problem(here, "unknown field", f"allowed: {listed(fields)}", nearest(name, fields))
+    return Problem(here, "unknown field", f"allowed: {listed(fields)}", nearest_name(name, fields))
 
 
 _UNITS: Sequence[tuple[str, str]] = (
@@ -89,7 +108,7 @@ def _in_unit(value: object, given: object) -> object:
 
 def _nearest_literal(kind: str, ctx: Mapping[str, Any], given: object) -> str | None:
     return (
-        nearest(given, _literals(ctx["expected"]))
+        nearest_name(given, _literals(ctx["expected"]))
         if kind == "literal_error" and isinstance(given, str)
         else None
     )
@@ -116,13 +135,26 @@ _ALLOWED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "float_parsing": lambda _: "allowed: a number",
     "finite_number": lambda _: "allowed: a finite number",
     "bool_type": lambda _: "allowed: true or false",
-    "model_type": lambda _: "allowed: fields with values ({name: value})",
-    "model_attributes_type": lambda _: "allowed: fields with values ({name: value})",
-    "dict_type": lambda _: "allowed: fields with values ({name: value})",
-    "mapping_type": lambda _: "allowed: fields with values ({name: value})",
-    "tuple_type": lambda _: "allowed: a list ([a, b])",
-    "list_type": lambda _: "allowed: a list ([a, b])",
 }
+_OF_FIELDS = ("model_type", "model_attributes_type", "dict_type", "mapping_type")
+_OF_LIST = ("tuple_type", "list_type")
+_ALLOWED = {
+    **_ALLOWED,
+    **dict.fromkeys(_OF_FIELDS, lambda _: "allowed: fields with values ({name: value})"),
+    **dict.fromkeys(_OF_LIST, lambda _: "allowed: a list ([a, b])"),
+}
+
+
+def _fields_of(annotations: Sequence[Any], given: object) -> str:
+    """The fields of a mapping there; of several forms those that the named one needs, or how one is named."""
+    forms = [kind for kind in _flat(annotations) if _fields([kind])]
+    if len(forms) < 2 or not all(map(_tags, forms)):
+        fields = _fields(forms)
+        return f"; its fields: {listed(fields)}" if fields else ""
+    named = [form for form in forms if given in _tags(form)]
+    first, *others = (name for name, info in _fields(named or forms[:1]).items() if info.is_required())
+    rest = "".join(f", {name}: ..." for name in others) if named else ", ..."
+    return f"; write {{{first}: {given if named else _tags(forms[0])[0]}{rest}}}"
 
 
 def _tag_problem(here: Path, field: str, annotations: Sequence[Any], given: object) -> Problem:
@@ -132,7 +164,7 @@ def _tag_problem(here: Path, field: str, annotations: Sequence[Any], given: obje
     value = inside(given, field)
     if value is ABSENT:
         return Problem(place, "missing", f"needed: {listed(names)}")
-    near = nearest(value, names) if isinstance(value, str) else None
+    near = nearest_name(value, names) if isinstance(value, str) else None
     return Problem(place, f"found {_shown(place, value)}", f"allowed: {listed(names)}", near)
 
 

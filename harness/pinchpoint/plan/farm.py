@@ -25,7 +25,7 @@ from pinchpoint.plan.embedded import Embedded
 from pinchpoint.plan.endpoints import Endpoints
 from pinchpoint.plan.hosts import public_options
 from pinchpoint.plan.prices import Prices
-from pinchpoint.plan.problems import Unfit, nearest, quoted
+from pinchpoint.plan.problems import Unfit, quoted
 from pinchpoint.plan.prove import Allowed
 from pinchpoint.plan.record import (
     Bytes,
@@ -36,6 +36,7 @@ from pinchpoint.plan.record import (
     Record,
     only_one,
 )
+from pinchpoint_collectors.common.names import nearest_name
 from pinchpoint_infra.catalogue import profile
 
 _DEVICE = re.compile(r"[\w/][\w/.:+@#=!~, \\-]*")
@@ -171,7 +172,7 @@ class Disk(Record):
     def _limits_are_known(cls, value: object) -> object:
         if isinstance(value, str) and value != "unknown":
             allowed = "allowed: unknown, or limits such as {iops: 5000, bytes_per_s: 200MB/s}"
-            raise Unfit(f"found the text {quoted(value)}", allowed, nearest(value, ["unknown"]))
+            raise Unfit(f"found the text {quoted(value)}", allowed, nearest_name(value, ["unknown"]))
         return value
 
     @field_validator("device")

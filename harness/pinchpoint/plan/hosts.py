@@ -7,8 +7,9 @@ from typing import Any
 
 from pinchpoint.base.redact import NOT_SHOWN, redacted_word
 from pinchpoint.plan.document import Document
-from pinchpoint.plan.problems import Path, Problem, listed, nearest, unknown_at
+from pinchpoint.plan.problems import Path, Problem, listed, unknown_at
 from pinchpoint_collectors import registry as collectors
+from pinchpoint_collectors.common.names import nearest_name
 from pinchpoint_collectors.databases.base import ServerKind
 from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.record import Choosy, Watch
@@ -71,7 +72,7 @@ def check_collectors(farm: Document, place: Path) -> Iterator[Problem]:
                 (*here, option),
                 "unknown field",
                 f"allowed: {listed(sorted(options))}",
-                nearest(option, options),
+                nearest_name(option, options),
             )
         asked, offered = entry.get("endpoint"), farm.mapping("endpoints")
         if "endpoint" in options and asked is not None and str(asked) not in offered:

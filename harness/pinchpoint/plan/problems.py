@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from pinchpoint_collectors.common.names import nearest_name
+
 Path = tuple[str | int, ...]
 """The place of a value in a file: the keys and list positions that lead to it."""
 
@@ -81,7 +83,7 @@ def dotted(path: Path) -> str:
 def unknown(what: str, name: str, allowed: Iterable[str]) -> Unfit:
     """The error for a name that does not exist: names those that do (of many ten), and the nearest."""
     names = sorted(allowed)
-    best = nearest(name, names)
+    best = nearest_name(name, names)
     if len(names) > 2 * _MOST_NAMES:
         close = difflib.get_close_matches(name, names, n=_MOST_NAMES, cutoff=0)
         close.sort(key=lambda each: each != best)
@@ -96,14 +98,6 @@ def unknown_at(path: Path, what: str, name: str, allowed: Iterable[str]) -> Prob
     """The same as a problem of a file."""
     why = unknown(what, name, allowed)
     return Problem(path, why.found, why.allowed, why.nearest)
-
-
-def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The one of ``names`` that ``name`` was probably meant to be."""
-    found = difflib.get_close_matches(name, list(names), n=3, cutoff=0.6)
-    # A digit that is wrong is likelier than one too many: p33 was meant to be p30, not p3.
-    same = [each for each in found if name[-1:].isdigit() and len(each) == len(name)]
-    return next(iter([*same, *found]), None)
 
 
 def listed(names: Iterable[str]) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 
-from pinchpoint.plan.problems import Unfit, nearest, quoted
+from pinchpoint.plan.problems import Unfit, quoted
+from pinchpoint_collectors.common.names import nearest_name
 
 DURATION = "a duration such as 250ms, 10s, 10m or 1h30m"
 SIZE = "a size such as 8KiB, 64KiB or 200MB"
@@ -168,7 +169,7 @@ def _unknown_unit(text: str, unit: str, units: dict[str, float] | dict[str, int]
     return Unfit(
         f"{quoted(text)} has the unknown unit {quoted(unit)}",
         f"allowed: {', '.join(units)}, as in {kind.partition('such as ')[2]}",
-        folded[0] if folded else nearest(unit, units),
+        folded[0] if folded else nearest_name(unit, units),
     )
 
 

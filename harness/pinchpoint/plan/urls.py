@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 from pinchpoint.base.addresses import LONGEST_NAME_BYTES, can_be_looked_up, is_host
 from pinchpoint.base.redact import NO_AT_IN_PATH, redacted_text
-from pinchpoint.plan.problems import Unfit, nearest, quoted
+from pinchpoint.plan.problems import Unfit, quoted
+from pinchpoint_collectors.common.names import nearest_name
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.databases.odbc import address as odbc
 
@@ -53,7 +54,7 @@ def check_url(name: str, url: str) -> None:
     if not separator:
         raise Unfit("no URL: it has no scheme", allowed)  # not shown: it may be a misplaced password
     if scheme not in schemes:
-        raise Unfit(f"{shown} has the scheme {quoted(scheme)}", allowed, nearest(scheme, schemes))
+        raise Unfit(f"{shown} has the scheme {quoted(scheme)}", allowed, nearest_name(scheme, schemes))
     if any(character.isspace() or not character.isprintable() for character in url):
         raise Unfit(f"{shown} holds white space", f"{allowed}; write %20 for a space")
     if odbc.is_odbc(url):

@@ -13,11 +13,11 @@ from pinchpoint.base.errors import GuardError, InputError
 from pinchpoint.data.inputs import Limits
 from pinchpoint.farm.live import claimed, embedded
 from pinchpoint.plan import Disk, Farm
-from pinchpoint.plan.problems import nearest
 from pinchpoint.probe import machine
 from pinchpoint.probe.machine import ProbedMachine, here, memory_bytes
 from pinchpoint.probe.record import DeclaredDisk, Where
 from pinchpoint.probe.remote import look, there
+from pinchpoint_collectors.common.names import nearest_name
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.remote.ssh import OPTIONS, Address
 from pinchpoint_infra.catalogue import Profile, UnknownProfile, profile
@@ -181,6 +181,6 @@ def _chosen(farm: Farm, name: str | None, disks: Iterable[str]) -> str:
     listed = ", ".join(names) or "none"
     if name is None:
         raise InputError(f"{farm.identity}: which disk? Give --disk with one of: {listed}")
-    near = nearest(name, names)
+    near = nearest_name(name, names)
     hint = f"; nearest: {near}" if near else ""
     raise InputError(f"--disk: {farm.identity} has no disk {name!r}; allowed: {listed}{hint}")

@@ -11,9 +11,10 @@ from pinchpoint.analysis.saved import saved_verdict
 from pinchpoint.base.errors import InputError
 from pinchpoint.base.figures import Better
 from pinchpoint.plan.compare import NO_WORK
-from pinchpoint.plan.problems import listed, nearest
+from pinchpoint.plan.problems import listed
 from pinchpoint.store.read import read_manifest
 from pinchpoint.store.schema import MANIFEST
+from pinchpoint_collectors.common.names import nearest_name
 
 FOLLOWED: tuple[tuple[str, Better], ...] = (
     ("throughput_per_s", "higher"),
@@ -103,7 +104,7 @@ def read_histories(directory: Path, plan: str) -> Histories:
         if name == plan:
             found.append((str(manifest["started"]), place, manifest))
     if not found:
-        near = nearest(plan, names)
+        near = nearest_name(plan, names)
         hint = f"; nearest: {near}" if near else ""
         raise InputError(
             f"--trend {plan}: {directory} holds no run of it; it holds: {listed(sorted(names))}{hint}"

@@ -14,7 +14,8 @@ from harness.plan.samples import FARM, PLAN, write
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.plan import load, load_farm
-from pinchpoint.plan.problems import nearest, unknown
+from pinchpoint.plan.problems import unknown
+from pinchpoint_collectors.common.names import nearest_name
 
 BAD_INDENTATION = (
     ":2: not valid YAML: a ':' where no field can begin; "
@@ -144,7 +145,7 @@ def test_files_of_the_other_kind_are_one_error(
 )
 def test_the_nearest_name_has_the_same_length(name: str, names: list[str], found: str | None) -> None:
     """A wrong digit is likelier than one too many."""
-    assert nearest(name, names) == found
+    assert nearest_name(name, names) == found
 
 
 def test_of_many_names_ten_are_listed() -> None:

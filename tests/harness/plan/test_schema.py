@@ -27,6 +27,7 @@ ACROSS_FIELDS = {
     "nothing-to-crawl/plan.yaml",
     "plan-needs-what-the-farm-lacks/farm.yaml",
     "plan-needs-what-the-farm-lacks/plan.yaml",
+    "misspelt-endpoint/plan.yaml",
     "prices-of-the-farm/farm.yaml",
     "web-without-sql/farm.yaml",
 }

@@ -22,8 +22,9 @@ from typing import Literal
 from pinchpoint.analysis.model.probed import ProbedDisk
 from pinchpoint.analysis.resources.disk.types import catalogue
 from pinchpoint.base.errors import InputError
-from pinchpoint.plan.problems import Unfit, listed, nearest, quoted
+from pinchpoint.plan.problems import Unfit, listed, quoted
 from pinchpoint.plan.units import byte_rate, duration, rate
+from pinchpoint_collectors.common.names import nearest_name
 
 What = Literal[
     "profile",
@@ -141,7 +142,7 @@ def _setting(text: str, names: Mapping[str, Place], probe_at: Probes | None) -> 
     if not equals or not name or not value:
         raise Unfit("is no setting", "allowed: NAME=VALUE, such as sql.log=azure/p30 or sql.log.latency=2ms")
     if name not in names:
-        raise Unfit(f"this run has no {quoted(name)}", f"allowed: {listed(names)}", nearest(name, names))
+        raise Unfit(f"this run has no {quoted(name)}", f"allowed: {listed(names)}", nearest_name(name, names))
     target, what = names[name]
     if what == "profile" and probe_at and value not in catalogue() and Path(value).exists():
         return Setting(name, target, "probe", probe_at(Path(value)), value)
@@ -174,7 +175,7 @@ def _of_catalogue(kind: str) -> Callable[[str], str]:
                 + (", and no probe lies there" if kind == "disk" else ""),
                 f"allowed: {listed(names)}"
                 + ("; or the directory of a kept probe" if kind == "disk" else ""),
-                nearest(text, names),
+                nearest_name(text, names),
             )
         return text
 
