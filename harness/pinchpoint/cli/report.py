@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from pinchpoint.cli.arguments import RUN_OR_COMPARISON
+from pinchpoint.report.cover import cover_of
 from pinchpoint.report.files import write_saved
 
 
@@ -17,7 +18,14 @@ from pinchpoint.report.files import write_saved
     "formats",
     default="html",
     show_default=True,
-    help="html, json or md, or several with commas.",
+    help="html, xlsx, md, json or junit, or several with commas.",
+)
+@click.option("--title", default=None, help="The title of the report. [default: what was tested]")
+@click.option(
+    "--logo",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="A PNG or SVG picture that stands above the report.",
 )
 @click.option(
     "--out",
@@ -25,8 +33,8 @@ from pinchpoint.report.files import write_saved
     default=None,
     help="The folder to write to. [default: the run's own]",
 )
-def report(directory: Path, formats: str, out: Path | None) -> None:
+def report(directory: Path, formats: str, title: str | None, logo: Path | None, out: Path | None) -> None:
     """Write the report of a run, a comparison or a probe from its files; prints the path of each."""
     wanted = list(dict.fromkeys(name.strip() for name in formats.split(",")))
-    for path in write_saved(directory, wanted, out or directory):
+    for path in write_saved(directory, wanted, out or directory, cover_of(title, logo)):
         click.echo(path)

@@ -14,7 +14,7 @@ from pinchpoint.run.run_set import SET, load_set
 from pinchpoint.store import document
 from pinchpoint.store.read import read_manifest
 from pinchpoint.store.schema import MANIFEST, VERDICT
-from pinchpoint.store.write import is_being_written, writable, write_text
+from pinchpoint.store.write import is_being_written, writable, write_file
 
 PAGE = "trend.html"
 RESULT = {
@@ -76,7 +76,7 @@ def _trend(directory: Path, plan: str, out: Path | None, *, as_json: bool, fail:
         page = write(document(found))
         with writable(path):
             out.mkdir(parents=True, exist_ok=True)
-            write_text(path, page)
+            write_file(path, page)
         click.echo(path, err=as_json)
     if fail and not found.worse and all(line.why_not for line in found.lines):
         click.echo(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -35,6 +37,9 @@ LABELS: Mapping[Axis, str] = {
     "rate": "format(datum.value, '~s') + '/s'",
     "ratio": "format(datum.value, '.0%')",
 }
+
+
+_NUMBERED = re.compile(r"(?<=[\"#])(?:clip|gradient_)\d+(?=[\")])")
 
 
 LIMIT = "#c62828"
@@ -86,9 +91,13 @@ class Datasets(dict[str, list[Mapping[str, Any]]]):
 
 
 def svg_of(spec: Mapping[str, Any]) -> str:
-    """A specification as a picture; nothing is loaded for it."""
+    """A specification as a picture, the same each time; nothing is loaded for it."""
     drawn: str = vl_convert.vegalite_to_svg(dict(spec), allowed_base_urls=[])
-    return drawn
+    # Vega numbers clips by a counter of the process; on a page each must have a name of its own.
+    numbers = {old: f"{at}" for at, old in enumerate(dict.fromkeys(_NUMBERED.findall(drawn)))}
+    first = _NUMBERED.sub(lambda found: numbers[found[0]], drawn)
+    own = hashlib.sha256(first.encode()).hexdigest()[:8]
+    return _NUMBERED.sub(lambda found: f"c{own}-{numbers[found[0]]}", drawn)
 
 
 def finished(

@@ -4,10 +4,76 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from pinchpoint.data.timeline import Axis
 from pinchpoint.report.charts import Chart
 from pinchpoint.report.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer of page one.
+
+    Attributes:
+        question: what it answers.
+        text: the answer.
+        more: sentences that belong to it; "" without any.
+        small: what it assumes; likewise.
+    """
+
+    question: str
+    text: str
+    more: str = ""
+    small: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What a pipeline sees as one test case.
+
+    Attributes:
+        group: what kind of check it is.
+        name: the same from run to run.
+        state: ``skipped``: it has no result; ``error``: what it would judge is no evidence.
+        message: what was found.
+    """
+
+    group: str
+    name: str
+    state: Literal["passed", "failed", "skipped", "error"]
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a plot, or one bar: (x, y) in base units."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A chart as figures, for documents that draw their own.
+
+    Attributes:
+        name: its key.
+        title: its heading.
+        axis: the quantity of y.
+        x: what x is.
+        lines: in the legend's order.
+        start_s: UTC second at which x is 0, where x is a time of day.
+        bars: each line is one bar.
+    """
+
+    name: str
+    title: str
+    axis: Axis
+    x: str
+    lines: tuple[Line, ...]
+    start_s: float | None = None
+    bars: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +106,9 @@ class PlainReport:
         notes: what a reader must know.
         reasons: how limits were found; on the page alone.
         facts: how it was measured; on the page alone.
+        answers: those of page one that are not made of the above.
+        checks: what passed and what failed.
+        plots: its charts as figures.
     """
 
     title: tuple[str, str, str]
@@ -52,3 +121,6 @@ class PlainReport:
     notes: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     facts: tuple[tuple[str, Any], ...] = ()
+    answers: tuple[Answer, ...] = ()
+    checks: tuple[Check, ...] = ()
+    plots: tuple[Plot, ...] = ()

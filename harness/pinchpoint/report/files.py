@@ -15,6 +15,7 @@ from pinchpoint.probe import in_run, record
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe
 from pinchpoint.probe.verdict import ProbeVerdict, probe_content
+from pinchpoint.report.cover import PLAIN, Cover
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.write import free_path, writable, write_json
 from pinchpoint_scenarios.storage_probe.scenario import PROBE_FAILED, PROBED
@@ -83,18 +84,19 @@ def write_probe_comparison(found: of_probes.ProbeComparison, parent: Path) -> Pa
     return directory
 
 
-def write_saved(directory: Path, formats: Sequence[str], out: Path) -> list[Path]:
+def write_saved(directory: Path, formats: Sequence[str], out: Path, cover: Cover = PLAIN) -> list[Path]:
     """The reports of a run, a comparison, a probe or two, from the saved files alone; their paths.
 
     Raises:
         InputError: the directory is none of them, a format is not known, or ``out`` cannot be written to.
     """
     from pinchpoint.report import probe_page, registry  # noqa: PLC0415 -- as above
+    from pinchpoint.report.brief import Gathered  # noqa: PLC0415 -- likewise
     from pinchpoint.report.comparison import gather as gather_comparison  # noqa: PLC0415 -- likewise
     from pinchpoint.report.report import gather  # noqa: PLC0415 -- likewise
 
     registry.check_formats(formats)
-    report: registry.Gathered
+    report: Gathered
     if (directory / record.PROBE).exists():
         probe = record.load(directory)
         report = probe_page.document(probe, judge(probe))
@@ -105,4 +107,4 @@ def write_saved(directory: Path, formats: Sequence[str], out: Path) -> list[Path
     else:
         run, verdict = conclude(directory)
         report = gather(run, verdict.to_json())
-    return registry.write_reports(report, formats, out)
+    return registry.write_reports(report, formats, out, cover)

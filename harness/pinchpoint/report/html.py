@@ -21,11 +21,12 @@ from markupsafe import Markup
 from pinchpoint.base import units, wording
 from pinchpoint.data.latency import Distribution
 from pinchpoint.data.timeaxis import day_and_time
+from pinchpoint.report.brief import Brief, Gathered, brief_of
 from pinchpoint.report.charts import Chart, burst_chart, distribution_chart, level_charts
 from pinchpoint.report.comparison import SECTIONS as COMPARED_SECTIONS
 from pinchpoint.report.comparison import ComparisonReport
 from pinchpoint.report.comparison_tables import figure_name
-from pinchpoint.report.document import PlainReport
+from pinchpoint.report.cover import PLAIN, Cover
 from pinchpoint.report.ratio_chart import ratio_chart
 from pinchpoint.report.report import SECTIONS, Report
 from pinchpoint.report.tables import run_header
@@ -42,14 +43,15 @@ _SAYS_OUTCOME = {
 _LOOK = {True: "moved", False: "stayed", None: "inconclusive"}
 
 
-def write(report: Report | ComparisonReport | PlainReport) -> str:
+def write(report: Gathered, cover: Cover = PLAIN) -> str:
     """The page."""
+    brief = brief_of(report)
     match report:
         case Report():
-            return _run(report)
+            return _run(report, brief, cover)
         case ComparisonReport():
-            return _comparison(report)
-    return _page("document.html.j2", doc=report)
+            return _comparison(report, brief, cover)
+    return _page("document.html.j2", doc=report, brief=brief, cover=cover)
 
 
 def _page(template: str, scripts: Sequence[str] = (), **shown: Any) -> str:
@@ -66,7 +68,7 @@ def _page(template: str, scripts: Sequence[str] = (), **shown: Any) -> str:
     )
 
 
-def _run(report: Report) -> str:
+def _run(report: Report, brief: Brief, cover: Cover) -> str:
     marks = marks_of(report.run.manifest, report.verdict, report.clock)
     charts = {
         panel.name: panel_chart(panel, report.clock, marks.get(panel.name))
@@ -84,7 +86,8 @@ def _run(report: Report) -> str:
         manifest=report.run.manifest,
         tables=report.tables,
         header=run_header(report.run.manifest, report.verdict),
-        answers=_answers(report),
+        brief=brief,
+        cover=cover,
         charts=charts,
         first_names=FIRST,
         first=[name for name in FIRST if name in charts],
@@ -104,38 +107,14 @@ def _run(report: Report) -> str:
     )
 
 
-def _answers(report: Report) -> list[tuple[str, str, str]]:
-    """(question, answer, small print): what to do, what it gains, the headroom, what limits next."""
-    verdict = report.verdict
-    found = []
-    for first in (verdict.get("advice") or ())[:1]:
-        found.append(("Do", str(first["what"]), ""))
-        gain = wording.gain_of(first)
-        if gain is None and verdict["outcome"] != "invalid":
-            found.append(("Gain", "not known", ""))
-        elif gain is not None:
-            found.append(("Gain", gain, f"assuming {first['assumes']}"))
-    if verdict.get("experiment"):
-        found.append(("Do" if not found else "To be sure", str(verdict["experiment"]), ""))
-    headroom = verdict.get("headroom") or {}
-    if verdict.get("headroom_ratio") is not None:
-        found.append(("Headroom", units.percent(verdict["headroom_ratio"]), str(headroom.get("why") or "")))
-    elif headroom.get("why") and not report.clock.alone and verdict["outcome"] != "invalid":
-        found.append(("Headroom", "not known", str(headroom["why"])))
-    if following := verdict.get("next"):
-        used = following.get("utilisation_ratio")
-        question = "Next bottleneck" if verdict.get("bottleneck") else "First bottleneck"
-        said = "" if used is None else f"{units.percent(used)} used now"
-        found.append((question, wording.capitalised(wording.thing(following)), said))
-    return found
-
-
-def _comparison(report: ComparisonReport) -> str:
+def _comparison(report: ComparisonReport, brief: Brief, cover: Cover) -> str:
     content = report.content
     look = "invalid" if content["claim"] is None else _LOOK[content["bottleneck"]["moved"]]
     return _page(
         "comparison.html.j2",
         report=report,
+        brief=brief,
+        cover=cover,
         sections=COMPARED_SECTIONS,
         content=content,
         tables=report.tables,

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from pinchpoint.report.comparison import ComparisonReport
+from pinchpoint.report.brief import Gathered, brief_of
+from pinchpoint.report.cover import PLAIN, Cover
 from pinchpoint.report.document import PlainReport
 from pinchpoint.report.report import Report
 from pinchpoint.report.tables import Table
@@ -17,16 +18,19 @@ COMPARED_SCHEMA = "pinchpoint.comparison-report/1"
 _ENVIRONMENT = ("versions", "hosts", "generators", "collectors", "content", "plan", "farm")
 
 
-def write(report: Report | ComparisonReport | PlainReport) -> str:
+def write(report: Gathered, cover: Cover = PLAIN) -> str:
     """The document. Its keys: see docs/run-directory.md."""
+    titled = {} if cover.title is None else {"title": cover.title}
     match report:
         case Report():
-            return _document(content(report))
+            return _document({**titled, **content(report)})
         case PlainReport():
-            return json.dumps(report.content, indent=1) + "\n"
+            return json.dumps({**titled, **report.content}, indent=1) + "\n"
     return _document(
         {
+            **titled,
             "schema": COMPARED_SCHEMA,
+            **_first(report),
             "headline": report.headline,
             "alarms": list(report.alarms),
             "comparison": dict(report.content),
@@ -41,6 +45,7 @@ def content(report: Report) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "run": {key: manifest.get(key) for key in ("name", "state", "seed", "started", "ended", "phases")},
+        **_first(report),
         "headline": report.headline,
         "alarms": list(report.alarms),
         "verdict": dict(report.verdict),
@@ -55,6 +60,16 @@ def content(report: Report) -> dict[str, Any]:
         "latency": [_plain(each) for each in report.distributions],
         "warnings": report.warnings,
         "environment": {key: manifest.get(key) for key in _ENVIRONMENT},
+    }
+
+
+def _first(report: Gathered) -> dict[str, Any]:
+    """Page one: go or no-go, and an answer a question."""
+    brief = brief_of(report)
+    return {
+        "decision": brief.decision,
+        "answers": [_plain(one) for one in brief.answers],
+        "checks": [_plain(one) for one in brief.checks],
     }
 
 

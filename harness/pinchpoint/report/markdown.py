@@ -6,34 +6,47 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pinchpoint.base import units, wording
+from pinchpoint.base import units
 from pinchpoint.data.timeaxis import day_and_time
+from pinchpoint.report.brief import Brief, Gathered, brief_of
 from pinchpoint.report.comparison import SECTIONS as COMPARED_SECTIONS
 from pinchpoint.report.comparison import ComparisonReport, SideWords
+from pinchpoint.report.cover import PLAIN, Cover
 from pinchpoint.report.document import PlainReport
 from pinchpoint.report.evidence import Finding
 from pinchpoint.report.picture import MachineBox, ResourceBox
 from pinchpoint.report.report import SECTIONS, Report
-from pinchpoint.report.tables import Section, Table, run_header
+from pinchpoint.report.tables import Section, Table
 
 
-def write(report: Report | ComparisonReport | PlainReport) -> str:
+def write(report: Gathered, cover: Cover = PLAIN) -> str:
     """The document, without the charts: those are in the page, their values in report.json."""
+    brief = brief_of(report)
     match report:
         case Report():
             lines = _lines(report)
         case ComparisonReport():
             lines = _compared_lines(report)
         case _:
-            lines = _document_lines(report)
-    return "\n".join(lines) + "\n"
+            lines = _document_lines(report, brief.main)
+    return "\n".join([*_first(brief, cover), *lines]) + "\n"
 
 
-def _document_lines(doc: PlainReport) -> Iterator[str]:
-    yield from (f"# {escaped(' '.join(doc.title).strip())}", "")
-    yield from (escaped(" ".join(filter(None, (doc.headline, doc.more)))), "")
+def _first(brief: Brief, cover: Cover) -> Iterator[str]:
+    """Page one: an answer a line, in the order of the questions, and the table beside them."""
+    yield from (f"# {escaped(cover.title or brief.title)}", "")
+    for each in brief.answers:
+        said = " ".join(filter(None, (escaped(each.more), f"({escaped(each.small)})" if each.small else "")))
+        yield f"- {each.question}: **{escaped(each.text)}**" + (f" {said}" if said else "")
+    yield ""
+    if brief.main is not None:
+        yield from table_lines(brief.main)
+
+
+def _document_lines(doc: PlainReport, shown: Table | None) -> Iterator[str]:
     for table in (table for part in doc.parts for table in part.tables):
-        yield from table_lines(table)
+        if table is not shown:
+            yield from table_lines(table)
     yield from _warnings(doc.notes)
 
 
@@ -44,55 +57,26 @@ def _warnings(notes: Sequence[str]) -> Iterator[str]:
 
 def _lines(report: Report) -> Iterator[str]:
     manifest = report.run.manifest
-    yield f"# {escaped(report.headline)}"
-    yield ""
-    yield f"{escaped(', '.join(run_header(manifest, report.verdict)))}."
     for alarm in report.alarms:
-        yield ""
-        yield f"> **{escaped(alarm)}**"
-    yield ""
-    yield from _verdict(report)
-    yield from table_lines(report.tables["scenarios"])
+        yield from (f"> **{escaped(alarm)}**", "")
+    for name, rate in (report.verdict.get("capacity_at_least_per_s") or {}).items():
+        yield from (f"{escaped(name)}: at least {units.per_second(rate)} were served.", "")
+    if report.proof_words:
+        yield from (escaped(report.proof_words), "")
     if report.tables["advice"].rows:
         yield from ("## What to do", "", *table_lines(report.tables["advice"]))
-    yield "## The farm"
-    yield ""
+    yield from ("## The farm", "")
     for machine in report.machines:
         yield from _machine(machine)
-    yield ""
-    yield "## Evidence"
-    yield ""
+    yield from ("", "## Evidence", "")
     for finding in report.findings:
         yield from _finding(finding)
     for name in ("proof", "periods", "considered"):
         yield from table_lines(report.tables[name])
-    if report.warnings:
-        yield from ("### Warnings", "", *(f"- {escaped(warning)}" for warning in report.warnings), "")
+    yield from _warnings(report.warnings)
     yield from _sections(SECTIONS, report.tables)
     for title, key in (("The plan as it was used", "plan"), ("The farm as it was used", "farm")):
         yield from (f"### {title}", "", *_block(json.dumps(manifest.get(key), indent=2, ensure_ascii=False)))
-
-
-def _verdict(report: Report) -> Iterator[str]:
-    verdict = report.verdict
-    yield f"- Outcome: **{wording.OUTCOME[str(verdict['outcome'])]}**"
-    blame = verdict.get("bottleneck")
-    if blame and blame.get("confidence"):
-        yield f"- Confidence: **{blame['confidence']}**"
-    if verdict.get("headroom_ratio") is not None:
-        yield f"- Headroom: {units.percent(verdict['headroom_ratio'])}"
-    if report.next_words:
-        yield f"- {escaped(report.next_words)}"
-    for name, rate in (verdict.get("capacity_at_least_per_s") or {}).items():
-        yield f"- {escaped(name)}: at least {units.per_second(rate)} were served"
-    if report.proof_words:
-        yield f"- {escaped(report.proof_words)}"
-    if verdict.get("experiment"):
-        yield f"- What would decide it: {escaped(str(verdict['experiment']))}"
-    yield ""
-    if report.lead:
-        yield escaped(report.lead)
-        yield ""
 
 
 def _machine(machine: MachineBox) -> Iterator[str]:
@@ -129,6 +113,8 @@ def _finding(finding: Finding) -> Iterator[str]:
 
 def _sections(sections: Iterable[Section], tables: Mapping[str, Table]) -> Iterator[str]:
     for section in sections:
+        if not any(tables[name].rows or tables[name].empty for name in section.tables if name in tables):
+            continue
         yield from (f"## {section.title}", "")
         for name in section.tables:
             if name in tables:
@@ -136,32 +122,16 @@ def _sections(sections: Iterable[Section], tables: Mapping[str, Table]) -> Itera
 
 
 def _compared_lines(report: ComparisonReport) -> Iterator[str]:
-    yield from (f"# {escaped(report.headline)}", "")
-    base, other = report.sides
-    yield f"{escaped(base.label)} compared with {escaped(other.label)} ({escaped(report.runs_words)})."
-    yield ""
     for alarm in report.alarms:
         yield from (f"> **{escaped(alarm)}**", "")
-    yield from _answers(report)
-    yield from _sections(COMPARED_SECTIONS, report.tables)
-    yield from ("## What each side's verdict rests on", "")
+    if report.content["bottleneck"]["why"]:
+        yield from (escaped(report.content["bottleneck"]["why"]), "")
+    rest = {name: table for name, table in report.tables.items() if name != "judged"}  # it stands above
+    yield from _sections(COMPARED_SECTIONS, rest)
+    yield from ("## Evidence of each side", "")
     for side in report.sides:
         yield from _side(side)
     yield from _warnings(report.content["warnings"])
-
-
-def _answers(report: ComparisonReport) -> Iterator[str]:
-    """What changed, did the bottleneck move, how sure."""
-    if report.changed:
-        yield from ("What changed:", "", *(f"- {escaped(one)}" for one in report.changed), "")
-    names = [f"{escaped(side.named) or 'nobody is named'} ({escaped(side.label)})" for side in report.sides]
-    yield f"- Did the bottleneck move? **{report.moved_words}**: {' → '.join(names)}"
-    if report.content["bottleneck"]["why"]:
-        yield f"  ({escaped(report.content['bottleneck']['why'])})"
-    yield from (f"- {escaped(each)}" for each in report.gains)
-    yield f"- How sure? **{report.claim_words}**: {escaped('; '.join(report.content['claim_because']))}"
-    yield f"- {escaped(report.runs_words)}; {escaped(report.sure_words)}"
-    yield ""
 
 
 def _side(side: SideWords) -> Iterator[str]:

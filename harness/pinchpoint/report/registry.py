@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.report import html, jsonfile, markdown
-from pinchpoint.report.comparison import ComparisonReport
-from pinchpoint.report.document import PlainReport
-from pinchpoint.report.report import Report
-from pinchpoint.store.write import writable, write_text
+from pinchpoint.report import html, jsonfile, junit, markdown, xlsx
+from pinchpoint.report.brief import Gathered
+from pinchpoint.report.cover import PLAIN, Cover
+from pinchpoint.store.write import writable, write_file
 
-Gathered = Report | ComparisonReport | PlainReport
-FORMATS: Mapping[str, Callable[[Gathered], str]] = {
+
+class Writer(Protocol):
+    """Makes the content of a file; the same each time."""
+
+    def __call__(self, report: Gathered, cover: Cover = PLAIN) -> str | bytes: ...
+
+
+FORMATS: Mapping[str, Writer] = {
     "html": html.write,
-    "json": jsonfile.write,
+    "xlsx": xlsx.write,
     "md": markdown.write,
+    "json": jsonfile.write,
+    "junit": junit.write,
 }
-"""What ``--format`` takes -> the text of the file ``report.NAME``."""
+"""What ``--format`` takes -> the content of the file ``report.NAME``."""
+_ENDINGS = {"junit": "xml"}
+"""Of formats that are not named as their files end."""
 
 
 def check_formats(names: Iterable[str]) -> None:
@@ -32,7 +42,7 @@ def check_formats(names: Iterable[str]) -> None:
             raise InputError(f"--format: {name!r} is not a report format; allowed: {allowed}{hint}")
 
 
-def write_reports(report: Gathered, formats: Iterable[str], out: Path) -> list[Path]:
+def write_reports(report: Gathered, formats: Iterable[str], out: Path, cover: Cover = PLAIN) -> list[Path]:
     """Write ``report.NAME`` of each format into a folder, each whole or not at all; their paths.
 
     Raises:
@@ -40,10 +50,10 @@ def write_reports(report: Gathered, formats: Iterable[str], out: Path) -> list[P
     """
     wanted = list(formats)
     check_formats(wanted)
-    texts = [FORMATS[name](report) for name in wanted]
-    paths = [out / f"report.{name}" for name in wanted]
+    contents = [FORMATS[name](report, cover) for name in wanted]
+    paths = [out / f"report.{_ENDINGS.get(name, name)}" for name in wanted]
     with writable(out):
         out.mkdir(parents=True, exist_ok=True)
-        for path, text in zip(paths, texts, strict=True):
-            write_text(path, text)
+        for path, content in zip(paths, contents, strict=True):
+            write_file(path, content)
     return paths

@@ -52,12 +52,13 @@ def writable(path: Path) -> Iterator[None]:
         ) from error
 
 
-def write_text(path: Path, text: str) -> None:
+def write_file(path: Path, content: str | bytes) -> None:
     """Write it so that a reader, or a kill, never meets half a file. Raises OSError."""
+    # A lone surrogate (a file name that is no text) has no UTF-8 form; it is written as \udcXX.
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
     partial = path.with_name(f"{path.name}.partial")
     try:
-        # A lone surrogate (a file name that is no text) has no UTF-8 form; it is written as \udcXX.
-        partial.write_text(text, encoding="utf-8", errors="backslashreplace")
+        partial.write_bytes(data)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -65,7 +66,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, content: object) -> None:
     """Likewise, as JSON."""
-    write_text(path, f"{json.dumps(legible.content(content), indent=1, allow_nan=False)}\n")
+    write_file(path, f"{json.dumps(legible.content(content), indent=1, allow_nan=False)}\n")
 
 
 class RunWriter:

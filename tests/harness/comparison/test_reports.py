@@ -14,7 +14,7 @@ from pinchpoint.base import wording
 from pinchpoint.base.errors import InputError
 from pinchpoint.comparison import compare
 from pinchpoint.comparison.saved import directory_for, load, save
-from pinchpoint.report import registry
+from pinchpoint.report import html, jsonfile, markdown, registry
 from pinchpoint.report.comparison import gather
 from pinchpoint.report.comparison_tables import fact_value, fact_words
 from pinchpoint.report.terminal import comparison_text
@@ -28,12 +28,12 @@ def content() -> dict[str, Any]:
 
 def test_the_report_reads_as_it_should() -> None:
     """The whole document. After a wanted change: write the new one to golden.md and read the difference."""
-    assert registry.FORMATS["md"](gather(content())) == GOLDEN.read_text(encoding="utf-8")
+    assert markdown.write(gather(content())) == GOLDEN.read_text(encoding="utf-8")
 
 
 def test_the_tables_of_json_are_those_of_the_page_in_base_units() -> None:
     """Both sides and their ratio; what was not measured is null."""
-    document = json.loads(registry.FORMATS["json"](gather(content())))
+    document = json.loads(jsonfile.write(gather(content())))
     assert document["comparison"] == content()
     log = [row for row in document["tables"]["disks"] if row["role"] == "log"]
     assert [row["side"] for row in log] == ["dev", "prod", "ratio"]
@@ -45,8 +45,8 @@ def test_what_would_decide_it_is_in_every_format() -> None:
     """A side whose verdict is inconclusive has an experiment: the page and Markdown both say it."""
     sides = two_sides(outcome="inconclusive", bottleneck=None, experiment="Watch the CPU of search.")
     made = compare(sides, ["disks"]).to_json()
-    for name in ("html", "md"):
-        assert "What would decide it: Watch the CPU of search." in registry.FORMATS[name](gather(made))
+    for write in (html.write, markdown.write):
+        assert "What would decide it: Watch the CPU of search." in write(gather(made))
 
 
 def test_people_read_units_and_ratios() -> None:

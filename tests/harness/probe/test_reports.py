@@ -71,7 +71,7 @@ def test_two_comparisons_of_one_second_have_two_directories(tmp_path: Path) -> N
 
 def test_a_format_that_is_not_offered(tmp_path: Path) -> None:
     directory = probed(tmp_path, "one", Disk(0.001))
-    with pytest.raises(InputError, match="allowed: html, json, md"):
+    with pytest.raises(InputError, match=r"allowed: html, .*md, json"):
         report.main([str(directory), "--format", "docx"], standalone_mode=False)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness.report.example import HOSTILE, steady_run, verdict
 
-from pinchpoint.report import markdown, registry
+from pinchpoint.report import markdown
 from pinchpoint.report.report import gather
 
 GOLDEN = Path(__file__).with_name("golden.md")
@@ -14,13 +14,13 @@ GOLDEN = Path(__file__).with_name("golden.md")
 
 def test_the_report_reads_as_it_should() -> None:
     """The whole document. After a wanted change: write the new one to golden.md and read the difference."""
-    assert registry.FORMATS["md"](gather(steady_run(), verdict())) == GOLDEN.read_text(encoding="utf-8")
+    assert markdown.write(gather(steady_run(), verdict())) == GOLDEN.read_text(encoding="utf-8")
 
 
 def test_nothing_from_a_farm_acts_as_markdown() -> None:
     """HTML, tables, emphasis and line ends in names are shown, not obeyed."""
     crawl = [{**verdict()["crawl"][0], "source": f"a|b\n# {HOSTILE} *x*"}]
-    text = registry.FORMATS["md"](gather(steady_run(), verdict(crawl=crawl, summary=f"{HOSTILE} first.")))
+    text = markdown.write(gather(steady_run(), verdict(crawl=crawl, summary=f"{HOSTILE} first.")))
     assert HOSTILE not in text
     assert r"| a\|b \# \<script\>window.hacked = true\</script\> \*x\* |" in text
 
@@ -29,7 +29,7 @@ def test_a_code_block_cannot_be_closed_from_inside() -> None:
     """A fence is longer than any run of backticks in the text it holds."""
     run = steady_run()
     run.manifest["plan"] = {"name": "```\n# out"}
-    text = registry.FORMATS["md"](gather(run, verdict()))
+    text = markdown.write(gather(run, verdict()))
     assert '````json\n{\n  "name": "```\\n# out"\n}\n````' in text
 
 

@@ -4,37 +4,54 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from harness.report.documents import words
 from harness.report.example import saved_run, verdict
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.report import html, registry
+from pinchpoint.report import html, jsonfile, markdown, registry, xlsx
 from pinchpoint.report.report import gather
 from pinchpoint.report.tables import Column, Table
 
 
 def test_the_formats_of_the_command_line_are_there() -> None:
-    """``--format html,json,md`` is what the command line offers."""
-    assert list(registry.FORMATS) == ["html", "json", "md"]
+    """``--format`` offers these, in the order in which the help and messages have them."""
+    assert list(registry.FORMATS) == ["html", "xlsx", "md", "json", "junit"]
 
 
 def test_an_unknown_format_lists_all_of_them_and_the_nearest() -> None:
     """The message carries everything needed to correct it."""
     with pytest.raises(
-        InputError, match=r"'htm' is not a report format; allowed: html, json, md; nearest: html"
+        InputError, match=r"'htm' is not a report format; allowed: html, .*md, json, junit; nearest: html"
     ):
         registry.check_formats(["md", "htm"])
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "objectives": {"measured": None, "objective": ""},
+    "writes": {"missing": 0, "different": 0, "records": 0},
+}
+"""What page one takes from rows."""
 
 
 def test_every_table_is_in_every_format() -> None:
     """What one reader is shown no other lacks."""
     report = gather(saved_run(), verdict(explanation={"would_change": []}))
     marks = {name: f"cell of {name.replace('_', ' ')}." for name in report.tables}
-    rows = {name: [{"a": mark, "met": None, "scenario": ""}] for name, mark in marks.items()}
+    rows = {
+        name: [{"a": mark, "met": None, "scenario": "", **OTHERS.get(name, {})}]
+        for name, mark in marks.items()
+    }
     tables = {name: Table(name, name, (Column("a", "a"),), rows[name]) for name in marks}
-    for name, write in registry.FORMATS.items():
-        text = write(replace(report, tables=tables))
+    tabled = replace(report, tables=tables)
+    for name, text in (
+        ("html", html.write(tabled)),
+        ("md", markdown.write(tabled)),
+        ("json", jsonfile.write(tabled)),
+        ("xlsx", words(xlsx.write(tabled))),
+    ):
         assert [mark for mark in marks.values() if mark not in text] == [], name
 
 
@@ -66,8 +83,9 @@ def test_a_name_that_is_no_text_does_not_stop_a_report(tmp_path: Path) -> None:
     """A file name of bytes that are no UTF-8 arrives as a lone surrogate; it is written escaped."""
     run = saved_run()
     run.manifest["warnings"].append("skipped caf\udce9.txt")
-    for path in registry.write_reports(gather(run, verdict()), registry.FORMATS, tmp_path):
+    for path in registry.write_reports(gather(run, verdict()), ["html", "md", "json"], tmp_path):
         assert "udce9.txt" in path.read_text(encoding="utf-8")
+    registry.write_reports(gather(run, verdict()), registry.FORMATS, tmp_path)
 
 
 @pytest.mark.parametrize("spoilt", [None, b"", b"\xff", b"of\nanother"])

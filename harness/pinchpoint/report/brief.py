@@ -1,0 +1,497 @@
+"""Page one of every document: seven questions, their answers, the checks and the charts behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from pinchpoint.base import units, wording
+from pinchpoint.data.timeaxis import day_and_time
+from pinchpoint.data.timeline import Axis, Panel
+from pinchpoint.report.comparison import SECTIONS as COMPARED_SECTIONS
+from pinchpoint.report.comparison import ComparisonReport
+from pinchpoint.report.comparison_tables import figure_name
+from pinchpoint.report.document import Answer, Check, Line, PlainReport, Plot
+from pinchpoint.report.report import SECTIONS, Report
+from pinchpoint.report.run_tables import offered_words
+from pinchpoint.report.tables import Section, Table, run_header
+
+Gathered = Report | ComparisonReport | PlainReport
+Decision = Literal["go", "no-go", "not decided"]
+
+TESTED = "What was tested"
+DECIDED = "Go or no-go"
+BOTTLENECK = "Bottleneck"
+HEADROOM = "Headroom"
+DO = "What to do"
+NEXT = "Next bottleneck"
+NOT_SHOWN = "What the figures do not show"
+QUESTIONS = (TESTED, DECIDED, BOTTLENECK, HEADROOM, DO, NEXT, NOT_SHOWN)
+"""In reading order."""
+
+_MOST_WARNINGS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What each document says first, and what it takes from the report for the rest.
+
+    Attributes:
+        kind: what is reported: ``Load test``, ``Comparison``, ``Storage probe``.
+        title: of the document.
+        at: UTC instant of what is reported: the dates inside documents; None where it is not recorded.
+        decision: go, no-go, or not decided.
+        answers: to ``QUESTIONS``, in that order; those that do not apply are left out.
+        main: the table that belongs beside them; None where there is none.
+        checks: what passed and what failed, one a test case.
+        evidence: the facts behind the bottleneck, as sentences.
+        plots: charts as figures, at most 300 points a line.
+        sections: (title, tables) of all else.
+        warnings: each once.
+    """
+
+    kind: str
+    title: str
+    at: str | None
+    decision: Decision
+    answers: tuple[Answer, ...]
+    main: Table | None
+    checks: tuple[Check, ...]
+    evidence: tuple[str, ...]
+    plots: tuple[Plot, ...]
+    sections: tuple[tuple[str, tuple[Table, ...]], ...]
+    warnings: tuple[str, ...]
+
+    def answer(self, question: str) -> Answer | None:
+        """The answer to one of ``QUESTIONS``; None where it does not apply."""
+        return next((one for one in self.answers if one.question == question), None)
+
+
+def brief_of(report: Gathered) -> Brief:
+    """Page one of a report."""
+    match report:
+        case Report():
+            return _of_run(report)
+        case ComparisonReport():
+            return _of_comparison(report)
+    return _of_document(report)
+
+
+def _decided(checks: Iterable[Check]) -> tuple[Decision, list[Check]]:
+    """No-go where a check failed, not decided where one has no result; and those checks."""
+    found = list(checks)
+    for state, decision in (("failed", "no-go"), ("error", "not decided"), ("skipped", "not decided")):
+        if these := [one for one in found if one.state == state]:
+            return decision, these  # type: ignore[return-value]  # the words of a Decision
+    return ("go" if found else "not decided"), found
+
+
+# ---- a run ----------------------------------------------------------------------------------------
+
+
+def _of_run(report: Report) -> Brief:
+    manifest, verdict = report.run.manifest, report.verdict
+    checks = tuple(_run_checks(report))
+    decision, words = _run_decision(report, checks)
+    header = run_header(manifest, verdict)
+    blame = verdict.get("bottleneck") or {}
+    sure = f"Confidence: {blame['confidence']}." if blame.get("confidence") else ""
+    # What a table holds elsewhere on the page is not said twice.
+    answers = [
+        Answer(TESTED, ", ".join(header), _loads(manifest)),
+        Answer(DECIDED, decision.capitalize(), words),
+        Answer(BOTTLENECK, _named(report.headline), " ".join(filter(None, (sure, report.rest)))),
+        *_outlook(report),
+        Answer(NOT_SHOWN, *_not_shown(report)),
+    ]
+    evidence = [each.fact for finding in report.findings[:1] for each in finding.evidence]
+    first = ("scenarios", "advice", "proof", "periods", "considered")
+    sections = (Section("evidence", "Evidence", first[1:]), *SECTIONS)
+    return Brief(
+        kind="Load test" if not report.clock.alone else "Recording",
+        title=header[0],
+        at=manifest.get("started"),
+        decision=decision,
+        answers=tuple(answers),
+        main=report.tables["scenarios"] if report.tables["scenarios"].rows else report.tables["disks"],
+        checks=checks,
+        evidence=tuple(dict.fromkeys(evidence)),
+        plots=tuple(_run_plots(report)),
+        sections=tuple(_filled(sections, report.tables)),
+        warnings=(*report.alarms, *report.warnings),
+    )
+
+
+def _loads(manifest: Mapping[str, Any]) -> str:
+    planned = (manifest.get("plan") or {}).get("scenarios") or {}
+    said = [f"{name}: {offered_words(one['load'])}" for name, one in planned.items() if one.get("load")]
+    return f"Load: {', '.join(said)}." if said else ""
+
+
+def _run_checks(report: Report) -> Iterator[Check]:
+    """The verdict, each objective, each stop rule, the writes that were read back."""
+    verdict, manifest = report.verdict, report.run.manifest
+    outcome = str(verdict["outcome"])
+    state = str(manifest.get("state") or "finished")
+    if state != "finished":
+        said = wording.STATE.get(state, f"This run is in the state {state!r}, not finished.")
+        yield Check("run", "the run is complete", "error", said)
+    yield Check(
+        "verdict",
+        "the run is valid evidence",
+        "error" if outcome == "invalid" else "passed",
+        report.headline if outcome == "invalid" else f"{report.headline} {report.rest}".strip(),
+    )
+    for row in report.tables["objectives"].rows:
+        said = f"measured {row['measured']}" if row["measured"] else units.NOT_MEASURED
+        # An objective that was not measured ends `pinchpoint run` with status 1, as a missed one does.
+        yield Check(
+            "objectives", f"{row['scenario']} {row['objective']}", "passed" if row["met"] else "failed", said
+        )
+    yield from _guards(report)
+    for row in report.tables["writes"].rows:
+        lost = row["missing"] + row["different"]
+        said = f"{lost:,} of {row['records']:,} records read back are lost"
+        yield Check(
+            "writes",
+            f"acknowledged writes of {row['scenario']} are kept",
+            "failed" if lost else "passed",
+            said,
+        )
+
+
+def _guards(report: Report) -> Iterator[Check]:
+    broken = [str(event["why"]) for event in report.run.events if event.get("event") == "guard"]
+    unmeasured = [one for one in report.warnings if one.startswith("stop_when[")]
+    rules: Sequence[Mapping[str, Any]] = (report.run.manifest.get("plan") or {}).get("stop_when") or ()
+    for number, rule in enumerate(rules):
+        side = "above" if rule.get("above") is not None else "below"
+        where = " ".join(str(rule[key]) for key in ("scenario", "host", "tier", "role") if rule.get(key))
+        limit = units.of_metric(rule["metric"], rule[side])
+        lasting = units.seconds(rule["for_s"]) if rule.get("for_s") else ""
+        name = f"{rule['metric']}{f' of {where}' if where else ''} not {side} {limit} for {lasting}"
+        why = next((one for one in broken if one.startswith(f"stop_when: {rule['metric']} ")), None)
+        missing = next((one for one in unmeasured if one.startswith(f"stop_when[{number}]")), None)
+        if why:
+            broken.remove(why)
+            yield Check("stop rules", name, "failed", why)
+        else:
+            yield Check("stop rules", name, "skipped" if missing else "passed", missing or "")
+    for why in broken:  # a rule that the plan as it is kept does not have
+        yield Check("stop rules", "no stop rule ended the run", "failed", why)
+
+
+def _run_decision(report: Report, checks: Sequence[Check]) -> tuple[Decision, str]:
+    """Go or no-go against the objectives, and why."""
+    verdict = report.verdict
+    if verdict["outcome"] == "invalid":
+        return "not decided", "This run is not valid evidence."
+    decided = [one for one in checks if one.group != "verdict"]
+    decision, these = _decided(decided)
+    rows = report.tables["objectives"].rows
+    if decision == "no-go":
+        return decision, f"{'; '.join(f'{one.name}: {one.message}' for one in these)}."
+    if decision == "not decided" and these:
+        return decision, wording.capitalised("; ".join(one.message for one in these))
+    if not rows:
+        return "not decided", "The plan sets no objectives."
+    met = f"all {len(rows)} objectives are met" if len(rows) > 1 else "the objective is met"
+    return "go", f"At this load {met}."
+
+
+def _outlook(report: Report) -> Iterator[Answer]:
+    """Headroom, what to do and what it gains, the next bottleneck."""
+    verdict = report.verdict
+    headroom = verdict.get("headroom") or {}
+    if verdict.get("headroom_ratio") is not None:
+        yield Answer(HEADROOM, units.percent(verdict["headroom_ratio"]), _sentence(headroom.get("why")))
+    elif verdict["outcome"] != "invalid" and not report.clock.alone:
+        yield Answer(HEADROOM, "not known", _sentence(headroom.get("why")))
+    advice = (verdict.get("advice") or ())[:1]
+    for first in advice:
+        gain = wording.gain_of(first)
+        said = f"Gain: {gain or 'not known'}." if verdict["outcome"] != "invalid" or gain else ""
+        yield Answer(DO, _sentence(first["what"]), said, f"assuming {first['assumes']}" if gain else "")
+    if not advice:
+        nothing = "Nothing at this load." if verdict["outcome"] == "not_reached" else "not known"
+        yield Answer(DO, _sentence(verdict.get("experiment")) or nothing)
+    if following := verdict.get("next"):
+        used = following.get("utilisation_ratio")
+        said = "" if used is None else f"{units.percent(used)} used now."
+        first = "" if verdict.get("bottleneck") else "It is the first to reach its limit."
+        yield Answer(
+            NEXT, wording.capitalised(wording.thing(following)), " ".join(filter(None, (said, first)))
+        )
+    elif verdict["outcome"] != "invalid":
+        yield Answer(NEXT, "not known")
+
+
+def _named(headline: str) -> str:
+    """The headline without the word that is the question."""
+    return wording.capitalised(headline.removeprefix(f"{BOTTLENECK}: "))
+
+
+def _closed(text: str) -> str:
+    """With a full stop; a name that it begins with stays as it is."""
+    return f"{text.rstrip('.')}."
+
+
+def _sentence(text: object) -> str:
+    """With a capital and a full stop; "" of nothing."""
+    said = str(text or "").rstrip(".")
+    return f"{wording.capitalised(said)}." if said else ""
+
+
+def _not_shown(report: Report) -> tuple[str, str]:
+    """What one run cannot show, and what this one lacks."""
+    verdict = report.verdict
+    blame = verdict.get("bottleneck") or {}
+    found = [_sentence(each) for each in blame.get("why_not_more") or ()]
+    if verdict.get("experiment") and verdict.get("advice"):
+        found.append(_closed(f"What would decide it: {verdict['experiment']}"))
+    if missing := len(report.tables["not_measured"].rows):
+        figures = "1 figure was" if missing == 1 else f"{missing} figures were"
+        found.append(f"{figures} not measured (see Data quality).")
+    said = " ".join(found).lower()
+    warnings = [one for one in report.warnings if one.lower().rstrip(".") not in said]
+    found += map(_closed, warnings[:_MOST_WARNINGS])
+    return "This is one run: how much runs differ is not known.", " ".join(found)
+
+
+def _run_plots(report: Report) -> Iterator[Plot]:
+    for panel in report.panels:
+        if panel.series:
+            yield _panel_plot(panel, report.clock.start_s)
+    levels: Sequence[Mapping[str, Any]] = report.verdict.get("levels") or ()
+    by: tuple[tuple[str, str, str, Axis], ...] = (
+        ("throughput", "Throughput by load", "throughput_per_s", "rate"),
+        ("p95", "p95 by load", "p95_s", "latency"),
+    )
+    rows = report.tables["levels"].rows
+    for name, title, key, axis in by:
+        lines = [
+            Line(
+                scenario,
+                tuple(
+                    (float(level["level"]), float(row[key]))
+                    for level, row in zip(levels, rows, strict=True)
+                    if level["scenario"] == scenario and row[key] is not None
+                ),
+            )
+            for scenario in dict.fromkeys(str(level["scenario"]) for level in levels)
+        ]
+        if any(len(line.points) > 1 for line in lines):
+            unit = "users" if levels[0]["unit"] == "users" else "offered per second"
+            yield Plot(f"levels-{name}", title, axis, unit, tuple(lines))
+
+
+def _panel_plot(panel: Panel, start_s: float) -> Plot:
+    lines = tuple(
+        Line(one.name, tuple((point.t_s, point.mean) for point in one.points)) for one in panel.series
+    )
+    return Plot(panel.name, panel.title, panel.axis, "seconds since the load began", lines, start_s)
+
+
+def _filled(
+    sections: Iterable[Section], tables: Mapping[str, Table]
+) -> Iterator[tuple[str, tuple[Table, ...]]]:
+    """The sections that have something to show."""
+    for section in sections:
+        found = tuple(tables[name] for name in section.tables if name in tables and tables[name].rows)
+        if found:
+            yield section.title, found
+
+
+# ---- a comparison ---------------------------------------------------------------------------------
+
+_CALLS: Mapping[str, str] = {"worse": "failed", "inconclusive": "skipped"}
+
+
+def _of_comparison(report: ComparisonReport) -> Brief:
+    content, (base, other) = report.content, report.sides
+    checks = tuple(_compared_checks(report))
+    decision, these = _decided(one for one in checks if one.group == "figures")
+    if content["claim"] is None:
+        decision, why = "not decided", "A run is not valid: no conclusion is drawn."
+    else:
+        why = _compared_decision(decision, these)
+    started = [str(run["started"]) for side in report.sides for run in side.runs if run["started"]]
+    at = min(started, default=None)
+    named = " → ".join(f"{side.named or 'none found'} ({side.label})" for side in report.sides)
+    differs = [row for row in content["confounders"] if row["matters"]]
+    unknown = [f"{len(differs)} other differences may affect the bottleneck"] if differs else []
+    unknown += [str(one) for one in content["warnings"]]
+    answers = [
+        Answer(
+            TESTED,
+            f"{base.label} compared with {other.label}",
+            f"{report.runs_words}; first run {day_and_time(at) or 'at a time that is not recorded'}.",
+        ),
+        Answer(DECIDED, decision.capitalize(), why),
+        Answer(
+            BOTTLENECK,
+            f"{report.moved_words}: {named}",
+            f"{_sentence(report.claim_words)} {_sentence('; '.join(content['claim_because']))}".strip(),
+        ),
+        Answer(HEADROOM, *_rooms(report)),
+        *([Answer(DO, " ".join(report.gains))] if report.gains else []),
+        Answer(
+            NEXT,
+            "; ".join(
+                f"{side.label}: {_next_of(content, key)}"
+                for side, key in zip(report.sides, _KEYS, strict=True)
+            ),
+        ),
+        Answer(
+            NOT_SHOWN, _sentence(report.sure_words), " ".join(map(_closed, unknown[: _MOST_WARNINGS + 1]))
+        ),
+    ]
+    evidence = [
+        f"{side.label}: {each.fact}"
+        for side in report.sides
+        for finding in side.findings[:1]
+        for each in finding.evidence
+    ]
+    return Brief(
+        kind="Comparison",
+        title=f"{base.label} and {other.label}",
+        at=at,
+        decision=decision,
+        answers=tuple(answers),
+        main=_short(report.tables["judged"]),
+        checks=checks,
+        evidence=tuple(dict.fromkeys(evidence)),
+        plots=tuple(_compared_plots(report)),
+        sections=tuple(_filled(COMPARED_SECTIONS, report.tables)),
+        warnings=(*report.alarms, *map(str, content["warnings"])),
+    )
+
+
+_KEYS = ("base", "other")
+
+
+def _compared_checks(report: ComparisonReport) -> Iterator[Check]:
+    for side in report.sides:
+        for run in side.runs:
+            state: Any = "error" if run["outcome"] == "invalid" else "passed"
+            yield Check("runs", f"{side.label} {run['directory']} is valid evidence", state, run["summary"])
+    for row in report.tables["judged"].rows:
+        cells = {column.key: column.cell(row) for column in report.tables["judged"].columns}
+        said = f"{cells['base']} → {cells['other']}: {cells['ratio']} (95 % interval: {cells['ci95']})"
+        state = _CALLS.get(str(row["call"]), "passed")
+        yield Check("figures", cells["name"], state, f"{row['call']}: {said}")
+
+
+def _compared_decision(decision: Decision, these: Sequence[Check]) -> str:
+    names = "; ".join(one.name for one in these)
+    match decision:
+        case "no-go":
+            return f"Worse: {names}."
+        case "go":
+            return (
+                "No declared figure is worse."
+                if len(these) != 1
+                else f"The declared figure is not worse: {names}."
+            )
+    return f"Not conclusive: {names}." if these else "No figure was measured on both sides."
+
+
+def _rooms(report: ComparisonReport) -> tuple[str, str]:
+    said = []
+    for side in report.sides:
+        ratios = [run.get("headroom_ratio") for run in side.runs]
+        known = [ratio for ratio in ratios if ratio is not None]
+        said.append(f"{side.label}: {units.percent(min(known)) if known else 'not known'}")
+    return "; ".join(said), "Of several runs the smallest." if any(
+        len(s.runs) > 1 for s in report.sides
+    ) else ""
+
+
+def _next_of(content: Mapping[str, Any], key: str) -> str:
+    following = content[key]["runs"][0].get("next")
+    return wording.thing(following) if following else "not known"
+
+
+def _short(table: Table) -> Table:
+    """The columns that a ticket has room for."""
+    wanted = ("name", "base", "other", "ratio", "ci95", "call")
+    columns = [column for key in wanted for column in table.columns if column.key == key]
+    return replace(table, columns=columns, note="")
+
+
+def _compared_plots(report: ComparisonReport) -> Iterator[Plot]:
+    content, sides = report.content, report.sides
+    bars = [
+        Line(figure_name(row), ((float(place), float(row["ratio"])),))
+        for place, row in enumerate(report.tables["judged"].rows)
+        if row["ratio"]
+    ]
+    if bars:
+        title = f"{sides[1].label} as a multiple of {sides[0].label}"
+        yield Plot("ratios", title, "ratio", "", tuple(bars), bars=True)
+    for panel in ((content.get("timelines") or {}).get("base") or {}).get("panels") or ():
+        lines = tuple(
+            line
+            for side, key in zip(sides, _KEYS, strict=True)
+            for line in _timeline(content, key, side.label, panel)
+        )
+        if lines:
+            axis: Axis = panel["axis"]
+            yield Plot(panel["name"], panel["title"], axis, "seconds since measuring began", lines)
+
+
+def _timeline(content: Mapping[str, Any], key: str, label: str, wanted: Mapping[str, Any]) -> Iterator[Line]:
+    kept = (content["timelines"] or {}).get(key) or {}
+    for panel in kept.get("panels") or ():
+        if panel["name"] == wanted["name"]:
+            for line in panel["lines"]:
+                points = tuple(
+                    (kept["first_s"] + place * kept["step_s"], float(value))
+                    for place, value in enumerate(line["values"])
+                    if value is not None
+                )
+                yield Line(f"{label} {line['name']}", points)
+
+
+# ---- anything else --------------------------------------------------------------------------------
+
+
+def _of_document(doc: PlainReport) -> Brief:
+    title = " ".join(doc.title).strip()
+    decision, these = _decided(doc.checks)
+    if not doc.checks:
+        words = f"{doc.kind}: no objectives are set."
+    elif decision == "go":
+        words = "Every check passed."
+    else:
+        words = wording.capitalised("; ".join(f"{one.name}: {one.message}" for one in these))
+    when = day_and_time(doc.at) if doc.at else ""
+    given = {one.question: one for one in doc.answers}
+    usual = {
+        TESTED: Answer(TESTED, ", ".join(filter(None, (f"{doc.kind}: {title}", when)))),
+        DECIDED: Answer(DECIDED, decision.capitalize(), words),
+        BOTTLENECK: Answer(BOTTLENECK, doc.headline, doc.more),
+        NOT_SHOWN: Answer(
+            NOT_SHOWN, " ".join(map(_closed, doc.notes[:_MOST_WARNINGS])) or "No gap is known."
+        ),
+    }
+    answers = {**usual, **given}
+    tables = [table for part in doc.parts for table in part.tables if table.rows]
+    return Brief(
+        kind=doc.kind,
+        title=title,
+        at=doc.at,
+        decision=decision,
+        answers=tuple(answers[question] for question in QUESTIONS if question in answers),
+        main=next(iter(tables), None),
+        checks=doc.checks,
+        evidence=doc.reasons,
+        plots=doc.plots,
+        sections=tuple(
+            (part.title, found)
+            for part in doc.parts
+            if (found := tuple(table for table in part.tables if table.rows))
+        ),
+        warnings=doc.notes,
+    )

@@ -1,0 +1,19 @@
+"""Libraries of the extra ``documents``: imported when they are used, and missed in a plain sentence."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from pinchpoint.base.errors import InputError
+
+
+def library(name: str, wanted_by: str) -> Any:
+    """The module. Raises InputError where its package is not installed."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"{wanted_by}: the package of {name.partition('.')[0]!r} is not installed; "
+            "install it with: pip install 'pinchpoint[documents]'"
+        ) from error

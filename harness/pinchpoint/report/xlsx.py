@@ -1,0 +1,256 @@
+"""The XLSX format: page one, a sheet for each table and each chart behind it; numbers are numbers."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from pinchpoint.base import units
+from pinchpoint.base.clock import seconds_of
+from pinchpoint.base.text import one_line
+from pinchpoint.data.timeline import Axis
+from pinchpoint.report.brief import Brief, Gathered, brief_of
+from pinchpoint.report.charts import PALETTE
+from pinchpoint.report.cover import PLAIN, Cover
+from pinchpoint.report.document import Plot
+from pinchpoint.report.libraries import library
+from pinchpoint.report.tables import Column, Table
+
+_FORMATS: Mapping[Callable[[Any], str], tuple[str, str]] = {
+    units.seconds: (" (s)", "0.000000"),
+    units.per_second: (" (per s)", "#,##0.00"),
+    units.percent: ("", "0.0 %"),
+    units.times: (" (x)", "0.000"),
+    units.bytes_: (" (bytes)", "#,##0"),
+}
+"""How a column is written for people -> what its heading gains, and the format of its numbers."""
+_OF_AXIS: Mapping[Axis, tuple[str, str]] = {
+    "rate": ("per second", "#,##0.00"),
+    "latency": ("seconds", "0.000000"),
+    "ratio": ("share", "0.0 %"),
+}
+_MOST_LETTERS = 32_000
+"""A cell holds 32,767."""
+_SHEET_LETTERS = 31
+_DAY_S = 86_400
+_EPOCH = 25_569
+"""1 January 1970 as a day of a sheet."""
+_WIDEST = 60
+
+
+def write(report: Gathered, cover: Cover = PLAIN) -> bytes:
+    """The workbook; the same bytes whenever it is made."""
+    xlsxwriter = library("xlsxwriter", "--format xlsx")
+    brief = brief_of(report)
+    buffer = io.BytesIO()
+    plain = {"strings_to_formulas": False, "strings_to_numbers": False, "strings_to_urls": False}
+    book = xlsxwriter.Workbook(buffer, {"in_memory": True, **plain})
+    book.set_properties(
+        {
+            "title": one_line(cover.title or brief.title),
+            "subject": brief.kind,
+            "author": "Pinchpoint",
+            "created": made_at(brief.at),
+        }
+    )
+    sheets = _Sheets(book)
+    sheets.first(brief, cover)
+    main = [("", (brief.main,))] if brief.main is not None else []
+    shown: set[str] = set()
+    for _, tables in (*main, *brief.sections):
+        for table in tables:
+            if table.rows and table.name not in shown:
+                shown.add(table.name)
+                sheets.table(table)
+    for plot in brief.plots:
+        sheets.plot(plot)
+    book.close()
+    return buffer.getvalue()
+
+
+def made_at(at: str | None) -> datetime:
+    """The instant that a document says it was made: that of the run, so that it is the same each time."""
+    found = datetime.fromtimestamp(seconds_of(at), UTC) if at else datetime(1980, 1, 1, tzinfo=UTC)
+    return found.replace(microsecond=0, tzinfo=None)
+
+
+class _Sheets:
+    """A workbook's sheets, each under a name of its own."""
+
+    def __init__(self, book: Any) -> None:
+        self._book = book
+        self._names: set[str] = set()
+        self._text = book.add_format({"text_wrap": True, "valign": "top"})
+        self._bold = book.add_format({"bold": True, "text_wrap": True, "valign": "top"})
+        self._head = book.add_format({"bold": True, "text_wrap": True, "valign": "top", "bottom": 1})
+        self._title = book.add_format({"bold": True, "font_size": 16})
+        self._formats: dict[str, Any] = {}
+
+    def _number(self, kind: str) -> Any:
+        if kind not in self._formats:
+            self._formats[kind] = self._book.add_format({"num_format": kind, "valign": "top"})
+        return self._formats[kind]
+
+    def _add(self, title: str) -> Any:
+        """A sheet; its name has none of the letters that a name may not have."""
+        wanted = re.sub(r"[\[\]:*?/\\']", " ", one_line(title)).strip() or "Sheet"
+        name, number = wanted[:_SHEET_LETTERS].strip(), 1
+        while name.lower() in self._names or name.lower() == "history":
+            number += 1
+            name = f"{wanted[: _SHEET_LETTERS - 4].strip()} {number}"
+        self._names.add(name.lower())
+        return self._book.add_worksheet(name)
+
+    def first(self, brief: Brief, cover: Cover) -> None:
+        """Page one: a question a row; the checks below."""
+        sheet = self._add("Summary")
+        sheet.set_column(0, 0, 28)
+        sheet.set_column(1, 1, 90)
+        sheet.hide_gridlines(2)
+        row = 0
+        if cover.logo is not None:
+            picture = io.BytesIO(cover.logo.png())
+            options = {"image_data": picture, "description": "Logo", **_size(cover.logo.png())}
+            sheet.set_row(0, 52)
+            sheet.insert_image(0, 0, "logo.png", options)
+            row = 1
+        self._write(sheet, row, 0, cover.title or brief.title, self._title)
+        row += 2
+        for each in brief.answers:
+            self._write(sheet, row, 0, each.question, self._bold)
+            said = " ".join(filter(None, (each.text, each.more, f"({each.small})" if each.small else "")))
+            self._write(sheet, row, 1, said, self._text)
+            row += 1
+        if brief.evidence:
+            row += 1
+            self._write(sheet, row, 0, "Evidence", self._head)
+            for fact in brief.evidence:
+                self._write(sheet, row, 1, fact, self._text)
+                row += 1
+        if brief.checks:
+            row += 1
+            for place, title in enumerate(("Check", "Result")):
+                self._write(sheet, row, place, title, self._head)
+            for check in brief.checks:
+                row += 1
+                self._write(sheet, row, 0, check.name, self._text)
+                said = check.state + (f": {check.message}" if check.message else "")
+                self._write(sheet, row, 1, said, self._text)
+        if brief.warnings:
+            row += 2
+            self._write(sheet, row, 0, "Warnings", self._head)
+            for warning in brief.warnings:
+                self._write(sheet, row, 1, warning, self._text)
+                row += 1
+
+    def table(self, table: Table) -> None:
+        """A table of the report, in base units."""
+        sheet = self._add(table.title)
+        self._write(sheet, 0, 0, table.title, self._title)
+        sheet.freeze_panes(3, 0)
+        widths = [len(column.title) + 6 for column in table.columns]
+        for place, column in enumerate(table.columns):
+            unit, kind = _FORMATS.get(column.show, ("", ""))
+            self._write(sheet, 2, place, column.title + unit, self._head)
+            for at, row in enumerate(table.rows, 3):
+                written = self._cell(sheet, (at, place), column, row, kind)
+                widths[place] = max(widths[place], min(len(written) + 2, _WIDEST))
+        for place, width in enumerate(widths):
+            sheet.set_column(place, place, min(width, _WIDEST))
+        if table.note:
+            self._write(sheet, len(table.rows) + 4, 0, table.note, None)
+
+    def _cell(
+        self, sheet: Any, at: tuple[int, int], column: Column, row: Mapping[str, Any], kind: str
+    ) -> str:
+        value, shown = row.get(column.key), column.cell(row)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            sheet.write_number(*at, value, self._number(kind or "General"))
+        else:
+            self._write(sheet, *at, shown, self._text)
+        return shown
+
+    def plot(self, plot: Plot) -> None:
+        """A chart with its figures beside it: x, then a column a line."""
+        sheet = self._add(plot.title)
+        self._write(sheet, 0, 0, plot.title, self._title)
+        unit, kind = _OF_AXIS[plot.axis] if not plot.bars else ("multiple", "0.000")
+        if plot.bars:
+            self._bars(sheet, plot, kind)
+            return
+        times = plot.start_s is not None
+        xs = sorted({x for line in plot.lines for x, _ in line.points})
+        self._write(sheet, 2, 0, "time (UTC)" if times else plot.x, self._head)
+        sheet.set_column(0, len(plot.lines), 20)
+        for at, x in enumerate(xs, 3):
+            if times:
+                day = _EPOCH + ((plot.start_s or 0) + x) / _DAY_S
+                sheet.write_number(at, 0, day, self._number("yyyy-mm-dd hh:mm:ss"))
+            else:
+                sheet.write_number(at, 0, x, self._number("General"))
+        places = {x: at for at, x in enumerate(xs, 3)}
+        chart = self._book.add_chart({"type": "scatter", "subtype": "straight"})
+        for number, line in enumerate(plot.lines, 1):
+            self._write(sheet, 2, number, f"{line.name} ({unit})", self._head)
+            for x, y in line.points:
+                sheet.write_number(places[x], number, y, self._number(kind))
+            if xs:
+                colour = {"color": PALETTE[(number - 1) % len(PALETTE)], "width": 1.5}
+                chart.add_series(
+                    {
+                        "name": [sheet.get_name(), 2, number],
+                        "categories": [sheet.get_name(), 3, 0, 2 + len(xs), 0],
+                        "values": [sheet.get_name(), 3, number, 2 + len(xs), number],
+                        "line": colour,
+                    }
+                )
+        axis: dict[str, Any] = {
+            "name": "time (UTC)" if times else plot.x,
+            "num_format": "hh:mm:ss" if times else "General",
+        }
+        if xs and times:
+            ends = [_EPOCH + ((plot.start_s or 0) + x) / _DAY_S for x in (xs[0], xs[-1])]
+            axis |= {"min": ends[0], "max": ends[1]} if ends[0] < ends[1] else {}
+        self._place(sheet, chart, plot, {**axis, "major_gridlines": {"visible": False}}, unit, kind)
+
+    def _bars(self, sheet: Any, plot: Plot, kind: str) -> None:
+        sheet.set_column(0, 0, 44)
+        for at, line in enumerate(plot.lines, 3):
+            self._write(sheet, at, 0, line.name, self._text)
+            sheet.write_number(at, 1, line.points[0][1], self._number(kind))
+        chart = self._book.add_chart({"type": "bar"})
+        last = 2 + len(plot.lines)
+        chart.add_series(
+            {
+                "categories": [sheet.get_name(), 3, 0, last, 0],
+                "values": [sheet.get_name(), 3, 1, last, 1],
+                "fill": {"color": PALETTE[0]},
+            }
+        )
+        chart.set_legend({"none": True})
+        self._place(sheet, chart, plot, {"name": plot.x or "multiple", "min": 0}, "", "General")
+
+    def _place(self, sheet: Any, chart: Any, plot: Plot, x: Mapping[str, Any], unit: str, kind: str) -> None:
+        chart.set_title({"name": plot.title, "overlay": False})
+        chart.set_x_axis(dict(x))
+        chart.set_y_axis({"name": unit, "num_format": kind, "min": 0} if unit else {"reverse": True})
+        chart.set_size({"width": 760, "height": 380})
+        chart.show_blanks_as("gap")
+        said = f"{plot.title}: {', '.join(one_line(line.name) for line in plot.lines)}."
+        options = {"description": said[: _WIDEST * 4]}
+        sheet.insert_chart(2, (1 if plot.bars else len(plot.lines)) + 2, chart, options)
+
+    @staticmethod
+    def _write(sheet: Any, row: int, column: int, text: str, form: Any) -> None:
+        """Text as text: what looks like a formula, an address or a number stays what it is."""
+        sheet.write_string(row, column, one_line(text)[:_MOST_LETTERS], form)
+
+
+def _size(png: bytes) -> Mapping[str, float]:
+    """What brings a picture to 64 pixels of height and 190 of width at most."""
+    width, height = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
+    scale = min(64 / height, 190 / width)
+    return {"x_scale": scale, "y_scale": scale}

@@ -1,0 +1,179 @@
+"""Documents for the office and for a pipeline: what they hold, whatever names a farm has."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+import pytest
+from harness.report.documents import parts, words
+from harness.report.example import saved_run, verdict
+
+from pinchpoint.base.errors import InputError
+from pinchpoint.report import junit, registry, xlsx
+from pinchpoint.report.brief import QUESTIONS, brief_of
+from pinchpoint.report.cover import Cover, cover_of
+from pinchpoint.report.report import Report, gather
+
+NAMES = (
+    "<script>alert(1)</script>",
+    '=cmd("/c calc")',
+    "\u05d0\u05d1\u202e\u05d2",
+    "a\x00b\udce9",
+    "n" * 300,
+)
+"""Names that a farm may have, and that must stay text."""
+
+
+def hostile(name: str) -> Report:
+    """A run whose scenario, source and title are called so."""
+    run, content = saved_run(), verdict()
+    run.manifest["name"] = name
+    run.manifest["warnings"].append(f"{name} was skipped")
+    crawl = [{**content["crawl"][0], "source": name}]
+    objectives = [{**content["objectives"][0], "scenario": name, "met": False}]
+    return gather(run, verdict(crawl=crawl, objectives=objectives, summary=f"{name} is the bottleneck."))
+
+
+@pytest.mark.parametrize("form", list(registry.FORMATS))
+def test_a_document_is_the_same_each_time(form: str) -> None:
+    """Byte for byte: dates and ids inside it are the run's own."""
+    report = gather(saved_run(), verdict())
+    assert registry.FORMATS[form](report) == registry.FORMATS[form](report)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_format_takes_every_name(name: str, tmp_path: Path) -> None:
+    """Markup, formulas, right to left, no text at all, 300 letters."""
+    for path in registry.write_reports(hostile(name), registry.FORMATS, tmp_path, Cover(title=name)):
+        assert path.stat().st_size > 500, path
+
+
+KEPT = {name: {**one, "writes": None} for name, one in verdict()["scenarios"].items()}
+"""The scenarios without a lost write."""
+
+
+def cases(report: Report) -> Mapping[str, Xml.Element]:
+    suite = Xml.fromstring(junit.write(report))[0]  # noqa: S314 -- our own
+    return {str(case.get("name")): case for case in suite.iter("testcase")}
+
+
+def test_objectives_guards_and_the_verdict_are_test_cases() -> None:
+    """Met, missed, not measured, stopped by a rule, a rule without figures: each is its own answer."""
+    run = saved_run()
+    rules = [
+        {"metric": "error_ratio", "above": 0.05, "for_s": 30.0},
+        {"metric": "disk.write_latency_s", "role": "log", "above": 0.5, "for_s": 60.0},
+        {"metric": "cpu.busy_ratio", "above": 0.9, "for_s": 5.0},
+    ]
+    run.manifest["plan"]["stop_when"] = rules
+    run.events.append({"event": "guard", "why": "stop_when: error_ratio of orders was above 5 % for 30 s"})
+    run.manifest["warnings"].append("stop_when[1]: disk.write_latency_s was not measured")
+    given = verdict()["objectives"][0]
+    objectives: list[Any] = [{**given, "met": met, "scenario": str(met)} for met in (True, False, None)]
+    report = gather(run, verdict(objectives=objectives, scenarios=KEPT))
+    found = cases(report)
+    said = {name: [child.tag for child in case if child.tag != "system-out"] for name, case in found.items()}
+    states = list(said.values())
+    assert states == [[], [], ["failure"], ["failure"], ["failure"], ["skipped"], []], said
+    suite = Xml.fromstring(junit.write(report))[0]  # noqa: S314 -- likewise
+    assert [suite.get(key) for key in ("tests", "failures", "errors", "skipped")] == ["7", "3", "0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "state", "decision"),
+    [
+        ({"outcome": "invalid"}, "finished", "not decided"),
+        ({"objectives": []}, "finished", "not decided"),
+        ({"objectives": [True]}, "finished", "go"),
+        ({"objectives": [True, False]}, "finished", "no-go"),
+        ({"objectives": [True]}, "interrupted", "not decided"),
+    ],
+)
+def test_go_or_no_go(changed: dict[str, Any], state: str, decision: str) -> None:
+    """Go only where all that was promised was measured and met, in a whole and valid run."""
+    run, given = saved_run(), verdict()["objectives"][0]
+    run.manifest["state"] = state
+    if "objectives" in changed:
+        changed = {"objectives": [{**given, "met": met} for met in changed["objectives"]]}
+    assert brief_of(gather(run, verdict(**{"scenarios": KEPT, **changed}))).decision == decision
+
+
+def test_page_one_answers_in_the_order_of_its_questions() -> None:
+    """A manager's seven questions."""
+    brief = brief_of(gather(saved_run(), verdict()))
+    assert tuple(one.question for one in brief.answers) == QUESTIONS
+    assert all(one.text for one in brief.answers)
+
+
+def test_numbers_of_a_sheet_are_numbers_and_no_text_is_a_formula() -> None:
+    """In base units, so that they can be added up; charts are the sheet's own."""
+    made = parts(xlsx.write(hostile('=cmd("/c calc")')))
+    sheets = [content.decode() for name, content in made.items() if name.startswith("xl/worksheets/sheet")]
+    assert not any("<f>" in sheet for sheet in sheets)
+    assert sum("<v>" in sheet for sheet in sheets) == len(sheets)
+    panels = [panel for panel in gather(saved_run(), verdict()).panels if panel.series]
+    assert sum(name.startswith("xl/charts/chart") for name in made) >= len(panels)
+    assert re.search(r"<c:f>[^<]*Throughput", words_of_charts(made))
+
+
+def words_of_charts(made: Mapping[str, bytes]) -> str:
+    return "".join(content.decode() for name, content in made.items() if "/charts/chart" in name)
+
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360606060"
+    "0000000500017a5eab3f0000000049454e44ae426082"
+)
+SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"><rect width="40" height="20"/></svg>'
+
+
+@pytest.mark.parametrize("data", [PNG, SVG])
+def test_a_title_and_a_logo_stand_in_every_document_that_has_a_place_for_them(
+    data: bytes, tmp_path: Path
+) -> None:
+    """The title in all; the logo on the page and in the workbook."""
+    (tmp_path / "logo").write_bytes(data)
+    cover = cover_of("Before we go live", tmp_path / "logo")
+    report = gather(saved_run(), verdict())
+    made = {name: write(report, cover) for name, write in registry.FORMATS.items()}
+    for name in ("html", "md", "json", "junit"):
+        assert "Before we go live" in str(made[name])
+    book = made["xlsx"]
+    assert isinstance(book, bytes)
+    assert "Before we go live" in words(book)
+    assert any(name.startswith("xl/media/") for name in parts(book))
+    assert "data:image/" in str(made["html"])
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (None, "cannot be read"),
+        (b"GIF89a", "neither a PNG nor an SVG"),
+        (PNG[:40], "damaged PNG"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'><rect", "damaged SVG"),
+        (SVG.replace(b"<rect", b"<image href='/etc/passwd'/><rect"), "refers to another file"),
+        (PNG + bytes(2_000_000), "has 2,000,0"),
+    ],
+)
+def test_a_logo_that_is_none_is_refused(data: bytes | None, said: str, tmp_path: Path) -> None:
+    """One sentence that names the file, what was found, and what is allowed."""
+    path = tmp_path / "logo"
+    if data is not None:
+        path.write_bytes(data)
+    with pytest.raises(InputError, match=said):
+        cover_of(None, path)
+    with pytest.raises(InputError, match="--title: is empty"):
+        cover_of(" ", None)
+
+
+def test_a_document_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the library the sentence says what to install."""
+    monkeypatch.setitem(sys.modules, "xlsxwriter", None)
+    with pytest.raises(InputError, match=r"pip install 'pinchpoint\[documents\]'"):
+        xlsx.write(gather(saved_run(), verdict()))
