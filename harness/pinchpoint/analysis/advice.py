@@ -80,7 +80,7 @@ def _about_cpu(ground: Ground, found: CpuMeasures) -> Iterator[Advice]:
     elif resource.type == "allowance":
         what = f"Allow {tier} more CPU{_cores_words(_allowed(resource), more)}"
     elif len(resource.tiers) > 1:
-        share = units.percent(found.uses[tier]) if tier in found.uses else None
+        share = units.percent(found.uses[tier]) if tier and tier in found.uses else None
         most = f"; {tier} uses {share} of it: move that first" if share else ""
         if share and found.uses.get(GENERATOR, 0.0) > found.uses[str(tier)]:
             share = units.percent(found.uses[GENERATOR])

@@ -6,42 +6,22 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.resources.base import (
-    Resource,
-    ShareMeasures,
-    Suspicion,
-    busy,
-    mean_of,
-)
-from pinchpoint.analysis.resources.cpu import not_shared_out, strangers
-from pinchpoint.analysis.resources.disk.measures import measure_disk, untold
-from pinchpoint.analysis.resources.disk.waits import waited
-from pinchpoint.analysis.resources.kinds import suspect
+from pinchpoint.analysis.resources.base import Resource, Suspicion, mean_of
+from pinchpoint.analysis.resources.cpu import strangers
+from pinchpoint.analysis.resources.disk.measures import untold
+from pinchpoint.analysis.resources.kinds import KINDS, WAYS, kind_of, suspect
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.stations import DEPTH
-from pinchpoint.analysis.thresholds import (
-    HARDLY,
-    MEMORY_WAIT,
-    MOSTLY_READS,
-    OWN_USE,
-    WAIT_SHARE,
-    at_least,
-)
-from pinchpoint.analysis.verdict import Kind
-from pinchpoint.data.series import mean
-
-MOST = 0.5
-YIELDING: tuple[Kind, ...] = ("external", "lock", "pool")
-"""Kinds that say that something else than the farm's CPU, memory and disks sets the pace: only where all of
-those, and interfaces, have room (METHOD step 5: below 70 %)."""
+from pinchpoint.analysis.thresholds import HARDLY, OWN_USE
 
 
 def suspects(resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...]) -> tuple[Suspicion, ...]:
     """Everything with evidence against it over those rows, the cause first."""
     resources = tuple(resources)
     found = [one for one in (suspect(resource, rows, flows) for resource in resources) if one is not None]
-    found = [one for one in found if one.kind != "memory" or _felt(one, resources, rows, flows)]
-    found = [one for one in found if not throttled(one, found)]
+    disks = [one for one in resources if one.is_device]
+    found = [one for one in found if kind_of(one).felt(one, one.found, disks, rows, flows)]
+    found = [one for one in found if not kind_of(one).explained(one, found)]
     rest = _without_yielding([one for one in found if not _of_strangers(one, rows, flows)], resources, rows)
     if all(one.demoted for one in rest):
         rest = _without_yielding(found, resources, rows)
@@ -50,7 +30,7 @@ def suspects(resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...])
 
 def _without_yielding(found: list[Suspicion], resources: tuple[Resource, ...], rows: Rows) -> list[Suspicion]:
     """Without what is named only where everything else has room, where something has none."""
-    firm = [one for one in found if one.kind not in YIELDING]
+    firm = [one for one in found if not kind_of(one).yields]
     return firm if any(not one.demoted for one in firm) or _crowded(resources, rows) else found
 
 
@@ -70,31 +50,6 @@ def _of_strangers(one: Suspicion, rows: Rows, flows: tuple[Flow, ...]) -> bool:
     return bool(pressed) and not elsewhere and running < HARDLY.value * there
 
 
-def throttled(one: Suspicion, found: Iterable[Suspicion]) -> bool:
-    """Whether what is seen of a disk is its machine's doing, which stands at the cap of all its disks."""
-    if one.resource.type != "disk" or one.resource.whole is not None or one.exact:
-        return False
-    machines = (other for other in found if other.resource.whole is not None and other.exact)
-    return any(other.resource.machine == one.resource.machine for other in machines)
-
-
-def _felt(memory: Suspicion, resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...]) -> bool:
-    """Whether want of memory costs time: somebody waits for it, or for a disk that reads for want of it.
-
-    Where nobody counts who waits for memory, that little of it is left has to do.
-    """
-    disks = (one for one in resources if one.type == "disk" and set(one.hosts) & set(memory.resource.hosts))
-    waits = memory.found.pressure if isinstance(memory.found, ShareMeasures) else None
-    felt = "E4" in memory.evidence if waits is None else at_least(waits, MEMORY_WAIT)
-    return felt or any(_reads_are_waited_for(disk, rows, flows) for disk in disks)
-
-
-def _reads_are_waited_for(disk: Resource, rows: Rows, flows: tuple[Flow, ...]) -> bool:
-    found = measure_disk(disk, rows)
-    share, _ = waited(disk, found, flows)
-    return at_least(found.reads_ratio, MOSTLY_READS) and at_least(share, WAIT_SHARE)
-
-
 def _crowded(resources: tuple[Resource, ...], rows: Rows) -> bool:
     """Whether some of the farm's own has no room, or was read too seldom to say that it has."""
     return _own_use(resources, rows) >= OWN_USE.value or bool(untold(resources, rows))
@@ -105,8 +60,7 @@ def _own_use(resources: Iterable[Resource], rows: Rows) -> float:
 
     Where no tier's own use of a pool of cores was measured, all that is used of it is taken for theirs.
     """
-    own = [busy(one, rows) for one in resources if one.type == "allowance" or not_shared_out(one)]
-    own += [mean(one.columns["used"][rows]) for one in resources if one.type == "network"]
+    own = (KINDS[one.type].own_use(one, rows) for one in resources)
     return max((used for used in own if used is not None), default=0.0)
 
 
@@ -132,11 +86,11 @@ def rank(one: Suspicion) -> Rank:
     """Where a suspect stands among others."""
     return Rank(
         waited_for=not one.demoted,
-        memory=one.kind == "memory",
+        memory=kind_of(one).explains_disks,
         kinds=len(one.evidence),
-        used_up=one.kind not in {"disk", "disk_latency", "disk_concurrency", "disk_warm_up"},
+        used_up=WAYS[one.kind] != "time",
         exact=one.exact,
         depth=max((DEPTH.get(tier, 1) for tier in one.resource.tiers), default=1),
-        disk=one.resource.type == "disk",
+        disk=kind_of(one).delays_cpu,
         key=one.resource.key,
     )

@@ -17,22 +17,16 @@ import numpy as np
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.growth import Climb, find_line
-from pinchpoint.analysis.resources.base import CpuMeasures, DiskMeasures, Measures, Resource
+from pinchpoint.analysis.resources.base import Measures, Resource
 from pinchpoint.analysis.resources.cpu import strangers
-from pinchpoint.analysis.resources.disk.types import limits_words
-from pinchpoint.analysis.resources.kinds import measure, owner
+from pinchpoint.analysis.resources.kinds import KINDS, measure, owner
 from pinchpoint.analysis.stages import Rows
-from pinchpoint.analysis.thresholds import HARDLY, MOSTLY_READS, at_least
-from pinchpoint.base.wording import BY_ONE_LEVEL, listed
+from pinchpoint.base.wording import BY_ONE_LEVEL
 
 SAME = "the same mix of operations and the same cache ratio"
 ONE_LEVEL = f"{SAME}; {BY_ONE_LEVEL}: use in proportion to throughput, the same for all scenarios"
 SEVERAL = f"{SAME}; the other scenarios stay as they are"
 
-CEILINGS = ("cpu", "allowance", "thread", "disk", "network", "pool")
-"""Resources whose use grows with throughput, so that it tells how much more of that they allow."""
-SOMEBODY = 0.5
-"""I/Os going on, on average, from which one is at most times."""
 MOVES = 0.02
 """A use that differs less than this between the levels of a load in steps is not the load's."""
 
@@ -101,14 +95,10 @@ def find_demands(
         climb: the levels of a load in steps; None where there were none.
     """
     found = []
-    for resource in (one for one in resources if one.type in CEILINGS):
-        if resource.type == "pool" and climb is None:
-            continue  # sessions stay open: how their number goes with the load, one level does not tell
+    for resource in resources:
         measured = measure(resource, rows)
-        use = measured.use
-        if use is None or use <= 0 or _no_limit(measured, resource) or (climb and _unmoved(resource, climb)):
-            continue
-        if _read_by_others(measured):
+        use = KINDS[resource.type].load_use(resource, measured, in_steps=climb is not None)
+        if use is None or use <= 0 or (climb and _unmoved(resource, climb)):
             continue
         own = loads_of(resource, flows)
         found.append(
@@ -140,23 +130,6 @@ def _unmoved(resource: Resource, climb: Climb) -> bool:
     uses = [found.use for found in climb.measured(resource)]
     known = [use for use in uses if use is not None]
     return len(known) > 1 and max(known) - min(known) < MOVES
-
-
-def _no_limit(found: Measures, resource: Resource) -> bool:
-    """What a tier may use is a limit of its own only where that is less than the cores around it."""
-    return resource.type == "allowance" and not (isinstance(found, CpuMeasures) and found.quota)
-
-
-def _read_by_others(found: Measures) -> bool:
-    """Whether a disk reads what hardly a session waits for, as the database says: that is not the load's."""
-    if (
-        not isinstance(found, DiskMeasures)
-        or found.sessions is None
-        or not at_least(found.reads_ratio, MOSTLY_READS)
-    ):
-        return False
-    reading = (found.io or 0.0) * (found.reads_ratio or 0.0) * (found.read_s or 0.0)
-    return reading >= SOMEBODY and found.sessions < HARDLY.value * reading
 
 
 def _of_levels(
@@ -211,33 +184,3 @@ def _row(one: Demand) -> dict[str, Any]:
         "levels": one.levels,
         "assumes": one.assumes,
     }
-
-
-def limit_words(resource: Resource, found: Measures) -> str:
-    """A resource in the words of advice: ``the index disk of search``, ``the CPU of sql``."""
-    if resource.whole is not None:
-        limits = resource.limits
-        caps = limits_words(limits.iops, limits.bytes_per_s) if limits else ""
-        return f"the machine {resource.hosts[0]} ({resource.instance}: {caps} for all its disks)"
-    return f"{_thing(resource)}{_of(resource, found)}"
-
-
-def _thing(resource: Resource) -> str:
-    """What is saturated, without whose it is."""
-    named = {
-        "cpu": "the CPU",
-        "allowance": "the CPU limit",
-        "thread": f"the thread {resource.instance.removeprefix('thread:')}",
-        "disk": f"the {resource.role} disk",
-        "network": f"the network interface {resource.instance}",
-        "pool": f"the number of {resource.instance}",
-    }
-    return named[resource.type]
-
-
-def _of(resource: Resource, found: Measures) -> str:
-    """Whose it is."""
-    tier, host = owner(resource, found)
-    if resource.type == "cpu" and len(resource.tiers) > 1:
-        return f" shared by {listed(resource.tiers)}"
-    return f" of {host if resource.type == 'network' else tier}"

@@ -10,14 +10,14 @@ from typing import Any, Literal
 import numpy as np
 import scipy  # which loads its parts when they are used: most verdicts need none
 
-from pinchpoint.analysis.resources.base import CpuMeasures, DiskMeasures, ShareMeasures, Suspicion
+from pinchpoint.analysis.resources.base import Suspicion, waits_for
+from pinchpoint.analysis.resources.kinds import WAYS, kind_of
 from pinchpoint.analysis.thresholds import PROOF_ANSWERS, PROOF_EXCEEDS, PROOF_VISIBLE
+from pinchpoint.analysis.verdict import Kind
 from pinchpoint.base import units
 from pinchpoint.data.series import Floats
 
 AS_IS, SLOWER, CONTROL = "as_is", "slower", "control"
-WAITED_FOR = ("disk", "disk_latency", "disk_concurrency", "external")
-"""Kinds that hold operations up by the time they take; the others by how much they can do in a second."""
 SURE = 0.95
 DRIFT_FROM = 6
 """With fewer windows what they differ by cannot be told from a drift."""
@@ -94,7 +94,7 @@ def find_effects(windows: Iterable[tuple[str, float, float]]) -> dict[str, Effec
     }
 
 
-def predicted(one: Suspicion | None, kind: str, change: Mapping[str, Any], working: float = 1.0) -> Model:
+def predicted(one: Suspicion | None, kind: Kind, change: Mapping[str, Any], working: float = 1.0) -> Model:
     """What a resource that limits as the verdict says does to throughput when it is slower.
 
     What operations wait for takes 1 ÷ ratio as long: X' ÷ X = 1 ÷ (1 + w (1 ÷ ratio - 1)), where w is the
@@ -109,33 +109,19 @@ def predicted(one: Suspicion | None, kind: str, change: Mapping[str, Any], worki
         working: the share of users' time in which an operation is going on; in the rest they think.
     """
     ratio = float(change["ratio"])
-    if kind in WAITED_FOR:
-        share, words = _waited(one, working)
+    if WAYS[kind] == "time":
+        share, words = kind_of(one).waited_share(one, one.found, working) if one else waits_for(None, working)
         return Model(1 / (1 + share * (1 / ratio - 1)), words)
     used = 1.0 if change.get("of") == "use" else _used(one)
     words = "all of it is used" if used >= 1 else f"{units.percent(used)} of it is used"
     return Model(min(1.0, ratio / used), words)
 
 
-def _waited(one: Suspicion | None, working: float) -> tuple[float, str]:
-    """(the share of users' time in which they wait for it, in words): all of it where that is not known."""
-    if one is not None and isinstance(one.found, ShareMeasures) and one.found.used is not None:
-        return one.found.used, f"its users wait for it {units.percent(one.found.used)} of their time"
-    thinks = "" if working >= 1 else f", and users think {units.percent(1 - working)} of theirs"
-    share = one.disk.wait_ratio if one is not None and one.disk is not None else None
-    if share is None:
-        return working, f"if operations wait for nothing else{thinks}"
-    return share * working, f"operations wait for it {units.percent(share)} of their time{thinks}"
-
-
 def _used(one: Suspicion | None) -> float:
     """How much of it is used; all of it where that is not known, or where a limit shows by itself."""
-    if one is None or one.contradicted or one.kind not in {"cpu", "cpu_thread", "disk_cap"}:
+    if one is None or WAYS[one.kind] != "use":
         return 1.0
-    found = one.found
-    used = found.busy if isinstance(found, CpuMeasures) else None
-    if isinstance(found, DiskMeasures):
-        used = None if found.held else found.utilisation
+    used = kind_of(one).used_share(one, one.found)
     return min(1.0, used) if used else 1.0
 
 

@@ -6,27 +6,12 @@ from dataclasses import dataclass, replace
 
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.growth import why_untold, with_growth
-from pinchpoint.analysis.resources.base import DiskMeasures, Resource, Suspicion
-from pinchpoint.analysis.resources.disk.facts import (
-    AS_COUNTED,
-    as_recorded,
-    declared,
-    rate_metric,
-    share_words,
-)
+from pinchpoint.analysis.resources.base import Resource, Suspicion
 from pinchpoint.analysis.resources.kinds import KINDS, facts, suspect
 from pinchpoint.analysis.stages import Stage
-from pinchpoint.analysis.thresholds import (
-    CEILING,
-    REGULATOR_FLAT,
-    RISES,
-    UTILISATION,
-    Threshold,
-)
+from pinchpoint.analysis.thresholds import CEILING, RISES, Threshold
 from pinchpoint.analysis.verdict import Check, Fact
-from pinchpoint.base import units
 from pinchpoint.base.wording import GROWS
-from pinchpoint.data.series import Key
 
 KIND = {"E2": (GROWS["E2"], RISES), "E3": (GROWS["E3"], CEILING)}
 
@@ -68,29 +53,18 @@ def _innocent(case: Case, stage: Stage, resource: Resource) -> Suspicion:
 
 def _saturation(one: Suspicion) -> Check:
     """E1: its use, or what stands in for it."""
-    if isinstance(one.found, DiskMeasures) and "E1" not in one.evidence:
-        return Check("E1", False if one.found.io is not None else None, _room(one, one.found))
+    kind = KINDS[one.resource.type]
+    room = None if "E1" in one.evidence else kind.room(one, one.found)
+    if room is not None:
+        return Check("E1", None if room.value is None else False, room)
     about = facts(one)
     fact = next((each for each in about if each.evidence == "E1"), next(iter(about), None))
     if fact is None or fact.value is None:
         return Check("E1", None, _unknown(one, "its use was not measured"))
     if "E1" not in one.evidence and fact.evidence == "E1" and _reached(fact):
-        why = KINDS[one.resource.type].excused(one.found)
+        why = kind.excused(one.found)
         return Check("E1", False, replace(fact, fact=f"{fact.fact}, but {why}") if why else fact)
     return Check("E1", "E1" in one.evidence, fact)
-
-
-def _room(one: Suspicion, found: DiskMeasures) -> Fact:
-    """A disk that nothing says is used up: how near it is to a limit, as far as one is known."""
-    if found.io is None:
-        return _unknown(one, "its I/O was not measured")
-    if found.utilisation is not None:
-        text = share_words(found, "its declared limit")
-        fact = _fact(one, text, rate_metric(found), found.mean, UTILISATION)
-        return replace(fact, threshold=declared(one.resource, found), source="declared")
-    flat = "" if found.spread is None else f", {units.percent(found.spread)} of spread"
-    text = f"no limit is declared, and none shows: {units.per_second(found.io)}{flat}"
-    return _fact(one, text, rate_metric(found), found.level, REGULATOR_FLAT)
 
 
 def _growth(one: Suspicion, case: Case, kind: str) -> Check:
@@ -120,15 +94,6 @@ def _reached(fact: Fact) -> bool:
         return False
     below = fact.metric == "mem.available_ratio"
     return fact.value < fact.threshold if below else fact.value >= fact.threshold
-
-
-def _fact(one: Suspicion, text: str, metric: str, value: float | None, rule: Threshold) -> Fact:
-    host = one.resource.hosts[0] if one.resource.hosts else ""
-    place = Key(host, as_recorded(one.resource, metric), one.resource.instance)
-    if one.resource.by_database:
-        text, place = f"{text}{AS_COUNTED}", one.resource.told_by.get(metric, place)
-    host, metric, instance = place
-    return Fact(text, metric, value, host, instance, "context", None, rule.source, rule.says)
 
 
 def _unknown(one: Suspicion, why: str, rule: Threshold | None = None) -> Fact:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pinchpoint.analysis import output, summary
@@ -12,12 +11,11 @@ from pinchpoint.analysis.confidence import Trust, trust
 from pinchpoint.analysis.failing import failures, said_of
 from pinchpoint.analysis.flows import pressed_words
 from pinchpoint.analysis.gates import RECORDED, Gate
-from pinchpoint.analysis.resources.base import Least, Resource, ResourceType
+from pinchpoint.analysis.resources.base import Resource
 from pinchpoint.analysis.resources.cpu import used_by_generator
-from pinchpoint.analysis.resources.dependency import LOCKS
-from pinchpoint.analysis.resources.kinds import facts
+from pinchpoint.analysis.resources.kinds import KINDS, facts
 from pinchpoint.analysis.stages import Stage
-from pinchpoint.analysis.thresholds import DISK_OCCUPIED, MIN_SECONDS, OFTEN, OWN_USE
+from pinchpoint.analysis.thresholds import MIN_SECONDS, OFTEN
 from pinchpoint.analysis.timeline import in_turn
 from pinchpoint.analysis.trouble import at_limit, brief_words, hidden, slower_words, troubles
 from pinchpoint.analysis.unanswered import unanswered_words
@@ -98,7 +96,7 @@ def _excused(case: Case) -> bool:
     return bool(
         case.found
         or any(hidden(case))
-        or _locks_unknown(case)
+        or any(each.unseen(case.resources, case.flows) for each in KINDS.values())
         or any(_often_full(one) for one in case.resources)
         or slower_words(case)
         or brief_words(case)
@@ -106,25 +104,9 @@ def _excused(case: Case) -> bool:
     )
 
 
-def _locks_unknown(case: Case) -> bool:
-    """Whether sessions are at a database of whose locks nothing was measured: one at any time, or more."""
-    known = {tier for one in case.resources if one.type == "lock" for tier in one.tiers}
-    return any(sum(flow.going_on(tier) for flow in case.flows) >= 1 for tier in LOCKS if tier not in known)
-
-
-FULL_NOW: Mapping[ResourceType, Least] = {
-    "cpu": Least("busy", OWN_USE),
-    "allowance": Least("busy", OWN_USE),
-    "thread": Least("busy", OWN_USE),
-    "network": Least("used", OWN_USE),
-    "disk": Least("busy", DISK_OCCUPIED),
-}
-"""From when on a resource may have been full in a second: clocks and readings may lie a second beside it."""
-
-
 def _often_full(one: Resource) -> bool:
     """Whether a resource hardly had room in more than a tenth of the time."""
-    least = FULL_NOW.get(one.type)
+    least = KINDS[one.type].maybe_full
     if least is None:
         return False
     full = one.columns[least.column] >= least.limit.value

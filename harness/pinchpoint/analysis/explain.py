@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from pinchpoint.analysis.blame import YIELDING, Rank, rank, suspects, throttled
+from pinchpoint.analysis.blame import Rank, rank, suspects
 from pinchpoint.analysis.capacity import Demand, demands_of
 from pinchpoint.analysis.case import Case, by_all_levels
 from pinchpoint.analysis.checks import Looked, look
@@ -14,7 +14,7 @@ from pinchpoint.analysis.confidence import RESAMPLES
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.output import LEAST_USED, others
 from pinchpoint.analysis.resources.base import Suspicion
-from pinchpoint.analysis.resources.kinds import KINDS, owner, thing
+from pinchpoint.analysis.resources.kinds import KINDS, kind_of, owner, thing
 from pinchpoint.analysis.rests_on import counted
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.verdict import Check, Considered, Explanation
@@ -87,9 +87,9 @@ def _why(case: Case, looked: Looked, concluded: Conclusion) -> str:
 
 def _why_not(case: Case, one: Suspicion) -> str:
     """Why one that something speaks against is not taken for a suspect."""
-    if one.kind in YIELDING:
+    if kind_of(one).yields:
         return "named only if CPU, memory and disks have room, and they do not"
-    if throttled(one, case.found):
+    if kind_of(one).explained(one, case.found):
         return "its machine is at the limit for all its disks, which explains what was seen of this one"
     return "no work was seen to wait for it"
 

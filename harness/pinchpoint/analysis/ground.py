@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from pinchpoint.analysis.capacity import SAME, Demand, limit_words
+from pinchpoint.analysis.capacity import SAME, Demand
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.model.applied import known_in
 from pinchpoint.analysis.model.ask import Asked, ask
@@ -14,7 +14,7 @@ from pinchpoint.analysis.model.prediction import Throughput
 from pinchpoint.analysis.model.settings import read_settings
 from pinchpoint.analysis.output import others, reach
 from pinchpoint.analysis.resources.base import Suspicion
-from pinchpoint.analysis.resources.kinds import owner
+from pinchpoint.analysis.resources.kinds import limit_words, owner
 from pinchpoint.analysis.thresholds import exceeds
 from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.base import wording
@@ -90,8 +90,7 @@ class Ground:
         """What limits then; the host, too, where it is called as what limits now."""
         own = self.first.resource
         text = limit_words(one.resource, one.found)
-        same = own.whole is None and own.type == one.resource.type
-        alike = same and text == limit_words(own, self.first.found)
+        alike = own.whole is None and text == limit_words(own, self.first.found)
         return f"{text} ({owner(one.resource, one.found)[1]})" if alike else text
 
     def rounds(self, scenario: str | None, left: float) -> float:

@@ -197,6 +197,6 @@ def _fact(one: Suspicion, text: str, metric: str, value: float, kind: str, rule:
     Pressure, and who waits for locks, are a whole host's: only disks have series of their own.
     """
     host = one.resource.hosts[0] if one.resource.hosts else ""
-    own = one.resource.instance if one.resource.type == "disk" else ""
+    own = one.resource.instance if KINDS[one.resource.type].own_series else ""
     instance = None if one.resource.whole is not None else own
     return Fact(text, metric, value, host, instance, kind, None, rule.source, rule.says)

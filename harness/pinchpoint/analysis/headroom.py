@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pinchpoint.analysis.capacity import Demand, limit_words, loads_of
+from pinchpoint.analysis.capacity import Demand, loads_of
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.levels import highest_held, never_words
 from pinchpoint.analysis.objectives import PERCENTILES, objective_table
-from pinchpoint.analysis.output import AT_A_CEILING, LEAST_USED, others, reach
+from pinchpoint.analysis.output import LEAST_USED, others, reach
 from pinchpoint.analysis.resources.base import Suspicion
+from pinchpoint.analysis.resources.kinds import WAYS, limit_words
 from pinchpoint.analysis.verdict import Headroom, Outcome
 from pinchpoint.base import units
 
-HELD = ("disk_device", "disk_burst_exhausted")
-"""Kinds beside ``AT_A_CEILING`` in which all that can be done is done."""
 QUEUE = "times grow as 1 ÷ (1 - use) of what they use most, as those of a queue that is served at random do"
 
 
@@ -53,7 +52,7 @@ def _endless(first: Suspicion) -> str:
     """Why its use does not tell at what load it ends; "" where it does."""
     if first.outrun:
         return f"throughput went on rising while the bottleneck was saturated: {first.outrun}"
-    if first.kind not in (*AT_A_CEILING, *HELD):
+    if WAYS[first.kind] == "time":
         return "latency, not utilisation, limits throughput"
     return ""
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pinchpoint.analysis.advice import advice_on_candidates, advice_on_generator, find_advice
-from pinchpoint.analysis.capacity import demand_table, demands_of, of_its_loads
+from pinchpoint.analysis.capacity import demand_table, demands_of, loads_of, of_its_loads
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.headroom import find_headroom
 from pinchpoint.analysis.output import following, reach
 from pinchpoint.analysis.resources.base import Suspicion
-from pinchpoint.analysis.untold import room_words
+from pinchpoint.analysis.resources.kinds import KINDS
 from pinchpoint.analysis.verdict import Advice, Headroom, Next, Outcome, Suspect
+from pinchpoint.base.wording import listed
 
 _Ahead = TypeVar("_Ahead", Next, Advice)
 
@@ -67,5 +68,20 @@ def _with_room(one: _Ahead, case: Case, first: Suspicion | None, now: float) -> 
     """Its gain also assumes that what cannot be told of has room: what limits next may be among that."""
     if one.gain_ratio is None:
         return one
-    untold = room_words(case, first, (1 + one.gain_ratio) * now)
-    return replace(one, assumes=f"{one.assumes}; {untold}") if untold else one
+    unknown = list(_unknown_room(case, first, (1 + one.gain_ratio) * now))
+    return replace(one, assumes=f"{one.assumes}; room for it on {listed(unknown)}") if unknown else one
+
+
+def _unknown_room(case: Case, first: Suspicion | None, times: float) -> Iterator[str]:
+    """What must have room, with why it is not known whether it has.
+
+    Args:
+        case: what was judged.
+        first: what limits now; only what carries its loads is meant. None: all of it.
+        times: throughput then ÷ throughput now.
+    """
+    own = loads_of(first.resource, case.flows) if first is not None else None
+    for one in case.resources if case.stage is not None else ():
+        others = first is None or one.key != first.resource.key
+        if case.stage is not None and others and (own is None or own & loads_of(one, case.flows)):
+            yield from filter(None, [KINDS[one.type].room_unknown(one, case.stage.rows, times)])

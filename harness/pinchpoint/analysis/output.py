@@ -8,26 +8,15 @@ from dataclasses import dataclass
 from pinchpoint.analysis.capacity import Demand
 from pinchpoint.analysis.confidence import Trust
 from pinchpoint.analysis.gates import RECORDED, Gate
-from pinchpoint.analysis.resources.base import CpuMeasures, DiskMeasures, Resource, ShareMeasures, Suspicion
-from pinchpoint.analysis.resources.disk.classify import demoted
-from pinchpoint.analysis.resources.disk.slowness import is_slow
-from pinchpoint.analysis.resources.kinds import KINDS, facts, measure, owner
+from pinchpoint.analysis.resources.base import Measures, Resource, Suspicion
+from pinchpoint.analysis.resources.kinds import KINDS, WAYS, facts, kind_of, measure, owner
 from pinchpoint.analysis.stages import Rows, Stage
 from pinchpoint.analysis.thresholds import PRESSED, exceeds
-from pinchpoint.analysis.verdict import Kind, Next, Suspect
+from pinchpoint.analysis.verdict import Next, Suspect
 from pinchpoint.data.inputs import Inputs, utc
 
-AT_A_CEILING = ("cpu", "cpu_thread", "disk_cap", "network", "pool")
-"""Kinds in which its use tells how much more of the load a resource allows."""
-RATED = ("cpu", "allowance", "thread", "disk")
-"""Resources of which a candidate can be made."""
 LEAST_USED = 0.05
 """A resource of which the load takes less is no next bottleneck: the ratio would have no meaning."""
-NOT_MEASURED_RANK = 0.75
-"""Where a resource that was not measured stands among the candidates: before those known to have room."""
-
-SLOW_RANK = 0.9
-"""Where a disk slower than its role's limit stands among them: something is known against it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +28,15 @@ class Usage:
     """
 
     resource: Resource
-    found: CpuMeasures | DiskMeasures
+    found: Measures
     ratio: float | None
 
 
 def usage(resources: tuple[Resource, ...], rows: Rows) -> tuple[Usage, ...]:
     """The use of every resource, the most used first; those whose use is not known come last."""
-    found = [(resource, measure(resource, rows)) for resource in resources if resource.type in RATED]
-    rated = [
-        Usage(resource, figures, figures.use)
-        for resource, figures in found
-        if not isinstance(figures, ShareMeasures)
-    ]
-    return tuple(sorted(rated, key=lambda one: -(one.ratio if one.ratio is not None else -1.0)))
+    rated = [one for one in resources if KINDS[one.type].candidate is not None]
+    found = [Usage(one, figures, figures.use) for one in rated for figures in [measure(one, rows)]]
+    return tuple(sorted(found, key=lambda one: -(one.ratio if one.ratio is not None else -1.0)))
 
 
 def window_of(inputs: Inputs, stage: Stage | None) -> tuple[str, str]:
@@ -64,19 +49,18 @@ def window_of(inputs: Inputs, stage: Stage | None) -> tuple[str, str]:
 def named(inputs: Inputs, stage: Stage, one: Suspicion, trust: Trust | None) -> Suspect:
     """A suspicion as the verdict names it; without ``trust`` it is a candidate only."""
     tier, host = owner(one.resource, one.found)
-    uses = one.found.uses if isinstance(one.found, CpuMeasures) else {}
     return Suspect(
         kind=one.kind,
         tier=tier,
         host=host,
-        resource="cpu" if one.kind == "cpu" else one.resource.type,
+        resource=kind_of(one).reported,
         instance=one.resource.instance,
         role=one.resource.role,
         confidence=trust.level if trust else None,
         window=window_of(inputs, stage),
         evidence=facts(one),
         shared_with=tuple(other for other in one.resource.tiers if other != tier),
-        uses=tuple({"tier": name, "share_ratio": share} for name, share in uses.items()),
+        uses=tuple({"tier": name, "share_ratio": share} for name, share in one.found.uses.items()),
         why_not_more=trust.why_not_more if trust else (),
     )
 
@@ -119,9 +103,7 @@ def nearest(inputs: Inputs, stage: Stage, resources: tuple[Resource, ...]) -> tu
     close = [
         one
         for one in ranked
-        if one.resource.type in {"cpu", "disk"}
-        and one.resource.whole is None
-        and _nearness(one) >= PRESSED.value
+        if KINDS[one.resource.type].nearest and one.resource.whole is None and _nearness(one) >= PRESSED.value
     ]
     return tuple(_candidate(inputs, stage, one) for one in close[:2])
 
@@ -133,22 +115,14 @@ def candidates(inputs: Inputs, stage: Stage, resources: Iterable[Resource]) -> t
 
 
 def _nearness(one: Usage) -> float:
-    if isinstance(one.found, CpuMeasures):
-        return NOT_MEASURED_RANK if one.ratio is None else one.ratio
-    if is_slow(one.resource, one.found) and not demoted(one.resource, one.found):
-        return SLOW_RANK
-    if one.ratio is not None:
-        return min(1.0, one.ratio)
-    # Pressure is that of all disks together; one that idles is not what is waited for.
-    return min(one.found.pressure or 0.0, 1.0 if one.found.busy is None else one.found.busy)
+    return KINDS[one.resource.type].nearness(one.resource, one.found)
 
 
 def _candidate(inputs: Inputs, stage: Stage, one: Usage) -> Suspect:
     tier, host = owner(one.resource, one.found)
-    kind: Kind = "cpu" if one.resource.type == "cpu" else "disk_latency"
     evidence = (KINDS[one.resource.type].standing(one.resource, one.found),)
     return Suspect(
-        kind=kind,
+        kind=KINDS[one.resource.type].candidate or KINDS[one.resource.type].kind,
         tier=tier,
         host=host,
         resource=one.resource.type,
@@ -166,20 +140,13 @@ def reach(first: Suspicion, demands: Sequence[Demand]) -> float:
 
     Of a disk whose credits ran out it is less than 1: what is left of the mean of before and after.
     """
-    if first.kind == "disk_burst_exhausted":
-        return _after_burst(first)
+    left = kind_of(first).left(first, first.found)
+    if left is not None:
+        return left
     own = next((one for one in demands if one.resource.key == first.resource.key), None)
-    if own is None or first.contradicted or first.kind not in AT_A_CEILING:
+    if own is None or first.contradicted or WAYS[first.kind] != "use":
         return 1.0
     return max(1.0, own.ceiling_ratio)
-
-
-def _after_burst(first: Suspicion) -> float:
-    shift, found = first.resource.shift, first.found
-    if shift is None or not isinstance(found, DiskMeasures):
-        return 1.0
-    usual = found.io if shift.of == "io" else found.bytes
-    return min(1.0, shift.after / usual) if usual else 1.0
 
 
 def others(first: Suspicion | None, demands: Sequence[Demand]) -> tuple[Demand, ...]:
@@ -193,7 +160,8 @@ def _counts(one: Demand, first: Suspicion | None) -> bool:
         return False
     # What the load itself takes of it must count: sessions that stay open use a pool at any load. What does
     # more than it can is not what was declared; a little more is at its limit.
-    return not exceeds(one.use) and one.use - one.base >= LEAST_USED and not _inside(resource, first)
+    part = first is not None and KINDS[resource.type].is_part_of(resource, first.resource)
+    return not exceeds(one.use) and one.use - one.base >= LEAST_USED and not part
 
 
 def following(first: Suspicion | None, demands: Sequence[Demand]) -> tuple[Next, ...]:
@@ -205,7 +173,7 @@ def following(first: Suspicion | None, demands: Sequence[Demand]) -> tuple[Next,
 def _next(one: Demand, now: float) -> Next:
     tier, host = owner(one.resource, one.found)
     return Next(
-        kind=kind_at_ceiling(one.resource),
+        kind=KINDS[one.resource.type].kind,
         tier=tier,
         host=host,
         resource=one.resource.type,
@@ -215,15 +183,3 @@ def _next(one: Demand, now: float) -> Next:
         gain_ratio=max(0.0, one.ceiling_ratio / now - 1),
         assumes=one.assumes,
     )
-
-
-def _inside(resource: Resource, first: Suspicion | None) -> bool:
-    """A thread of the pool that is used up is part of the same bottleneck."""
-    if first is None or resource.type != "thread":
-        return False
-    return first.resource.type == "cpu" and first.resource.machine == resource.machine
-
-
-def kind_at_ceiling(resource: Resource) -> Kind:
-    """What it is called when this resource is used up by more of the same load."""
-    return KINDS[resource.type].kind

@@ -19,7 +19,6 @@ from pinchpoint.analysis.causal import (
     AS_IS,
     CONTROL,
     SLOWER,
-    WAITED_FOR,
     Effect,
     Model,
     answer,
@@ -28,6 +27,7 @@ from pinchpoint.analysis.causal import (
 )
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.base import Suspicion
+from pinchpoint.analysis.resources.kinds import WAYS
 from pinchpoint.analysis.summary import inconclusive_words
 from pinchpoint.analysis.thresholds import PROOF_ANSWERS, PROOF_NOTHING, STARTED
 from pinchpoint.analysis.verdict import Fact, Headroom, Suspect, Verdict
@@ -150,7 +150,7 @@ def _figure(flows: Iterable[Flow], one: Suspicion | None, target: Suspect) -> Fi
         return None
     first = max(pressed, key=lambda flow: (flow.going_on(target.tier or ""), flow.ok))
     keeps_up = first.load.scheduled and (first.started_ratio or 1.0) >= STARTED.value
-    if keeps_up and target.kind in WAITED_FOR:
+    if keeps_up and WAYS[target.kind] == "time":
         return Figure(first.load.scenario, "operations_per_busy_s")
     return Figure(first.load.scenario, "throughput_per_s")
 

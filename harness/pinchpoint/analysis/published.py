@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pinchpoint.analysis.output import NOT_MEASURED_RANK, SLOW_RANK
 from pinchpoint.analysis.points import Point, judge_points
+from pinchpoint.analysis.resources.cpu import NOT_MEASURED_RANK
+from pinchpoint.analysis.resources.disk.kind import SLOW_RANK
 from pinchpoint.analysis.thresholds import (
     OUTSIDE_S,
     POOL_HELD,

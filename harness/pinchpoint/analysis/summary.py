@@ -8,7 +8,7 @@ from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.resources.base import Suspicion
 from pinchpoint.analysis.resources.cpu import strangers, unwatched
-from pinchpoint.analysis.resources.kinds import proof, relief, thing
+from pinchpoint.analysis.resources.kinds import KINDS, proof, relief, thing
 from pinchpoint.analysis.verdict import Next, Suspect
 from pinchpoint.base import units
 from pinchpoint.base.wording import bare, capitalised, listed
@@ -39,19 +39,7 @@ def not_reached_words(rates: Mapping[str, float], following: Next | None) -> str
     if following is None:
         return text
     used = units.percent(following.utilisation_ratio)
-    return f"{text} Highest utilisation: {bare(_part(following))}, {used}."
-
-
-def _part(one: Next) -> str:
-    """What would give way next, in plain words."""
-    if one.resource == "disk" and one.role is None:
-        return f"all disks of {one.host} together ({one.instance})"
-    if one.resource in OTHERS:
-        return _other(one)
-    if one.tier is None:  # cores that tiers share, of which none's use was measured
-        return f"the shared CPU of {one.host}"
-    part = f"the {one.role} disk" if one.resource == "disk" else "the CPU"
-    return f"{part} of the {one.tier} tier ({one.host})"
+    return f"{text} Highest utilisation: {bare(KINDS[following.resource].place_next(following))}, {used}."
 
 
 def inconclusive_words(why: str, candidates: Sequence[Suspect]) -> str:
@@ -59,34 +47,7 @@ def inconclusive_words(why: str, candidates: Sequence[Suspect]) -> str:
     text = f"Inconclusive: {why}."
     if not candidates:
         return text
-    return f"{text} Candidates: {listed([bare(_place(candidate)) for candidate in candidates])}."
-
-
-OTHERS: Mapping[str, str] = {
-    "thread": "one thread of {tier} ({instance} on {host})",
-    "memory": "the memory of {host}",
-    "network": "the interface {instance} of {host}",
-    "lock": "locks of {tier} ({instance})",
-    "pool": "the {instance} of {host}",
-    "dependency": "network or dependency in front of {instance}",
-}
-"""What a candidate that is neither CPU nor disk is called."""
-
-
-def _other(one: Suspect | Next) -> str:
-    instance = one.instance.removeprefix("thread:")
-    return OTHERS[one.resource].format(host=one.host, tier=one.tier, instance=instance)
-
-
-def _place(candidate: Suspect) -> str:
-    if candidate.resource == "disk" and candidate.role is None:
-        return f"all disks of {candidate.host} together ({candidate.instance})"
-    if candidate.resource == "disk":
-        return f"the {candidate.role} disk of {candidate.tier}"
-    if candidate.resource in OTHERS:
-        return _other(candidate)
-    unknown = " (not measured)" if all(fact.value is None for fact in candidate.evidence) else ""
-    return f"the CPU of {candidate.host}{unknown}"
+    return f"{text} Candidates: {listed([bare(KINDS[one.resource].place(one)) for one in candidates])}."
 
 
 def experiment(flows: Sequence[Flow], found: Sequence[Suspicion]) -> str:

@@ -14,13 +14,12 @@ import numpy.typing as npt
 
 from pinchpoint.analysis.case import Case, build_case
 from pinchpoint.analysis.levels import Level
-from pinchpoint.analysis.resources.base import Least, Resource, Suspicion
+from pinchpoint.analysis.resources.base import Resource, Suspicion
 from pinchpoint.analysis.resources.disk.devices import disk_reading_s
 from pinchpoint.analysis.resources.kinds import KINDS, owner, thing, words_of
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import (
     ALTERNATES,
-    DISK_OCCUPIED,
     MIN_BLOCK,
     MIN_BLOCKS,
     MIN_SECONDS,
@@ -203,12 +202,6 @@ def at_times_words(periods: Sequence[Period]) -> str:
     return f"Saturated for a part of the {whole}: {listed(parts)} (timeline)." if parts else ""
 
 
-AT_LIMIT = {type_: KINDS[type_].least for type_ in ("cpu", "allowance", "network")} | {
-    "disk": Least("busy", DISK_OCCUPIED)
-}
-"""From when on a resource is at its limit in a single step."""
-
-
 def in_turn(case: Case) -> list[tuple[Resource, float]]:
     """The resources that take turns at their limit, with their shares of the time, the largest first.
 
@@ -240,7 +233,7 @@ def alternating_words(case: Case) -> str:
 def _at_limit(resources: Sequence[Resource], rows: Rows) -> Iterator[tuple[Resource, Steps]]:
     """Each with the steps in which it is at its limit."""
     for one in resources:
-        least = AT_LIMIT.get(one.type)
+        least = KINDS[one.type].full_now
         if least is not None and one.whole is None:
             yield one, one.columns[least.column][rows] >= least.limit.value
 

@@ -11,11 +11,10 @@ from pinchpoint.analysis.failing import failing_words
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.levels import during_level
 from pinchpoint.analysis.resources.base import Untold
-from pinchpoint.analysis.resources.disk.measures import measure_disk, seldom, untold
-from pinchpoint.analysis.resources.kinds import words_of
+from pinchpoint.analysis.resources.disk.measures import seldom, untold
+from pinchpoint.analysis.resources.kinds import KINDS
 from pinchpoint.analysis.seen import unseen
 from pinchpoint.analysis.thresholds import (
-    CAP_MATCH,
     DRIFTS,
     EXPECTED,
     GROWN,
@@ -75,11 +74,9 @@ def at_limit(case: Case) -> Iterator[Untold]:
     """Disks that do all that was declared for them: who keeps pace does so with nothing to spare."""
     if case.stage is None:
         return
-    for one in (one for one in case.resources if one.type == "disk"):
-        found = measure_disk(one, case.stage.rows)
-        if found.utilisation is not None and abs(found.utilisation - 1) <= CAP_MATCH.value:
-            share = units.percent(found.utilisation)
-            yield Untold(f"{words_of(one, case.stage.rows)} is at {share} of its declared limit", MORE_LOAD)
+    for one in case.resources:
+        if words := KINDS[one.type].at_limit(one, case.stage.rows):
+            yield Untold(words, MORE_LOAD)
 
 
 def hidden(case: Case) -> Iterator[Untold]:
@@ -137,7 +134,7 @@ def _known_s(case: Case) -> float:
     samples = case.inputs.samples
     cpus = samples.keys("cpu.busy_ratio")
     each_s = [samples.reading_s([key.host], key.metric, key.instance) for key in cpus]
-    each_s += [one.step_s for one in case.resources if one.type == "disk"]
+    each_s += [one.step_s for one in case.resources]
     return max([float(case.inputs.window.step_s), *each_s])
 
 

@@ -8,7 +8,6 @@ from typing import Protocol
 
 import numpy as np
 
-from pinchpoint.analysis.capacity import limit_words
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.model.commit import Sessions, flush_of
 from pinchpoint.analysis.model.parts import UNQUEUED_S, Caps, Disk
@@ -16,6 +15,7 @@ from pinchpoint.analysis.resources.base import DiskMeasures, Resource
 from pinchpoint.analysis.resources.disk.measures import measure_disk
 from pinchpoint.analysis.resources.disk.slowness import write_and_flush_s
 from pinchpoint.analysis.resources.disk.waits import waited
+from pinchpoint.analysis.resources.kinds import limit_words
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import (
     CAP_MATCH,

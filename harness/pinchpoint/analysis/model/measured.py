@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pinchpoint.analysis.capacity import limit_words
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.model.disks import Beside, Flushes, measured_disk
@@ -20,7 +19,7 @@ from pinchpoint.analysis.model.network import OPEN_USERS, Model, Users, fitted
 from pinchpoint.analysis.model.parts import Bound, Caps, Cores, Disk, Part
 from pinchpoint.analysis.resources.base import CpuMeasures, Resource, ShareMeasures
 from pinchpoint.analysis.resources.cpu import measure_cpu
-from pinchpoint.analysis.resources.kinds import measure
+from pinchpoint.analysis.resources.kinds import limit_words, measure
 from pinchpoint.analysis.stages import Rows, offered_per_s
 from pinchpoint.analysis.thresholds import CAP_MATCH, STARTED, UTILISATION
 from pinchpoint.data.series import mean

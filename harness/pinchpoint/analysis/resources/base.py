@@ -12,7 +12,8 @@ from pinchpoint.analysis.resources.disk.movement import Movement
 from pinchpoint.analysis.resources.disk.pace import Pace
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import UTILISATION, WAIT_SHARE, Threshold, at_least
-from pinchpoint.analysis.verdict import Fact, Kind
+from pinchpoint.analysis.verdict import Fact, Kind, Next, Suspect
+from pinchpoint.base import units
 from pinchpoint.data.inputs import DiskRole, Host, Inputs, Limits
 from pinchpoint.data.series import Floats, Key, mean
 
@@ -122,6 +123,11 @@ class Resource:
         return tuple(name.removeprefix(USE) for name in self.columns if name.startswith(USE))
 
     @property
+    def is_device(self) -> bool:
+        """Whether it is a disk with a role: a device, or what a database counts of one."""
+        return bool(self.roles) and self.whole is None
+
+    @property
     def role(self) -> str | None:
         """The first role of a device; all disks of a machine together have none."""
         return self.roles[0].role if self.roles and self.whole is None else None
@@ -190,7 +196,7 @@ class CpuMeasures:
     pool: float | None
     pressure: float | None
     seen: float
-    uses: dict[str, float]
+    uses: Mapping[str, float]
     witness: float | None = None
     quota: bool = False
 
@@ -283,6 +289,11 @@ class DiskMeasures:
         return self.bytes / self.io if self.io and self.bytes is not None else None
 
     @property
+    def uses(self) -> Mapping[str, float]:
+        """Who uses how much of it: that is not measured."""
+        return {}
+
+    @property
     def use(self) -> float | None:
         """How much of its declared cap is used."""
         return self.utilisation
@@ -316,6 +327,11 @@ class ShareMeasures:
     own: float | None = None
     each_s: float | None = None
     pressure: float | None = None
+
+    @property
+    def uses(self) -> Mapping[str, float]:
+        """Who uses how much of it: that is not measured."""
+        return {}
 
     @property
     def use(self) -> float | None:
@@ -432,7 +448,26 @@ class Suspicion:
     outrun: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a resource is named among.
+
+    Attributes:
+        inputs: what was measured.
+        resources: all there are.
+        rows: of the stage that is judged.
+        flows: of the scenarios.
+    """
+
+    inputs: Inputs
+    resources: tuple[Resource, ...]
+    rows: Rows
+    flows: tuple[Flow, ...]
+
+
 Waiting = tuple[str, str, Callable[[float], str]]
+Way = Literal["use", "rate", "time"]
+"""How a limit limits: at the end of its use; by all that it can do; by the time that it takes."""
 M = TypeVar("M", CpuMeasures, DiskMeasures, ShareMeasures)
 
 
@@ -440,18 +475,50 @@ class ResourceKind(ABC, Generic[M]):
     """What every kind of resource answers: how it is found, measured, judged, called, and what relieves it.
 
     Attributes:
+        type: of its resources.
         kind: what it is called when it is used up; of a disk, how it limits is to be found out.
+        ways: every kind of limit that it can have, with the way in which that limits.
+        candidate: the kind that one is listed with where nothing was concluded; None: none is listed.
+        nearest: whether one that nothing speaks against is listed when it is the nearest to its limit.
+        yields: whether it is named only where CPU, memory, disks and interfaces have room: it says that
+            something else sets the pace (METHOD step 5).
+        explains_disks: whether want of it keeps disks busy, so that it ranks before them.
+        delays_cpu: whether it ranks before a CPU at the same depth, which it delays.
+        takes_cpu: whether waiting for it may be waiting for CPU time that the hypervisor took.
+        own_series: whether what waits for it has series of its own, and not only the whole host's.
+        full_now: from when on it is at its limit in a single step; None where a step does not tell.
+        maybe_full: from when on it may be, as clocks and readings may lie a second beside it.
+        short: its name in advice, with ``{instance}``, ``{tier}`` and ``{host}``.
+        placed: its name in a list of the verdict, likewise.
         least: what must be so for anything to speak against it; None where one column does not tell.
         waiting: what waits for it: words, metric, how its figures are written; None where nothing does.
         grows: whether its use grows with throughput until it is used up.
         limit: the use from which on it is called used up.
     """
 
+    type: ResourceType
     kind: Kind
+    ways: Mapping[Kind, Way]
     limit = UTILISATION
     least: Least | None = None
     waiting: Waiting | None = None
     grows = True
+    candidate: Kind | None = None
+    nearest = False
+    yields = False
+    explains_disks = False
+    delays_cpu = False
+    takes_cpu = True
+    own_series = False
+    full_now: Least | None = None
+    maybe_full: Least | None = None
+    short = ""
+    placed = ""
+
+    @property
+    def reported(self) -> str:
+        """What the verdict calls a resource of this type that is named."""
+        return self.type
 
     @abstractmethod
     def discover(
@@ -489,9 +556,101 @@ class ResourceKind(ABC, Generic[M]):
     def witnesses(self, one: Suspicion, found: M) -> Iterator[Fact]:
         """What somebody else says of it."""
 
-    def doubts(self, one: Suspicion, found: M, rows: Rows, flows: tuple[Flow, ...]) -> Iterator[str]:
+    def own_use(self, resource: Resource, rows: Rows) -> float | None:
+        """How much of it the farm itself uses, where that leaves no room for what yields; None elsewhere."""
+        return None
+
+    def load_use(self, resource: Resource, found: M, *, in_steps: bool) -> float | None:
+        """How much of it the load uses; None where that does not tell at what load it ends.
+
+        Args:
+            resource: one of these.
+            found: what was measured.
+            in_steps: whether there are several levels of the load.
+        """
+        return found.use if self.grows else None
+
+    def room(self, one: Suspicion, found: M) -> Fact | None:
+        """How near one that is not saturated is to a limit; None where its first fact says that."""
+        return None
+
+    def nearness(self, resource: Resource, found: M) -> float:
+        """How near it is to a limit, among candidates of which nothing was concluded."""
+        return found.use or 0.0
+
+    def left(self, one: Suspicion, found: M) -> float | None:
+        """Throughput from now on ÷ its mean, where what it can do fell; None where it did not."""
+        return None
+
+    def used_share(self, one: Suspicion, found: M) -> float | None:
+        """Of what limits by its use, how much is used; None where a limit shows by itself."""
+        return None
+
+    def waited_share(self, one: Suspicion, found: M, working: float) -> tuple[float, str]:
+        """(the share of users' time in which they wait for it, in words): all of it where not known.
+
+        Args:
+            one: what limits by the time it takes.
+            found: what was measured.
+            working: the share of users' time in which an operation is going on; in the rest they think.
+        """
+        return waits_for(None, working)
+
+    def is_part_of(self, resource: Resource, first: Resource) -> bool:
+        """Whether its limit is a part of that of another resource, which is the bottleneck."""
+        return False
+
+    def explained(self, one: Suspicion, found: Iterable[Suspicion]) -> bool:
+        """Whether what is seen of it is the doing of another suspect."""
+        return False
+
+    def felt(
+        self, one: Suspicion, found: M, disks: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...]
+    ) -> bool:
+        """Whether what speaks against it costs time."""
+        return True
+
+    def unseen(self, resources: Iterable[Resource], flows: tuple[Flow, ...]) -> bool:
+        """Whether operations may wait for one of these that was not measured."""
+        return False
+
+    def doubts(self, one: Suspicion, found: M, context: Context) -> Iterator[str]:
         """Why no more than low confidence is due though its evidence holds, in sentences."""
         yield from ()
+
+    def beside(self, resource: Resource, first: Suspicion, context: Context) -> Iterator[str]:
+        """Why this one casts doubt on another one that is named, in sentences."""
+        yield from ()
+
+    def deeper(self, resource: Resource, rows: Rows) -> str:
+        """Why what yields may wait for this one, in words; "" where nothing says so."""
+        return ""
+
+    def unnameable(self, one: Suspicion, found: M, inputs: Inputs) -> Untold | None:
+        """Why it cannot be named, however often resamples name it; None where it can."""
+        return None
+
+    def experiment(self, one: Suspicion, rows: Rows) -> str:
+        """What would tell more of it where its confidence is low; "" where nothing special would."""
+        return ""
+
+    def room_unknown(self, resource: Resource, rows: Rows, times: float) -> str:
+        """What a gain takes for granted of it, with why; "" where its room is known, or does not matter.
+
+        Args:
+            resource: one of these.
+            rows: of the stage that is judged.
+            times: throughput then ÷ throughput now.
+        """
+        return ""
+
+    def caveats(self, resource: Resource, rows: Rows) -> Iterator[str]:
+        """What a reader must know of it beside the verdict, in sentences."""
+        yield from ()
+
+    def at_limit(self, resource: Resource, rows: Rows) -> str:
+        """That it does exactly what was declared for it, in words; "" where it does not."""
+        return ""
 
     def standing(self, resource: Resource, found: M) -> Fact:
         """What it did, for one that nothing was concluded about."""
@@ -506,6 +665,27 @@ class ResourceKind(ABC, Generic[M]):
     def name(self, resource: Resource, found: M) -> str:
         """In plain words: ``the log disk of the sql tier (sql1)``."""
 
+    def short_name(self, resource: Resource, found: M) -> str:
+        """In the words of advice: ``the index disk of search``, ``the CPU of sql``."""
+        tier, host = self.owner(resource, found)
+        return self.short.format(
+            instance=resource.instance.removeprefix("thread:"), role=resource.role, tier=tier, host=host
+        )
+
+    def place(self, one: Suspect) -> str:
+        """Among candidates: ``the log disk of sql``."""
+        return self.placed_of(one)
+
+    def place_next(self, one: Next) -> str:
+        """As what is used most: ``the log disk of the sql tier (sql1)``."""
+        return self.placed_of(one)
+
+    def placed_of(self, one: Suspect | Next) -> str:
+        """``placed`` with its names."""
+        return self.placed.format(
+            instance=one.instance.removeprefix("thread:"), role=one.role, tier=one.tier, host=one.host
+        )
+
     @abstractmethod
     def proof(self, one: Suspicion, found: M) -> str:
         """The figure that shows that it is used up, in words."""
@@ -513,6 +693,19 @@ class ResourceKind(ABC, Generic[M]):
     @abstractmethod
     def relief(self, resource: Resource) -> str:
         """What would relieve it."""
+
+
+def waits_for(share: float | None, working: float) -> tuple[float, str]:
+    """(the share of users' time, in words) of what takes this share of operations' time.
+
+    Args:
+        share: None where that is not known: all of it.
+        working: the share of users' time in which an operation is going on; in the rest they think.
+    """
+    thinks = "" if working >= 1 else f", and users think {units.percent(1 - working)} of theirs"
+    if share is None:
+        return working, f"if operations wait for nothing else{thinks}"
+    return share * working, f"operations wait for it {units.percent(share)} of their time{thinks}"
 
 
 def compared(

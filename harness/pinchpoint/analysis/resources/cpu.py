@@ -18,6 +18,7 @@ from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.base import (
     GENERATOR,
     USE,
+    Context,
     CpuMeasures,
     Least,
     Measures,
@@ -25,19 +26,22 @@ from pinchpoint.analysis.resources.base import (
     ResourceKind,
     Suspicion,
     Waiting,
+    Way,
+    busy,
     compared,
     on_host,
     placed,
 )
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import (
+    OWN_USE,
     PRESSURE,
     STRANGERS,
     THREAD_BUSY,
     UTILISATION,
     at_least,
 )
-from pinchpoint.analysis.verdict import Fact, Kind
+from pinchpoint.analysis.verdict import Fact, Kind, Next, Suspect
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
 from pinchpoint.data.inputs import Host, Inputs
@@ -45,6 +49,8 @@ from pinchpoint.data.series import Floats, Samples, mean
 
 FOLDERS = ("files",)
 """Tiers that may be a mere folder, without processes of their own."""
+NOT_MEASURED_RANK = 0.75
+"""Where a pool that was not measured stands among the candidates: before those known to have room."""
 HALF = 0.5
 """Who uses more than half of a pool of cores uses most of it; what was seen half of the time was seen."""
 
@@ -53,7 +59,12 @@ class Cpu(ResourceKind[CpuMeasures]):
     """What all three have in common."""
 
     kind: Kind = "cpu"
+    ways: Mapping[Kind, Way] = {"cpu": "use"}
+    candidate: Kind | None = "cpu"
+    takes_cpu = False  # of the CPU itself it can be said: what is left of it is used up
     least = Least("busy", UTILISATION)
+    maybe_full: Least | None = Least("busy", OWN_USE)
+    placed = "the CPU of {host}"
     waiting: Waiting | None = (
         "the time in which processes wait for CPU",
         "pressure.cpu_ratio",
@@ -85,6 +96,18 @@ class Cpu(ResourceKind[CpuMeasures]):
         if found.seen >= HALF and (room or found.quota):
             return ""
         return "the cores around it are saturated as well, or it was only partly measured"
+
+    def place_next(self, one: Next) -> str:
+        """Of cores that tiers share, of which none's use was measured, the host's."""
+        return f"the CPU of the {one.tier} tier ({one.host})" if one.tier else f"the shared CPU of {one.host}"
+
+    def nearness(self, resource: Resource, found: CpuMeasures) -> float:
+        """One that was not measured stands before those known to have room."""
+        return NOT_MEASURED_RANK if found.use is None else found.use
+
+    def used_share(self, one: Suspicion, found: CpuMeasures) -> float | None:
+        """Its busy ratio."""
+        return found.busy
 
     def witnessed(self, found: CpuMeasures) -> bool:
         """Whether pressure says as well that it is used up.
@@ -136,6 +159,11 @@ class Cpu(ResourceKind[CpuMeasures]):
 class Cores(Cpu):
     """A pool of cores, which several tiers may share."""
 
+    type = "cpu"
+    nearest = True
+    full_now = Least("busy", UTILISATION)
+    short = "the CPU of {tier}"
+
     def discover(
         self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
     ) -> Iterator[Resource]:
@@ -153,9 +181,27 @@ class Cores(Cpu):
                 return tier, resource.hosts[resource.tiers.index(tier)]
         return (None, resource.hosts[0]) if len(resource.tiers) > 1 else super().owner(resource, found)
 
-    def doubts(
-        self, one: Suspicion, found: CpuMeasures, rows: Rows, flows: tuple[Flow, ...]
-    ) -> Iterator[str]:
+    def own_use(self, resource: Resource, rows: Rows) -> float | None:
+        """Where no tier's own use of them was measured, all that is used of them is taken for theirs."""
+        return busy(resource, rows) if not_shared_out(resource) else None
+
+    def room_unknown(self, resource: Resource, rows: Rows, times: float) -> str:
+        """Where it was not measured."""
+        if busy(resource, rows) is not None:
+            return ""
+        return f"the CPU of {listed(resource.hosts)} ({units.NOT_MEASURED})"
+
+    def beside(self, resource: Resource, first: Suspicion, context: Context) -> Iterator[str]:
+        """That other processes fill the cores of its machine."""
+        if resource.machine != first.resource.machine:
+            return
+        found = measure_cpu(resource, context.rows)
+        rest = strangers(resource, found)
+        if at_least(found.busy, UTILISATION) and rest is not None:
+            share = units.percent(rest)
+            yield f"{share} of the CPU of {resource.hosts[0]} was used by other processes"
+
+    def doubts(self, one: Suspicion, found: CpuMeasures, context: Context) -> Iterator[str]:
         """That it is not known who uses them, or that the load generator uses too much of them."""
         tiers, own = one.resource.tiers, found.uses.get(GENERATOR, 0.0)
         if len(tiers) > 1 and not set(found.uses) & set(tiers):
@@ -169,6 +215,17 @@ class Cores(Cpu):
         if len(resource.tiers) > 1:
             return f"the CPU shared by {listed(resource.tiers)} ({self.owner(resource, found)[1]})"
         return f"the CPU of the {self.owner(resource, found)[0]} tier ({', '.join(resource.hosts)})"
+
+    def short_name(self, resource: Resource, found: CpuMeasures) -> str:
+        """``the CPU shared by sql and web``."""
+        if len(resource.tiers) > 1:
+            return f"the CPU shared by {listed(resource.tiers)}"
+        return super().short_name(resource, found)
+
+    def place(self, one: Suspect) -> str:
+        """With whether it was measured."""
+        seen = any(fact.value is not None for fact in one.evidence)
+        return super().place(one) if seen else f"{super().place(one)} ({units.NOT_MEASURED})"
 
     def proof(self, one: Suspicion, found: CpuMeasures) -> str:
         """How busy they are, and who uses most of them."""
@@ -201,6 +258,23 @@ class Cores(Cpu):
 
 class Allowance(Cpu):
     """A tier's own allowance of CPU, which may be lower than its cores (a container's quota)."""
+
+    type = "allowance"
+    full_now = Least("busy", UTILISATION)
+    short = "the CPU limit of {tier}"
+
+    @property
+    def reported(self) -> str:
+        """As the CPU that it is of."""
+        return "cpu"
+
+    def own_use(self, resource: Resource, rows: Rows) -> float | None:
+        """All that is used of it."""
+        return busy(resource, rows)
+
+    def load_use(self, resource: Resource, found: CpuMeasures, *, in_steps: bool) -> float | None:
+        """What a tier may use is a limit of its own only where that is less than the cores around it."""
+        return found.use if found.quota else None
 
     def discover(
         self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
@@ -235,7 +309,12 @@ class Allowance(Cpu):
 class Thread(Cpu):
     """A single thread, where the pool has more than one core: else the thread's limit is the pool's."""
 
+    type = "thread"
     kind = "cpu_thread"
+    ways: Mapping[Kind, Way] = {"cpu_thread": "use"}
+    candidate = "cpu_thread"
+    short = "the thread {instance} of {tier}"
+    placed = "one thread of {tier} ({instance} on {host})"
     limit = THREAD_BUSY
     least = Least("busy", THREAD_BUSY)
     waiting = None
@@ -256,6 +335,14 @@ class Thread(Cpu):
             if not keys and np.isfinite(at_work).any():
                 waits = np.nan_to_num(inputs.samples.steps(host.name, "db.aof.wait_ratio"))
                 yield _own(inputs, host, "thread", "thread:main", at_work - waits)
+
+    def place_next(self, one: Next) -> str:
+        """As in a list of candidates."""
+        return self.placed_of(one)
+
+    def is_part_of(self, resource: Resource, first: Resource) -> bool:
+        """One of the pool that is used up is part of the same bottleneck."""
+        return first.type == Cores.type and first.machine == resource.machine
 
     def excused(self, found: CpuMeasures) -> str:
         """Also where its server says that it had work for less than nine tenths of the time.
@@ -314,7 +401,7 @@ def strangers(resource: Resource, found: Measures) -> float | None:
 
     None where it is less, or where no tier's own use was measured: then nothing is known of who did.
     """
-    if not isinstance(found, CpuMeasures) or not set(resource.tiers) & set(found.uses):
+    if not set(resource.tiers) & set(found.uses):
         return None
     rest = 1 - sum(found.uses.values())
     return rest if rest >= STRANGERS.value else None
@@ -322,20 +409,19 @@ def strangers(resource: Resource, found: Measures) -> float | None:
 
 def unwatched(one: Suspicion) -> tuple[str, ...]:
     """The tiers on a pool of cores, or maybe on it, whose own use of it was not measured."""
-    uses = one.found.uses if isinstance(one.found, CpuMeasures) else {}
     tiers = dict.fromkeys([*one.resource.tiers, *one.resource.users])
-    return tuple(tier for tier in tiers if tier not in (*uses, GENERATOR))
+    return tuple(tier for tier in tiers if tier not in (*one.found.uses, GENERATOR))
 
 
 def used_by_generator(one: Suspicion) -> bool:
     """Whether the load generator uses more than half of a pool of cores."""
-    return isinstance(one.found, CpuMeasures) and one.found.uses.get(GENERATOR, 0.0) > HALF
+    return one.found.uses.get(GENERATOR, 0.0) > HALF
 
 
 def not_shared_out(one: Resource) -> bool:
     """Whether it is a pool of cores of which no tier's own use was measured."""
     uses = (one.columns.get(f"{USE}{tier}") for tier in one.tiers)
-    return one.type == "cpu" and not any(use is not None and np.isfinite(use).any() for use in uses)
+    return one.type == Cores.type and not any(use is not None and np.isfinite(use).any() for use in uses)
 
 
 # ---- their columns -----------------------------------------------------------------------------
@@ -453,15 +539,15 @@ def _own(
 def measure_cpu(resource: Resource, rows: Rows) -> CpuMeasures:
     """Means over the rows; uses are shares of the pool's busy time."""
     columns = {name: column[rows] for name, column in resource.columns.items()}
-    busy = mean(columns["busy"])
+    used_ratio = mean(columns["busy"])
     uses = {}
     for user in resource.users:
         used = mean(columns[f"{USE}{user}"])
-        if used is None or busy is None or not resource.cores or (user == GENERATOR and not used):
+        if used is None or used_ratio is None or not resource.cores or (user == GENERATOR and not used):
             continue  # a tier that idles was measured; a load generator that uses nothing is elsewhere
-        uses[user] = min(1.0, used / (busy * resource.cores)) if busy else 0.0
+        uses[user] = min(1.0, used / (used_ratio * resource.cores)) if used_ratio else 0.0
     return CpuMeasures(
-        busy=busy,
+        busy=used_ratio,
         pool=mean(columns["pool"]) if "pool" in columns else None,
         pressure=mean(columns["pressure"]),
         seen=float(np.isfinite(columns["busy"]).mean()) if len(rows) else 0.0,

@@ -6,20 +6,42 @@ them: what it works on is its own resources' matter (METHOD step 5).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from pinchpoint.analysis.behind import at_work, calls
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.resources.base import Least, Resource, ShareMeasures
+from pinchpoint.analysis.resources.base import (
+    Context,
+    Least,
+    Resource,
+    ShareMeasures,
+    Suspicion,
+    Untold,
+    Way,
+    busy,
+)
 from pinchpoint.analysis.resources.shared import OF_OPERATIONS, Figure, Shared
+from pinchpoint.analysis.seen import unseen_at
 from pinchpoint.analysis.sessions import sessions_at_work
 from pinchpoint.analysis.stations import Station
 from pinchpoint.analysis.stores import operations_inside
-from pinchpoint.analysis.thresholds import NOT_SEEN, OUTSIDE_S, OWN_USE, POOL_HELD
+from pinchpoint.analysis.thresholds import (
+    HARDLY,
+    LOOP_LAG,
+    NOT_SEEN,
+    OUTSIDE_S,
+    OWN_USE,
+    POOL_HELD,
+    PRESSURE,
+    at_least,
+)
+from pinchpoint.analysis.verdict import Kind
 from pinchpoint.base import units
+from pinchpoint.base.wording import listed
 from pinchpoint.data.inputs import Host, Inputs
-from pinchpoint.data.series import Floats
+from pinchpoint.data.series import Floats, mean
 
 LOCKS = ("sql",)
 """Tiers whose operations may wait for each other's locks: only the server itself can tell where they are."""
@@ -28,7 +50,12 @@ LOCKS = ("sql",)
 class Dependency(Shared):
     """What the users of one scenario wait for on the way to one of its stations."""
 
+    type = "dependency"
     kind = "external"
+    ways: Mapping[Kind, Way] = {"external": "time"}
+    yields = True
+    short = "network or dependency in front of {instance}"
+    placed = "network or dependency in front of {instance}"
     least = Least("used", POOL_HELD)
     called = "network or dependency in front of {instance}{where}"
     shown = "{used} of the users of {scenario} wait there, {each_s} each time, while the farm is mostly idle"
@@ -104,6 +131,96 @@ class Dependency(Shared):
         """
         unseen = bool(resource.tiers) and found.own is None
         return not unseen and any(flow.pressed and flow.load.scenario == resource.scenario for flow in flows)
+
+    def waited_share(self, one: Suspicion, found: ShareMeasures, working: float) -> tuple[float, str]:
+        """Of all their time, thinking included."""
+        if found.used is None:
+            return super().waited_share(one, found, working)
+        return found.used, f"its users wait for it {units.percent(found.used)} of their time"
+
+    def unnameable(self, one: Suspicion, found: ShareMeasures, inputs: Inputs) -> Untold | None:
+        """Where the load generator itself is late by as much, or what lies deeper was not measured."""
+        lags = [inputs.samples.mean(*key) or 0.0 for key in inputs.samples.keys("generator.loop_lag_s")]
+        if not found.each_s or max(lags, default=0.0) < LOOP_LAG.value * found.each_s:
+            return deeper_unseen(inputs, one.resource.tiers)
+        lag, each = units.seconds(max(lags)), units.seconds(found.each_s)
+        return Untold(
+            f"the load generator itself is {lag} late; the wait takes only {each}",
+            "Give the load generator more CPU, and run the same plan again.",
+        )
+
+    def doubts(self, one: Suspicion, found: ShareMeasures, context: Context) -> Iterator[str]:
+        """What lies deeper and may be why it is waited for: disks, and sessions of nobody's."""
+        tiers, inputs = one.resource.tiers, context.inputs
+        if set(tiers) & set(LOCKS):
+            return
+        deeper = _unasked_behind(inputs, tiers)
+        for host in [*one.resource.hosts, *(each.name for each in inputs.hosts if each.tier in deeper)]:
+            yield from _waits_for_io(context, host)
+        yield from _strange_sessions(inputs, tiers, context.flows)
+
+
+def deeper_unseen(inputs: Inputs, tiers: tuple[str, ...]) -> Untold | None:
+    """What of these tiers, or behind them, was not measured: what waits there may be its victim.
+
+    It is named only where everything deeper has room (METHOD step 5), which then is not known.
+    """
+    missing = list(unseen_at(inputs, (*tiers, *_unasked_behind(inputs, tiers))))
+    if not missing:
+        return None
+    what = listed(missing)
+    why = f"the rest of the farm was not fully measured: {what}"
+    return Untold(why, f"Watch the whole farm ({what}), and run the same plan again.")
+
+
+def _waits_for_io(context: Context, host: str) -> Iterator[str]:
+    """That work waits for I/O there, or a disk is busy where that was not measured; that neither was."""
+    inputs = context.inputs
+    machines = [one.machine for one in inputs.hosts if one.name == host]
+    everyone = [host, *(one.name for machine in machines for one in inputs.on_machine(machine))]
+    waits = mean(inputs.samples.first_of(everyone, "pressure.io_ratio"))
+    if at_least(waits, PRESSURE):
+        yield f"processes wait for I/O on {host} {units.percent(waits)} of the time"
+    if waits is not None:
+        return
+    used = dict(_busy_disks(context, host, everyone))
+    for disk, ratio in used.items():
+        if at_least(ratio, PRESSURE):
+            yield f"{disk} of {host} is busy {units.percent(ratio)} of the time"
+    # A store that says how much it has to do says so of what waits for its disks, too.
+    told = [inputs.samples.steps(host, "db.main_thread.busy_ratio"), operations_inside(inputs, host)]
+    if all(ratio is None for ratio in used.values()) and not np.isfinite(told).any():
+        yield f"whether processes wait for a disk on {host} was not measured"
+
+
+def _busy_disks(context: Context, host: str, everyone: list[str]) -> Iterator[tuple[str, float | None]]:
+    """(a disk in words, how busy it is): those with a role, then the others."""
+    disks, samples = [one for one in context.resources if one.is_device], context.inputs.samples
+    yield from ((f"the {one.role} disk", busy(one, context.rows)) for one in disks if host in one.hosts)
+    known = {one.instance for one in disks}
+    for key in samples.keys("disk.busy_ratio"):
+        if key.host in everyone and key.instance not in known:
+            yield f"disk {key.instance}", samples.mean(*key)
+
+
+def _strange_sessions(inputs: Inputs, tiers: tuple[str, ...], flows: tuple[Flow, ...]) -> Iterator[str]:
+    """Sessions at work in a deeper tier that are none of a scenario's, nor can all be of these tiers."""
+    there = sum(flow.going_on(tier) for flow in flows for tier in tiers)
+    for deeper in _behind(inputs, tiers):
+        more = (mean(at_work(inputs, deeper)) or 0.0) - sum(flow.going_on(deeper) for flow in flows)
+        if more > HARDLY.value * there:
+            yield f"{more:.2g} sessions are active in {deeper}; whose requests they serve is not known"
+
+
+def _behind(inputs: Inputs, tiers: tuple[str, ...]) -> tuple[str, ...]:
+    """The tiers that these may wait for themselves."""
+    deeper = dict.fromkeys(host.tier for host in inputs.hosts)
+    return tuple(one for one in deeper if any(calls(inputs, tier, one) for tier in tiers))
+
+
+def _unasked_behind(inputs: Inputs, tiers: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of them in which nobody asked who is at work."""
+    return tuple(one for one in _behind(inputs, tiers) if not np.isfinite(at_work(inputs, one)).any())
 
 
 def seen_by(resource: Resource) -> str:

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.resources.base import Measures, Resource, ResourceKind, ResourceType, Suspicion
+from pinchpoint.analysis.resources.base import (
+    Measures,
+    Resource,
+    ResourceKind,
+    Suspicion,
+    Way,
+)
 from pinchpoint.analysis.resources.cpu import Allowance, Cores, Thread
 from pinchpoint.analysis.resources.dependency import Dependency
 from pinchpoint.analysis.resources.disk.kind import Disk
@@ -15,30 +21,40 @@ from pinchpoint.analysis.resources.memory import Memory
 from pinchpoint.analysis.resources.network import Network
 from pinchpoint.analysis.resources.pool import Pool
 from pinchpoint.analysis.stages import Rows
-from pinchpoint.analysis.verdict import Fact
+from pinchpoint.analysis.verdict import Fact, Kind
 from pinchpoint.data.inputs import Inputs
 
-KINDS: Mapping[ResourceType, ResourceKind[Any]] = {
-    "cpu": Cores(),
-    "allowance": Allowance(),
-    "thread": Thread(),
-    "disk": Disk(),
-    "memory": Memory(),
-    "network": Network(),
-    "pool": Pool(),
-    "lock": Lock(),
-    "dependency": Dependency(),
+KINDS: Mapping[str, ResourceKind[Any]] = {
+    each.type: each
+    for each in (
+        Cores(),
+        Allowance(),
+        Thread(),
+        Disk(),
+        Memory(),
+        Network(),
+        Pool(),
+        Lock(),
+        Dependency(),
+    )
 }
 """In the order in which they are looked for."""
+WAYS: Mapping[Kind, Way] = {kind: way for each in KINDS.values() for kind, way in each.ways.items()}
+"""Kind of limit -> how it limits."""
 
 
 def find_resources(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Resource, ...]:
     """Every resource the run tells something about (METHOD section 3, point 2)."""
     found: list[Resource] = []
     for kind in KINDS.values():
-        disks = tuple(one for one in found if one.type == "disk" and one.whole is None)
+        disks = tuple(one for one in found if one.is_device)
         found += kind.discover(inputs, flows, disks)
     return tuple(found)
+
+
+def kind_of(one: Suspicion) -> ResourceKind[Any]:
+    """What the kind of a suspect answers."""
+    return KINDS[one.resource.type]
 
 
 def measure(resource: Resource, rows: Rows) -> Measures:
@@ -73,6 +89,11 @@ def owner(resource: Resource, found: Measures) -> tuple[str | None, str | None]:
 def thing(one: Suspicion) -> str:
     """The resource in plain words: ``the log disk of the sql tier (sql1)``."""
     return KINDS[one.resource.type].name(one.resource, one.found)
+
+
+def limit_words(resource: Resource, found: Measures) -> str:
+    """The same in the words of advice: ``the index disk of search``."""
+    return KINDS[resource.type].short_name(resource, found)
 
 
 def words_of(resource: Resource, rows: Rows) -> str:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow, going_on
-from pinchpoint.analysis.resources.base import Least, Resource, on_host
+from pinchpoint.analysis.resources.base import (
+    Context,
+    Least,
+    Resource,
+    ShareMeasures,
+    Suspicion,
+    Way,
+    mean_of,
+    on_host,
+)
+from pinchpoint.analysis.resources.cpu import not_shared_out
+from pinchpoint.analysis.resources.dependency import LOCKS
 from pinchpoint.analysis.resources.shared import Figure, Shared
 from pinchpoint.analysis.sessions import active_sessions, held_for_disks, largest_lock
-from pinchpoint.analysis.thresholds import LOCK_WAIT, UTILISATION, WAIT_SHARE
+from pinchpoint.analysis.thresholds import LOCK_WAIT, UTILISATION, WAIT_SHARE, at_least
+from pinchpoint.analysis.verdict import Kind
 from pinchpoint.base import units
 from pinchpoint.data.inputs import Inputs
 
@@ -21,7 +33,12 @@ SOMEBODY = 0.5
 class Lock(Shared):
     """The locks of one database."""
 
+    type = "lock"
     kind = "lock"
+    ways: Mapping[Kind, Way] = {"lock": "time"}
+    yields = True
+    short = "a lock of {tier}"
+    placed = "locks of {tier} ({instance})"
     least = Least("witness", LOCK_WAIT)
     called = "a lock{where}"
     shown = "{witness} of the operations in flight wait for each other's locks"
@@ -44,6 +61,31 @@ class Lock(Shared):
                 "own": held_for_disks(inputs, host.name),
             }
             yield on_host(host, "lock", f"lock:{host.name}", largest_lock(inputs, host.name), columns)
+
+    def unseen(self, resources: Iterable[Resource], flows: tuple[Flow, ...]) -> bool:
+        """Whether a session or more is at a database of whose locks nothing was measured."""
+        known = {tier for one in resources if one.type == self.type for tier in one.tiers}
+        return any(sum(flow.going_on(tier) for flow in flows) >= 1 for tier in LOCKS if tier not in known)
+
+    def doubts(self, one: Suspicion, found: ShareMeasures, context: Context) -> Iterator[str]:
+        """That its holders wait for a disk."""
+        if at_least(found.own, WAIT_SHARE):
+            share = units.percent(found.own)
+            yield (
+                f"{share} of the sessions that wait for no lock (the lock holders among them) wait for a disk"
+            )
+
+    def beside(self, resource: Resource, first: Suspicion, context: Context) -> Iterator[str]:
+        """That operations wait for it, where nobody knows which work keeps its machine's cores busy."""
+        here = resource.machine == first.resource.machine and not_shared_out(first.resource)
+        if not here or self.at_ease(resource, context.rows, context.flows):
+            return
+        if self.judge(resource, self.measure(resource, context.rows), context.flows) is not None:
+            share = units.percent(mean_of(resource, "witness", context.rows))
+            yield (
+                f"{share} of the operations in flight wait for each other's locks, and which work keeps "
+                "these cores busy was not measured"
+            )
 
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
         """How often somebody waits, how many do, and whether those who hold locks wait for a disk."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.resources.base import Least, Resource, ShareMeasures, placed
+from pinchpoint.analysis.resources.base import Least, Resource, ShareMeasures, Suspicion, Way, placed
+from pinchpoint.analysis.resources.disk.measures import measure_disk
+from pinchpoint.analysis.resources.disk.waits import reads_are_waited_for
 from pinchpoint.analysis.resources.shared import Figure, Shared
-from pinchpoint.analysis.thresholds import MEMORY_LOW, MEMORY_WAIT, PAGING, READ_AGAIN
+from pinchpoint.analysis.stages import Rows
+from pinchpoint.analysis.thresholds import MEMORY_LOW, MEMORY_WAIT, PAGING, READ_AGAIN, at_least
+from pinchpoint.analysis.verdict import Kind
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Floats
 
@@ -21,7 +25,12 @@ class Memory(Shared):
     what is left; the latter, and those who wait for memory, are its witnesses.
     """
 
+    type = "memory"
     kind = "memory"
+    ways: Mapping[Kind, Way] = {"memory": "time"}
+    explains_disks = True
+    short = "the memory of {host}"
+    placed = "the memory of {host}"
     least = Least("witness", READ_AGAIN)
     called = "the memory{where}"
     shown = "{witness} of what is read was in memory before and was evicted"
@@ -73,6 +82,22 @@ class Memory(Shared):
             ),
             Figure(lambda found: found.pressure, waited, "pressure.memory_ratio", MEMORY_WAIT, "E4"),
         )
+
+    def felt(
+        self,
+        one: Suspicion,
+        found: ShareMeasures,
+        disks: Iterable[Resource],
+        rows: Rows,
+        flows: tuple[Flow, ...],
+    ) -> bool:
+        """Whether somebody waits for it, or for a disk of its hosts that reads for want of it.
+
+        Where nobody counts who waits for memory, that little of it is left has to do.
+        """
+        waits = "E4" in one.evidence if found.pressure is None else at_least(found.pressure, MEMORY_WAIT)
+        own = (disk for disk in disks if set(disk.hosts) & set(one.resource.hosts))
+        return waits or any(reads_are_waited_for(disk, measure_disk(disk, rows), flows) for disk in own)
 
     def name(self, resource: Resource, found: ShareMeasures) -> str:
         """A tier's, or a machine's."""

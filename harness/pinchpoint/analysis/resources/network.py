@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.resources.base import Least, Resource, ShareMeasures, placed
+from pinchpoint.analysis.resources.base import Least, Resource, ShareMeasures, Way, mean_of, placed
 from pinchpoint.analysis.resources.dependency import held_outside, seen_by
 from pinchpoint.analysis.resources.shared import Figure, Shared
-from pinchpoint.analysis.thresholds import NETWORK, NOT_SEEN
+from pinchpoint.analysis.stages import Rows
+from pinchpoint.analysis.thresholds import NETWORK, NOT_SEEN, OWN_USE
+from pinchpoint.analysis.verdict import Kind
 from pinchpoint.data.inputs import Inputs
 from pinchpoint.data.series import Floats, Key
 
@@ -18,7 +20,13 @@ from pinchpoint.data.series import Floats, Key
 class Network(Shared):
     """One interface whose speed is known."""
 
+    type = "network"
     kind = "network"
+    ways: Mapping[Kind, Way] = {"network": "use"}
+    full_now = Least("used", NETWORK)
+    maybe_full = Least("used", OWN_USE)
+    short = "the network interface {instance} of {host}"
+    placed = "the interface {instance} of {host}"
     least = Least("used", NETWORK)
     called = "the network interface {instance} of {host}"
     shown = "it carries {used} of its speed"
@@ -60,6 +68,10 @@ class Network(Shared):
                     "witness": _idle(inputs, flows, disks, set(tiers)),
                 },
             )
+
+    def own_use(self, resource: Resource, rows: Rows) -> float | None:
+        """All that is used of it."""
+        return mean_of(resource, "used", rows)
 
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
         """What it carries, and how little of the time that operations take those behind it see."""

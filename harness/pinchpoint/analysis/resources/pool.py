@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow, going_on
-from pinchpoint.analysis.resources.base import Resource, ShareMeasures, Suspicion, on_host
+from pinchpoint.analysis.resources.base import Resource, ShareMeasures, Suspicion, Untold, Way, on_host
+from pinchpoint.analysis.resources.dependency import deeper_unseen
 from pinchpoint.analysis.resources.shared import Figure, Shared
 from pinchpoint.analysis.stores import READS, REQUESTS, TICKETS, WRITES, tasks_held, waiting_for_data
 from pinchpoint.analysis.thresholds import CONNECTIONS, MANY_REFUSED, OWN_USE, QUEUED
+from pinchpoint.analysis.verdict import Kind
 from pinchpoint.base import units
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Floats, Key
@@ -22,7 +24,12 @@ class Pool(Shared):
     Of threads and tickets nobody is refused one: operations wait, and not because those who have one do.
     """
 
+    type = "pool"
     kind = "pool"
+    ways: Mapping[Kind, Way] = {"pool": "use"}
+    yields = True
+    short = "the number of {instance} of {tier}"
+    placed = "the {instance} of {host}"
     limit = CONNECTIONS
     called = "the number of {instance}{where}"
     relieved = "allow more of them"
@@ -51,6 +58,14 @@ class Pool(Shared):
                     keys = [Key(host.name, f"db.tickets_{of}", instance) for of in ("ratio", "queued")]
                     deeper = np.nan_to_num(waiting_for_data(inputs, host.name))
                     yield _waited_for(inputs, flows, host, name, keys, in_use, deeper)
+
+    def load_use(self, resource: Resource, found: ShareMeasures, *, in_steps: bool) -> float | None:
+        """Sessions stay open: how their number goes with the load, one level does not tell."""
+        return found.used if in_steps else None
+
+    def unnameable(self, one: Suspicion, found: ShareMeasures, inputs: Inputs) -> Untold | None:
+        """Where what lies deeper, for want of which it may be full, was not measured."""
+        return deeper_unseen(inputs, one.resource.tiers)
 
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
         """How many are in use, how many operations found none, and whether those in use wait deeper."""

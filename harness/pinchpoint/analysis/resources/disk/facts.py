@@ -54,6 +54,19 @@ def standing(resource: Resource, found: DiskMeasures) -> Fact:
     return _fact(resource, text, f"disk.{way}_latency_s", each_s, "context", slowness(resource))
 
 
+def room_fact(resource: Resource, found: DiskMeasures) -> Fact:
+    """How near a disk that is not saturated is to a limit, as far as one is known."""
+    if found.io is None:
+        return Fact("its I/O was not measured", "", None, resource.hosts[0], resource.instance)
+    if found.utilisation is not None:
+        text = share_words(found, "its declared limit")
+        fact = _fact(resource, text, rate_metric(found), found.mean, "context", UTILISATION)
+        return replace(fact, threshold=declared(resource, found), source="declared")
+    flat = "" if found.spread is None else f", {units.percent(found.spread)} of spread"
+    text = f"no limit is declared, and none shows: {units.per_second(found.io)}{flat}"
+    return _fact(resource, text, rate_metric(found), found.level, "context", REGULATOR_FLAT)
+
+
 def _fact(
     resource: Resource,
     text: str,

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from pinchpoint.analysis.behind import MOST
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.resources.base import DiskMeasures, Resource, ResourceKind, Suspicion, busy
-from pinchpoint.analysis.resources.disk.classify import disk_state, ignored, judge_disk
+from pinchpoint.analysis.resources.base import (
+    Context,
+    DiskMeasures,
+    Least,
+    Resource,
+    ResourceKind,
+    Suspicion,
+    Way,
+    busy,
+    waits_for,
+)
+from pinchpoint.analysis.resources.disk.classify import demoted, disk_state, ignored, judge_disk
 from pinchpoint.analysis.resources.disk.devices import find_disks
 from pinchpoint.analysis.resources.disk.facts import (
     disk_facts,
     disk_witnesses,
     held_words,
+    room_fact,
     share_words,
     shift_words,
     standing,
@@ -21,29 +32,62 @@ from pinchpoint.analysis.resources.disk.facts import (
 from pinchpoint.analysis.resources.disk.machines import find_machine_disks
 from pinchpoint.analysis.resources.disk.measures import kind_unknown, measure_disk
 from pinchpoint.analysis.resources.disk.movement import COUNT_ERROR
-from pinchpoint.analysis.resources.disk.slowness import write_and_flush_s
+from pinchpoint.analysis.resources.disk.slowness import MINOR_SHARE, is_slow, write_and_flush_s
+from pinchpoint.analysis.resources.disk.types import limits_words
 from pinchpoint.analysis.resources.disk.waits import most_waited
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import (
+    CAP_MATCH,
+    DISK_OCCUPIED,
+    HARDLY,
+    LARGE_IO_BYTES,
     MOSTLY_READS,
     NO_LATENCY_S,
+    OWN_USE,
     REGULATOR_FLAT,
+    STEADIER,
     UTILISATION,
     WAIT_SHARE,
     at_least,
+    exceeds,
 )
-from pinchpoint.analysis.verdict import Fact
+from pinchpoint.analysis.verdict import Fact, Kind, Next, Suspect
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
+from pinchpoint.data.curve import expected_s
 from pinchpoint.data.inputs import Inputs
+from pinchpoint.data.series import mean, spread
 
 HALF = 0.5
+SLOW_RANK = 0.9
+"""Where a disk slower than its role's limit stands among candidates: something is known against it."""
+SOMEBODY = 0.5
+"""I/Os going on, on average, from which one is at most times."""
+SLOWER = 2.0
+"""A disk is slower than it was probed from twice the latency on (our value)."""
 
 
 class Disk(ResourceKind[DiskMeasures]):
     """How a disk limits is found out by ``classify``."""
 
+    type = "disk"
     kind = "disk_cap"
+    ways: Mapping[Kind, Way] = {
+        "disk": "time",
+        "disk_cap": "use",
+        "disk_device": "rate",
+        "disk_burst_exhausted": "rate",
+        "disk_warm_up": "time",
+        "disk_concurrency": "time",
+        "disk_latency": "time",
+    }
+    candidate = "disk_latency"
+    nearest = True
+    delays_cpu = True
+    own_series = True
+    full_now = maybe_full = Least("busy", DISK_OCCUPIED)
+    short = "the {role} disk of {tier}"
+    placed = "the {role} disk of {tier}"
     waiting = ("what is outstanding", "disk.outstanding", lambda value: f"{units.count(value)} I/Os")
 
     def discover(
@@ -80,11 +124,92 @@ class Disk(ResourceKind[DiskMeasures]):
         """Who waits for it."""
         return disk_witnesses(one, found)
 
-    def doubts(
-        self, one: Suspicion, found: DiskMeasures, rows: Rows, flows: tuple[Flow, ...]
-    ) -> Iterator[str]:
+    def load_use(self, resource: Resource, found: DiskMeasures, *, in_steps: bool) -> float | None:
+        """None of one that reads what hardly a session waits for, as the database says."""
+        return None if _read_by_others(found) else found.use
+
+    def room(self, one: Suspicion, found: DiskMeasures) -> Fact:
+        """How near it is to a limit, as far as one is known."""
+        return room_fact(one.resource, found)
+
+    def nearness(self, resource: Resource, found: DiskMeasures) -> float:
+        """By its declared limit; one that is slow stands before those known to have room.
+
+        Pressure is that of all disks together; one that idles is not what is waited for.
+        """
+        if is_slow(resource, found) and not demoted(resource, found):
+            return SLOW_RANK
+        if found.use is not None:
+            return min(1.0, found.use)
+        return min(found.pressure or 0.0, 1.0 if found.busy is None else found.busy)
+
+    def left(self, one: Suspicion, found: DiskMeasures) -> float | None:
+        """What is left of the mean of before and after its credits ran out."""
+        shift = one.resource.shift
+        if one.kind != "disk_burst_exhausted" or shift is None:
+            return None
+        usual = found.io if shift.of == "io" else found.bytes
+        return min(1.0, shift.after / usual) if usual else None
+
+    def used_share(self, one: Suspicion, found: DiskMeasures) -> float | None:
+        """Of its declared limit, where that holds and it is not held elsewhere."""
+        return None if one.contradicted or found.held else found.utilisation
+
+    def waited_share(self, one: Suspicion, found: DiskMeasures, working: float) -> tuple[float, str]:
+        """By the share of operations' time that is waiting for it."""
+        return waits_for(one.disk.wait_ratio if one.disk is not None else None, working)
+
+    def explained(self, one: Suspicion, found: Iterable[Suspicion]) -> bool:
+        """Whether its machine stands at the cap of all its disks."""
+        if one.resource.whole is not None or one.exact:
+            return False
+        machines = (other for other in found if other.resource.whole is not None and other.exact)
+        return any(other.resource.machine == one.resource.machine for other in machines)
+
+    def doubts(self, one: Suspicion, found: DiskMeasures, context: Context) -> Iterator[str]:
         """What else would look the same."""
-        return _doubts(one, found, rows, flows)
+        return _doubts(one, found, context.rows, context.flows)
+
+    def beside(self, resource: Resource, first: Suspicion, context: Context) -> Iterator[str]:
+        """That it may share a limit with another disk."""
+        if first.resource.type == self.type:
+            yield from _shared_limit(first.resource, resource, context.rows)
+
+    def deeper(self, resource: Resource, rows: Rows) -> str:
+        """How much of its declared limit is used, where that is much."""
+        used = self.measure(resource, rows).utilisation
+        if not at_least(used, OWN_USE):
+            return ""
+        whose = resource.whole or f"the {resource.role} disk of {resource.hosts[0]}"
+        return f"{whose} is used {units.percent(used)} of its declared limit itself"
+
+    def experiment(self, one: Suspicion, rows: Rows) -> str:
+        """What would tell how it limits."""
+        return kind_unknown(one.resource, rows).experiment if one.kind == "disk" else ""
+
+    def room_unknown(self, resource: Resource, rows: Rows, times: float) -> str:
+        """Where no limit is declared, and it would hardly idle any more."""
+        if not resource.is_device or resource.limits is not None:
+            return ""
+        used = busy(resource, rows)
+        if used is not None and used * times < DISK_OCCUPIED.value:
+            return ""
+        why = units.NOT_MEASURED if used is None else "what it can do is not known"
+        return f"the {resource.role} disk of {resource.roles[0].host} ({why})"
+
+    def at_limit(self, resource: Resource, rows: Rows) -> str:
+        """At its declared limit: who keeps pace does so with nothing to spare."""
+        found = self.measure(resource, rows)
+        if found.utilisation is None or abs(found.utilisation - 1) > CAP_MATCH.value:
+            return ""
+        return f"{self.name(resource, found)} is at {units.percent(found.utilisation)} of its declared limit"
+
+    def caveats(self, resource: Resource, rows: Rows) -> Iterator[str]:
+        """That it did more than was declared of its machine, or is slower than it was probed."""
+        if resource.whole is not None:
+            yield from _more_than_declared(resource, self.measure(resource, rows))
+        elif resource.roles and resource.roles[0].curve:
+            yield from _slower_than_probed(resource, self.measure(resource, rows))
 
     def standing(self, resource: Resource, found: DiskMeasures) -> Fact:
         """How much it did, and how long each took."""
@@ -102,6 +227,28 @@ class Disk(ResourceKind[DiskMeasures]):
         if resource.whole:
             return f"the limit of the machine {host} for all its disks together ({resource.instance})"
         return f"the {resource.role} disk of the {tier} tier ({host}, {resource.instance})"
+
+    def short_name(self, resource: Resource, found: DiskMeasures) -> str:
+        """Of all disks of a machine, the machine."""
+        if resource.whole is None:
+            return super().short_name(resource, found)
+        limits = resource.limits
+        caps = limits_words(limits.iops, limits.bytes_per_s) if limits else ""
+        return f"the machine {resource.hosts[0]} ({resource.instance}: {caps} for all its disks)"
+
+    def place_next(self, one: Next) -> str:
+        """With its host."""
+        return (
+            self.placed_of(one)
+            if one.role is None
+            else f"the {one.role} disk of the {one.tier} tier ({one.host})"
+        )
+
+    def placed_of(self, one: Suspect | Next) -> str:
+        """Of all disks of a machine, the machine."""
+        if one.role is None:
+            return f"all disks of {one.host} together ({one.instance})"
+        return super().placed_of(one)
 
     def proof(self, one: Suspicion, found: DiskMeasures) -> str:
         """What shows how it limits."""
@@ -134,6 +281,60 @@ class Disk(ResourceKind[DiskMeasures]):
     def relief(self, resource: Resource) -> str:
         """A faster one."""
         return "use a larger machine" if resource.whole else "put it on a faster disk"
+
+
+def _read_by_others(found: DiskMeasures) -> bool:
+    """Whether it reads what hardly a session waits for, as the database says: that is not the load's."""
+    if found.sessions is None or not at_least(found.reads_ratio, MOSTLY_READS):
+        return False
+    reading = (found.io or 0.0) * (found.reads_ratio or 0.0) * (found.read_s or 0.0)
+    return reading >= SOMEBODY and found.sessions < HARDLY.value * reading
+
+
+def _shared_limit(first: Resource, other: Resource, rows: Rows) -> Iterator[str]:
+    """That two disks are together as flat as only a regulator makes them, and neither alone.
+
+    A load that comes evenly may be spread over them by chance, and is together as even as it came.
+    """
+    if first.whole is not None or other.whole is not None or first.even or other.even:
+        return
+    own, its = ((disk.columns["reads"] + disk.columns["writes"])[rows] for disk in (first, other))
+    part, whole, flat = mean(its), mean(own + its), spread(own + its)
+    alone = [one for one in (spread(own), spread(its)) if one is not None]
+    if not part or not whole or part < MINOR_SHARE * whole or flat is None or len(alone) < 2:
+        return
+    if flat <= REGULATOR_FLAT.value and min(alone) >= STEADIER.value * flat:
+        yield (
+            f"together with the {other.role} disk of {other.hosts[0]} it is held at "
+            f"{units.per_second(whole)}, and neither alone is: they may share a limit"
+        )
+
+
+def _more_than_declared(resource: Resource, found: DiskMeasures) -> Iterator[str]:
+    """That a machine's disks do more together than the machine that farm.yaml names can."""
+    if resource.limits is None or not exceeds(found.utilisation):
+        return
+    done = limits_words(found.io, found.bytes)
+    caps = limits_words(resource.limits.iops, resource.limits.bytes_per_s)
+    yield (
+        f"{resource.hosts[0]}: its disks did {done} together, more than {resource.instance} does ({caps}): "
+        "correct its machine in farm.yaml, or how its disks are attached"
+    )
+
+
+def _slower_than_probed(resource: Resource, found: DiskMeasures) -> Iterator[str]:
+    """That it takes far longer than with as much outstanding when a probe had it for itself."""
+    if not found.io or found.outstanding is None:
+        return
+    each_s = found.outstanding / found.io
+    expected = expected_s(resource.roles[0].curve, found.outstanding)
+    small = found.size_bytes is None or found.size_bytes <= LARGE_IO_BYTES.value
+    if expected is not None and small and each_s > max(SLOWER * expected, NO_LATENCY_S.value):
+        yield (
+            f"{resource.roles[0].tier}.{resource.role}: an I/O takes {units.seconds(each_s)} with "
+            f"{found.outstanding:.2g} outstanding, where the probe in farm.yaml found "
+            f"{units.seconds(expected)}: other load uses the disk, or the disk changed"
+        )
 
 
 def _evenly_asked(disk: Resource, flows: tuple[Flow, ...]) -> bool:

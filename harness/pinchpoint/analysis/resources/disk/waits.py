@@ -6,7 +6,7 @@ from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.base import DiskMeasures, Resource, mean_of
 from pinchpoint.analysis.resources.disk.slowness import write_and_flush_s
 from pinchpoint.analysis.stages import Rows
-from pinchpoint.analysis.thresholds import ONE_AT_A_TIME, UTILISATION, WAIT_SHARE
+from pinchpoint.analysis.thresholds import MOSTLY_READS, ONE_AT_A_TIME, UTILISATION, WAIT_SHARE, at_least
 from pinchpoint.data.inputs import COMMIT_ROLES
 
 
@@ -32,6 +32,12 @@ def waited(
         return None, None
     scenario = max(shares, key=shares.__getitem__)
     return shares[scenario], scenario
+
+
+def reads_are_waited_for(disk: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> bool:
+    """Whether it mostly reads, and operations wait for it half of their time."""
+    share, _ = waited(disk, found, flows)
+    return at_least(found.reads_ratio, MOSTLY_READS) and at_least(share, WAIT_SHARE)
 
 
 def most_waited(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> float:
