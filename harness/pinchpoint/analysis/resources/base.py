@@ -1,4 +1,4 @@
-"""Something that can be used up, as columns of what was measured about it; what each kind of it answers."""
+"""Something with a limit, as columns of what was measured about it; what each kind of it answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pinchpoint.data.series import Floats, Key, mean
 GENERATOR = "generator"
 """Among the tiers that use a pool of cores, the load generators."""
 USE = "use:"
-"""How the columns of a pool of cores begin that tell how much of it a tier, or ``GENERATOR``, uses."""
+"""How the columns of a pool of cores begin with how much of it a tier, or ``GENERATOR``, uses."""
 
 ResourceType = Literal[
     "cpu", "allowance", "thread", "disk", "dependency", "lock", "memory", "network", "pool"
@@ -59,7 +59,7 @@ class DiskShift:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """Something that can be used up.
+    """Something with a limit.
 
     Attributes:
         key: unique in the run.
@@ -67,7 +67,7 @@ class Resource:
             ``dependency`` what users wait for outside of what is watched, ``lock`` a database's locks,
             ``memory`` of a tier or a machine, ``network`` an interface, ``pool`` a server's connections.
         machine: where it is.
-        hosts: the hosts that use it, the reporting one first: as many as there are tiers, one of each; then
+        hosts: the hosts that use it, the reporting one first: one for each tier; then
             the others.
         tiers: the tiers that use it, in the same order.
         instance: cores ("0,1"), thread name, device, source or endpoint, kind of lock, interface.
@@ -83,11 +83,11 @@ class Resource:
             (``measures.settle``).
         whole: of all disks of a machine together, the machine's type; None for one device.
         scenario: whose users wait for a dependency.
-        step_s: seconds that a disk's value of a step tells of: a step's, or those between two readings.
+        step_s: seconds that a disk's value of a step covers: a step's, or those between two readings.
         columns: one value per step of the window, NaN = not measured.
         views: the series on which rests what the server itself says of it (``stores``); of an interface that
             of its fuller direction.
-        told_by: of a disk nobody looked at, its metric -> the database's series that tells it (``managed``).
+        told_by: of a disk that is not measured, metric -> the database's series of it (``managed``).
     """
 
     key: str
@@ -114,12 +114,12 @@ class Resource:
 
     @property
     def by_database(self) -> bool:
-        """Whether its I/O, or a part of it, is what a database counts, as nobody looks at the device."""
+        """Whether its I/O, or a part of it, is what a database counts, as nothing reads the device."""
         return any(not role.seen for role in self.roles)
 
     @property
     def users(self) -> tuple[str, ...]:
-        """Of a pool of cores those who use it, or may: tiers and ``GENERATOR``; of anything else nobody."""
+        """Of a pool of cores those who use it, or may: tiers and ``GENERATOR``; of anything else none."""
         return tuple(name.removeprefix(USE) for name in self.columns if name.startswith(USE))
 
     @property
@@ -175,7 +175,7 @@ def busy(resource: Resource, rows: Rows) -> float | None:
     return mean_of(resource, "busy", rows)
 
 
-# ---- what a resource's columns come to over a choice of rows, so that resamples are judged alike
+# ---- what a resource's columns come to over a choice of rows, so that resamples are judged the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class CpuMeasures:
     Attributes:
         busy: mean busy ratio.
         pool: of a thread or an allowance, the busy ratio of the cores around it.
-        pressure: share of the time somebody waited for CPU.
+        pressure: share of the time in which processes waited for CPU.
         seen: share of the rows with a value.
         uses: tier (or ``GENERATOR``) → share of the pool's busy time.
         witness: of a thread, the share of the time it was at work, as its server says itself.
@@ -233,11 +233,11 @@ class DiskMeasures:
         read_s: mean latency of a read, weighted by operations.
         write_s: likewise of a write.
         flush_s: likewise of a flush.
-        pressure: share of the time somebody waited for I/O, any device.
+        pressure: share of the time in which processes waited for I/O, any device.
         sessions: of the database's sessions, how many waited for this device, as it says itself.
         log_waits: the share of a store's work, or of its writes' time, that is waiting for its log, likewise.
         backlog: tasks in the background that wait to be let at it, likewise.
-        told: whether it was read often enough to tell how it limits (``disk.measures.told``).
+        told: whether it was read often enough to say how it limits (``disk.measures.told``).
     """
 
     io: float | None
@@ -278,7 +278,7 @@ class DiskMeasures:
     def held(self) -> str | None:
         """``io`` or ``bytes``, whichever is held as only a regulator holds it; the flatter where both are.
 
-        Where all I/Os are of one size both are alike: it is told in I/Os then.
+        Where all I/Os are of one size both are the same: it is counted in I/Os then.
         """
         spreads = {name: one.spread or 0.0 for name, one in self.moves.items() if one.regulated}
         return min(spreads, key=lambda name: (round(spreads[name], 4), name != "io"), default=None)
@@ -310,8 +310,8 @@ class ShareMeasures:
 
     Attributes:
         used: the share of it that is in use: of a dependency the share of the users that it holds, of a lock
-            the share of the time in which somebody waits for it.
-        witness: what somebody else sees of that: of a dependency the share of it in which the tier behind it
+            the share of the time in which sessions wait for it.
+        witness: what another source says of that: of a dependency the share of it in which the tier behind it
             has nothing to do; of a lock the share of the operations that wait; of memory the share of what
             disks read that had been in memory before; of connections the share of operations refused; of
             threads and tickets the share of operations that wait for one.
@@ -319,7 +319,7 @@ class ShareMeasures:
             of them whose holders wait for something else; of a lock the share of the sessions without a wait
             for one, its holders among them, that waits for a disk.
         each_s: how long an operation waits for it.
-        pressure: of memory, the share of the time somebody waited for it.
+        pressure: of memory, the share of the time in which processes waited for it.
     """
 
     used: float | None
@@ -349,11 +349,11 @@ Measures = CpuMeasures | DiskMeasures | ShareMeasures
 
 @dataclass(frozen=True, slots=True)
 class Untold:
-    """Why nobody is named though something is used up.
+    """Why no one is named though something is saturated.
 
     Attributes:
         why: in words.
-        experiment: what would tell; "" where it is the usual one for such suspects.
+        experiment: what would show; "" where it is the usual one for such suspects.
     """
 
     why: str
@@ -476,24 +476,24 @@ class ResourceKind(ABC, Generic[M]):
 
     Attributes:
         type: of its resources.
-        kind: what it is called when it is used up; of a disk, how it limits is to be found out.
+        kind: what it is called when it is saturated; of a disk, how it limits is to be found out.
         ways: every kind of limit that it can have, with the way in which that limits.
         candidate: the kind that one is listed with where nothing was concluded; None: none is listed.
         nearest: whether one that nothing speaks against is listed when it is the nearest to its limit.
         yields: whether it is named only where CPU, memory, disks and interfaces have room: it says that
-            something else sets the pace (METHOD step 5).
+            something else limits throughput (METHOD step 5).
         explains_disks: whether want of it keeps disks busy, so that it ranks before them.
         delays_cpu: whether it ranks before a CPU at the same depth, which it delays.
         takes_cpu: whether waiting for it may be waiting for CPU time that the hypervisor took.
         own_series: whether what waits for it has series of its own, and not only the whole host's.
-        full_now: from when on it is at its limit in a single step; None where a step does not tell.
+        full_now: from when on it is at its limit in a single step; None where a step does not show it.
         maybe_full: from when on it may be, as clocks and readings may lie a second beside it.
         short: its name in advice, with ``{instance}``, ``{tier}`` and ``{host}``.
         placed: its name in a list of the verdict, likewise.
-        least: what must be so for anything to speak against it; None where one column does not tell.
+        least: what must be so for anything to speak against it; None where one column does not show it.
         waiting: what waits for it: words, metric, how its figures are written; None where nothing does.
-        grows: whether its use grows with throughput until it is used up.
-        limit: the use from which on it is called used up.
+        grows: whether its use grows with throughput until it is saturated.
+        limit: the use from which on it is called saturated.
     """
 
     type: ResourceType
@@ -524,7 +524,7 @@ class ResourceKind(ABC, Generic[M]):
     def discover(
         self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
     ) -> Iterator[Resource]:
-        """Every one of which the run tells something; ``disks``: those with a role."""
+        """Every one of which the run shows something; ``disks``: those with a role."""
 
     def at_ease(self, resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> bool:
         """Whether it is plain by one or two columns that nothing speaks against it; ``judge`` would agree."""
@@ -554,14 +554,14 @@ class ResourceKind(ABC, Generic[M]):
 
     @abstractmethod
     def witnesses(self, one: Suspicion, found: M) -> Iterator[Fact]:
-        """What somebody else says of it."""
+        """What another source says of it."""
 
     def own_use(self, resource: Resource, rows: Rows) -> float | None:
         """How much of it the farm itself uses, where that leaves no room for what yields; None elsewhere."""
         return None
 
     def load_use(self, resource: Resource, found: M, *, in_steps: bool) -> float | None:
-        """How much of it the load uses; None where that does not tell at what load it ends.
+        """How much of it the load uses; None where that does not show at what load it ends.
 
         Args:
             resource: one of these.
@@ -631,7 +631,7 @@ class ResourceKind(ABC, Generic[M]):
         return None
 
     def experiment(self, one: Suspicion, rows: Rows) -> str:
-        """What would tell more of it where its confidence is low; "" where nothing special would."""
+        """What would show more of it where its confidence is low; "" where nothing special would."""
         return ""
 
     def room_unknown(self, resource: Resource, rows: Rows, times: float) -> str:
@@ -688,7 +688,7 @@ class ResourceKind(ABC, Generic[M]):
 
     @abstractmethod
     def proof(self, one: Suspicion, found: M) -> str:
-        """The figure that shows that it is used up, in words."""
+        """The figure that shows that it is saturated, in words."""
 
     @abstractmethod
     def relief(self, resource: Resource) -> str:

@@ -61,7 +61,7 @@ class Cpu(ResourceKind[CpuMeasures]):
     kind: Kind = "cpu"
     ways: Mapping[Kind, Way] = {"cpu": "use"}
     candidate: Kind | None = "cpu"
-    takes_cpu = False  # of the CPU itself it can be said: what is left of it is used up
+    takes_cpu = False  # of the CPU itself it can be said: what is left of it is saturated
     least = Least("busy", UTILISATION)
     maybe_full: Least | None = Least("busy", OWN_USE)
     placed = "the CPU of {host}"
@@ -78,7 +78,7 @@ class Cpu(ResourceKind[CpuMeasures]):
     def judge(self, resource: Resource, found: CpuMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
         """E1 from the busy ratio, E4 from who says so as well.
 
-        A quota that is used up is met exactly: whoever merely shares full cores does not get that far.
+        A quota that is saturated is met exactly: whoever merely shares full cores does not get that far.
         """
         if not at_least(found.busy, self.limit) or self.excused(found):
             return None
@@ -88,8 +88,8 @@ class Cpu(ResourceKind[CpuMeasures]):
     def excused(self, found: CpuMeasures) -> str:
         """Why it is no limit though it is used that much, in words; "" where it is one.
 
-        A thread or an allowance is a limit of its own only where the cores around it are not used up. A quota
-        below the cores is one in any case: full cores would not have let the tier reach it. Where nobody saw
+        A thread or an allowance is a limit of its own only where the cores around it have room. A quota
+        below the cores is one in any case: full cores would not have let the tier reach it. Where no one saw
         the cores, the thread is taken for one: that its host was not seen lowers confidence.
         """
         room = found.pool is None or found.pool < UTILISATION.value
@@ -110,14 +110,14 @@ class Cpu(ResourceKind[CpuMeasures]):
         return found.busy
 
     def witnessed(self, found: CpuMeasures) -> bool:
-        """Whether pressure says as well that it is used up.
+        """Whether pressure says as well that it is saturated.
 
         That of the whole machine can witness for a pool, and for a quota, whose tasks then wait for CPU.
         """
         return at_least(found.pressure, PRESSURE)
 
     def witnesses(self, one: Suspicion, found: CpuMeasures) -> Iterator[Fact]:
-        """How often somebody waited for it."""
+        """How often processes waited for it."""
         return self._pressure(one.resource, found)
 
     def facts(self, one: Suspicion, found: CpuMeasures) -> Iterator[Fact]:
@@ -322,7 +322,7 @@ class Thread(Cpu):
     def discover(
         self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
     ) -> Iterator[Resource]:
-        """Those that were watched; of a host nobody looked into, the one of which its server tells itself."""
+        """Those that were watched; of a host no one looked into, the one of which its server shows itself."""
         for host in inputs.hosts:
             if len(host.cores or host.usable) == 1:
                 continue
@@ -341,7 +341,7 @@ class Thread(Cpu):
         return self.placed_of(one)
 
     def is_part_of(self, resource: Resource, first: Resource) -> bool:
-        """One of the pool that is used up is part of the same bottleneck."""
+        """One of the pool that is saturated is part of the same bottleneck."""
         return first.type == Cores.type and first.machine == resource.machine
 
     def excused(self, found: CpuMeasures) -> str:
@@ -355,7 +355,7 @@ class Thread(Cpu):
         return super().excused(found)
 
     def witnessed(self, found: CpuMeasures) -> bool:
-        """One thread at its limit makes nobody else wait, but its server knows how long it was at work."""
+        """One thread at its limit makes no one else wait, but its server knows how long it was at work."""
         return at_least(found.witness, THREAD_BUSY)
 
     def witnesses(self, one: Suspicion, found: CpuMeasures) -> Iterator[Fact]:
@@ -397,7 +397,7 @@ def _named(cores: int | None) -> str:
 
 
 def strangers(resource: Resource, found: Measures) -> float | None:
-    """The share of a pool's busy time that nobody who was watched used, if that is a third or more.
+    """The share of a pool's busy time that no one who was watched used, if that is a third or more.
 
     None where it is less, or where no tier's own use was measured: then nothing is known of who did.
     """
@@ -465,7 +465,7 @@ def _pools(inputs: Inputs) -> Iterator[Resource]:
 
 
 def _others(unknown: list[Host], tiers: tuple[str, ...]) -> Iterator[str]:
-    """Tiers beside those of a pool of whose processes nobody knows where they run: they may use it, too."""
+    """Tiers beside those of a pool of whose processes no one knows where they run: they may use it, too."""
     for tier in dict.fromkeys(host.tier for host in unknown):
         if tier not in (*tiers, *FOLDERS):
             yield tier

@@ -127,7 +127,7 @@ class Dependency(Shared):
     def waited_for(self, resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
         """Its own scenario presses the farm.
 
-        Of a tier of the farm that nobody looked at, nobody knows whether it has little to do.
+        Of a tier of the farm that no one looked at, no one knows whether it has little to do.
         """
         unseen = bool(resource.tiers) and found.own is None
         return not unseen and any(flow.pressed and flow.load.scenario == resource.scenario for flow in flows)
@@ -150,7 +150,7 @@ class Dependency(Shared):
         )
 
     def doubts(self, one: Suspicion, found: ShareMeasures, context: Context) -> Iterator[str]:
-        """What lies deeper and may be why it is waited for: disks, and sessions of nobody's."""
+        """What lies deeper and may be why it is waited for: disks, and sessions of no one's."""
         tiers, inputs = one.resource.tiers, context.inputs
         if set(tiers) & set(LOCKS):
             return
@@ -219,12 +219,12 @@ def _behind(inputs: Inputs, tiers: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _unasked_behind(inputs: Inputs, tiers: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of them in which nobody asked who is at work."""
+    """Those of them in which no one asked who is at work."""
     return tuple(one for one in _behind(inputs, tiers) if not np.isfinite(at_work(inputs, one)).any())
 
 
 def seen_by(resource: Resource) -> str:
-    """The series that tells what a tier works on: a database's sessions, else the operations'."""
+    """The series that shows what a tier works on: a database's sessions, else the operations'."""
     return "db.sessions_active" if set(resource.tiers[:1]) & set(LOCKS) else OF_OPERATIONS
 
 
@@ -247,7 +247,7 @@ def held_outside(
 def _as_server_sees(
     inputs: Inputs, flows: tuple[Flow, ...], station: Station, hosts: list[Host]
 ) -> dict[str, Floats] | None:
-    """Operations under way for which no session of the server is at work."""
+    """Operations in flight for which no session of the server is at work."""
     working = sessions_at_work(inputs, [host.name for host in hosts])
     if not np.isfinite(working).any():
         return None

@@ -27,7 +27,7 @@ from pinchpoint.base import units
 from pinchpoint.data.inputs import Inputs
 
 SOMEBODY = 0.5
-"""Mean number of sessions waiting in a second from which somebody waits in most of it."""
+"""Mean number of sessions waiting in a second from which sessions wait in most of it."""
 
 
 class Lock(Shared):
@@ -76,7 +76,7 @@ class Lock(Shared):
             )
 
     def beside(self, resource: Resource, first: Suspicion, context: Context) -> Iterator[str]:
-        """That operations wait for it, where nobody knows which work keeps its machine's cores busy."""
+        """That operations wait for it, where no one knows which work keeps its machine's cores busy."""
         here = resource.machine == first.resource.machine and not_shared_out(first.resource)
         if not here or self.at_ease(resource, context.rows, context.flows):
             return
@@ -88,7 +88,7 @@ class Lock(Shared):
             )
 
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
-        """How often somebody waits, how many do, and whether those who hold locks wait for a disk."""
+        """How often sessions wait, how many do, and whether those who hold locks wait for a disk."""
         waited = "{} of the operations in flight waited for one, as reported by the database"
         held = "{} of the sessions that wait for no lock (the lock holders among them) wait for a disk"
         often = "sessions waited for a lock {} of the time"

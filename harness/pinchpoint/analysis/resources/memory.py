@@ -21,7 +21,7 @@ from pinchpoint.data.series import Floats
 class Memory(Shared):
     """The memory of one tier with a cap of its own, or of one machine.
 
-    File cache counts as available or not by how lately it was used, so that reading again tells more than
+    File cache counts as available or not by how lately it was used, so that reading again shows more than
     what is left; the latter, and those who wait for memory, are its witnesses.
     """
 
@@ -58,7 +58,7 @@ class Memory(Shared):
                 yield _memory(inputs, everyone, "", whole, _again(paging, _read(disks, host)))
 
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
-        """What is read again, how much is left, how often somebody waits."""
+        """What is read again, how much is left, how often processes wait."""
         again = "mem.refaulted_bytes_per_s" if resource.instance else "mem.paged_in_bytes_per_s"
         waited = "processes waited for memory {} of the time"
         return (
@@ -91,9 +91,9 @@ class Memory(Shared):
         rows: Rows,
         flows: tuple[Flow, ...],
     ) -> bool:
-        """Whether somebody waits for it, or for a disk of its hosts that reads for want of it.
+        """Whether sessions wait for it, or for a disk of its hosts that reads for want of it.
 
-        Where nobody counts who waits for memory, that little of it is left has to do.
+        Where no one counts who waits for memory, that little of it is left has to do.
         """
         waits = "E4" in one.evidence if found.pressure is None else at_least(found.pressure, MEMORY_WAIT)
         own = (disk for disk in disks if set(disk.hosts) & set(one.resource.hosts))

@@ -38,7 +38,7 @@ class Network(Shared):
     ) -> Iterator[Resource]:
         """Each once per machine.
 
-        Their witness: the share of the operations under way there for which the machine's tiers do nothing.
+        Their witness: the share of the operations in flight there for which the machine's tiers do nothing.
         """
         seen: set[tuple[str, str]] = set()
         for key in inputs.samples.keys("net.speed_bytes_per_s"):

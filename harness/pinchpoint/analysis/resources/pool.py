@@ -21,7 +21,7 @@ from pinchpoint.data.series import Floats, Key
 class Pool(Shared):
     """The connections of one server, the threads that take in its requests, or the tickets to its engine.
 
-    Of threads and tickets nobody is refused one: operations wait, and not because those who have one do.
+    Of threads and tickets no one is refused one: operations wait, and not because those who have one do.
     """
 
     type = "pool"
@@ -38,9 +38,9 @@ class Pool(Shared):
     def discover(
         self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
     ) -> Iterator[Resource]:
-        """Of every server that was asked, or that refused somebody.
+        """Of every server that was asked, or that refused an operation.
 
-        Of threads and tickets ``used`` is the share in use; ``witness``, of the operations under way, those
+        Of threads and tickets ``used`` is the share in use; ``witness``, of the operations in flight, those
         that wait for one; ``own``, of those that have one, the share that waits deeper: then the pool is full
         for want of something else.
         """
@@ -60,7 +60,7 @@ class Pool(Shared):
                     yield _waited_for(inputs, flows, host, name, keys, in_use, deeper)
 
     def load_use(self, resource: Resource, found: ShareMeasures, *, in_steps: bool) -> float | None:
-        """Sessions stay open: how their number goes with the load, one level does not tell."""
+        """Sessions stay open: how their number goes with the load, one level does not show it."""
         return found.used if in_steps else None
 
     def unnameable(self, one: Suspicion, found: ShareMeasures, inputs: Inputs) -> Untold | None:
@@ -106,7 +106,7 @@ class Pool(Shared):
         )
 
     def waited_for(self, resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
-        """Of connections all are used, where the server was asked, and somebody was refused one."""
+        """Of connections all are used, where the server was asked, and an operation was refused one."""
         if resource.views:
             return True
         full = found.used is None or found.used >= CONNECTIONS.value

@@ -62,7 +62,7 @@ class Shared(ResourceKind[ShareMeasures]):
 
     Attributes:
         called: its name, with ``{instance}``, ``{host}`` and ``{where}`` (`` of the sql tier (sql1)``).
-        shown: what shows that it is used up, with ``{used}``, ``{witness}``, ``{each_s}`` and ``{scenario}``.
+        shown: what shows its saturation, with ``{used}``, ``{witness}``, ``{each_s}`` and ``{scenario}``.
         relieved: what would relieve it.
     """
 
@@ -91,14 +91,14 @@ class Shared(ResourceKind[ShareMeasures]):
         return self.called.format(where=where, host=host, instance=resource.instance)
 
     def proof(self, one: Suspicion, found: ShareMeasures) -> str:
-        """The figure that shows that it is used up, in words."""
+        """The figure that shows that it is saturated, in words."""
         used, witness, each_s = units.percent(found.used), units.percent(found.witness), found.each_s
         return self.shown.format(
             used=used, witness=witness, each_s=units.seconds(each_s), scenario=one.resource.scenario
         )
 
     def excused(self, found: ShareMeasures) -> str:
-        """It has enough to do itself, or nobody waits for it."""
+        """It has enough to do itself, or no one waits for it."""
         if at_least(found.own, OWN_USE):
             return f"the tier behind it is busy itself ({units.percent(found.own)} used)"
         return "no scenario waited there for long"
@@ -122,7 +122,7 @@ class Shared(ResourceKind[ShareMeasures]):
         return _facts(self.figures(one.resource), one.resource, found)
 
     def witnesses(self, one: Suspicion, found: ShareMeasures) -> Iterator[Fact]:
-        """What somebody else says of it."""
+        """What another source says of it."""
         others = (each for each in self.figures(one.resource)[1:] if each.evidence != "context")
         return _facts(others, one.resource, found)
 

@@ -99,7 +99,7 @@ class Disk(ResourceKind[DiskMeasures]):
         yield from find_machine_disks(inputs, own)
 
     def at_ease(self, resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> bool:
-        """It kept its level, has nothing to do half of the time, and nobody waits for it that long."""
+        """It kept its level, has nothing to do half of the time, and no one waits for it that long."""
         used = busy(resource, rows)
         often_idle = used is not None and used < WAIT_SHARE.value and resource.shift is None
         return often_idle and most_waited(resource, rows, flows) < WAIT_SHARE.value
@@ -184,7 +184,7 @@ class Disk(ResourceKind[DiskMeasures]):
         return f"{whose} is used {units.percent(used)} of its declared limit itself"
 
     def experiment(self, one: Suspicion, rows: Rows) -> str:
-        """What would tell how it limits."""
+        """What would show how it limits."""
         return kind_unknown(one.resource, rows).experiment if one.kind == "disk" else ""
 
     def room_unknown(self, resource: Resource, rows: Rows, times: float) -> str:
@@ -393,7 +393,7 @@ def _alike(first: Suspicion, found: DiskMeasures) -> Iterator[str]:
 
 
 def _more_readers(first: Suspicion, found: DiskMeasures, flows: tuple[Flow, ...]) -> Iterator[str]:
-    """More reads than operations, of a disk of which nobody says who waits for it."""
+    """More reads than operations, of a disk of which no one says who waits for it."""
     if found.sessions is not None or found.log_waits is not None:
         return
     reads = (found.io or 0.0) * (found.reads_ratio or 0.0) * (found.read_s or 0.0)
