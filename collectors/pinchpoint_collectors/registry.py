@@ -5,10 +5,14 @@ from __future__ import annotations
 from importlib import import_module
 
 from pinchpoint_collectors.common.names import allowed
+from pinchpoint_collectors.common.plugins import PlugIn, PlugInError, plug_ins
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Kind
 
-_KINDS: dict[str, Kind | str] = {
+GROUP = "pinchpoint.collectors"
+"""The entry points of packages that add kinds of collectors: ``name = module:Class``."""
+
+_OWN = {
     "agent": "agent.collector:AgentKind",
     "cassandra": "databases.cassandra:CassandraKind",
     "local": "local:LocalKind",
@@ -21,6 +25,7 @@ _KINDS: dict[str, Kind | str] = {
     "valkey": "databases.valkey:ValkeyKind",
     "windows": "windows.collector:WindowsKind",
 }
+_KINDS: dict[str, Kind | str | PlugIn] = {**_OWN, **plug_ins(GROUP, _OWN)}
 """Name -> kind, or where its class is: it is imported when it is asked for."""
 
 
@@ -41,6 +46,11 @@ def kind(name: str) -> Kind:
     if name not in _KINDS:
         raise CollectorError(f"no collector kind {name!r}; {allowed(name, names())}")
     found = _KINDS[name]
+    if isinstance(found, PlugIn):
+        try:
+            found = _KINDS[name] = found.load("name")()
+        except PlugInError as error:
+            raise CollectorError(f"collector kind {error}") from error
     if isinstance(found, str):
         module, _, class_name = found.partition(":")
         found = _KINDS[name] = getattr(import_module(f"{__package__}.{module}"), class_name)()

@@ -3,36 +3,53 @@
 from __future__ import annotations
 
 from collections import UserDict
+from collections.abc import Iterator
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 from pinchpoint_collectors.common.names import unknown
+from pinchpoint_collectors.common.plugins import PlugIn, PlugInError, plug_ins
 
 from .contract import Scenario
 from .errors import ScenarioError
+
+GROUP = "pinchpoint.scenarios"
+"""The entry points of packages that add scenarios: ``use = module:Class``."""
 
 
 class Scenarios(UserDict[str, Any]):
     """``use`` -> scenario. A module is imported when its scenario is asked for: drivers take long."""
 
     def __getitem__(self, use: str) -> type[Scenario]:
-        if isinstance(self.data[use], str):
-            module, _, name = self.data[use].partition(":")
+        there = self.data[use]
+        if isinstance(there, str):
+            module, _, name = there.partition(":")
             self.data[use] = getattr(import_module(module, __package__), name)
+        elif isinstance(there, PlugIn):
+            try:
+                self.data[use] = there.load("use")
+            except PlugInError as error:
+                raise ScenarioError(f"scenario {error}") from error
         found: type[Scenario] = self.data[use]
         return found
 
+    def usable(self) -> Iterator[tuple[str, type[Scenario]]]:
+        """All of them but those of packages that cannot be imported."""
+        for use in self:
+            with suppress(ScenarioError):
+                yield use, self[use]
 
-SCENARIOS = Scenarios(
-    {
-        "full-crawl": ".full_crawl:FullCrawl",
-        "sql-mix": ".sql_mix:SqlMix",
-        "nosql-burst": ".nosql_burst:NosqlBurst",
-        "storage-probe": ".storage_probe.scenario:StorageProbe",
-        "sql-script": ".sql_script:SqlScript",
-        "sql-replay": ".sql_replay:SqlReplay",
-    }
-)
+
+_OWN = {
+    "full-crawl": ".full_crawl:FullCrawl",
+    "sql-mix": ".sql_mix:SqlMix",
+    "nosql-burst": ".nosql_burst:NosqlBurst",
+    "storage-probe": ".storage_probe.scenario:StorageProbe",
+    "sql-script": ".sql_script:SqlScript",
+    "sql-replay": ".sql_replay:SqlReplay",
+}
+SCENARIOS = Scenarios(_OWN | plug_ins(GROUP, _OWN))
 
 
 def scenario(use: str) -> type[Scenario]:

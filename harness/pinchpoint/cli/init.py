@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import tzinfo
 from pathlib import Path
 
@@ -142,7 +142,13 @@ def _spread(args: list[str]) -> Iterator[str]:
 
 
 @click.command(cls=Init)
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("directory", metavar="DIR", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--scenario",
+    metavar="NAME",
+    help="Instead write a Python package with a scenario and a collector of your own, and a farm and a plan "
+    "that use them. [default DIR: NAME]",
+)
 @click.option(
     "--from",
     "sources",
@@ -167,9 +173,10 @@ def _spread(args: list[str]) -> Iterator[str]:
     help="Squeeze the whole day into this time (24m), instead of using its busiest hour.",
 )
 def init(
-    directory: Path,
+    directory: Path | None,
     sources: tuple[str, ...],
     *,
+    scenario: str | None,
     over: str | None,
     zone: str | None,
     host: str | None,
@@ -180,17 +187,39 @@ def init(
     alone = [name for name, value in said.items() if value is not None and not sources]
     if alone:
         raise InputError(f"{', '.join(alone)}: belong to {_FROM} SOURCE; add it, or leave them out")
+    if scenario is not None:
+        if sources:
+            raise InputError(f"--scenario: writes a package, and {_FROM} a plan; give one of them")
+        _write_package(directory or Path(scenario), scenario)
+        return
+    if directory is None:
+        raise InputError("DIR: is missing; name the folder for farm.yaml and plan.yaml, such as my-farm")
     files = {directory / "farm.yaml": FARM, directory / "plan.yaml": PLAN}
-    there = [path for path in files if os.path.lexists(path)]
-    if there:
-        remedy = "nothing was written; move it away, or name another folder"
-        raise InputError(*(f"{path}: exists already; {remedy}" for path in there))
+    _check_free(files)
     if sources:
         files[directory / "plan.yaml"] = _fitted(sources, over or _WATCH, time_zone(zone), host, day)
     _write(directory, {path: _schema_line(path.stem) + text for path, text in files.items()})
+    _write_schemas(directory / SCHEMAS)
     for path in files:
         click.echo(path)
     click.echo(f"next: pinchpoint check {shlex.quote(str(directory))}", err=True)
+
+
+def _write_package(directory: Path, name: str) -> None:
+    from pinchpoint.cli.new_package import package  # noqa: PLC0415 -- a plain init needs none of it
+
+    files = {directory / path: text for path, text in package(name).items()}
+    _check_free(files)
+    _write(directory, files)
+    for path in files:
+        click.echo(path)
+    click.echo(f"next: pip install -e {shlex.quote(str(directory))}, then its README.md", err=True)
+
+
+def _check_free(paths: Iterable[Path]) -> None:
+    remedy = "nothing was written; move it away, or name another folder"
+    if there := [path for path in paths if os.path.lexists(path)]:
+        raise InputError(*(f"{path}: exists already; {remedy}" for path in there))
 
 
 def _schema_line(kind: str) -> str:
@@ -221,9 +250,9 @@ def _write(directory: Path, files: dict[Path, str]) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for path, text in files.items():
+            path.parent.mkdir(exist_ok=True)
             with path.open("x", encoding="utf-8") as file:
                 file.write(text)
-        _write_schemas(directory / SCHEMAS)
     except (FileExistsError, NotADirectoryError) as error:
         raise InputError(f"{error.filename}: is in the way; name another folder") from error
     except OSError as error:
@@ -236,6 +265,14 @@ def _write(directory: Path, files: dict[Path, str]) -> None:
 def _write_schemas(directory: Path) -> None:
     from pinchpoint.plan.schema import FILES, schema  # noqa: PLC0415 -- it imports every scenario
 
-    directory.mkdir(exist_ok=True)
-    for kind in FILES:
-        (directory / f"{kind}.json").write_text(json.dumps(schema(kind), indent=1) + "\n", encoding="utf-8")
+    try:
+        directory.mkdir(exist_ok=True)
+        for kind in FILES:
+            (directory / f"{kind}.json").write_text(
+                json.dumps(schema(kind), indent=1) + "\n", encoding="utf-8"
+            )
+    except OSError as error:
+        place = error.filename or directory
+        raise FarmUnavailable(
+            f"{place}: cannot be written ({error.strerror}); name another folder"
+        ) from error

@@ -24,6 +24,7 @@ from pinchpoint.run.controller import run as run_plan
 from pinchpoint.run.dry_run import dry_run
 from pinchpoint.run.progress import Board, ProgressDisplay
 from pinchpoint.run.run_set import Repeated, new_set
+from pinchpoint.store.read import StoredRun
 from pinchpoint.store.write import what_is_kept
 
 MOST_REPEATS = 1000
@@ -247,6 +248,15 @@ def _cut_off(directory: Path, error: InputError) -> str:
 
 def conduct(farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN) -> tuple[Ended, Verdict]:
     """The same, for who judges by itself what the verdict means for the exit status."""
+    ended, stored, verdict = measure(farm, plan, out, options)
+    click.echo(verdict_text(verdict.to_json(), stored.manifest, ended.directory))
+    return ended, verdict
+
+
+def measure(
+    farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN
+) -> tuple[Ended, StoredRun, Verdict]:
+    """The same, and nothing is printed but the progress."""
     board = Board()
     with ProgressDisplay(board) as progress:
         ended = run_plan(farm, plan, out, progress, board, options)
@@ -258,5 +268,4 @@ def conduct(farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN) -> t
             write_run(stored, verdict.to_json(), ["html"], ended.directory)
         except InputError as error:  # the files are our own: what befell them is no fault of the user's input
             raise FarmUnavailable(_cut_off(ended.directory, error)) from error
-    click.echo(verdict_text(verdict.to_json(), stored.manifest, ended.directory))
-    return ended, verdict
+    return ended, stored, verdict

@@ -81,7 +81,7 @@ def check_plan(plan: Document) -> Iterator[Problem]:
     steps = any(plan.at("scenarios", name, "load", "model") == "steps" for name in names)
     ends = steps or any(scenario.ends for scenario in _used(plan).values())
     if plan.at("phases", "measure", "until") == "done" and not ends:
-        ending = [use for use, scenario in scenarios.SCENARIOS.items() if scenario.ends]
+        ending = [use for use, scenario in scenarios.SCENARIOS.usable() if scenario.ends]
         yield Problem(
             ("phases", "measure", "until"),
             "no scenario of this plan ends by itself",
@@ -190,7 +190,11 @@ def _check_scenario(plan: Document, name: str) -> Iterator[Problem]:
     elif use not in scenarios.SCENARIOS:
         yield unknown_at((*place, "use"), "scenario", use, scenarios.SCENARIOS)
         return
-    model = scenario_class(use).params_model
+    try:
+        model = scenario_class(use).params_model
+    except ScenarioError as error:
+        yield Problem((*place, "use"), str(error))
+        return
     params = with_places(model, plan.mapping(*place, "params"), plan.location.parent)
     try:
         validated = model.model_validate(params)
@@ -247,12 +251,13 @@ def _tiers_unclear(farm: Document) -> bool:
 
 def _used(plan: Document) -> dict[str, type[Scenario]]:
     """Name in the plan -> scenario, of those that name one that exists."""
-    uses = {name: plan.at("scenarios", name, "use") for name in plan.mapping("scenarios")}
-    return {
-        name: scenarios.SCENARIOS[use]
-        for name, use in uses.items()
-        if isinstance(use, str) and use in scenarios.SCENARIOS
-    }
+    found: dict[str, type[Scenario]] = {}
+    for name in plan.mapping("scenarios"):
+        use = plan.at("scenarios", name, "use")
+        if isinstance(use, str) and use in scenarios.SCENARIOS:
+            with suppress(ScenarioError):
+                found[name] = scenarios.SCENARIOS[use]
+    return found
 
 
 def _embedded_tiers(farm: Document) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from pinchpoint.base.redact import NOT_SHOWN, redacted_word
@@ -12,7 +13,7 @@ from pinchpoint_collectors import registry as collectors
 from pinchpoint_collectors.common.names import nearest_name
 from pinchpoint_collectors.databases.base import ServerKind
 from pinchpoint_collectors.errors import CollectorError, OptionError
-from pinchpoint_collectors.record import Choosy, Watch
+from pinchpoint_collectors.record import Choosy, Kind, Watch
 from pinchpoint_infra.catalogue import catalogue
 
 
@@ -45,14 +46,22 @@ def _is_managed(farm: Document, place: Path) -> bool:
     entries = farm.at(*place, "collect")
     given = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
     names = [entry.get("kind") for entry in given]
-    kinds = [collectors.kind(name) for name in names if name in collectors.names()]
+    kinds = [kind for name in names if (kind := usable_kind(name)) is not None]
     asked = [kind for kind in kinds if isinstance(kind, ServerKind)]
     return any(kind.counts_files for kind in asked) and len(asked) == len(kinds)
 
 
 def public_options(kind: str) -> frozenset[str]:
     """The options of a kind of collector whose values may be shown; of an unknown kind none."""
-    return collectors.kind(kind).public if kind in collectors.names() else frozenset()
+    found = usable_kind(kind)
+    return found.public if found else frozenset()
+
+
+def usable_kind(name: object) -> Kind | None:
+    """The kind of collector of that name; None: there is none, or its package cannot be imported."""
+    with suppress(CollectorError):
+        return collectors.kind(str(name)) if name in collectors.names() else None
+    return None
 
 
 def check_collectors(farm: Document, place: Path) -> Iterator[Problem]:
@@ -66,7 +75,11 @@ def check_collectors(farm: Document, place: Path) -> Iterator[Problem]:
         if kind not in collectors.names():
             yield unknown_at((*here, "kind"), "collector kind", kind, collectors.names())
             continue
-        options = {"kind", "required", *collectors.kind(kind).options}
+        try:
+            options = {"kind", "required", *collectors.kind(kind).options}
+        except CollectorError as error:
+            yield Problem((*here, "kind"), str(error))
+            continue
         for option in entry.keys() - options:
             yield Problem(
                 (*here, option),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -26,6 +27,7 @@ from pinchpoint.plan.record import (
     with_places,
 )
 from pinchpoint.plan.units import DURATION, DURATION_FORM, byte_rate, duration, found, rate, ratio, size
+from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.registry import SCENARIOS
 
 OPERATION_METRICS = ("error_ratio", "response_p95_s")
@@ -172,7 +174,8 @@ class ScenarioPlan(Record):
         """The paths of the user's files start in the plan's folder."""
         use = info.data.get("use")
         if isinstance(info.context, FileContext) and isinstance(use, str) and use in SCENARIOS:
-            return with_places(SCENARIOS[use].params_model, params, info.context.directory)
+            with suppress(ScenarioError):  # the checks say that it cannot be imported
+                return with_places(SCENARIOS[use].params_model, params, info.context.directory)
         return params
 
 

@@ -16,6 +16,7 @@ from pydantic_core import core_schema
 
 from pinchpoint.plan.embedded import BuiltDisk
 from pinchpoint.plan.farm import Collect, Disk, FarmFile, Host
+from pinchpoint.plan.hosts import usable_kind
 from pinchpoint.plan.locustfile import SUFFIX, LocustfileParams
 from pinchpoint.plan.plan import OPERATION_METRICS, SAMPLE_METRICS, Objective, Plan, ScenarioPlan, StopRule
 from pinchpoint.plan.record import Record
@@ -109,7 +110,7 @@ _NAMES: Mapping[tuple[type[BaseModel], str], Callable[[], Iterable[str]]] = {
 
 def _scenarios(made: _InFiles) -> dict[str, Any]:
     """``use`` is a scenario or a locustfile, and each has parameters of its own."""
-    models = {use: SCENARIOS[use].params_model for use in SCENARIOS}
+    models = {use: scenario.params_model for use, scenario in SCENARIOS.usable()}
     forms: list[tuple[dict[str, Any], type[BaseModel]]] = [
         ({"const": use}, model) for use, model in models.items()
     ]
@@ -132,7 +133,9 @@ def _scenarios(made: _InFiles) -> dict[str, Any]:
 def _collectors(_: _InFiles) -> dict[str, Any]:
     """Each kind of collector has options of its own."""
     options = {
-        name: sorted({"kind", "required", *collectors.kind(name).options}) for name in collectors.names()
+        kind.name: sorted({"kind", "required", *kind.options})
+        for kind in map(usable_kind, collectors.names())
+        if kind
     }
     return {
         "allOf": [

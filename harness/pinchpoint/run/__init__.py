@@ -1,1 +1,19 @@
 """One plan against one farm: preflight, phases, what is decided while it runs, sets of runs."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+
+class _Callable(ModuleType):
+    """This package, which is a function as well (docs/decisions/run-is-a-package-and-a-function.md)."""
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """See ``pinchpoint.api.run``."""
+        return import_module("pinchpoint.api").run(*given, **named)
+
+
+sys.modules[__name__].__class__ = _Callable

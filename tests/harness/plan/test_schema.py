@@ -19,19 +19,31 @@ from pinchpoint.plan.schema import schema
 
 ROOT = Path(__file__).parents[3]
 BROKEN = ROOT / "tests" / "harness" / "plan" / "broken"
-ACROSS_FIELDS = {
-    "collectors/farm.yaml",
-    "compare-of-the-farm/plan.yaml",
-    "nothing-ends/plan.yaml",
-    "nothing-to-crawl/farm.yaml",
-    "nothing-to-crawl/plan.yaml",
-    "plan-needs-what-the-farm-lacks/farm.yaml",
-    "plan-needs-what-the-farm-lacks/plan.yaml",
-    "misspelt-endpoint/plan.yaml",
-    "prices-of-the-farm/farm.yaml",
-    "web-without-sql/farm.yaml",
-}
-"""Broken files whose mistake no single field shows: those are `check`'s."""
+SEEN_BY_AN_EDITOR = (
+    "bad-names/farm.yaml",
+    "both-files/farm.yaml",
+    "both-files/plan.yaml",
+    "compare/plan.yaml",
+    "credentials/farm.yaml",
+    "embedded/farm.yaml",
+    "endpoints-incomplete/farm.yaml",
+    "endpoints/farm.yaml",
+    "given-twice-and-nothing/farm.yaml",
+    "loads-and-rules/plan.yaml",
+    "measure-half-said/plan.yaml",
+    "misspelt-endpoint/farm.yaml",
+    "misspelt-fields/farm.yaml",
+    "neither-embedded-nor-endpoints/farm.yaml",
+    "no-scenarios/plan.yaml",
+    "phases-and-objectives/plan.yaml",
+    "scenarios/plan.yaml",
+    "secrets-of-a-wrong-kind/farm.yaml",
+    "tags/farm.yaml",
+    "throttle/farm.yaml",
+    "tiers/farm.yaml",
+    "wrong-values/farm.yaml",
+)
+"""Broken files with a mistake that a single field shows; rules across fields are `check`'s."""
 
 
 @cache
@@ -59,14 +71,11 @@ def test_every_example_is_taken() -> None:
     assert {str(path): said for path in paths if (said := _refused(path))} == {}
 
 
-def test_every_broken_file_is_refused_but_for_rules_across_fields() -> None:
-    """The files that are wrong in as many ways as there are messages."""
-    found = {
-        str(path.relative_to(BROKEN))
-        for path in sorted(BROKEN.rglob("*.yaml"))
-        if read_document(path).readable and not _refused(path)
-    }
-    assert found == ACROSS_FIELDS
+def test_broken_files_are_refused() -> None:
+    """The files that are wrong in as many ways as there are messages, as far as an editor can see."""
+    readable = [name for name in SEEN_BY_AN_EDITOR if read_document(BROKEN / name).readable]
+    assert len(readable) > 15
+    assert [name for name in readable if not _refused(BROKEN / name)] == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,59 @@
+"""What other packages add, by their entry points: scenarios and kinds of collectors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+
+class PlugInError(Exception):
+    """A package's entry point cannot be used; the message names the package and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlugIn:
+    """One entry point.
+
+    Attributes:
+        name: as farm.yaml and plan.yaml name it.
+        package: the distribution that has it.
+        value: where it is: ``module:Class``.
+        clash: who else has that name; None: no other.
+    """
+
+    name: str
+    package: str
+    value: str
+    clash: str | None = None
+
+    def load(self, attribute: str) -> Any:
+        """The class, whose ``attribute`` is the name it is registered by. Raises ``PlugInError``."""
+        where = f"{self.name!r} of the package {self.package}"
+        if self.clash is not None:
+            raise PlugInError(
+                f"{where} has the name of one of {self.clash}; rename it, or uninstall {self.package}"
+            )
+        try:
+            found = EntryPoint(self.name, self.value, "").load()
+        except (ImportError, AttributeError, SyntaxError) as error:
+            raise PlugInError(
+                f"{where} ({self.value}) cannot be imported: {error}; install it again"
+            ) from error
+        if getattr(found, attribute, None) != self.name:
+            said = getattr(found, attribute, None)
+            raise PlugInError(f"{where} ({self.value}): {attribute}: found {said!r}; needed: {self.name!r}")
+        return found
+
+
+def plug_ins(group: str, taken: Collection[str]) -> dict[str, PlugIn]:
+    """Name -> entry point of that group; one whose name is taken cannot be used."""
+    found: dict[str, PlugIn] = {}
+    for entry in entry_points(group=group):
+        package = entry.dist.name if entry.dist else entry.value
+        other = "Pinchpoint" if entry.name in taken else None
+        if entry.name in found and found[entry.name].package != package:
+            other = found[entry.name].package
+        found[entry.name] = PlugIn(entry.name, package, entry.value, other)
+    return found

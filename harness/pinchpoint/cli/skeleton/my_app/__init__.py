@@ -1,0 +1,1 @@
+"""A scenario and a collector for Pinchpoint."""
