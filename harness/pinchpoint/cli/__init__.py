@@ -12,6 +12,7 @@ from importlib import import_module
 from keyword import iskeyword
 
 import click
+from click.shell_completion import CompletionItem
 
 from pinchpoint.base.errors import ExitStatus, PinchpointError
 from pinchpoint.base.interrupts import Interrupted
@@ -75,6 +76,12 @@ class _Commands(click.Group):
             raise click.UsageError(f"no command {args[0]!r}; allowed: {', '.join(COMMANDS)}{hint}", ctx=ctx)
         return super().resolve_command(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """As click does, from the table above: no command is imported."""
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        named = [(name, line) for name, line in COMMANDS.items() if name.startswith(incomplete)]
+        return [*(CompletionItem(name, help=line) for name, line in named), *options]
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's
         if cmd_name not in COMMANDS:
             return None
@@ -88,8 +95,42 @@ def command(name: str) -> click.Command:
     return found
 
 
+def _install_completion(ctx: click.Context, _: click.Parameter, shell: str | None) -> None:
+    if shell is not None and not ctx.resilient_parsing:
+        from pinchpoint.cli.completion import install  # noqa: PLC0415 -- once in a lifetime
+
+        click.echo(install(shell))
+        ctx.exit()
+
+
+def _manual(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from pinchpoint.cli.manual import manual  # noqa: PLC0415 -- with every command
+
+        click.echo(manual({name: command(name) for name in COMMANDS}, ctx.command.help or ""))
+        ctx.exit()
+
+
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="pinchpoint", prog_name="pinchpoint")
+@click.option(
+    "--install-completion",
+    metavar="[=SHELL]",
+    is_flag=False,
+    flag_value="",
+    is_eager=True,
+    expose_value=False,
+    callback=_install_completion,
+    help="Let bash, zsh or fish complete commands and options. [default: your shell]",
+)
+@click.option(
+    "--man",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_manual,
+    help="Print the manual page: pinchpoint --man | man -l -",
+)
 def pinchpoint() -> None:
     """Load a database farm as its applications do, and find the resource that limits throughput."""
 

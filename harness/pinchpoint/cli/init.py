@@ -142,7 +142,7 @@ def _spread(args: list[str]) -> Iterator[str]:
 
 
 @click.command(cls=Init)
-@click.argument("directory", metavar="DIR", required=False, type=click.Path(path_type=Path))
+@click.argument("directory", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--scenario",
     metavar="NAME",
