@@ -73,14 +73,17 @@ def _read(path: Path) -> Logo:
 
 
 def _whole_png(path: Path, data: bytes) -> bytes:
+    """A PNG written anew, so that every format can read it."""
     Image = library("PIL.Image", "--logo with a PNG picture")  # noqa: N806 -- a module
 
+    written = io.BytesIO()
     try:
+        Image.open(io.BytesIO(data), formats=["PNG"]).verify()  # of the checksums, which loading lets pass
         with Image.open(io.BytesIO(data), formats=["PNG"]) as picture:
-            picture.load()
+            picture.convert("RGBA").save(written, format="PNG")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise InputError(f"--logo: {path}: is a damaged PNG picture; {_ALLOWED}") from error
-    return data
+    return written.getvalue()
 
 
 def _whole_svg(path: Path, data: bytes) -> bytes:

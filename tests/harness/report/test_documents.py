@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from collections.abc import Mapping
@@ -9,12 +10,14 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml
 
+import pypdfium2 as pdfium
 import pytest
 from harness.report.documents import parts, words
 from harness.report.example import saved_run, verdict
+from PIL import Image
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.report import junit, registry, xlsx
+from pinchpoint.report import junit, pdf, registry, xlsx
 from pinchpoint.report.brief import QUESTIONS, brief_of
 from pinchpoint.report.cover import Cover, cover_of
 from pinchpoint.report.report import Report, gather
@@ -125,10 +128,15 @@ def words_of_charts(made: Mapping[str, bytes]) -> str:
     return "".join(content.decode() for name, content in made.items() if "/charts/chart" in name)
 
 
-PNG = bytes.fromhex(
-    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360606060"
-    "0000000500017a5eab3f0000000049454e44ae426082"
-)
+def png() -> bytes:
+    """A small picture."""
+    written = io.BytesIO()
+    Image.new("RGB", (40, 20), "navy").save(written, format="PNG")
+    return written.getvalue()
+
+
+PNG = png()
+SPOILT = PNG[:60] + bytes([PNG[60] ^ 1]) + PNG[61:]
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"><rect width="40" height="20"/></svg>'
 
 
@@ -156,6 +164,7 @@ def test_a_title_and_a_logo_stand_in_every_document_that_has_a_place_for_them(
         (None, "cannot be read"),
         (b"GIF89a", "neither a PNG nor an SVG"),
         (PNG[:40], "damaged PNG"),
+        (SPOILT, "damaged PNG"),
         (b"<svg xmlns='http://www.w3.org/2000/svg'><rect", "damaged SVG"),
         (SVG.replace(b"<rect", b"<image href='/etc/passwd'/><rect"), "refers to another file"),
         (PNG + bytes(2_000_000), "has 2,000,0"),
@@ -177,3 +186,13 @@ def test_a_document_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xlsxwriter", None)
     with pytest.raises(InputError, match=r"pip install 'pinchpoint\[documents\]'"):
         xlsx.write(gather(saved_run(), verdict()))
+
+
+def test_a_pdf_is_tagged_and_answers_on_its_first_page() -> None:
+    """A screen reader finds its way; two pages come before the appendix."""
+    with pdfium.PdfDocument(pdf.write(gather(saved_run(), verdict()))) as document:
+        assert pdfium.raw.FPDFCatalog_IsTagged(document.raw)
+        pages = [page.get_textpage().get_text_bounded() for page in document]
+    assert [question for question in QUESTIONS if question not in " ".join(pages[0].split())] == []
+    assert pages[1].startswith("Evidence")
+    assert pages[2].startswith("Appendix")

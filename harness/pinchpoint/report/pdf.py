@@ -1,0 +1,116 @@
+"""The PDF format: page one, the evidence with its charts, and everything else as an appendix."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping
+from datetime import UTC
+from typing import Any
+
+from pinchpoint.base.text import one_line
+from pinchpoint.report.brief import Brief, Gathered, brief_of
+from pinchpoint.report.charts import Chart
+from pinchpoint.report.cover import PLAIN, Cover
+from pinchpoint.report.drawn import charts_of
+from pinchpoint.report.html import template_file
+from pinchpoint.report.libraries import library
+from pinchpoint.report.tables import Table
+from pinchpoint.report.xlsx import made_at
+
+_LONGEST = 24
+"""Letters of a word; a longer one may be broken anywhere."""
+_MOST_LETTERS = 2_000
+"""Of one text; a cell is no place for more."""
+_MOST_ROWS = 200
+"""Of a table; the workbook has them all."""
+_MOST_EVIDENCE, _MOST_WARNINGS = 12, 8
+_MOST_COLUMNS = 8
+"""A table with more is set smaller."""
+
+
+def write(report: Gathered, cover: Cover = PLAIN) -> bytes:
+    """The document, tagged for screen readers (PDF/UA-1); the same bytes whenever it is made."""
+    typst = library("typst", "--format pdf")
+    brief = brief_of(report)
+    first, rest = charts_of(report)
+    content = json.dumps(_content(brief, cover, first, rest))
+    made: bytes = typst.compile(
+        template_file("report.typ").encode(),
+        format="pdf",
+        sys_inputs={"data": content},
+        pdf_standards=["ua-1"],
+        timestamp=made_at(brief.at).replace(tzinfo=UTC),
+    )
+    return made
+
+
+def _content(brief: Brief, cover: Cover, first: list[Chart], rest: list[Chart]) -> Mapping[str, Any]:
+    """What the template lays out: text, never markup."""
+    logo = cover.logo
+    return {
+        "title": _text(cover.title or brief.title),
+        "kind": brief.kind,
+        "subject": _text(brief.title),
+        "decision": brief.decision,
+        "logo": None if logo is None else {"kind": logo.kind, "data": list(logo.data)},
+        "answers": [
+            {
+                "question": each.question,
+                "text": _text(each.text),
+                "more": _text(each.more),
+                "small": _text(each.small),
+            }
+            for each in brief.answers
+        ],
+        "main": None if brief.main is None else _table(brief.main),
+        "evidence": [_text(fact) for fact in brief.evidence[:_MOST_EVIDENCE]],
+        "warnings": [_text(warning) for warning in brief.warnings[:_MOST_WARNINGS]],
+        "checks": [[_text(one.name), one.state, _text(one.message)] for one in brief.checks],
+        "first": [_chart(chart) for chart in first],
+        "rest": [_chart(chart) for chart in rest],
+        "sections": [
+            {"title": title, "tables": [_table(table) for table in tables]}
+            for title, tables in brief.sections
+        ],
+    }
+
+
+def _table(table: Table) -> Mapping[str, Any]:
+    rows = [[_text(cell) for cell in row] for row in table.cells()[:_MOST_ROWS]]
+    more = len(table.rows) - len(rows)
+    note = f"{more:,} more rows are in the workbook (--format xlsx). {table.note}" if more else table.note
+    return {
+        "title": _text(table.title),
+        "heads": [_text(column.title) for column in table.columns],
+        "right": [column.numeric for column in table.columns],
+        "rows": rows,
+        "note": _text(note),
+        "wide": len(table.columns) > _MOST_COLUMNS,
+    }
+
+
+def _chart(chart: Chart) -> Mapping[str, Any]:
+    names = ", ".join(entry.name for entry in chart.legend)
+    return {
+        "title": _text(chart.title),
+        "svg": chart.svg,
+        "said": one_line(f"Chart: {chart.title}" + (f" ({names})" if names else "")),
+        "legend": [
+            {"name": _text(entry.name), "colour": entry.colour, "style": entry.style}
+            for entry in chart.legend
+        ],
+    }
+
+
+def _text(text: str) -> str:
+    """On one line, with places where a long word may be broken, and letters that a font can have."""
+    said = one_line(text)
+    said = said if len(said) <= _MOST_LETTERS else f"{said[:_MOST_LETTERS]}…"
+    shown = "".join("\ufffd" if unicodedata.category(each) in ("Cn", "Co") else each for each in said)
+    return re.sub(rf"\S{{{_LONGEST},}}", _broken, shown)
+
+
+def _broken(found: re.Match[str]) -> str:
+    return "\u200b".join(re.findall(r".{1,8}", found[0]))
