@@ -18,7 +18,7 @@ from pinchpoint.report.files import write_saved
     "formats",
     default="html",
     show_default=True,
-    help="html, pdf, xlsx, md, json or junit, or several with commas.",
+    help="html, pdf, pptx, xlsx, md, json or junit, or several with commas.",
 )
 @click.option("--title", default=None, help="The title of the report. [default: what was tested]")
 @click.option(

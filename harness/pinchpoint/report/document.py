@@ -27,6 +27,12 @@ class Answer:
     more: str = ""
     small: str = ""
 
+    @property
+    def said(self) -> str:
+        """The answer and what belongs to it, as sentences."""
+        ended = self.text if not self.more or self.text.endswith((".", ":", "!", "?")) else f"{self.text}."
+        return f"{ended} {self.more}".strip()
+
 
 @dataclass(frozen=True, slots=True)
 class Check:

@@ -30,8 +30,7 @@ def write(report: Gathered, cover: Cover = PLAIN) -> str:
         suite.set("timestamp", brief.at.removesuffix("Z"))
     properties = Xml.SubElement(suite, "properties")
     for each in brief.answers:
-        value = " ".join(filter(None, (each.text, each.more)))
-        Xml.SubElement(properties, "property", name=each.question, value=one_line(value))
+        Xml.SubElement(properties, "property", name=each.question, value=one_line(each.said))
     for check in brief.checks:
         _case(suite, check)
     Xml.indent(suites)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.report import html, jsonfile, junit, markdown, pdf, xlsx
+from pinchpoint.report import html, jsonfile, junit, markdown, pdf, pptx, xlsx
 from pinchpoint.report.brief import Gathered
 from pinchpoint.report.cover import PLAIN, Cover
 from pinchpoint.store.write import writable, write_file
@@ -23,6 +23,7 @@ class Writer(Protocol):
 FORMATS: Mapping[str, Writer] = {
     "html": html.write,
     "pdf": pdf.write,
+    "pptx": pptx.write,
     "xlsx": xlsx.write,
     "md": markdown.write,
     "json": jsonfile.write,

@@ -121,7 +121,7 @@ class _Sheets:
         row += 2
         for each in brief.answers:
             self._write(sheet, row, 0, each.question, self._bold)
-            said = " ".join(filter(None, (each.text, each.more, f"({each.small})" if each.small else "")))
+            said = f"{each.said} ({each.small})" if each.small else each.said
             self._write(sheet, row, 1, said, self._text)
             row += 1
         if brief.evidence:

@@ -18,7 +18,7 @@ from pinchpoint.report.tables import Column, Table
 
 def test_the_formats_of_the_command_line_are_there() -> None:
     """``--format`` offers these, in the order in which the help and messages have them."""
-    assert list(registry.FORMATS) == ["html", "pdf", "xlsx", "md", "json", "junit"]
+    assert list(registry.FORMATS) == ["html", "pdf", "pptx", "xlsx", "md", "json", "junit"]
 
 
 def test_an_unknown_format_lists_all_of_them_and_the_nearest() -> None:

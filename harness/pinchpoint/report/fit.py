@@ -1,0 +1,92 @@
+"""Whether text fits a box: measured by the letters of a font, so that nothing runs out of a slide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+from pinchpoint.report.libraries import library
+
+WIDER = 1.18
+"""How much wider the letters of the fonts in use are than those that are measured, at most."""
+LINE = 1.22
+"""Height of a line over the size of its letters."""
+_MEASURED_PT = 100
+
+
+@cache
+def _font() -> Any:
+    return library("PIL.ImageFont", "--format pptx").load_default(_MEASURED_PT)
+
+
+@cache
+def _letter(letter: str) -> float:
+    """The width of a letter in ems; one that the font does not have is a square."""
+    width: float = _font().getlength(letter) / _MEASURED_PT
+    return max(width, 1.0 if ord(letter) > 0x2E7F else 0.55 if ord(letter) > 0x24F else 0.0)
+
+
+def wide(text: str, size_pt: float) -> float:
+    """Points that a text takes on one line, at most."""
+    return sum(map(_letter, text)) * size_pt * WIDER
+
+
+def lines(text: str, size_pt: float, width_pt: float) -> int:
+    """How many lines a text takes; a word that is longer than a line is broken."""
+    count, room = 1, width_pt
+    for word in text.split(" "):
+        long = wide(f"{word} ", size_pt)
+        if long <= room:
+            room -= long
+            continue
+        if room < width_pt:
+            count, room = count + 1, width_pt
+        while long > width_pt:
+            count, long = count + 1, long - width_pt
+        room -= long
+    return count
+
+
+def tall(texts: Sequence[str], size_pt: float, width_pt: float, gap_pt: float = 0.0) -> float:
+    """Points that paragraphs take below each other."""
+    return sum(lines(text, size_pt, width_pt) * size_pt * LINE + gap_pt for text in texts)
+
+
+def fitted(
+    texts: Sequence[str], box_pt: tuple[float, float], sizes: Sequence[float], gap_pt: float = 0.0
+) -> tuple[float, list[str]]:
+    """The largest size at which paragraphs fit a box; at the smallest they are shortened until they do."""
+    width, height = box_pt
+    for size in sizes:
+        if tall(texts, size, width, gap_pt) <= height:
+            return size, list(texts)
+    size, kept = sizes[-1], list(texts)
+    while kept and tall(kept, size, width, gap_pt) > height:
+        longest = max(range(len(kept)), key=lambda at: len(kept[at]))
+        if len(kept[longest]) > _SHORTEST:
+            kept[longest] = shortened(kept[longest], len(kept[longest]) * 3 // 4)
+        else:
+            kept.pop()
+    return size, kept
+
+
+_SHORTEST = 24
+
+
+def shortened(text: str, letters: int) -> str:
+    """The begin of a text, at the end of a word where there is one near."""
+    if len(text) <= letters:
+        return text
+    cut = text[:letters]
+    return f"{cut[: cut.rfind(' ')] if ' ' in cut[letters // 2 :] else cut}…"
+
+
+def columns(widths: Sequence[float], room: float) -> Iterator[float]:
+    """Shares of a width, as far as they are wanted; narrow columns keep what they need."""
+    fair = room / len(widths)
+    narrow = [width for width in widths if width <= fair]
+    rest = sum(width for width in widths if width > fair)
+    left = room - sum(narrow)
+    for width in widths:
+        yield width + (left / len(widths) if not rest else 0) if width <= fair else width * left / rest
