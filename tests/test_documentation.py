@@ -29,6 +29,7 @@ NAMED = {
     "probes/new-disk": KEPT / "probes" / "database",
     "probes/other-disk": KEPT / "probes" / "database",
     "infra/examples": ROOT / "infra" / "examples",
+    "logo.svg": ROOT / "tests" / "harness" / "report" / "logo.svg",
     "sql1-monday.csv": KEPT / "imports" / "perfmon.csv",
 }
 """What the pages name -> a recording that stands for it."""

@@ -28,13 +28,26 @@ from pinchpoint.report.files import write_saved
     help="A PNG or SVG picture that stands above the report.",
 )
 @click.option(
+    "--redact",
+    is_flag=True,
+    help="Replace the names of hosts, users and databases by host-1, user-1, database-1 everywhere.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path),
     default=None,
     help="The folder to write to. [default: the run's own]",
 )
-def report(directory: Path, formats: str, title: str | None, logo: Path | None, out: Path | None) -> None:
+def report(
+    directory: Path,
+    formats: str,
+    title: str | None,
+    logo: Path | None,
+    out: Path | None,
+    *,
+    redact: bool,
+) -> None:
     """Write the report of a run, a comparison or a probe from its files; prints the path of each."""
     wanted = list(dict.fromkeys(name.strip() for name in formats.split(",")))
-    for path in write_saved(directory, wanted, out or directory, cover_of(title, logo)):
+    for path in write_saved(directory, wanted, out or directory, cover_of(title, logo), redact=redact):
         click.echo(path)

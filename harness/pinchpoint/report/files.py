@@ -84,7 +84,9 @@ def write_probe_comparison(found: of_probes.ProbeComparison, parent: Path) -> Pa
     return directory
 
 
-def write_saved(directory: Path, formats: Sequence[str], out: Path, cover: Cover = PLAIN) -> list[Path]:
+def write_saved(
+    directory: Path, formats: Sequence[str], out: Path, cover: Cover = PLAIN, *, redact: bool = False
+) -> list[Path]:
     """The reports of a run, a comparison, a probe or two, from the saved files alone; their paths.
 
     Raises:
@@ -107,4 +109,8 @@ def write_saved(directory: Path, formats: Sequence[str], out: Path, cover: Cover
     else:
         run, verdict = conclude(directory)
         report = gather(run, verdict.to_json())
+    if redact:
+        from pinchpoint.report.redaction import redacted  # noqa: PLC0415 -- likewise
+
+        report = redacted(report)
     return registry.write_reports(report, formats, out, cover)

@@ -1,0 +1,165 @@
+"""Host, user and database names of a report, replaced by the same words wherever they stand."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
+from typing import Any
+from urllib.parse import unquote
+
+from pydantic import BaseModel
+
+from pinchpoint.base import wording
+from pinchpoint.report.brief import Gathered
+from pinchpoint.report.charts import Chart
+from pinchpoint.report.report import Report
+from pinchpoint.store import shape
+from pinchpoint.store.read import StoredRun
+
+_KEYS: Mapping[str, str] = {
+    "host": "host",
+    "hosts": "host",
+    "hostname": "host",
+    "address": "host",
+    "machine_id": "machine",
+    "user": "user",
+    "username": "user",
+    "uid": "user",
+    "login": "user",
+    "database": "database",
+    "databases": "database",
+    "keyspace": "database",
+}
+"""A key whose value is a name -> what it is a name of."""
+_USED_AS = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?:(?P<user>[^:@/?#\s]*)(?::[^@/\s]*)?@)?(?P<host>[^:/?#\s,'\"]*)(?::\d+)?(?:/(?P<path>[^/?#\s'\"]*))?"
+)
+_DATABASE_SCHEMES = re.compile(r"postgres|mssql|mysql|mariadb|mongodb|cassandra|scylla|sqlserver")
+_HOME = re.compile(r"(?:/home/|[\\/]Users[\\/])([^/\\\s'\"]+)")
+_LOGIN = re.compile(r"(?:(?P<user>[^@\s:]+)@)?(?P<host>[^@\s:/]+)(?::\d+)?")
+_NEUTRAL = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 -- of every machine
+_COMMON = frozenset(
+    "a all an and as at by cpu crawl data disk generator1 host in index is it log machine memory network no "  # noqa: SIM905 -- sixty lines otherwise
+    "none nosql not of on one or orders os root sa sql tempdb the tier to user users web search files "
+    "content postgres postgresql valkey redis cassandra mongodb mariadb mysql sqlserver master admin test "
+    "prod dev staging production public default select from where value metric instance samples".split()
+)
+"""Words of reports, and names that every installation has: they identify no one."""
+
+
+def redacted(report: Gathered) -> Gathered:
+    """The report with ``host-1``, ``user-1``, ``database-1`` in place of names, in every text of it."""
+    found: dict[str, str] = {}
+    sources: list[Any] = [report]
+    if isinstance(report, Report):
+        sources = [report.run.manifest, report.run.events, report.verdict]
+    for source in sources:
+        for kind, name in _names(source):
+            if name.casefold() not in _OWN and not name.isdigit():
+                found.setdefault(name.casefold(), kind)
+    made: Gathered = _Renaming.of(found).whole(report)
+    return made
+
+
+def _own() -> frozenset[str]:
+    """Words that the report itself is made of."""
+    forms = (one for one in vars(shape).values() if isinstance(one, type) and issubclass(one, BaseModel))
+    fields_ = {name for form in forms for name in form.model_fields}
+    return frozenset({*fields_, *wording.MEANING, *wording.OUTCOME, *_COMMON, *_NEUTRAL, ""})
+
+
+_OWN = _own()
+
+
+def _names(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """(what it names, name) of everything in a record or in JSON."""
+    if isinstance(value, Mapping):
+        if key == "hosts":
+            yield from (("host", str(name)) for name in value)
+        for name, item in value.items():
+            yield from _names(item, str(name))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _names(item, key)
+    elif is_dataclass(value) and not isinstance(value, type | Chart):
+        for field in fields(value):
+            yield from _names(getattr(value, field.name), field.name)
+    elif isinstance(value, str):
+        if key in _KEYS:
+            yield from _named(_KEYS[key], value)
+        yield from _in_text(value)
+
+
+def _named(kind: str, value: str) -> Iterator[tuple[str, str]]:
+    if kind == "host" and "://" not in value and (match := _LOGIN.fullmatch(value)):
+        yield "host", match["host"]
+        yield from [("host", match["host"].partition(".")[0])] if _has_domain(match["host"]) else ()
+        yield from [("user", match["user"])] if match["user"] else ()
+    elif "://" not in value and "${" not in value:
+        yield kind, value.strip()
+
+
+def _has_domain(host: str) -> bool:
+    return "." in host and not host.replace(".", "").isdigit()
+
+
+def _in_text(text: str) -> Iterator[tuple[str, str]]:
+    """Names in URLs and in the paths of homes."""
+    for match in _USED_AS.finditer(text):
+        if match["user"] and "$" not in match["user"]:
+            yield "user", unquote(match["user"])
+        if match["host"] and "$" not in match["host"]:
+            yield from _named("host", match["host"])
+        if match["path"] and _DATABASE_SCHEMES.match(match["scheme"]) and "$" not in match["path"]:
+            yield "database", unquote(match["path"])
+    yield from (("user", match[1]) for match in _HOME.finditer(text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Renaming:
+    """What each name becomes, and how it is found: as a word, in any case, as HTML has it too."""
+
+    pattern: re.Pattern[str]
+    words: Mapping[str, str]
+
+    @classmethod
+    def of(cls, kinds: Mapping[str, str]) -> _Renaming:
+        """Numbered in the order in which they were found; a host and its address by domain are one."""
+        words: dict[str, str] = {}
+        count: dict[str, int] = {}
+        for name, kind in kinds.items():
+            long = next((one for one in words if kind == "host" and one.partition(".")[0] == name), None)
+            if long is not None:
+                words[name] = words[long]
+            else:
+                count[kind] = count.get(kind, 0) + 1
+                words[name] = f"{kind}-{count[kind]}"
+        words |= {html.escape(name): word for name, word in words.items()}
+        either = "|".join(re.escape(name) for name in sorted(words, key=len, reverse=True)) or r"(?!)"
+        return cls(re.compile(rf"(?<![A-Za-z0-9])(?:{either})(?![A-Za-z0-9])", re.IGNORECASE), words)
+
+    def text(self, text: str) -> str:
+        """A text in which no name is left."""
+        return self.pattern.sub(lambda found: self.words[found[0].casefold()], text)
+
+    def whole(self, value: Any) -> Any:
+        """A record in which no name is left, of the same type."""
+        made: Any = value
+        if isinstance(value, str) and not isinstance(value, Enum):
+            made = self.text(value)
+        elif isinstance(value, StoredRun):
+            made = replace(value, manifest=self.whole(value.manifest), events=self.whole(value.events))
+        elif isinstance(value, Mapping):
+            made = {self.whole(key): self.whole(item) for key, item in value.items()}
+        elif isinstance(value, tuple) and not hasattr(value, "_fields"):
+            made = tuple(self.whole(item) for item in value)
+        elif isinstance(value, list):
+            made = [self.whole(item) for item in value]
+        elif is_dataclass(value) and not isinstance(value, type):
+            made = replace(
+                value, **{one.name: self.whole(getattr(value, one.name)) for one in fields(value) if one.init}
+            )
+        return made

@@ -1,0 +1,77 @@
+"""``--redact``: no host, user or database name is left in any format, and one name has one word."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pypdfium2 as pdfium
+import pytest
+from harness.comparison.example import two_sides
+from harness.report.documents import words
+from harness.report.example import saved_run, verdict
+
+from pinchpoint.comparison import compare
+from pinchpoint.report import registry
+from pinchpoint.report.brief import Gathered
+from pinchpoint.report.comparison import gather as gather_comparison
+from pinchpoint.report.redaction import redacted
+from pinchpoint.report.report import gather
+
+HIDDEN = ("sql1", "search1", "nosql1", "loader_bob", "payroll", "alice", "db7", "corp.example", "10.1.2.3")
+
+
+def _report() -> Gathered:
+    run = saved_run()
+    url = "postgresql://loader_bob:***@db7.corp.example:5432/Payroll?sslmode=require"
+    run.manifest["farm"]["endpoints"] = {"sql": {"url": url}, "nosql": {"url": "valkey://10.1.2.3/0"}}
+    run.manifest["farm"]["identity"] = "/home/alice/farm.yaml"
+    said = "login of LOADER_BOB to payroll on DB7 (10.1.2.3) failed: loader_bob@db7.corp.example"
+    run.manifest["warnings"].append(said)
+    return redacted(gather(run, verdict()))
+
+
+def _text(path: Path) -> str:
+    content = path.read_bytes()
+    if path.suffix in (".pptx", ".xlsx"):
+        return words(content)
+    if path.suffix == ".pdf":
+        with pdfium.PdfDocument(content) as document:
+            return "\n".join(page.get_textpage().get_text_bounded() for page in document)
+    # The page's own script has letters of its own.
+    return re.sub(r"<script>.*?</script>", "", content.decode(), flags=re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Format -> what it says, lower case."""
+    paths = registry.write_reports(_report(), registry.FORMATS, tmp_path_factory.mktemp("redacted"))
+    return {name: _text(path).lower() for name, path in zip(registry.FORMATS, paths, strict=True)}
+
+
+@pytest.mark.parametrize("form", list(registry.FORMATS))
+def test_no_name_is_left(form: str, written: dict[str, str]) -> None:
+    """Neither in tables and sentences nor in queries, plan and farm."""
+    assert [name for name in HIDDEN if name in written[form]] == []
+    assert "host-1" in written[form]
+
+
+def test_one_name_has_one_word(written: dict[str, str]) -> None:
+    """In any case, with its domain and without; what the report itself says stays."""
+    [said] = [one for one in json.loads(written["json"])["warnings"] if one.startswith("login")]
+    found = re.fullmatch(r"login of (\S+) to (\S+) on (\S+) \((\S+)\) failed: (\S+)@(\S+)", said)
+    assert found is not None, said
+    user, database, host, other, again, domain = found.groups()
+    assert (user, host) == (again, domain)
+    assert host != other
+    assert database == "database-1"
+    assert "where metric = 'cpu.busy_ratio' and host = 'host-" in written["html"].replace("&#39;", "'")
+
+
+def test_a_comparison_is_redacted_too() -> None:
+    """Its content is the source of names as well."""
+    report = gather_comparison(compare(two_sides(), ["disks"]).to_json())
+    for write in (registry.FORMATS["md"], registry.FORMATS["json"]):
+        assert "sql1" in str(write(report))
+        assert "sql1" not in str(write(redacted(report)))
