@@ -32,7 +32,7 @@ TOKEN_FILE = click.option(
     "PINCHPOINT_WORKER_TOKEN.",
 )
 PLAN = click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))
-RUN_OR_COMPARISON = click.argument("directory", metavar="RUN|COMPARISON", type=click.Path(path_type=Path))
+REPORTED = click.argument("directory", metavar="RUN|COMPARISON|PROBE|SET", type=click.Path(path_type=Path))
 RUN = click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
 
 _OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d{2})?")

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from pinchpoint.cli.arguments import RUN_OR_COMPARISON
+from pinchpoint.cli.arguments import REPORTED
 from pinchpoint.report.cover import cover_of
 from pinchpoint.report.files import write_saved
 
 
 @click.command()
-@RUN_OR_COMPARISON
+@REPORTED
 @click.option(
     "--format",
     "formats",
@@ -36,7 +36,7 @@ from pinchpoint.report.files import write_saved
     "--out",
     type=click.Path(path_type=Path),
     default=None,
-    help="The folder to write to. [default: the run's own]",
+    help="The folder to write to. [default: the run's own; of a file this one]",
 )
 def report(
     directory: Path,
@@ -47,7 +47,17 @@ def report(
     *,
     redact: bool,
 ) -> None:
-    """Write the report of a run, a comparison or a probe from its files; prints the path of each."""
+    """Write the report of a run, a comparison, a probe or a set from its files; prints the path of each.
+
+    It takes a YAML file with the published figures of a report, too (infra/examples).
+    """
     wanted = list(dict.fromkeys(name.strip() for name in formats.split(",")))
-    for path in write_saved(directory, wanted, out or directory, cover_of(title, logo), redact=redact):
+    for path in write_saved(
+        directory, wanted, out or _place(directory), cover_of(title, logo), redact=redact
+    ):
         click.echo(path)
+
+
+def _place(given: Path) -> Path:
+    """Where reports go unless the user says so."""
+    return Path() if given.is_file() else given

@@ -31,6 +31,8 @@ QUESTIONS = (TESTED, DECIDED, BOTTLENECK, HEADROOM, DO, NEXT, NOT_SHOWN)
 """In reading order."""
 
 _MOST_WARNINGS = 3
+_VALIDITY = ("set", "runs")
+"""Groups of checks that promise nothing of the farm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,7 +462,9 @@ def _timeline(content: Mapping[str, Any], key: str, label: str, wanted: Mapping[
 def _of_document(doc: PlainReport) -> Brief:
     title = " ".join(doc.title).strip()
     decision, these = _decided(doc.checks)
-    if not doc.checks:
+    if decision == "go" and all(one.group in _VALIDITY for one in doc.checks):
+        decision = "not decided"
+    if not these or (decision == "not decided" and these[0].state == "passed"):
         words = f"{doc.kind}: no objectives are set."
     elif decision == "go":
         words = "Every check passed."

@@ -12,6 +12,9 @@ from pinchpoint.report.ratio_chart import ratio_chart
 from pinchpoint.report.report import Report
 from pinchpoint.report.timeline_chart import FIRST, both_timelines, marks_of, panel_chart
 
+_BESIDE = 6
+"""Charts beside the evidence: they have room on one page."""
+
 
 def charts_of(report: Gathered) -> tuple[list[Chart], list[Chart]]:
     """The charts that belong beside the evidence, and all others."""
@@ -30,8 +33,9 @@ def charts_of(report: Gathered) -> tuple[list[Chart], list[Chart]]:
             named = [{**one, "name": figure_name(one)} for one in report.content["changes"]]
             ratios = ratio_chart(labels[0], labels[1], named)
             pairs = [chart for pair in both_timelines(report.content) for chart in pair]
-            return pairs[:6], [*([ratios] if ratios else []), *pairs[6:]]
-    return [], [chart for part in report.parts for chart in part.charts]
+            return pairs[:_BESIDE], [*([ratios] if ratios else []), *pairs[_BESIDE:]]
+    charts = [chart for part in report.parts for chart in part.charts]
+    return charts[:_BESIDE], charts[_BESIDE:]
 
 
 def _of_load(report: Report) -> Iterator[Chart]:

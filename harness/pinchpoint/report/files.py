@@ -16,6 +16,7 @@ from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe
 from pinchpoint.probe.verdict import ProbeVerdict, probe_content
 from pinchpoint.report.cover import PLAIN, Cover
+from pinchpoint.run.run_set import is_set, load_set
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.write import free_path, writable, write_json
 from pinchpoint_scenarios.storage_probe.scenario import PROBE_FAILED, PROBED
@@ -87,10 +88,12 @@ def write_probe_comparison(found: of_probes.ProbeComparison, parent: Path) -> Pa
 def write_saved(
     directory: Path, formats: Sequence[str], out: Path, cover: Cover = PLAIN, *, redact: bool = False
 ) -> list[Path]:
-    """The reports of a run, a comparison, a probe or two, from the saved files alone; their paths.
+    """The reports of a run, a set, a comparison, a probe or two, or of published figures; their paths.
+
+    They come from the saved files alone.
 
     Raises:
-        InputError: the directory is none of them, a format is not known, or ``out`` cannot be written to.
+        InputError: what is given is none of them, a format is not known, or ``out`` cannot be written to.
     """
     from pinchpoint.report import probe_page, registry  # noqa: PLC0415 -- as above
     from pinchpoint.report.brief import Gathered  # noqa: PLC0415 -- likewise
@@ -99,7 +102,16 @@ def write_saved(
 
     registry.check_formats(formats)
     report: Gathered
-    if (directory / record.PROBE).exists():
+    if directory.is_file():
+        from pinchpoint.published import read_report  # noqa: PLC0415 -- likewise
+        from pinchpoint.report import published_page  # noqa: PLC0415 -- likewise
+
+        report = published_page.document(read_report(directory))
+    elif is_set(directory):
+        from pinchpoint.report import set_page  # noqa: PLC0415 -- likewise
+
+        report = set_page.document(load_set(directory))
+    elif (directory / record.PROBE).exists():
         probe = record.load(directory)
         report = probe_page.document(probe, judge(probe))
     elif of_probes.is_comparison(directory):

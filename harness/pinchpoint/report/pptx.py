@@ -89,7 +89,8 @@ def _evidence(deck: _Deck, brief: Brief, wanted: Sequence[str]) -> None:
     deck.slide(_titled(brief, BOTTLENECK, "Bottleneck"))
     found = brief.answer(BOTTLENECK)
     facts = [found.more] if found and found.more else []
-    facts += [f"• {fact}" for fact in brief.evidence] or ["No measurement supports one resource."]
+    facts += [f"• {fact}" for fact in brief.evidence]
+    facts = facts or ["No measurement supports one resource."]
     plots = {plot.name: plot for plot in brief.plots}
     shown = next((plots[name] for name in wanted if name in plots), next(iter(plots.values()), None))
     half = (_WIDTH - 2 * _EDGE - _GAP) / 2
@@ -123,8 +124,9 @@ def _sides(deck: _Deck, brief: Brief, report: Gathered) -> None:
         title, names = "Load levels", ("levels-throughput", "levels-p95")
     else:
         title, names = "Load over time", ("throughput", "latency")
-    found = [plots[name] for name in names if name in plots] or list(plots.values())[:2]
+    found = [plots[name] for name in names if name in plots]
     deck.slide(title if found else "Figures")
+    found = found or list(plots.values())[:2]
     width = (_WIDTH - 2 * _EDGE - _GAP * (len(found) - 1)) / max(len(found), 1)
     for at, plot in enumerate(found):
         deck.chart(plot, (_EDGE + at * (width + _GAP), _TOP, width, _HEIGHT - _TOP - _EDGE))

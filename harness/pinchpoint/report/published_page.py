@@ -1,0 +1,227 @@
+"""The report of published figures: what the means of two farms prove, beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from pinchpoint.analysis.published import Published, Suspected
+from pinchpoint.base import wording
+from pinchpoint.data.timeline import Axis
+from pinchpoint.published.judge import PublishedFindings, judge_report
+from pinchpoint.published.record import PublishedReport
+from pinchpoint.published.text import OUTCOMES
+from pinchpoint.report.brief import BOTTLENECK, DECIDED, DO, NOT_SHOWN, TESTED
+from pinchpoint.report.charts import LABELS, PALETTE, SHOW, Chart, Datasets, finished, svg_of
+from pinchpoint.report.document import Answer, Line, PlainReport, Plot, ReportPart
+from pinchpoint.report.tables import Column, Table, duration, number, rate, share
+
+_ABSENT = "not published"
+_MOST_DOUBTS = 3
+"""On the first page; all are warnings further down."""
+_FIGURES: tuple[tuple[str, str, Axis], ...] = (
+    ("rate_per_s", "Crawl rate by source", "rate"),
+    ("latency_s", "Repository latency by source", "latency"),
+)
+
+
+def document(report: PublishedReport) -> PlainReport:
+    """The whole report."""
+    found = judge_report(report)
+    names = list(report.farms)
+    sources = [
+        {"source": row["source"], "farm": farm, **figures}
+        for row in found.sources
+        for farm, figures in row["farms"].items()
+        if figures is not None
+    ]
+    disks = [
+        {"farm": farm, **one.model_dump(), "type": one.profile}
+        for farm, figures in report.farms.items()
+        for one in figures.disks
+    ]
+    cpus = [
+        {"farm": farm, **one.model_dump()} for farm, figures in report.farms.items() for one in figures.cpus
+    ]
+    charts, plots = [], []
+    for key, title, axis in _FIGURES:
+        if rows := [row for row in sources if row[key] is not None]:
+            charts.append(_bars(f"sources-{key}", title, axis, key, rows, names))
+            bars = tuple(Line(f"{row['source']}, {row['farm']}", ((0.0, float(row[key])),)) for row in rows)
+            plots.append(Plot(f"sources-{key}", title, axis, "", bars, bars=True))
+    return PlainReport(
+        title=(report.title, "", ""),
+        kind="Published figures",
+        headline=" ".join(f"{name}: {_farm_words(one)}." for name, one in found.farms.items()),
+        parts=(
+            ReportPart("farms", "What each farm's means prove", tables=(_farms(found), _conclusions(found))),
+            ReportPart("crawl", "Crawl", tuple(charts), (_sources(sources),)),
+            ReportPart("tiers", "Tiers", tables=(_disks(disks), _cpus(cpus))),
+        ),
+        content=found.to_json(),
+        notes=found.doubts,
+        reasons=tuple(f"Also different: {one}." for one in found.differ),
+        answers=tuple(_answers(found)),
+        plots=tuple(plots),
+    )
+
+
+def _answers(found: PublishedFindings) -> Iterator[Answer]:
+    yield Answer(TESTED, found.title, f"Farms: {wording.listed(list(found.farms))}. When is not published.")
+    yield Answer(DECIDED, "Not decided", "Published figures have no objectives.")
+    named = [f"{name}: {_farm_words(one)}" for name, one in found.farms.items()]
+    told = [
+        f"The report concludes: {one.says}; its figures {'' if one.supported else 'do not '}bear that out."
+        for one in found.conclusions
+    ]
+    yield Answer(BOTTLENECK, "; ".join(named), " ".join(told))
+    decide = [f"{name}: {one.experiment.rstrip('.')}" for name, one in found.farms.items() if one.experiment]
+    if decide:
+        yield Answer(DO, "; ".join(decide))
+    yield Answer(
+        NOT_SHOWN,
+        "These are means: no sample, no interval, no change over time.",
+        " ".join(f"{one}." for one in found.doubts[:_MOST_DOUBTS]),
+    )
+
+
+def _farm_words(one: Published) -> str:
+    sure = f" (confidence: {one.confidence})" if one.confidence else ""
+    named = wording.listed([_resource(each) for each in one.candidates])
+    return f"{OUTCOMES[one.outcome]}{sure}" + (f", suspected: {named}" if named else "")
+
+
+def _resource(one: Suspected) -> str:
+    what = f"the {one.role} disks" if one.of == "disk" else "the CPU"
+    return f"{what} of {one.tier}"
+
+
+def _farms(found: PublishedFindings) -> Table:
+    rows = [
+        {
+            "farm": name,
+            "what": _resource(each),
+            "hosts": each.hosts,
+            "measured": each.measured,
+            "why": each.why,
+        }
+        for name, one in found.farms.items()
+        for each in one.candidates
+    ]
+    return Table(
+        "candidates",
+        "Suspected resources",
+        (
+            Column("farm", "farm"),
+            Column("what", "resource"),
+            Column("hosts", "hosts"),
+            Column("measured", "published in full"),
+            Column("why", "why"),
+        ),
+        rows,
+        empty="No resource is suspected.",
+    )
+
+
+def _conclusions(found: PublishedFindings) -> Table:
+    return Table(
+        "conclusions",
+        "The report's own conclusions",
+        (
+            Column("farm", "farm"),
+            Column("says", "conclusion"),
+            Column("supported", "borne out"),
+            Column("because", "because"),
+            Column("needs", "what it would need", absent="-"),
+        ),
+        [
+            {
+                "farm": one.farm,
+                "says": one.says,
+                "supported": one.supported,
+                "because": one.because,
+                "needs": one.needs,
+            }
+            for one in found.conclusions
+        ],
+        empty="The report concludes nothing.",
+    )
+
+
+def _sources(rows: Sequence[Mapping[str, Any]]) -> Table:
+    return Table(
+        "sources",
+        "Sources",
+        (
+            Column("source", "source"),
+            Column("farm", "farm"),
+            number("count", "documents", absent=_ABSENT),
+            Column("failed", "all failed"),
+            _published(duration("duration_s", "duration")),
+            _published(rate("rate_per_s", "rate")),
+            _published(rate("counted_per_s", "documents ÷ duration")),
+            _published(duration("latency_s", "repository latency")),
+        ),
+        rows,
+        empty="No source is published.",
+    )
+
+
+def _disks(rows: Sequence[Mapping[str, Any]]) -> Table:
+    return Table(
+        "disks",
+        "Disks",
+        (
+            Column("farm", "farm"),
+            Column("tier", "tier"),
+            Column("host", "host"),
+            Column("role", "role"),
+            _published(duration("latency_s", "latency, mean")),
+            _published(rate("iops", "IOPS, mean")),
+            Column("type", "type", absent=_ABSENT),
+        ),
+        rows,
+        empty="No disk is published.",
+    )
+
+
+def _cpus(rows: Sequence[Mapping[str, Any]]) -> Table:
+    return Table(
+        "cpus",
+        "CPU",
+        (
+            Column("farm", "farm"),
+            Column("tier", "tier"),
+            Column("host", "host"),
+            _published(share("busy_ratio", "busy, mean")),
+        ),
+        rows,
+        empty="No CPU is published.",
+    )
+
+
+def _published(column: Column) -> Column:
+    return Column(column.key, column.title, column.show, _ABSENT, column.numeric)
+
+
+def _bars(
+    name: str, title: str, axis: Axis, key: str, rows: Sequence[Mapping[str, Any]], farms: Sequence[str]
+) -> Chart:
+    """A bar for each source and farm."""
+    data = Datasets()
+    shown = [{**row, "value": row[key], "told": SHOW[axis](row[key])} for row in rows]
+    x = alt.X("value:Q", axis=alt.Axis(title=None, labelExpr=LABELS[axis], tickCount=5))
+    y = alt.Y("source:N", sort=None, axis=alt.Axis(title=None, labelLimit=220))
+    colour = alt.Color(
+        "farm:N",
+        scale=alt.Scale(domain=list(farms), range=list(PALETTE[: len(farms)])),
+        legend=alt.Legend(title=None, orient="top"),
+    )
+    bars = alt.Chart(data.named(shown)).mark_bar().encode(x=x, y=y, yOffset="farm:N", color=colour)
+    words = bars.mark_text(align="left", dx=4, fontSize=10).encode(text="told:N", color=alt.value("#444"))
+    spec = finished(
+        alt.layer(bars, words).properties(width=460, height=36 * len({r["source"] for r in rows})), data
+    )
+    return Chart(name, title, spec, svg_of(spec))

@@ -1,0 +1,250 @@
+"""The report of a run set: every run, what the farms' runs have in common, and how far they differ."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+import altair as alt
+
+from pinchpoint.analysis.saved import saved_verdict
+from pinchpoint.base import units, wording
+from pinchpoint.comparison import saved
+from pinchpoint.report.brief import BOTTLENECK, DO, HEADROOM, NEXT, NOT_SHOWN, TESTED
+from pinchpoint.report.charts import LABELS, PALETTE, Chart, Datasets, finished, svg_of
+from pinchpoint.report.document import Answer, Check, Line, PlainReport, Plot, ReportPart
+from pinchpoint.report.tables import Column, Table, duration, number, rate, share
+from pinchpoint.run.run_set import RunSet
+
+Row = Mapping[str, Any]
+
+
+def document(made: RunSet) -> PlainReport:
+    """The whole report, from set.json, the verdicts of its runs and its comparisons. Raises InputError."""
+    runs: list[dict[str, Any]] = [
+        {**run, "verdict": saved_verdict(made.directory / str(run["folder"]) / str(run["run"]))}
+        for run in made.runs
+    ]
+    figures = [{**row, **one} for row in runs for one in _scenarios(row["verdict"])]
+    compared = [saved.load(path.parent) for path in sorted(made.directory.glob("*/comparison.json"))]
+    plots = tuple(_plots(figures))
+    return PlainReport(
+        title=(f"Set of {made.plan}", "on", wording.listed([place.folder for place in made.places])),
+        kind="Run set",
+        headline=_headline(runs, made),
+        parts=(
+            ReportPart("runs", "Runs", tuple(_chart(plot) for plot in plots), (_runs(runs),)),
+            ReportPart("figures", "How far the runs differ", tables=(_spread(figures),)),
+            ReportPart("compared", "Comparisons of the farms", tables=(_compared(compared),)),
+        ),
+        content={
+            "schema": "pinchpoint.set-report/1",
+            "plan": made.plan,
+            "state": made.state,
+            "runs": [{**row, "verdict": {key: row["verdict"][key] for key in _KEPT}} for row in runs],
+            "spread": [dict(row) for row in _spread(figures).rows],
+            "comparisons": [one["summary"] for one in compared],
+        },
+        at=made.started,
+        notes=tuple(_notes(made, runs)),
+        answers=tuple(_answers(made, runs, compared)),
+        checks=tuple(_checks(made, runs)),
+        plots=plots,
+    )
+
+
+_KEPT = ("outcome", "summary", "headroom_ratio", "objectives")
+
+
+def _scenarios(verdict: Row) -> Iterator[dict[str, Any]]:
+    for name, one in verdict["scenarios"].items():
+        p95 = one["response_p95_s"] if one.get("response_p95_s") is not None else one.get("service_p95_s")
+        yield {
+            "scenario": name,
+            "throughput_per_s": one.get("throughput_per_s"),
+            "p95_s": p95,
+            "error_ratio": one.get("error_ratio"),
+        }
+
+
+def _named(verdict: Row) -> str:
+    blame = verdict.get("bottleneck")
+    return wording.thing(blame) if blame else wording.OUTCOME[verdict["outcome"]].lower()
+
+
+def _headline(runs: Sequence[Row], made: RunSet) -> str:
+    """What most runs of each farm found."""
+    said = []
+    for place in made.places:
+        found = Counter(_named(row["verdict"]) for row in runs if row["folder"] == place.folder)
+        counted = [f"{name} ({count} of {found.total()} runs)" for name, count in found.most_common()]
+        said.append(f"{place.folder}: {', '.join(counted) or 'no run'}.")
+    return " ".join(said)
+
+
+def _answers(made: RunSet, runs: Sequence[Row], compared: Sequence[Row]) -> Iterator[Answer]:
+    count = f"{len(runs)} of {made.repeat * len(made.places)} planned runs"
+    yield Answer(TESTED, f"{made.plan} on {wording.listed([one.folder for one in made.places])}, {count}")
+    sure = Counter(str((row["verdict"].get("bottleneck") or {}).get("confidence") or "none") for row in runs)
+    told = ", ".join(f"{name} in {times} runs" for name, times in sure.most_common())
+    yield Answer(BOTTLENECK, _headline(runs, made), f"Confidence: {told}." if told else "")
+    rooms = [
+        row["verdict"]["headroom_ratio"] for row in runs if row["verdict"].get("headroom_ratio") is not None
+    ]
+    if rooms:
+        yield Answer(HEADROOM, f"{units.percent(min(rooms))} to {units.percent(max(rooms))}")
+    else:
+        yield Answer(HEADROOM, "not known")
+    advice = Counter(str(one["what"]) for row in runs for one in (row["verdict"].get("advice") or ())[:1])
+    told = "; ".join(f"{what} ({times} runs)" for what, times in advice.most_common(3))
+    yield Answer(DO, told or "not known", " ".join(str(one["summary"]) for one in compared))
+    following = Counter(wording.thing(row["verdict"]["next"]) for row in runs if row["verdict"].get("next"))
+    yield Answer(
+        NEXT, "; ".join(f"{what} ({times} runs)" for what, times in following.most_common(3)) or "not known"
+    )
+    yield Answer(NOT_SHOWN, _missing(made), " ".join(_notes(made, runs)))
+
+
+def _missing(made: RunSet) -> str:
+    if made.repeat < _ENOUGH:
+        return f"Fewer than {_ENOUGH} runs of each farm: how much runs differ is hardly known."
+    return "How another plan, or another day, would differ."
+
+
+_ENOUGH = 5
+
+
+def _notes(made: RunSet, runs: Sequence[Row]) -> Iterator[str]:
+    if made.state != "finished":
+        yield f"The set is in the state {made.state!r}: {len(runs)} runs were made."
+    for row in runs:
+        if row["verdict"]["outcome"] == "invalid":
+            yield f"{row['folder']}/{row['run']} is not valid evidence."
+
+
+def _checks(made: RunSet, runs: Sequence[Row]) -> Iterator[Check]:
+    whole = made.state == "finished"
+    yield Check("set", "all runs were made", "passed" if whole else "error", "" if whole else made.state)
+    for row in runs:
+        where, verdict = f"{row['folder']} round {row['round']}", row["verdict"]
+        valid = verdict["outcome"] != "invalid"
+        yield Check("runs", f"{where} is valid evidence", "passed" if valid else "error", verdict["summary"])
+        for one in verdict.get("objectives") or ():
+            said = units.of_metric(one["metric"], one["value"])
+            name = (
+                f"{where}: {one['scenario']} {one['metric']} {units.of_metric(one['metric'], one['target'])}"
+            )
+            yield Check("objectives", name, "passed" if one["met"] else "failed", f"measured {said}")
+
+
+def _runs(runs: Sequence[Row]) -> Table:
+    rows = [
+        {
+            **row,
+            "found": _named(row["verdict"]),
+            "confidence": (row["verdict"].get("bottleneck") or {}).get("confidence"),
+            "headroom_ratio": row["verdict"].get("headroom_ratio"),
+        }
+        for row in runs
+    ]
+    return Table(
+        "runs",
+        "Runs",
+        (
+            Column("folder", "farm"),
+            number("round", "round"),
+            Column("run", "run"),
+            Column("found", "bottleneck"),
+            Column("confidence", "confidence", absent="-"),
+            Column("headroom_ratio", "headroom", units.percent, "not known", numeric=True),
+            number("status", "exit status"),
+        ),
+        rows,
+        empty="No run was made.",
+    )
+
+
+def _spread(figures: Sequence[Row]) -> Table:
+    rows = []
+    for folder, scenario in dict.fromkeys((row["folder"], row["scenario"]) for row in figures):
+        own = [row for row in figures if (row["folder"], row["scenario"]) == (folder, scenario)]
+        made: dict[str, Any] = {"folder": folder, "scenario": scenario, "runs": len(own)}
+        for key in ("throughput_per_s", "p95_s", "error_ratio"):
+            values = [row[key] for row in own if row[key] is not None]
+            ends = (median(values), min(values), max(values)) if values else (None, None, None)
+            made |= {key: ends[0], f"{key}_low": ends[1], f"{key}_high": ends[2]}
+        rows.append(made)
+    return Table(
+        "spread",
+        "Median, smallest and largest",
+        (
+            Column("folder", "farm"),
+            Column("scenario", "scenario"),
+            number("runs", "runs"),
+            rate("throughput_per_s", "throughput"),
+            rate("throughput_per_s_low", "smallest"),
+            rate("throughput_per_s_high", "largest"),
+            duration("p95_s", "p95"),
+            duration("p95_s_low", "smallest"),
+            duration("p95_s_high", "largest"),
+            share("error_ratio", "errors"),
+        ),
+        rows,
+        empty="No run has figures.",
+    )
+
+
+def _compared(compared: Sequence[Row]) -> Table:
+    rows = [
+        {"sides": f"{one['base']['label']} and {one['other']['label']}", "summary": one["summary"]}
+        for one in compared
+    ]
+    return Table(
+        "comparisons",
+        "Comparisons",
+        (Column("sides", "farms"), Column("summary", "what was found")),
+        rows,
+        note="Each has its own report: `pinchpoint report` its folder.",
+        empty="",
+    )
+
+
+def _plots(figures: Sequence[Row]) -> Iterator[Plot]:
+    for scenario in dict.fromkeys(row["scenario"] for row in figures):
+        lines = [
+            Line(
+                folder,
+                tuple(
+                    (float(row["round"]), float(row["throughput_per_s"]))
+                    for row in figures
+                    if (row["folder"], row["scenario"]) == (folder, scenario)
+                    and row["throughput_per_s"] is not None
+                ),
+            )
+            for folder in dict.fromkeys(row["folder"] for row in figures)
+        ]
+        if found := tuple(line for line in lines if line.points):
+            yield Plot(
+                f"rounds-{scenario}", f"Throughput of {scenario} in each round", "rate", "round", found
+            )
+
+
+def _chart(plot: Plot) -> Chart:
+    data = Datasets()
+    names = [line.name for line in plot.lines]
+    rows = [{"farm": line.name, "round": x, "value": y} for line in plot.lines for x, y in line.points]
+    base = alt.Chart(data.named(rows)).encode(
+        x=alt.X("round:O", axis=alt.Axis(title="round", labelAngle=0)),
+        y=alt.Y("value:Q", axis=alt.Axis(title=None, labelExpr=LABELS["rate"], tickCount=4)),
+        color=alt.Color(
+            "farm:N",
+            scale=alt.Scale(domain=names, range=[PALETTE[at % len(PALETTE)] for at in range(len(names))]),
+            legend=alt.Legend(title=None, orient="top"),
+        ),
+    )
+    spec = finished(
+        alt.layer(base.mark_line(), base.mark_point(filled=True)).properties(width=460, height=150), data
+    )
+    return Chart(plot.name, plot.title, spec, svg_of(spec))
