@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,10 +28,31 @@ from pinchpoint.run.run_set import Repeated, new_set
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.write import what_is_kept
 
+if TYPE_CHECKING:
+    from pinchpoint.live.display import LivePage
+
 MOST_REPEATS = 1000
+DEFAULT_LIVE_PORT = 8765
 
 
-@click.command()
+_LIVE = "--live"
+
+
+class RunCommand(click.Command):
+    """A command whose ``--live`` may be given without its port, wherever it stands."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """``--live PLAN`` is read as ``--live=DEFAULT PLAN``."""
+        found: list[str] = []
+        for place, argument in enumerate(args):
+            port = args[place + 1] if place + 1 < len(args) else ""
+            found.append(
+                f"{_LIVE}={DEFAULT_LIVE_PORT}" if argument == _LIVE and not port.isdecimal() else argument
+            )
+        return super().parse_args(ctx, found)
+
+
+@click.command(cls=RunCommand)
 @PLAN
 @click.option(
     "--farm",
@@ -112,7 +134,23 @@ MOST_REPEATS = 1000
     f"printed, with the token they need. [default port: {DEFAULT_PORT}]",
 )
 @TOKEN_FILE
-def run(plan_file: Path, farm_files: tuple[Path, ...], out: Path, *, dry: bool, **given: Any) -> int:
+@click.option(
+    _LIVE,
+    "live_port",
+    metavar="[PORT]",
+    type=click.IntRange(0, 65535),
+    help="Show the run on a page of this machine while it goes on, with /metrics for Prometheus. "
+    f"0: any free port. [default PORT: {DEFAULT_LIVE_PORT}]",
+)
+def run(
+    plan_file: Path,
+    farm_files: tuple[Path, ...],
+    out: Path,
+    *,
+    dry: bool,
+    live_port: int | None,
+    **given: Any,
+) -> int:
     """Run PLAN against a farm, name the bottleneck, and write the report. The last line is the run folder.
 
     With --repeat, --aa or several farms it is that of a set: a folder for each farm, set.json, and the
@@ -129,15 +167,39 @@ def run(plan_file: Path, farm_files: tuple[Path, ...], out: Path, *, dry: bool, 
     if dry:
         _say_dry(members, out, repeated, options)
         return ExitStatus.FINE
-    if not as_set:
-        directory, status = run_and_report(*members[0], out, options)
-        click.echo(directory)
-        return status
+    with _live_page(live_port) as page:
+        if not as_set:
+            directory, status = run_and_report(*members[0], out, options, page)
+            click.echo(directory)
+            return status
+        return _run_set(members, out, repeated, partial(run_and_report, options=options, page=page))
+
+
+@contextmanager
+def _live_page(port: int | None) -> Iterator[LivePage | None]:
+    """The page of ``--live``, for all runs of this command. Raises FarmUnavailable."""
+    if port is None:
+        yield None
+        return
+    from pinchpoint.live.display import LivePage  # noqa: PLC0415 -- most runs have none
+
+    with LivePage(port) as page:
+        click.echo(f"live: {page.url}", err=True)
+        yield page
+
+
+def _run_set(
+    members: Sequence[tuple[Farm, Plan]],
+    out: Path,
+    repeated: Repeated,
+    conduct_one: Callable[[Farm, Plan, Path], tuple[Path, ExitStatus]],
+) -> int:
+    plan = members[0][1]
     from pinchpoint.cli import run_set  # noqa: PLC0415 -- comparing loads the charts, and most runs need none
 
     farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
     made = new_set(out, plan.name, farms, repeated)
-    statuses = run_set.conduct(made, members, partial(run_and_report, options=options))
+    statuses = run_set.conduct(made, members, conduct_one)
     click.echo(run_set.spread_text(made))
     if made.state == "finished" and len(made.places) > 1:
         click.echo("")
@@ -233,9 +295,11 @@ def _crew(workers: int | None, remote: int | None, listen: str | None, token_fil
     return Crew(workers, remote or 0, address("--listen", listen), token or new_token(), made)
 
 
-def run_and_report(farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN) -> tuple[Path, ExitStatus]:
+def run_and_report(
+    farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN, page: LivePage | None = None
+) -> tuple[Path, ExitStatus]:
     """Run, print the verdict, write verdict.json and report.html: (run directory, exit status)."""
-    ended, verdict = conduct(farm, plan, out, options)
+    ended, verdict = conduct(farm, plan, out, options, page)
     return ended.directory, gravest([*ended.statuses, ExitStatus(exit_status(verdict))])
 
 
@@ -246,19 +310,21 @@ def _cut_off(directory: Path, error: InputError) -> str:
     return f"{why}. {what_is_kept(directory, cause)}"
 
 
-def conduct(farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN) -> tuple[Ended, Verdict]:
+def conduct(
+    farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN, page: LivePage | None = None
+) -> tuple[Ended, Verdict]:
     """The same, for who judges by itself what the verdict means for the exit status."""
-    ended, stored, verdict = measure(farm, plan, out, options)
+    ended, stored, verdict = measure(farm, plan, out, options, page)
     click.echo(verdict_text(verdict.to_json(), stored.manifest, ended.directory))
     return ended, verdict
 
 
 def measure(
-    farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN
+    farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN, page: LivePage | None = None
 ) -> tuple[Ended, StoredRun, Verdict]:
     """The same, and nothing is printed but the progress."""
-    board = Board()
-    with ProgressDisplay(board) as progress:
+    board, display = _display(farm, plan, page)
+    with display as progress:
         ended = run_plan(farm, plan, out, progress, board, options)
         for reason in ended.reasons:
             progress.say(reason)
@@ -269,3 +335,14 @@ def measure(
         except InputError as error:  # the files are our own: what befell them is no fault of the user's input
             raise FarmUnavailable(_cut_off(ended.directory, error)) from error
     return ended, stored, verdict
+
+
+def _display(farm: Farm, plan: Plan, page: LivePage | None) -> tuple[Board, ProgressDisplay]:
+    if page is None:
+        board = Board()
+        return board, ProgressDisplay(board)
+    from pinchpoint.live.display import LiveDisplay  # noqa: PLC0415 -- as above
+    from pinchpoint.live.state import LiveBoard  # noqa: PLC0415 -- likewise
+
+    shown = LiveBoard()
+    return shown, LiveDisplay(shown, page, farm, plan)

@@ -1,0 +1,107 @@
+"""The run's side of the page: starts its process, hands it a state a second, and never waits for it."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Self
+
+from pinchpoint.base.errors import FarmUnavailable
+from pinchpoint.base.redact import masked
+from pinchpoint.live.state import LiveBoard, Watcher
+from pinchpoint.plan import Farm, Plan
+from pinchpoint.run.progress import Machine, ProgressDisplay
+
+ADDRESS = "127.0.0.1"
+_EVERY_S = 1.0
+_GOODBYE_S = 0.5
+_ROOM_BYTES = 4 << 20
+
+
+class LivePage:
+    """The page's process and the way to it.
+
+    Args:
+        port: where it listens on this machine; 0: any that is free.
+
+    Raises:
+        FarmUnavailable: the port is in use.
+    """
+
+    def __init__(self, port: int) -> None:
+        try:
+            listening = socket.create_server((ADDRESS, port))
+        except OSError as error:
+            raise FarmUnavailable(
+                f"--live: port {port} of {ADDRESS} cannot be used ({error.strerror}); "
+                "give another: --live=PORT"
+            ) from error
+        with listening:
+            self.url = f"http://{ADDRESS}:{listening.getsockname()[1]}/"
+            # Messages keep their bounds, and one that does not fit is lost: the run never waits.
+            self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                self._ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _ROOM_BYTES)
+                self._ours.setblocking(False)
+                given = (listening.fileno(), theirs.fileno())
+                command = [sys.executable, "-m", "pinchpoint.live.server", *map(str, given)]
+                self._process = subprocess.Popen(
+                    command, pass_fds=given, stdin=subprocess.DEVNULL, start_new_session=True
+                )
+
+    def send(self, state: Mapping[str, Any]) -> None:
+        """Hand it a state, or drop it."""
+        message = json.dumps(state, allow_nan=False).encode()
+        with suppress(OSError):
+            self._ours.send(message)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """It says goodbye to who looks at it; after half a second it is ended."""
+        self._ours.close()
+        try:
+            self._process.wait(_GOODBYE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class LiveDisplay(ProgressDisplay):
+    """The progress of one run, also on the page."""
+
+    def __init__(self, board: LiveBoard, page: LivePage, farm: Farm, plan: Plan) -> None:
+        super().__init__(board)
+        self._page = page
+        self._watcher = Watcher(farm, plan, board)
+        self._sent_s = 0.0
+        self._at: tuple[str, float | None] = ("preparing", None)
+
+    def say(self, sentence: str) -> None:
+        super().say(sentence)
+        self._send(masked(sentence))
+
+    def watch(self, machines: Sequence[Machine], work: Mapping[str, int]) -> None:
+        super().watch(machines, work)
+        self._watcher.machines = machines
+
+    def tick(self, phase: str, left_s: float) -> None:
+        super().tick(phase, left_s)
+        self._at = phase, left_s
+        if time.monotonic() - self._sent_s >= _EVERY_S:
+            self._send("")
+
+    def end_live(self) -> None:
+        super().end_live()
+        if self._at[1] is not None:
+            self._at = "the load has ended", None
+
+    def _send(self, note: str) -> None:
+        self._sent_s = time.monotonic()
+        self._page.send(self._watcher.state(*self._at, note))

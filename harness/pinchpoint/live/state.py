@@ -1,0 +1,209 @@
+"""What the page shows at one moment of a run: taken from the progress board, sent to the page's process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from threading import Lock
+from typing import Any
+
+from pinchpoint.base import units
+from pinchpoint.plan import Farm, Objective, Plan
+from pinchpoint.plan.farm import Disk
+from pinchpoint.run.progress import Board, Machine
+from pinchpoint_collectors.record import Sample
+
+NEAR_RATIO = 0.8
+"""From this share of its limit on, a resource counts as near it (design value)."""
+_COUNTED = ("ok", "failed", "dropped")
+_WHOLE = ""
+
+
+class LiveBoard(Board):
+    """The board, with totals since the load began and every newest sample of a machine or a disk."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._counting = Lock()
+        self._totals: dict[str, dict[str, int]] = {}
+        self._newest: dict[tuple[str, str, str], float] = {}
+
+    def second(self, worker: str, progress: dict[str, dict[str, Any]]) -> None:
+        super().second(worker, progress)
+        with self._counting:
+            for scenario, figures in progress.items():
+                totals = self._totals.setdefault(scenario, dict.fromkeys(_COUNTED, 0))
+                for name in _COUNTED:
+                    totals[name] += figures[name]
+
+    def samples(self, samples: Sequence[Sample]) -> None:  # type: ignore[override]  # it is read twice
+        super().samples(samples)
+        with self._counting:
+            for one in samples:
+                if one.value is not None and not one.instance.isdecimal() and ":" not in one.instance:
+                    self._newest[one.host, one.metric, one.instance] = one.value
+
+    def totals(self) -> dict[str, dict[str, int]]:
+        """Per scenario, what was counted since the load began."""
+        with self._counting:
+            return {name: dict(totals) for name, totals in self._totals.items()}
+
+    def values(self) -> list[tuple[str, str, str, float]]:
+        """(host, metric, instance, value), without single cores and threads."""
+        with self._counting:
+            return [(*key, value) for key, value in self._newest.items()]
+
+
+class Watcher:
+    """Makes the state of a run out of its board, once a second.
+
+    Args:
+        farm: what the disks are declared to be.
+        plan: its objectives.
+        board: where the figures are.
+    """
+
+    def __init__(self, farm: Farm, plan: Plan, board: LiveBoard) -> None:
+        self._farm, self._plan, self._board = farm, plan, board
+        self._near_since: dict[str, float] = {}
+        self.machines: Sequence[Machine] = ()
+
+    def state(self, phase: str, left_s: float | None, note: str = "") -> dict[str, Any]:
+        """JSON-ready; what was not measured is null."""
+        return {
+            "plan": self._plan.name,
+            "farm": self._farm.name,
+            "time_s": time.time(),
+            "phase": phase,
+            "left_s": left_s,
+            "note": note,
+            "scenarios": list(self._scenarios()),
+            "objectives": list(self._objectives()),
+            "limits": self._limits(),
+            "machines": [self._machine(machine) for machine in self.machines],
+            "samples": self._board.values(),
+            "tiers": {host: name for name, tier in self._farm.tiers.items() for host in tier.hosts}
+            | {
+                host: instance.removeprefix("tier:")
+                for one in self.machines
+                for host, instance in one.tiers.items()
+                if instance
+            },
+        }
+
+    def _scenarios(self) -> Iterator[dict[str, Any]]:
+        totals = self._board.totals()
+        for name, figures in self._board.scenarios().items():
+            yield {"name": name, **figures, "totals": totals.get(name, dict.fromkeys(_COUNTED, 0))}
+
+    def _objectives(self) -> Iterator[dict[str, Any]]:
+        """Each against the last second; a percentile that is not known while the run goes on is null."""
+        now, totals = self._board.scenarios(), self._board.totals()
+        for objective in self._plan.objectives:
+            name, target = _target(objective)
+            value = _value(name, now.get(objective.scenario), totals.get(objective.scenario))
+            met = (
+                None if value is None else value >= target if name == "throughput_per_s" else value <= target
+            )
+            yield {"scenario": objective.scenario, "metric": name, "target": target, "now": value, "met": met}
+
+    def _limits(self) -> list[dict[str, Any]]:
+        """What is used of each limit, the most first; ``for_s``: how long it has been near it."""
+        now = time.monotonic()
+        found = []
+        for what, of, ratio in self._used():
+            near = self._near_since.setdefault(what, now) if ratio >= NEAR_RATIO else None
+            if near is None:
+                self._near_since.pop(what, None)
+            found.append(
+                {"what": what, "of": of, "ratio": ratio, "for_s": None if near is None else now - near}
+            )
+        return sorted(found, key=lambda one: -float(one["ratio"]))
+
+    def _used(self) -> Iterator[tuple[str, str, float]]:
+        """(resource, what the limit is, share of it)."""
+        for machine in self.machines:
+            hosts = list(machine.tiers)
+            if (busy := self._first(hosts, "cpu.busy_ratio")) is not None:
+                yield f"CPU of {machine.name}", "of its cores", busy
+            if (free := self._first(hosts, "mem.available_ratio")) is not None:
+                yield f"memory of {machine.name}", "in use", 1 - free
+            for (host, device), roles in machine.disks.items():
+                yield from self._disk(host, device, roles)
+
+    def _disk(self, host: str, device: str, roles: str) -> Iterator[tuple[str, str, float]]:
+        """Its declared limits; where none are known, the time in which it was busy."""
+        what = ", ".join(_role_words(role) for role in roles.split(", "))
+        given = [disk.resolved_limits for disk in self._declared(roles) if disk.resolved_limits]
+        most_iops = max((one.iops for one in given if one.iops), default=None)
+        most_bytes_per_s = max((one.bytes_per_s for one in given if one.bytes_per_s), default=None)
+        iops = self._sum(host, device, "disk.reads_per_s", "disk.writes_per_s")
+        moved = self._sum(host, device, "disk.read_bytes_per_s", "disk.write_bytes_per_s")
+        if most_iops and iops is not None:
+            yield f"{what}: IOPS", f"of {units.per_second(most_iops)}", iops / most_iops
+        if most_bytes_per_s and moved is not None:
+            yield f"{what}: bandwidth", f"of {units.bytes_(most_bytes_per_s)}/s", moved / most_bytes_per_s
+        busy = self._board.newest(host, "disk.busy_ratio", device)
+        if not given and busy is not None:
+            yield what, "of the time busy, its limit is not known", busy
+
+    def _declared(self, roles: str) -> Iterator[Disk]:
+        for role in roles.split(", "):
+            tier, _, name = role.partition(" ")
+            declared = self._farm.tiers.get(tier)
+            yield from (
+                host.disks[name]
+                for host in (declared.hosts.values() if declared else ())
+                if name in host.disks
+            )
+
+    def _machine(self, machine: Machine) -> dict[str, Any]:
+        hosts = list(machine.tiers)
+        return {
+            "name": machine.name,
+            "cpu": self._first(hosts, "cpu.busy_ratio"),
+            "tiers": [
+                {"host": host, "cpu": self._board.newest(host, "cpu.busy_ratio", instance)}
+                for host, instance in machine.tiers.items()
+                if instance
+            ],
+            "disks": [
+                {
+                    "name": ", ".join(_role_words(role) for role in roles.split(", ")),
+                    "write_latency_s": self._board.newest(host, "disk.write_latency_s", device),
+                    "iops": self._sum(host, device, "disk.reads_per_s", "disk.writes_per_s"),
+                }
+                for (host, device), roles in machine.disks.items()
+            ],
+        }
+
+    def _first(self, hosts: Sequence[str], metric: str) -> float | None:
+        return next(
+            (v for host in hosts if (v := self._board.newest(host, metric, _WHOLE)) is not None), None
+        )
+
+    def _sum(self, host: str, device: str, *metrics: str) -> float | None:
+        values = [self._board.newest(host, metric, device) for metric in metrics]
+        known = [value for value in values if value is not None]
+        return sum(known) if len(known) == len(values) else None
+
+
+def _role_words(role: str) -> str:
+    tier, _, name = role.partition(" ")
+    return f"{name} disk of {tier}"
+
+
+def _target(objective: Objective) -> tuple[str, float]:
+    given = {name: value for name, value in objective.to_json().items() if name != "scenario"}
+    [(name, target)] = given.items()
+    return name, float(target)
+
+
+def _value(metric: str, now: Mapping[str, Any] | None, totals: Mapping[str, int] | None) -> float | None:
+    if metric == "errors_ratio":
+        count = sum(totals.values()) if totals else 0
+        return (totals["failed"] + totals["dropped"]) / count if totals and count else None
+    if now is None:
+        return None
+    value = {"p95_s": now["p95_s"], "throughput_per_s": now["ok"]}.get(metric)
+    return None if value is None else float(value)

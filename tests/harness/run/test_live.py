@@ -1,0 +1,155 @@
+"""`run --live`: the page of a real run in Chromium, its metrics, and a page that hangs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+from support import end, require, run_cli, start_cli, wait_for_line
+
+from pinchpoint.live import prometheus
+from pinchpoint.live.display import LivePage
+
+DASHBOARD = Path(__file__).parents[3] / "infra" / "grafana" / "pinchpoint.json"
+FARM = """
+name: f
+environment: test
+embedded: {tiers: [nosql]}
+tiers: {nosql: {hosts: {nosql1: {disks: {data: {limits: {iops: 100000}}}}}}}
+"""
+PLAN = """
+name: p
+scenarios: {burst: {use: nosql-burst, load: {model: open, rate: 100/s}}}
+phases: {warm_up: 1s, measure: 14s}
+objectives: [{scenario: burst, p95: 5s}, {scenario: burst, p99: 5s}]
+"""
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = require("chromium", "chromium")
+    for argument in (
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={tmp_path / 'chromium'}",
+    ):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    started = webdriver.Chrome(options=options, service=Service(require("chromedriver", "chromium-driver")))
+    yield started
+    started.quit()
+
+
+def _get(url: str, **headers: str) -> str:
+    asked = urllib.request.Request(url, headers=headers)  # noqa: S310 -- http, as the run printed it
+    with urllib.request.urlopen(asked, timeout=5) as answer:  # noqa: S310 -- likewise
+        return str(answer.read().decode())
+
+
+@pytest.mark.farm
+@pytest.mark.browser
+@pytest.mark.alone
+def test_a_run_is_seen_while_it_goes_on(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """Phase, limits, scenario, objectives, charts; metrics that Prometheus takes; then its end."""
+    (tmp_path / "farm.yaml").write_text(FARM)
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    process = start_cli(
+        "run", "--live=0", tmp_path / "plan.yaml",
+        "--farm", tmp_path / "farm.yaml", "--out", tmp_path / "runs",
+        env={"PINCHPOINT_STATE": str(tmp_path / "state")},
+    )  # fmt: skip
+    said = wait_for_line(process, "warm-up")
+    found = re.search(r"live: (http://127\.0\.0\.1:\d+/)", said)
+    assert found, said
+    url = found[1]
+    browser.get(url)
+    wait = WebDriverWait(browser, 30)
+    wait.until(lambda page: "Measuring" in page.find_element(By.ID, "phase").text)
+    wait.until(lambda page: page.find_elements(By.CSS_SELECTOR, "#charts figure svg path"))
+    text = browser.find_element(By.TAG_NAME, "body").text
+    for words in ("p on f", "CPU of", "data disk of nosql", "burst", "p95 at most 5 s", "met", "Throughput"):
+        assert words in text, text
+    assert browser.find_element(By.ID, "lost").text == ""
+    metrics = _get(f"{url}metrics")
+    checked = subprocess.run(
+        [require("promtool", "prometheus"), "check", "metrics"],
+        input=metrics, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert checked.returncode in (0, 3), checked.stderr  # 3: advice on names
+    assert 'pinchpoint_operations_total{scenario="burst",outcome="ok"}' in metrics
+    wanted = set(re.findall(r"pinchpoint_\w+", " ".join(_queries(json.loads(DASHBOARD.read_text())))))
+    assert len(wanted) >= 9
+    assert wanted - set(re.findall(r"^# TYPE (\S+)", metrics, re.MULTILINE)) == set()
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        _get(url, Host="evil.example:80")
+    code, out, err = end(process)
+    assert code == 0, err
+    assert (Path(out.splitlines()[-1]) / "report.html").exists()
+    wait.until(lambda page: page.find_element(By.ID, "phase").text == "The run has ended")
+    assert [entry for entry in browser.get_log("browser") if "favicon" not in entry["message"]] == []  # type: ignore[no-untyped-call]
+
+
+def _queries(part: Any) -> Iterator[str]:
+    if isinstance(part, dict):
+        if isinstance(part.get("expr"), str):
+            yield part["expr"]
+        part = list(part.values())
+    if isinstance(part, list):
+        for each in part:
+            yield from _queries(each)
+
+
+def test_a_page_that_hangs_delays_nothing() -> None:
+    """A process that stands still: states are dropped at once, and the end takes less than a second."""
+    page = LivePage(0)
+    with page:
+        os.kill(page._process.pid, signal.SIGSTOP)
+        begun = time.monotonic()
+        for _ in range(2000):
+            page.send({"samples": ["x" * 20_000]})
+        assert time.monotonic() - begun < 5
+        begun = time.monotonic()
+    assert time.monotonic() - begun < 2
+    assert page._process.poll() is not None
+
+
+def test_a_port_in_use_is_said(tmp_path: Path) -> None:
+    """Before anything starts, with exit status 5; a plan that follows --live is a plan."""
+    (tmp_path / "farm.yaml").write_text(FARM)
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    with LivePage(0) as page:
+        port = page.url.rstrip("/").rpartition(":")[2]
+        done = run_cli("run", "--live", port, tmp_path / "plan.yaml", "--farm", tmp_path / "farm.yaml")
+    assert done.returncode == 5
+    assert f"--live: port {port} of 127.0.0.1 cannot be used" in done.stderr
+    dry = run_cli("run", "--live", tmp_path / "plan.yaml", "--farm", tmp_path / "none.yaml", "--dry-run")
+    assert "none.yaml: there is no such file" in dry.stderr
+
+
+def test_hostile_names_stay_text() -> None:
+    """In labels of metrics; what was not measured has no line."""
+    state = {
+        "plan": "p", "farm": "f", "phase": "measuring", "left_s": None, "scenarios": [], "objectives": [],
+        "limits": [{"what": 'a "disk"\n\\', "of": "", "ratio": 0.5, "for_s": None}],
+        "samples": [["h", "disk.write_bytes_per_s", "<script>", 1.0]], "tiers": {"h": "sql"},
+    }  # fmt: skip
+    said = prometheus.text(state)
+    assert 'pinchpoint_limit_used_ratio{resource="a \\"disk\\"\\n\\\\"} 0.5\n' in said
+    assert 'pinchpoint_disk_write_bytes_per_second{host="h",tier="sql",instance="<script>"} 1.0\n' in said
+    assert "time_left" not in said
