@@ -15,6 +15,7 @@ from harness.report.example import HOSTILE, saved_run, suspect, verdict
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from support import require
 
 from pinchpoint.report import registry, run_tables, verdict_tables
@@ -374,3 +375,61 @@ def test_the_page_reads_without_scripts(example: Path, tmp_path: Path) -> None:
         assert browser.find_elements(By.CSS_SELECTOR, ".live") == []
     finally:
         browser.quit()
+
+
+def test_a_keyboard_and_a_screen_reader_find_their_way(page: webdriver.Chrome) -> None:
+    """The first key leads past the header; what scrolls takes the focus; tables and charts have names."""
+    page.execute_script("document.activeElement.blur(); window.scrollTo(0, 0)")
+    page.find_element(By.TAG_NAME, "body").send_keys(Keys.TAB)
+    assert page.switch_to.active_element.text == "Skip to the answer"
+    unnamed = page.execute_script(
+        """
+        const marks = ['header', 'nav[aria-label]', 'main', 'footer', 'h1'];
+        const without = (what, has) => [...document.querySelectorAll(what)].filter((one) => !has(one)).length;
+        return {
+          landmarks: marks.filter((one) => !document.querySelector(one)),
+          figures: without('figure', (one) => one.getAttribute('aria-label')),
+          scrolling: without('.scroll[role=region]', (one) => one.tabIndex === 0),
+          heads: without('thead th', (one) => one.scope === 'col'),
+          pictures: without('img', (one) => one.alt),
+        };
+        """
+    )
+    assert unnamed == {"landmarks": [], "figures": 0, "scrolling": 0, "heads": 0, "pictures": 0}
+
+
+def test_the_figures_behind_each_chart_are_a_table(page: webdriver.Chrome) -> None:
+    """Opened, it has a row a point of time and a column a line."""
+    page.execute_script(
+        "document.querySelectorAll('figure details.data').forEach((one) => { one.open = true; })"
+    )
+    charts = len(page.find_elements(By.CSS_SELECTOR, "figure.chart script[type='application/json']"))
+    assert charts > 6
+    _wait_for(page, f"document.querySelectorAll('figure details.data tbody tr').length > {charts}")
+    assert len(page.find_elements(By.CSS_SELECTOR, "figure details.data table")) == charts
+    table = page.find_element(By.CSS_SELECTOR, "#chart-throughput details.data table")
+    heads = [cell.text for cell in table.find_elements(By.TAG_NAME, "th")]
+    assert heads == ["time", "crawl", "orders", "burst"]
+    [panel] = [panel for panel in gather(saved_run(), verdict()).panels if panel.name == "throughput"]
+    rows = table.find_elements(By.CSS_SELECTOR, "tbody tr")
+    assert len(rows) == len({point.t_s for series in panel.series for point in series.points})
+    page.execute_script(
+        "document.querySelectorAll('figure details.data').forEach((one) => { one.open = false; })"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+def test_eight_hours_are_a_small_page_that_opens_at_once(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """At most 3 MB, and read within a second."""
+    run = saved_run(measure_s=8 * 3600)
+    path = registry.write_reports(gather(run, verdict()), ["html"], tmp_path)[0]
+    assert path.stat().st_size <= 3_000_000
+
+    def opened() -> float:
+        _show(browser, path)
+        return float(
+            browser.execute_script("return performance.getEntriesByType('navigation')[0].loadEventEnd / 1000")
+        )
+
+    assert min(opened() for _ in range(3)) < 1.0

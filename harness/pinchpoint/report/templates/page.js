@@ -25,10 +25,45 @@
     figure.dataset.drawn = String(room);
   };
 
+  // The figures behind a chart as a table, for who cannot see it or wants to copy them; made when it is opened.
+  const figures = (spec) => {
+    const sets = Object.values(spec.datasets || {}).filter((rows) => rows.length);
+    const timed = sets.find((rows) => "time" in rows[0]);
+    if (timed) {
+      const lines = sets.find((rows) => "t" in rows[0] && "name" in rows[0]) || [];
+      const names = [...new Set(lines.map((row) => row.name))];
+      return [["time", ...names], timed.map((row) => [row.time, ...names.map((_, at) => row[`s${at}`] ?? "not measured")])];
+    }
+    const longest = sets.reduce((one, other) => (other.length > one.length ? other : one), [{}]);
+    const same = sets.filter((rows) => Object.keys(rows[0]).join() === Object.keys(longest[0]).join()).flat();
+    const keys = Object.keys(longest[0]).filter((key) => typeof longest[0][key] === "string");
+    return [keys, same.map((row) => keys.map((key) => row[key] ?? ""))];
+  };
+
+  const behind = (figure, data) => {
+    const details = document.createElement("details");
+    details.className = "data";
+    details.appendChild(document.createElement("summary")).textContent = "Figures";
+    details.addEventListener("toggle", () => {
+      if (details.querySelector("table")) { return; }
+      const [heads, rows] = figures(data);
+      const place = details.appendChild(document.createElement("div"));
+      place.className = "scroll";
+      place.tabIndex = 0;
+      const table = place.appendChild(document.createElement("table"));
+      const head = table.createTHead().insertRow();
+      heads.forEach((text) => { const cell = head.appendChild(document.createElement("th")); cell.scope = "col"; cell.textContent = text; });
+      const body = table.createTBody();
+      rows.forEach((cells) => { const row = body.insertRow(); cells.forEach((text) => { row.insertCell().textContent = text; }); });
+    });
+    figure.appendChild(details);
+  };
+
   const drawAll = async () => {
     for (const figure of document.querySelectorAll("figure.chart")) {
       if (figure.dataset.drawn !== String(figure.clientWidth)) {
         try { await draw(figure); } catch (error) { console.warn(`The picture stays: ${error}`); }
+        await new Promise((done) => { setTimeout(done); });  // the page answers in between
       }
     }
     document.documentElement.dataset.charts = "drawn";
@@ -42,5 +77,9 @@
     clearTimeout(waiting);
     waiting = setTimeout(drawAll, 250);
   });
-  drawAll();
+  for (const figure of document.querySelectorAll("figure.chart")) {
+    const data = figure.querySelector("script[type='application/json']");
+    if (data) { behind(figure, JSON.parse(data.textContent)); }
+  }
+  window.addEventListener("load", () => { setTimeout(drawAll); });  // the pictures are there before
 })();
