@@ -121,7 +121,13 @@ def test_each_python_and_each_way(version: str, way: str, wheels: Path, tmp_path
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("extra", "module"), [("farm", "puremagic"), ("documents", "xlsxwriter"), ("queries", "duckdb_cli")]
+    ("extra", "module"),
+    [
+        ("farm", "puremagic"),
+        ("documents", "xlsxwriter"),
+        ("otel", "opentelemetry.sdk"),
+        ("queries", "duckdb_cli"),
+    ],
 )
 def test_an_extra_brings_its_libraries(extra: str, module: str, wheels: Path, tmp_path: Path) -> None:
     """Each extra that docs/install.md names."""

@@ -142,6 +142,12 @@ class RunCommand(click.Command):
     help="Show the run on a page of this machine while it goes on, with /metrics for Prometheus. "
     f"0: any free port. [default PORT: {DEFAULT_LIVE_PORT}]",
 )
+@click.option(
+    "--otlp",
+    metavar="URL",
+    help="With --live: also send its metrics to OpenTelemetry, by OTLP over HTTP, such as "
+    "http://127.0.0.1:4318 (the extra otel).",
+)
 def run(
     plan_file: Path,
     farm_files: tuple[Path, ...],
@@ -149,6 +155,7 @@ def run(
     *,
     dry: bool,
     live_port: int | None,
+    otlp: str | None,
     **given: Any,
 ) -> int:
     """Run PLAN against a farm, name the bottleneck, and write the report. The last line is the run folder.
@@ -167,7 +174,7 @@ def run(
     if dry:
         _say_dry(members, out, repeated, options)
         return ExitStatus.FINE
-    with _live_page(live_port) as page:
+    with _live_page(live_port, otlp) as page:
         if not as_set:
             directory, status = run_and_report(*members[0], out, options, page)
             click.echo(directory)
@@ -176,14 +183,16 @@ def run(
 
 
 @contextmanager
-def _live_page(port: int | None) -> Iterator[LivePage | None]:
-    """The page of ``--live``, for all runs of this command. Raises FarmUnavailable."""
+def _live_page(port: int | None, otlp: str | None) -> Iterator[LivePage | None]:
+    """The page of ``--live``, for all runs of this command. Raises InputError, FarmUnavailable."""
     if port is None:
+        if otlp is not None:
+            raise InputError("--otlp: sends what the page of --live shows; add --live")
         yield None
         return
     from pinchpoint.live.display import LivePage  # noqa: PLC0415 -- most runs have none
 
-    with LivePage(port) as page:
+    with LivePage(port, otlp) as page:
         click.echo(f"live: {page.url}", err=True)
         yield page
 

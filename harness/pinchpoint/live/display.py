@@ -9,9 +9,10 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any, Self
 
-from pinchpoint.base.errors import FarmUnavailable
+from pinchpoint.base.errors import FarmUnavailable, InputError
 from pinchpoint.base.redact import masked
 from pinchpoint.live.state import LiveBoard, Watcher
 from pinchpoint.plan import Farm, Plan
@@ -28,12 +29,15 @@ class LivePage:
 
     Args:
         port: where it listens on this machine; 0: any that is free.
+        otlp: where metrics are sent; None: nowhere.
 
     Raises:
+        InputError: metrics are to be sent, and what sends them is not installed.
         FarmUnavailable: the port is in use.
     """
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, otlp: str | None = None) -> None:
+        _check_otlp(otlp)
         try:
             listening = socket.create_server((ADDRESS, port))
         except OSError as error:
@@ -49,7 +53,7 @@ class LivePage:
                 self._ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _ROOM_BYTES)
                 self._ours.setblocking(False)
                 given = (listening.fileno(), theirs.fileno())
-                command = [sys.executable, "-m", "pinchpoint.live.server", *map(str, given)]
+                command = [sys.executable, "-m", "pinchpoint.live.server", *map(str, given), otlp or ""]
                 self._process = subprocess.Popen(
                     command, pass_fds=given, stdin=subprocess.DEVNULL, start_new_session=True
                 )
@@ -71,6 +75,21 @@ class LivePage:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def _check_otlp(url: str | None) -> None:
+    if url is None:
+        return
+    if not url.startswith(("http://", "https://")):
+        raise InputError(
+            f"--otlp: found {url!r}; allowed: http://HOST:PORT or https://HOST:PORT, such as :4318"
+        )
+    try:
+        found = find_spec("opentelemetry.exporter.otlp.proto.http")
+    except ModuleNotFoundError:
+        found = None
+    if found is None:
+        raise InputError("--otlp: its library is not installed; run: pip install 'pinchpoint[otel]'")
 
 
 class LiveDisplay(ProgressDisplay):

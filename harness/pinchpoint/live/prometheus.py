@@ -14,11 +14,12 @@ _Row = tuple[Mapping[str, str], float | None]
 def text(state: Mapping[str, Any]) -> str:
     """Every figure of the state; what was not measured has no line."""
     return "".join(
-        line for name, kind, meaning, rows in _families(state) for line in _family(name, kind, meaning, rows)
+        line for name, kind, meaning, rows in families(state) for line in _family(name, kind, meaning, rows)
     )
 
 
-def _families(state: Mapping[str, Any]) -> Iterator[tuple[str, str, str, list[_Row]]]:
+def families(state: Mapping[str, Any]) -> Iterator[tuple[str, str, str, list[_Row]]]:
+    """(name, ``gauge`` or ``counter``, meaning, [(labels, value or None)]) of every figure."""
     run = {"plan": state["plan"], "farm": state["farm"]}
     scenarios = state["scenarios"]
     yield "run_info", "gauge", "The run that is going on.", [({**run, "phase": state["phase"]}, 1.0)]

@@ -236,8 +236,8 @@ class _Server(ThreadingHTTPServer):
         """A browser that goes away is no error of the run's."""
 
 
-def serve(listening: socket.socket, states: socket.socket) -> None:
-    """Until the run closes its end."""
+def serve(listening: socket.socket, states: socket.socket, otlp: str) -> None:
+    """Until the run closes its end; metrics are pushed to ``otlp`` unless it is empty."""
     feed, history, pages = Feed(), History(), Pages()
     Handler.feed, Handler.page, Handler.policy = feed, pages.page(), pages.policy
     server = _Server(listening.getsockname(), Handler, bind_and_activate=False)
@@ -245,6 +245,10 @@ def serve(listening: socket.socket, states: socket.socket) -> None:
     server.socket = listening
     Thread(target=server.serve_forever, daemon=True).start()
     Thread(target=_draw, args=(feed, history, pages), daemon=True).start()
+    if otlp:
+        from pinchpoint.live.otlp import push  # noqa: PLC0415 -- an extra
+
+        Thread(target=push, args=(lambda: feed.state, otlp), daemon=True).start()
     while message := states.recv(_MOST_BYTES):
         state = json.loads(message)
         history.take(state)
@@ -262,10 +266,10 @@ def _draw(feed: Feed, history: History, pages: Pages) -> None:
 
 
 def main() -> None:
-    """The file descriptors that the run hands over: of the port, and of its messages."""
+    """The file descriptors that the run hands over, of the port and of its messages; where metrics go."""
     os.nice(_NICE)
     listening, states = (socket.socket(fileno=int(number)) for number in sys.argv[1:3])
-    serve(listening, states)
+    serve(listening, states, sys.argv[3])
     os._exit(0)  # threads that still draw are not waited for
 
 

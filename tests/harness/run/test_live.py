@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -11,10 +12,14 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -153,3 +158,61 @@ def test_hostile_names_stay_text() -> None:
     assert 'pinchpoint_limit_used_ratio{resource="a \\"disk\\"\\n\\\\"} 0.5\n' in said
     assert 'pinchpoint_disk_write_bytes_per_second{host="h",tier="sql",instance="<script>"} 1.0\n' in said
     assert "time_left" not in said
+
+
+def test_metrics_go_to_open_telemetry() -> None:
+    """What a collector receives has the names and values of the state; one that refuses is said once."""
+    received: SimpleQueue[bytes] = SimpleQueue()
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received.put(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    collector = ThreadingHTTPServer(("127.0.0.1", 0), Collector)
+    thread = Thread(target=collector.serve_forever)
+    thread.start()
+    state = {
+        "plan": "p", "farm": "f", "time_s": 1.8e9, "phase": "measuring", "left_s": 5.0, "note": "",
+        "scenarios": [{"name": "a", "ok": 7, "p95_s": None, "failed": 0, "dropped": 0, "totals": {"ok": 70}}],
+        "objectives": [], "limits": [], "machines": [], "samples": [], "tiers": {},
+    }  # fmt: skip
+    with LivePage(0, f"http://127.0.0.1:{collector.server_port}") as page:
+        page.send(state)
+        body = received.get(timeout=30)
+    collector.shutdown()
+    collector.server_close()
+    thread.join()
+    body = gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body
+    [resource] = ExportMetricsServiceRequest.FromString(body).resource_metrics
+    found = {metric.name: metric for metric in resource.scope_metrics[0].metrics}
+    assert found["pinchpoint_operations_per_second"].gauge.data_points[0].as_double == 7
+    [total] = found["pinchpoint_operations_total"].sum.data_points
+    assert total.as_double == 70
+    assert {one.key: one.value.string_value for one in total.attributes} == {"scenario": "a", "outcome": "ok"}
+    assert "pinchpoint_p95_seconds" not in found
+    names = {one.key: one.value.string_value for one in resource.resource.attributes}
+    assert (names["service.name"], names["pinchpoint.plan"]) == ("pinchpoint", "p")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--otlp", "http://127.0.0.1:4318"], "--otlp: sends what the page of --live shows; add --live"),
+        (
+            ["--live=0", "--otlp", "collector:4318"],
+            "--otlp: found 'collector:4318'; allowed: http://HOST:PORT",
+        ),
+    ],
+)
+def test_where_metrics_cannot_go(given: list[str], said: str, tmp_path: Path) -> None:
+    """Exit status 2, before anything starts."""
+    (tmp_path / "farm.yaml").write_text(FARM)
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    done = run_cli("run", tmp_path / "plan.yaml", "--farm", tmp_path / "farm.yaml", *given)
+    assert done.returncode == 2
+    assert said in done.stderr

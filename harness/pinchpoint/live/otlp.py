@@ -1,0 +1,69 @@
+"""The state of a run as OpenTelemetry's metrics, pushed by OTLP over HTTP (the extra ``otel``)."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.sdk.metrics.export import (
+    AggregationTemporality,
+    Gauge,
+    Metric,
+    MetricExportResult,
+    MetricsData,
+    NumberDataPoint,
+    ResourceMetrics,
+    ScopeMetrics,
+    Sum,
+)
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+
+from pinchpoint.live.prometheus import families
+
+EVERY_S = 5.0
+_TIMEOUT_S = 4.0
+
+
+def push(newest: Callable[[], Mapping[str, Any] | None], url: str) -> None:
+    """Send the newest state every five seconds, for ever; of failures the first is said on stderr."""
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it would write into the run's progress
+    exporter = OTLPMetricExporter(endpoint=f"{url.rstrip('/')}/v1/metrics", timeout=_TIMEOUT_S)
+    begun_ns, failed = time.time_ns(), False
+    while True:
+        state = newest()
+        if (
+            state is not None
+            and exporter.export(metrics(state, begun_ns)) is MetricExportResult.FAILURE
+            and not failed
+        ):
+            failed = True
+            print(f"--otlp: {url} does not take metrics; the run goes on without it", file=sys.stderr)  # noqa: T201 -- a process of its own
+        time.sleep(EVERY_S)
+
+
+def metrics(state: Mapping[str, Any], begun_ns: int) -> MetricsData:
+    """Every figure that /metrics has, by the same names."""
+    at_ns = int(state["time_s"] * 1e9)
+    found = []
+    for name, kind, meaning, rows in families(state):
+        points = [
+            NumberDataPoint(dict(labels), begun_ns if kind == "counter" else 0, at_ns, float(value))
+            for labels, value in rows
+            if value is not None
+        ]
+        if points:
+            data = (
+                Sum(points, AggregationTemporality.CUMULATIVE, True) if kind == "counter" else Gauge(points)
+            )
+            found.append(Metric(f"pinchpoint_{name}", meaning, "", data))
+    resource = Resource.create(
+        {"service.name": "pinchpoint", "pinchpoint.plan": state["plan"], "pinchpoint.farm": state["farm"]}
+    )
+    return MetricsData(
+        [ResourceMetrics(resource, [ScopeMetrics(InstrumentationScope("pinchpoint"), found, "")], "")]
+    )
