@@ -21,7 +21,13 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 
 from pinchpoint.base import units
+from pinchpoint.data.recorded import SamplePoint
+from pinchpoint.data.timeaxis import Clock
+from pinchpoint.data.timeline import Panel, TimelineSeries
 from pinchpoint.live import prometheus
+from pinchpoint.report.charts import Chart
+from pinchpoint.report.html import environment, policy, template_file
+from pinchpoint.report.timeline_chart import panel_chart
 
 _DRAWN_EVERY_S = 5.0
 _KEPT = 900
@@ -91,13 +97,8 @@ class History:
             kept = ("time_s", "scenarios", "machines")
             self._states.append({name: state[name] for name in kept})
 
-    def charts(self) -> list[Any]:
+    def charts(self) -> list[Chart]:
         """The report's own charts; none before there are two states."""
-        from pinchpoint.data.recorded import SamplePoint  # noqa: PLC0415 -- charts take seconds to load
-        from pinchpoint.data.timeaxis import Clock  # noqa: PLC0415 -- likewise
-        from pinchpoint.data.timeline import Panel, TimelineSeries  # noqa: PLC0415 -- likewise
-        from pinchpoint.report.timeline_chart import panel_chart  # noqa: PLC0415 -- likewise
-
         states = list(self._states)
         if len(states) < 2:
             return []
@@ -152,8 +153,6 @@ class Pages:
     """Turns states into what a browser shows."""
 
     def __init__(self) -> None:
-        from pinchpoint.report.html import environment, policy, template_file  # noqa: PLC0415 -- as above
-
         made = environment()
         loaders = [PackageLoader("pinchpoint.live", "templates"), made.loader]
         self._jinja: Environment = made.overlay(loader=ChoiceLoader([one for one in loaders if one]))
@@ -170,7 +169,7 @@ class Pages:
         """The figures."""
         return self._jinja.get_template("state.html.j2").render(run=state)
 
-    def charts(self, charts: list[Any]) -> str:
+    def charts(self, charts: list[Chart]) -> str:
         """The charts."""
         return self._jinja.get_template("charts.html.j2").render(charts=charts)
 
@@ -239,6 +238,7 @@ class _Server(ThreadingHTTPServer):
 def serve(listening: socket.socket, states: socket.socket, otlp: str) -> None:
     """Until the run closes its end; metrics are pushed to ``otlp`` unless it is empty."""
     feed, history, pages = Feed(), History(), Pages()
+    os.nice(_NICE)  # only now: nothing is measured while it starts
     Handler.feed, Handler.page, Handler.policy = feed, pages.page(), pages.policy
     server = _Server(listening.getsockname(), Handler, bind_and_activate=False)
     server.socket.close()
@@ -267,7 +267,6 @@ def _draw(feed: Feed, history: History, pages: Pages) -> None:
 
 def main() -> None:
     """The file descriptors that the run hands over, of the port and of its messages; where metrics go."""
-    os.nice(_NICE)
     listening, states = (socket.socket(fileno=int(number)) for number in sys.argv[1:3])
     serve(listening, states, sys.argv[3])
     os._exit(0)  # threads that still draw are not waited for
