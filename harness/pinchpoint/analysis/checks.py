@@ -76,7 +76,7 @@ def _growth(one: Suspicion, case: Case, kind: str) -> Check:
     why = "only a load in steps can show it" if case.climb is None else why_untold(one, case.climb, kind)
     if why:
         return Check(kind, None, _unknown(one, f"{says}: {why}", rule))
-    return Check(kind, False, _unknown(one, f"{says}: the levels do not show it", rule))
+    return Check(kind, False, _unknown(one, f"{says}: not found at the load levels", rule))
 
 
 def _witness(one: Suspicion) -> Check:

@@ -19,7 +19,7 @@ from pinchpoint.analysis.rests_on import counted
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.verdict import Check, Considered, Explanation
 from pinchpoint.base import units
-from pinchpoint.base.wording import listed
+from pinchpoint.base.wording import PROVES, listed
 
 
 def explain(case: Case, concluded: Conclusion) -> Explanation:
@@ -82,29 +82,31 @@ def _why(case: Case, looked: Looked, concluded: Conclusion) -> str:
         return "it ranks first, but cannot be named" if concluded.why else "the bottleneck"
     if _suspected(one):
         return _why_not(case, one)
-    return "its use is not known" if looked.checks[0].holds is None else "not saturated"
+    return "utilisation not known" if looked.checks[0].holds is None else "not saturated"
 
 
 def _why_not(case: Case, one: Suspicion) -> str:
     """Why one that something speaks against is not taken for a suspect."""
     if kind_of(one).yields:
-        return "named only if CPU, memory and disks have room, and they do not"
+        return "named only if CPU, memory and disks are below their limits, and they are not"
     if kind_of(one).explained(one, case.found):
-        return "its machine is at the limit for all its disks, which explains what was seen of this one"
-    return "no work was seen to wait for it"
+        return "the machine's limit for all its disks explains this disk's latency"
+    return "no work waited for it"
 
 
 AHEAD: Mapping[str, Callable[[Suspicion, Suspicion], str]] = {
-    "waited_for": lambda _, other: f"nothing is known to wait for {thing(other)}",
+    "waited_for": lambda _, other: f"no work is known to wait for {thing(other)}",
     "memory": lambda _, other: (
-        f"{thing(other)} may be busy with data that is read again because memory is short"
+        f"{thing(other)} may be busy with data that is read again because memory is too small"
     ),
     "kinds": lambda one, other: f"{_kinds(one)} for it, {_kinds(other)} for the other",
-    "used_up": lambda _, other: f"{thing(other)} has room left: it is only slow",
+    "used_up": lambda _, other: f"{thing(other)} is slow but not saturated",
     "exact": lambda _one, _other: "it is exactly at its declared limit or quota",
-    "depth": lambda _, other: f"it is deeper on the call path; requests that wait for it fill {thing(other)}",
-    "disk": lambda _one, _other: "of a disk and a CPU at the same depth, the disk delays the other",
-    "key": lambda _one, _other: "nothing separates the two",
+    "depth": lambda _, other: (
+        f"it is called by the other tier, and requests that wait for it occupy {thing(other)}"
+    ),
+    "disk": lambda _one, _other: "of a disk and a CPU of the same tier, the disk delays the CPU",
+    "key": lambda _one, _other: "the evidence for both is the same; the first by name is listed",
 }
 """Field of the rank -> why the one comes before the other."""
 
@@ -117,17 +119,17 @@ def ahead(one: Suspicion, other: Suspicion) -> str:
 
 
 def _kinds(one: Suspicion) -> str:
-    return listed(sorted(one.evidence))
+    return listed([PROVES[each] for each in sorted(one.evidence)])
 
 
 def _reasons(case: Case, concluded: Conclusion) -> Iterator[str]:
     sure = concluded.sure
     if concluded.blocking:
         yield from (gate.fact.fact for gate in concluded.blocking)
-        yield "so the run measured the load generator, not the farm"
+        yield "the run therefore measured the load generator, not the farm"
         return
     if not case.found:
-        yield "no resource was saturated (E1) or waited for (E4)"
+        yield "no resource was saturated or waited for"
     if concluded.why and sure is None:
         yield concluded.why
         return
@@ -135,15 +137,17 @@ def _reasons(case: Case, concluded: Conclusion) -> Iterator[str]:
         yield f"no scenario had to wait for the farm: {_pace(case)} limited the load"
         return
     first = case.found[0]
-    yield f"{thing(first)}: {_kinds(first)} {'holds' if len(first.evidence) == 1 else 'hold'}"
+    yield f"{thing(first)}: {_kinds(first)}"
     yield from (f"before {thing(other)}: {ahead(first, other)}" for other in case.found[1:])
     if sure is not None:
         share = units.percent(sure.stable_ratio)
-        yield f"{share} of {RESAMPLES} resamples of the measured time (block bootstrap) name it too"
+        yield (
+            f"{share} of {RESAMPLES} resamples of the measured time (block bootstrap) name the same resource"
+        )
         if concluded.why:
             yield f"but it cannot be named: {concluded.why}"
         else:
-            yield from (f"no more confidence: {why}" for why in sure.why_not_more)
+            yield from (f"why the confidence is not higher: {why}" for why in sure.why_not_more)
 
 
 def _pace(case: Case) -> str:
@@ -209,4 +213,4 @@ def _without(case: Case, stage: Stage, first: Suspicion) -> str:
     following = next((one for one in found if not one.demoted), None)
     if following is None:
         return f"without {thing(first)} no resource would be named"
-    return f"without {thing(first)}, {thing(following)} would be named ({following.kind})"
+    return f"without {thing(first)}, {thing(following)} would be named"

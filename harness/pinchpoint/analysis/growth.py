@@ -118,7 +118,10 @@ def _queue(one: Suspicion, measured: Sequence[Measures], use: Floats, climb: Cli
     if not p < RISES.value:  # nor where it was the same at all levels, of which there is no correlation
         return None
     first, last = (show(float(waiting[known][at])) for at in (0, -1))
-    text = f"{words} grew with the load: {first} at the first level, {last} at the last (tau {tau:.2f})"
+    text = (
+        f"{words} grew with the load: {first} at the first level, {last} at the last "
+        f"(Kendall's tau {tau:.2f})"
+    )
     return _fact(one, text, metric, float(waiting[known][-1]), "E2", RISES)
 
 
@@ -129,9 +132,9 @@ def why_untold(one: Suspicion, climb: Climb, kind: str) -> str:
     measured = climb.measured(one.resource)
     if kind == "E2":
         known = [each for each in measured if KINDS[one.resource.type].waiting and each.waiting is not None]
-        return "" if len(known) >= MIN_LEVELS.value else "how much waits for it was not measured"
+        return "" if len(known) >= MIN_LEVELS.value else "its queue was not measured"
     known = [each for each in measured if _use(each, one) is not None]
-    return "" if len(known) >= LINE else "how much of it is used is not known"
+    return "" if len(known) >= LINE else "its utilisation is not known"
 
 
 def _ceiling(one: Suspicion, line: Line | None, climb: Climb) -> Fact | None:

@@ -44,14 +44,14 @@ LATENCY_BY_ROLE = {
 }
 
 # Saturation.
-NETWORK = Threshold(0.90, "design", "an interface is saturated from 90 % of its speed on")
-UTILISATION = Threshold(0.90, "design", "a resource is saturated from 90 % of its capacity on")
-THREAD_BUSY = Threshold(0.95, "design", "one thread is at its limit from 95 % of one core on")
+NETWORK = Threshold(0.90, "design", "saturation begins at 90 % of the interface speed")
+UTILISATION = Threshold(0.90, "design", "saturation begins at 90 % of capacity")
+THREAD_BUSY = Threshold(0.95, "design", "one thread is at its limit at 95 % of a core")
 DISK_OCCUPIED = Threshold(0.95, "design", "a disk that idles more than 5 % of the time is at no limit")
 CAP_MATCH = Threshold(0.03, "design", "at its cap: within 3 % of it")
 FLAT = Threshold(0.03, "design", "held: a spread of at most 3 %")
 REGULATOR_FLAT = Threshold(
-    0.015, "design", "as steady as a limiter: a spread of at most 1.5 %, or the counting error"
+    0.015, "design", "as steady as a limiter: spread at most 1.5 %, or the counting error"
 )
 WAITING_IO = Threshold(1.5, "design", "I/O waits behind I/O when 1.5 or more are outstanding")
 FULL_STEP = Threshold(0.95, "design", "a disk is at its fullest from 95 % of its fullest seconds on")
@@ -78,25 +78,25 @@ SIZES_VARY = Threshold(1.05, "design", "I/Os of different sizes: the large ones 
 BY_SIZE = Threshold(0.50, "design", "bytes stay: they follow less than half of a change in I/Os' size")
 NO_LATENCY_S = Threshold(0.002, "MS-IO", "below 2 ms an I/O is excellent")
 ONE_AT_A_TIME = Threshold(1.1, "design", "I/Os come one at a time: 1.1 are outstanding when any is")
-PRESSURE = Threshold(0.50, "design", "work waits for the resource at least half of the time")
+PRESSURE = Threshold(0.50, "design", "work waits for the resource at least 50 % of the time")
 MOSTLY_READS = Threshold(0.50, "design", "a disk that mostly reads: half of its I/O or more")
-WAIT_SHARE = Threshold(0.50, "design", "waiting for one disk is at least half of the operation's time")
-HARDLY = Threshold(
-    0.10, "design", "hardly waited for: less than a tenth of the operations' time, as reported"
-)
-POOL_HELD = Threshold(0.50, "design", "a dependency holds at least half of a limited pool of users")
-NOT_SEEN = Threshold(0.50, "design", "the tier behind it is not working in half of that time, or more")
+WAIT_SHARE = Threshold(0.50, "design", "at least 50 % of an operation's time is waiting for one disk")
+HARDLY = Threshold(0.10, "design", "hardly waited for: less than 10 % of the operations' time, as reported")
+POOL_HELD = Threshold(0.50, "design", "at least 50 % of the users wait for the dependency")
+NOT_SEEN = Threshold(0.50, "design", "the called tier is idle for at least 50 % of the wait")
 OUTSIDE_S = Threshold(0.002, "design", "a network of one site and a client's own work take less than 2 ms")
 OFTEN = Threshold(0.10, "design", "often: more than a tenth of the time")
 OWN_USE = Threshold(0.70, "design", "the farm's own resources are used less than 70 %")
 LOCK_WAIT = Threshold(0.50, "design", "at least half of the operations in flight wait for a lock")
-READ_AGAIN = Threshold(0.50, "design", "half of what is read was in memory before, or more")
-MEMORY_WAIT = Threshold(0.10, "design", "processes wait for memory a tenth of the time, or more")
+READ_AGAIN = Threshold(0.50, "design", "at least 50 % of the reads are of data evicted from memory before")
+MEMORY_WAIT = Threshold(0.10, "design", "processes wait for memory at least 10 % of the time")
 PAGING = Threshold(1e6, "design", "paging: a megabyte a second is read in, or more")
-CONNECTIONS = Threshold(0.95, "design", "a server's connections are at their limit from 95 % on")
-QUEUED = Threshold(0.10, "design", "one operation in ten waits for a thread or a ticket")
+CONNECTIONS = Threshold(0.95, "design", "connections are at their limit when 95 % are in use")
+QUEUED = Threshold(0.10, "design", "at least 10 % of the operations wait for a thread or a ticket")
 BACKLOG = Threshold(1, "design", "a compaction waits for its turn at any time")
-MANY_REFUSED = Threshold(0.01, "design", "one operation in a hundred is refused for want of a connection")
+MANY_REFUSED = Threshold(
+    0.01, "design", "at least 1 % of the operations are refused because no connection is free"
+)
 FAILING = Threshold(0.01, "design", "no all-clear where one operation in a hundred fails")
 EXPECTED = Threshold(5, "design", "silence: nothing ends in a second in which five operations should")
 GROWN = Threshold(2, "design", "times that grow: twice as long in the last third as in the first")
@@ -106,9 +106,13 @@ MEMORY_LOW = Threshold(0.10, "PAL", "memory: warning below 10 % available")
 MEMORY_CRITICAL = Threshold(0.05, "PAL", "memory: critical below 5 % available")
 
 # Gates.
-GENERATOR_CPU = Threshold(0.90, "design", "a load worker from 90 % of its core on measures itself")
-GENERATOR_CPU_TIME = Threshold(0.10, "design", "for more than a tenth of the time")
-LOOP_LAG = Threshold(0.50, "design", "the generator itself is late by half of what is waited for")
+GENERATOR_CPU = Threshold(
+    0.90, "design", "invalid above 90 % of a core: the load generator would measure itself"
+)
+GENERATOR_CPU_TIME = Threshold(0.10, "design", "for more than 10 % of the time")
+LOOP_LAG = Threshold(
+    0.50, "design", "at least 50 % of the measured wait is delay of the load generator itself"
+)
 STARTED = Threshold(0.95, "design", "at least 95 % of the scheduled operations were started")
 SEND_LAG_S = Threshold(0.005, "design", "send lag: at most 5 ms, or a tenth of the p99 response")
 SEND_LAG_SHARE = Threshold(0.10, "design", "send lag: at most a tenth of the p99 response")
@@ -134,8 +138,8 @@ ALTERNATES = Threshold(0.20, "design", "two that take turns: each alone at its l
 MIN_LEVELS = Threshold(6, "design", "a knee needs 6 load levels")
 KNEE_SLOPE = Threshold(0.10, "design", "after a knee throughput rises by less than a tenth of before")
 KNEE_RISE = Threshold(1.25, "design", "after a knee response times are a quarter longer")
-RISES = Threshold(0.05, "design", "a queue grows with load: Kendall's tau above 0, p below .05")
-CEILING = Threshold(0.10, "design", "a ceiling within a tenth of the highest throughput seen")
+RISES = Threshold(0.05, "design", "rank correlation with the load: Kendall's tau above 0, p below .05")
+CEILING = Threshold(0.10, "design", "within 10 % of the highest measured throughput")
 DRIFTS = Threshold(0.01, "design", "a trend over ten parts: Kendall's tau, p below .01")
 USL_SLOPE = Threshold(0.35, "design", "the scalability law sees it too: its slope has fallen to a third")
 LEVEL_SHIFT = Threshold(0.10, "design", "a change of level matters from 10 % on")

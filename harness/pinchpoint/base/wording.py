@@ -39,8 +39,19 @@ WITHOUT_OPERATIONS: Mapping[str, str] = {
 }
 """Where no operation was recorded, what a kind means is less."""
 
-GROWS: Mapping[str, str] = {"E2": "a queue that grows with the load", "E3": "a ceiling that fits"}
+GROWS: Mapping[str, str] = {
+    "E2": "a queue that grows with the load",
+    "E3": "a calculated maximum close to the highest measured throughput",
+}
 """Kind of evidence that only several load levels show -> what is looked for."""
+
+PROVES: Mapping[str, str] = {
+    "E1": "saturated",
+    "E2": "queue grows with load",
+    "E3": "calculated maximum fits",
+    "E4": "second source agrees",
+}
+"""Kind of evidence -> what it shows of a resource."""
 
 OUTCOME: Mapping[str, str] = {
     "bottleneck": "A bottleneck was found",
@@ -114,6 +125,17 @@ def listed(items: Sequence[str]) -> str:
 def is_bound(assumes: str | None) -> bool:
     """Whether a gain that assumes this is one that cannot be exceeded while it holds."""
     return BY_ONE_LEVEL not in (assumes or "")
+
+
+def headroom(ratio: float) -> str:
+    """``12 %``; 0 % where the objectives were met only below the judged load."""
+    return units.percent(max(0.0, ratio))
+
+
+def rate_of(figures: Mapping[str, Any]) -> float | None:
+    """A scenario's throughput as every screen shows it: in the judged part, else in the whole phase."""
+    found: float | None = figures.get("now_per_s", figures.get("throughput_per_s"))
+    return found
 
 
 def at_most(gain_ratio: float, assumes: str | None) -> str:

@@ -149,9 +149,9 @@ def _outcome(verdict: Path) -> dict[str, str]:
     limit = content.get("bottleneck") or {}
     named = content["outcome"] == "bottleneck" and limit
     done = [
-        f"{name} {units.per_second(figures['throughput_per_s'])}"
+        f"{name} {units.per_second(per_s)}"
         for name, figures in (content.get("scenarios") or {}).items()
-        if figures.get("throughput_per_s") is not None
+        if (per_s := wording.rate_of(figures)) is not None
     ]
     return {
         "result": wording.bare(wording.thing(limit)) if named else RESULT[content["outcome"]],

@@ -207,7 +207,7 @@ def _outlook(report: Report) -> Iterator[Answer]:
     verdict = report.verdict
     headroom = verdict.get("headroom") or {}
     if verdict.get("headroom_ratio") is not None:
-        yield Answer(HEADROOM, units.percent(verdict["headroom_ratio"]), _sentence(headroom.get("why")))
+        yield Answer(HEADROOM, wording.headroom(verdict["headroom_ratio"]), _sentence(headroom.get("why")))
     elif verdict["outcome"] != "invalid" and not report.clock.alone:
         yield Answer(HEADROOM, "not known", _sentence(headroom.get("why")))
     advice = (verdict.get("advice") or ())[:1]
@@ -404,7 +404,7 @@ def _rooms(report: ComparisonReport) -> tuple[str, str]:
     for side in report.sides:
         ratios = [run.get("headroom_ratio") for run in side.runs]
         known = [ratio for ratio in ratios if ratio is not None]
-        said.append(f"{side.label}: {units.percent(min(known)) if known else 'not known'}")
+        said.append(f"{side.label}: {wording.headroom(min(known)) if known else 'not known'}")
     return "; ".join(said), "Of several runs the smallest." if any(
         len(s.runs) > 1 for s in report.sides
     ) else ""

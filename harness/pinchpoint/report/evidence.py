@@ -56,11 +56,8 @@ def _select(columns: str, file: str, where: list[str], rest: str) -> str:
 
 
 _KINDS_OF_EVIDENCE = {
-    "E1": "saturation",
-    "E2": "a growing queue",
-    "E3": "the ceiling fits",
-    "E4": "an independent witness",
-    "causal": "a causal test",
+    **wording.PROVES,
+    "causal": "causal test",
     "context": "context",
 }
 

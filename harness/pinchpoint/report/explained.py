@@ -10,11 +10,13 @@ from pinchpoint.base.text import wrapped
 from pinchpoint.report import evidence, verdict_tables
 
 HELD: Mapping[bool, str] = {True: "yes", False: "no"}
-KINDS: Mapping[str, str] = {
-    "E1": "saturated",
-    "E2": "its queue grows with load",
-    "E3": "its ceiling fits",
-    "E4": "a second source agrees",
+DISKS: Mapping[str, str] = {
+    "disk_cap": "at a limit of the disk",
+    "disk_burst_exhausted": "burst credits spent",
+    "disk_warm_up": "still warming up",
+    "disk_device": "limited by the device",
+    "disk_concurrency": "limited by the queue depth",
+    "disk_latency": "limited by latency",
 }
 
 
@@ -35,7 +37,7 @@ def explanation_text(verdict: Mapping[str, Any]) -> str:
 
 def _gates(gates: list[Mapping[str, Any]]) -> Iterator[str]:
     for gate in gates:
-        mark = "ok" if gate["holds"] else "NOT HELD"
+        mark = "ok" if gate["holds"] else "FAILED"
         yield wrapped(f"{gate['fact']['fact']}{_basis(gate['fact'])}: {mark}", "  - ")
     if not gates:
         yield "  - nothing was measured that could be checked"
@@ -52,7 +54,7 @@ def _stages(verdict: Mapping[str, Any]) -> Iterator[str]:
 def _timeline(verdict: Mapping[str, Any]) -> Iterator[str]:
     rows = verdict["timeline"]
     for row, (begin, end) in zip(rows, verdict_tables.spans(rows), strict=True):
-        what = f"{row['kind']}, {verdict_tables.owner(row)}" if row["kind"] else "nothing saturated"
+        what = wording.place({**row, "instance": ""}) if row["kind"] else "nothing saturated"
         level = f" ({row['level']})" if row["level"] else ""
         yield wrapped(f"{begin} to {end}{level}: {what}", "  - ")
 
@@ -64,7 +66,7 @@ def _considered(rows: list[Mapping[str, Any]]) -> Iterator[str]:
             if row["used_ratio"] is None
             else f"{units.percent(row['used_ratio'])} used"
         )
-        kind = f", {row['kind']}" if row["kind"] else ""
+        kind = f", {DISKS[row['kind']]}" if row["kind"] in DISKS else ""
         yield wrapped(f"{row['name']}: {used}{kind}; {row['why']}", "  * ")
         yield from _checks(row["checks"])
 
@@ -74,8 +76,8 @@ def _checks(checks: list[Mapping[str, Any]]) -> Iterator[str]:
     for check in checks:
         if check["holds"] is not None:
             fact = check["fact"]
-            asked = f"{check['evidence']} {KINDS[check['evidence']]}: {HELD[check['holds']]}."
-            yield wrapped(f"{asked} {fact['fact']}{_basis(fact)}", "      ")
+            asked = f"{wording.PROVES[check['evidence']]}: {HELD[check['holds']]}."
+            yield wrapped(f"{asked} {wording.capitalised(_found(check))}{_basis(fact)}", "      ")
     for why, kinds in _unknown(checks).items():
         yield wrapped(f"{' and '.join(kinds)}: not known; {why}", "      ")
 
@@ -85,10 +87,13 @@ def _unknown(checks: list[Mapping[str, Any]]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for check in checks:
         if check["holds"] is None:
-            looked_for = wording.GROWS.get(check["evidence"])
-            why = str(check["fact"]["fact"]).removeprefix(f"{looked_for}: ")
-            found.setdefault(why, []).append(f"{check['evidence']} {KINDS[check['evidence']]}")
+            found.setdefault(_found(check), []).append(wording.PROVES[check["evidence"]])
     return found
+
+
+def _found(check: Mapping[str, Any]) -> str:
+    """The fact of a check, without what was looked for: the name of the evidence says that."""
+    return str(check["fact"]["fact"]).removeprefix(f"{wording.GROWS.get(check['evidence'])}: ")
 
 
 def _basis(fact: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pinchpoint.base import units
+from pinchpoint.base import units, wording
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.base.wording import listed
 from pinchpoint.data.latency import operation_percentiles
@@ -84,7 +84,7 @@ def scenarios(manifest: Row, verdict: Row, words: Callable[[Row], str | None] = 
                 "scenario": name,
                 "use": plan.get("use"),
                 "load": words(plan["load"]) if plan.get("load") else None,
-                "now_per_s": figures.get("now_per_s", figures.get("throughput_per_s")),
+                "now_per_s": wording.rate_of(figures),
                 "throughput_per_s": whole_phase(figures),
                 "time": kind,
                 **{f"p{p}_s": figures.get(f"{kind}_p{p}_s") for p in (50, 95, 99)},

@@ -158,7 +158,7 @@ def _runs(runs: Sequence[Row]) -> Table:
             Column("run", "run"),
             Column("found", "bottleneck"),
             Column("confidence", "confidence", absent="-"),
-            Column("headroom_ratio", "headroom", units.percent, "not known", numeric=True),
+            Column("headroom_ratio", "headroom", wording.headroom, "not known", numeric=True),
             number("status", "exit status"),
         ),
         rows,

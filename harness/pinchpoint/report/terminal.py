@@ -126,7 +126,7 @@ def _outlook(verdict: Mapping[str, Any]) -> Iterator[str]:
     found = verdict.get("headroom") or {}
     if verdict.get("headroom_ratio") is not None:
         why = f": {found['why']}" if found.get("why") else ""
-        yield _labelled("ROOM", f"{units.percent(verdict['headroom_ratio'])}{why}.")
+        yield _labelled("ROOM", f"{wording.headroom(verdict['headroom_ratio'])}{why}.")
     elif verdict.get("bottleneck") and not invalid:
         yield _labelled("ROOM", f"unknown: {found.get('why') or 'it was not calculated'}.")
     if proof := verdict_tables.proof_words(verdict):

@@ -57,14 +57,14 @@ def level_words(verdict: Row) -> Iterator[str]:
     yield f"{capitalised(str(knee.get('why', '')))}."
     for scenario, held in (verdict.get("objectives_held") or {}).items():
         if held["level"] is None:
-            yield f"The objectives of {scenario} held at no level."
+            yield f"The objectives of {scenario} were met at no level."
             continue
         up_to = units.load_level(held["level"], held["unit"])
-        more = "the highest there was" if held["all_held"] else "missed above"
+        more = "the highest level" if held["all_held"] else "missed above"
         done = units.per_second(held["throughput_per_s"])
         never = held.get("never_per_s")  # a throughput that is wanted
-        but = f"; no level reached the {units.per_second(never)} that are wanted" if never else ""
-        yield f"The objectives of {scenario} held up to {up_to} ({done} done; {more}{but})."
+        but = f"; no level reached the {units.per_second(never)} of the objective" if never else ""
+        yield f"The objectives of {scenario} were met up to {up_to} ({done} done; {more}{but})."
 
 
 def objectives(verdict: Row) -> Table:
@@ -487,7 +487,7 @@ def headroom_words(verdict: Row) -> str:
     if found["ratio"] is None:
         return f"Headroom: unknown, because {found['why']}."
     given = f", assuming {found['assumes']}" if found["assumes"] else ""
-    return f"Headroom {units.percent(found['ratio'])}: {found['why']}{given}."
+    return f"Headroom {wording.headroom(found['ratio'])}: {found['why']}{given}."
 
 
 def _outlook(verdict: Row) -> Iterator[str]:
@@ -519,12 +519,12 @@ def considered(verdict: Row) -> Table:
         (
             Column("name", "resource"),
             share("used_ratio", "used"),
-            *(Column(kind, kind) for kind in ("E1", "E2", "E3", "E4")),
+            *(Column(kind, title) for kind, title in wording.PROVES.items()),
             Column("why", "why it is, or is not, the answer"),
         ),
         rows,
-        note="E1: it is saturated. E2: its queue grows with the load. E3: its ceiling matches the "
-        'throughput. E4: a second, independent measure agrees. "?": not known. '
+        note='"Calculated maximum fits": the throughput at which the resource would be saturated is that '
+        'which was measured. "Second source agrees": an independent measure shows the same. "?": not known. '
         "`pinchpoint analyse --explain` has the figures.",
         empty="",  # a run without a measured window
     )

@@ -66,7 +66,7 @@ def test_levels_answer_what_one_level_cannot() -> None:
     assert [check.holds for check in cpu.checks] == [True, True, True, True]
     ceiling = asked(row(verdict, "the log disk"), "E3")
     assert ceiling.holds is None, "no limit is declared: neither yes nor no"
-    assert "how much of it is used is not known" in ceiling.fact.fact
+    assert "its utilisation is not known" in ceiling.fact.fact
 
 
 def test_gates_are_told_also_when_they_held() -> None:
@@ -80,9 +80,9 @@ def test_why_it_won_and_what_would_change_it() -> None:
     """Without the winner nothing is left; the margin is the threshold's; the resamples agree."""
     verdict = judged(crawl_bound_by_search())
     reasons = " / ".join(verdict.explanation.reasons)
-    assert "(search1): E1 and E4 hold" in reasons
+    assert "(search1): saturated and second source agrees" in reasons
     assert "100 % of 200 resamples" in reasons
-    assert "no more confidence: one load level" in reasons
+    assert "why the confidence is not higher: one load level" in reasons
     changes = " / ".join(verdict.explanation.would_change)
     assert "(search1) no resource would be named" in changes
 
@@ -94,7 +94,7 @@ def test_of_two_the_reason_for_the_first_is_told() -> None:
     build.closed("crawl", "full-crawl", 16).operations("crawl", "document:site", 40, 0.4)
     verdict = judged(build.generator())
     second = row(verdict, "the CPU of the search tier")
-    assert "ranks after the CPU of the sql tier (sql1): it is deeper on the call path" in second.why
+    assert "ranks after the CPU of the sql tier (sql1): it is called by the other tier" in second.why
     changes = " / ".join(verdict.explanation.would_change)
     assert "the CPU of the search tier (app3) would be named (cpu)" in changes
 

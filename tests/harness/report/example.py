@@ -156,7 +156,7 @@ def steady_run() -> StoredRun:
 def suspect(**changes: Any) -> dict[str, Any]:
     """The search tier's CPU, as a verdict names it."""
     window = [utc(START_S + 10), utc(START_S + 70)]
-    rule = {"source": "design", "rule": "a resource is saturated from 90 % of its capacity on"}
+    rule = {"source": "design", "rule": "saturation begins at 90 % of capacity"}
     cpu = {"metric": "cpu.busy_ratio", "host": "search1", "threshold": 0.9, **rule}
     return {
         "kind": "cpu",
@@ -184,7 +184,7 @@ def suspect(**changes: Any) -> dict[str, Any]:
                 "evidence": "E4",
                 "threshold": 0.5,
                 "source": "design",
-                "rule": "work waits for the resource at least half of the time",
+                "rule": "work waits for the resource at least 50 % of the time",
             },
             {
                 "fact": "search used 68 % of it",

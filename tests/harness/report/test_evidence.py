@@ -118,7 +118,7 @@ def test_a_finding_cites_its_rule_and_its_neighbours() -> None:
     finding = findings(verdict())[0]
     assert finding.title == "Bottleneck"
     assert (
-        finding.evidence[0].threshold == "our own value: a resource is saturated from 90 % of its capacity on"
+        finding.evidence[0].threshold == "our own value: saturation begins at 90 % of capacity"
     )
     assert finding.meaning.endswith("It is shared with web, sql and nosql.")
 

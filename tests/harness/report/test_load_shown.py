@@ -39,7 +39,7 @@ def test_levels_are_a_table_with_what_they_came_to() -> None:
     assert [row[1] for row in cells] == ["10/s", "20/s", "30/s", "40/s", "50/s", "60/s", "70/s"]
     assert [row[-1] for row in cells] == ["met"] * 4 + ["missed"] * 3
     assert "Throughput stops following the load at 40/s" in table.note
-    assert "The objectives of orders held up to 40/s (" in table.note
+    assert "The objectives of orders were met up to 40/s (" in table.note
     [objective] = report.tables["objectives"].cells()
     assert objective[-1] == "met up to 40/s"
     assert "The objectives of orders were met up to 40/s." in report.lead

@@ -112,7 +112,7 @@ def _suspect(one: Resource, case: Case, confidence: Confidence | None, limits: S
 def _explained(found: Sequence[Resource], result: Conclusion, case: Case) -> Explanation:
     considered = tuple(_considered(one, result, case) for one in found)
     reasons = [f"{one.name}: {saturated_words(one)}" for one in found if one.saturated or one.missing]
-    reasons += [f"no more confidence: {each}" for each in result.limits]
+    reasons += [f"why the confidence is not higher: {each}" for each in result.limits]
     decides = experiment(result)
     return Explanation(
         (), considered, tuple(reasons or [summary(result, found)]), (decides,) if decides else ()

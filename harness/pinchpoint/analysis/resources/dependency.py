@@ -110,7 +110,7 @@ class Dependency(Shared):
         )
         if not resource.tiers:
             return told
-        unseen = "the tier behind it is not working in {} of that time"
+        unseen = "the called tier is idle for {} of that time"
         return (
             *told,
             Figure(lambda found: found.witness, unseen, seen_by(resource), NOT_SEEN, "E4"),

@@ -33,7 +33,7 @@ class Memory(Shared):
     placed = "the memory of {host}"
     least = Least("witness", READ_AGAIN)
     called = "the memory{where}"
-    shown = "{witness} of what is read was in memory before and was evicted"
+    shown = "{witness} of the reads are of data that was evicted from memory before"
     relieved = "give it twice as much"
 
     def discover(
@@ -64,7 +64,7 @@ class Memory(Shared):
         return (
             Figure(
                 lambda found: found.witness,
-                "{} of what was read was in memory before",
+                "{} of the reads were of data evicted from memory before",
                 again,
                 READ_AGAIN,
                 "E1",

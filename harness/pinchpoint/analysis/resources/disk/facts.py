@@ -32,8 +32,8 @@ from pinchpoint.analysis.verdict import Fact
 from pinchpoint.base import units
 
 SHARES_TOLD = {
-    "db.aof.wait_ratio": "of the work of its only thread was writing and flushing its log",
-    "db.journal.sync_s_per_s": "the time of a write was waiting for its journal",
+    "db.aof.wait_ratio": "the working time of its only thread was spent writing and flushing its log",
+    "db.journal.sync_s_per_s": "the time of a write was spent waiting for the journal",
 }
 """A store's metric -> what its share is of."""
 AS_COUNTED = ", as counted by the database: the disk itself was not measured"
@@ -62,8 +62,8 @@ def room_fact(resource: Resource, found: DiskMeasures) -> Fact:
         text = share_words(found, "its declared limit")
         fact = _fact(resource, text, rate_metric(found), found.mean, "context", UTILISATION)
         return replace(fact, threshold=declared(resource, found), source="declared")
-    flat = "" if found.spread is None else f", {units.percent(found.spread)} of spread"
-    text = f"no limit is declared, and none shows: {units.per_second(found.io)}{flat}"
+    flat = "" if found.spread is None else f", spread {units.percent(found.spread)}"
+    text = f"no limit is declared and none was found: {units.per_second(found.io)}{flat}"
     return _fact(resource, text, rate_metric(found), found.level, "context", REGULATOR_FLAT)
 
 
@@ -167,7 +167,7 @@ def _at_cap(resource: Resource, found: DiskMeasures, state: DiskState) -> Fact:
         if used != units.percent(found.utilisation):
             text += f", {used} while it had I/O to do"
         if found.spread is not None:
-            text += f"; {units.percent(found.spread)} of spread"
+            text += f"; spread {units.percent(found.spread)}"
         fact = _fact(resource, text, rate, found.mean, "E1", UTILISATION)
         return replace(fact, threshold=declared(resource, found), source="declared")
     if not found.moves[found.binding].flat and resource.pace is not None:
