@@ -178,9 +178,9 @@ def _near(one: Difference, resource: Blamed) -> bool:
 
 _SURE = ("low", "medium", "high")
 _NOBODY = {
-    "not_reached": "nothing gave way in {label} at this load",
-    "inconclusive": "what limits {label} could not be told",
-    "invalid": "the run of {label} is no valid evidence",
+    "not_reached": "{label} reached no limit at this load",
+    "inconclusive": "the verdict of {label} is inconclusive",
+    "invalid": "the run of {label} is invalid",
 }
 
 
@@ -284,7 +284,7 @@ def same_resource(first: Blamed, second: Blamed) -> bool:
 
 
 def _who(one: Blamed) -> str:
-    return one.tier or "a tier that nobody measured"
+    return one.tier or "a tier that was not measured"
 
 
 def _uses(one: Blamed, tiers: frozenset[str]) -> bool:

@@ -62,7 +62,7 @@ def gain_words(sides: Sides, movement: BottleneckMove, found: Sequence[Change]) 
 
 
 def amount(gain: ForeseenGain) -> str:
-    """``at most 38 %``; of what one load level tells ``about 38 %``."""
+    """``at most 38 %``; by one load level ``about 38 %``."""
     return wording.at_most(gain.gain_ratio, gain.assumes)
 
 
@@ -84,8 +84,8 @@ def came_words(gain: ForeseenGain, found: Sequence[Change]) -> str:
     )
     if effort is None or effort.pair.ratio is None or effort.pair.ratio >= 1:
         return f"{said}, which is more"
-    each = " and then ".join(units.seconds(value) for value in (effort.pair.base, effort.pair.other))
-    return f"{said}, which is more, as a {effort.per} took {each} of the CPU time of {tier}"
+    each = " to ".join(units.seconds(value) for value in (effort.pair.base, effort.pair.other))
+    return f"{said}, which is more, because CPU time of {tier} per {effort.per} went from {each}"
 
 
 def main_changes(found: Sequence[Change], names: Sequence[str]) -> Iterator[str]:
@@ -154,10 +154,11 @@ def claim_words(claimed: Claim, factors: Sequence[str], *, shown: bool) -> str:
     because = "; ".join(claimed.because)
     named = wording.listed(list(factors)) if factors else ""
     if claimed.kind is None:
-        return f"No conclusion: {because}. Leave that out, or repeat it."
+        return f"No conclusion: {because}. Leave out the invalid runs, or repeat them."
     if not shown:
-        would = "would be attributed to" if claimed.kind == "caused_by" else "could not be attributed to"
-        return f"No change was found; a change {would} {named or 'anything'}: {because}."
+        if claimed.kind == "caused_by":
+            return f"No significant change. A change could be attributed to {named}: {because}."
+        return f"No significant change. A change could not be attributed to one cause: {because}."
     if claimed.kind == "caused_by":
         return f"The change can be attributed to {named}: {because}."
     what = named or "the difference between the sides"
@@ -183,7 +184,7 @@ def warnings(
         within = any(one.judged.interval == "within_run" for one in found)
         yield (
             f"Fewer than {ENOUGH} runs on a side ({counts}): "
-            + ("95 % intervals are of these runs alone, " if within else "")
+            + ("95 % intervals cover only these runs, " if within else "")
             + f"only changes above {units.times(bound)} are reported, because single runs vary that much, "
             f"and nothing is called equivalent. Repeat the runs (`run --repeat {ENOUGH}`)."
         )
@@ -193,11 +194,11 @@ def warnings(
             "each side's own runs, one half against the other. `run --aa` measures it."
         )
     for directory in sides.same_runs:
-        yield f"{directory} is on both sides: compared with itself it shows no difference"
+        yield f"{directory} is on both sides: a run compared with itself shows no difference"
     mixed: list[str] = sorted({one.area for one in differing if one.mixed})
     if mixed:
         areas = wording.listed(mixed)
-        yield f"runs of one side differ among themselves in {areas}: they are not plain repeats"
+        yield f"the runs of one side differ in {areas}: they are not plain repeats"
 
 
 def told(sides: Sides) -> Iterator[str]:

@@ -224,9 +224,7 @@ def _summary(found: ProbeComparison) -> str:
     )
     text += f"; {left} inconclusive." if left else "."
     if found.moved:
-        text += (
-            f" What limits is another thing for {len(found.moved)} workload{'s' * (len(found.moved) != 1)}."
-        )
+        text += f" The kind of limit differs for {len(found.moved)} workload{'s' * (len(found.moved) != 1)}."
     if found.confounders:
         text += " Not only the disks differ, so the difference is not shown to be theirs."
     return text

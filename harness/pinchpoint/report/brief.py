@@ -197,7 +197,7 @@ def _run_decision(report: Report, checks: Sequence[Check]) -> tuple[Decision, st
     if decision == "not decided" and these:
         return decision, wording.capitalised("; ".join(one.message for one in these))
     if not rows:
-        return "not decided", "The plan sets no objectives."
+        return "not decided", "No objectives were declared."
     met = f"all {len(rows)} objectives are met" if len(rows) > 1 else "the objective is met"
     return "go", f"At this load {met}."
 

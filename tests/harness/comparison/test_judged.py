@@ -85,7 +85,7 @@ def test_without_a_change_there_is_nothing_to_put_down_to_anything() -> None:
         one.verdict["bottleneck"] = LOG_DISK
     done = compare(sides, ["disks"], metrics=[CRAWL, LOG])
     assert done.claim.kind == "caused_by"
-    assert "No change was found; a change would be attributed to disks" in done.summary
+    assert "No significant change. A change could be attributed to disks" in done.summary
     assert gather(done.to_json()).claim_words == "No change"
     assert gather(compare(repeated(3.0), ["disks"]).to_json()).claim_words == "Caused by the studied factor"
 
@@ -270,7 +270,7 @@ def test_one_run_each_is_called_changed_where_no_run_differs_so_much() -> None:
     assert (judged.call, judged.confidence, judged.interval) == ("better", "medium", "within_run")
     assert of(small, CRAWL).judged.call == "inconclusive"
     assert of(small, CRAWL).judged.ci95 is not None
-    assert any("are of these runs alone" in warning for warning in small.warnings)
+    assert any("cover only these runs" in warning for warning in small.warnings)
 
 
 def test_a_figure_without_a_course_has_a_reason_instead_of_an_interval() -> None:

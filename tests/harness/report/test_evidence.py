@@ -117,9 +117,7 @@ def test_a_finding_cites_its_rule_and_its_neighbours() -> None:
     """The threshold is said in its source's words; a shared resource says with whom."""
     finding = findings(verdict())[0]
     assert finding.title == "Bottleneck"
-    assert (
-        finding.evidence[0].threshold == "our own value: saturation begins at 90 % of capacity"
-    )
+    assert finding.evidence[0].threshold == "our own value: saturation begins at 90 % of capacity"
     assert finding.meaning.endswith("It is shared with web, sql and nosql.")
 
 

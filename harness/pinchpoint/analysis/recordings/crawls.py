@@ -36,8 +36,8 @@ def crawl_rows(inputs: Inputs) -> Iterator[dict[str, Any]]:
         }
 
 
-def crawl_words(inputs: Inputs) -> Iterator[str]:
-    """Which source most requests of a crawl are under way at; where it lies, a log does not say."""
+def crawl_findings(inputs: Inputs) -> Iterator[str]:
+    """At which source most requests of a crawl are in flight; a log does not say where that source is."""
     sources = [
         SourceMean(row["source"], row["rate_per_s"], row["repository_latency_s"])
         for row in crawl_rows(inputs)
@@ -45,7 +45,7 @@ def crawl_words(inputs: Inputs) -> Iterator[str]:
     ]
     if len(sources) > 1:
         for one in judge_means((), (), sources).sources:
-            yield f"crawl: {one.why}; if that source is outside of the farm, it limits this crawl"
+            yield one.why
 
 
 def _series(inputs: Inputs, key: Key, name: str) -> Series | None:

@@ -9,7 +9,7 @@ from typing import Any
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.knee import no_knee
 from pinchpoint.analysis.recordings.cpu import cpus
-from pinchpoint.analysis.recordings.crawls import crawl_rows, crawl_words
+from pinchpoint.analysis.recordings.crawls import crawl_findings, crawl_rows
 from pinchpoint.analysis.recordings.disk import disks
 from pinchpoint.analysis.recordings.measures import Resource
 from pinchpoint.analysis.recordings.memory import memories
@@ -80,7 +80,7 @@ def judge_recording(inputs: Inputs) -> Verdict:
         timeline=_timeline(found),
         drift=(),
         checkpoints=(),
-        summary=summary(result, found),
+        summary=summary(result, found, next(crawl_findings(inputs), "")),
         warnings=tuple(dict.fromkeys(_warnings(inputs, found))),
     )
 
@@ -115,7 +115,10 @@ def _explained(found: Sequence[Resource], result: Conclusion, case: Case) -> Exp
     reasons += [f"why the confidence is not higher: {each}" for each in result.limits]
     decides = experiment(result)
     return Explanation(
-        (), considered, tuple(reasons or [summary(result, found)]), (decides,) if decides else ()
+        (),
+        considered,
+        tuple(reasons or [summary(result, found, next(crawl_findings(case.inputs), ""))]),
+        (decides,) if decides else (),
     )
 
 
@@ -200,7 +203,9 @@ def _warnings(inputs: Inputs, found: Sequence[Resource]) -> Iterator[str]:
         if left is not None and left < MEMORY_CRITICAL.value:
             yield f"{host}: only {units.percent(left)} of memory available (PAL: critical below 5 %)"
     yield from (one.missing for one in found if one.missing and one.resource == "disk")
-    yield from crawl_words(inputs)
+    if any(one.measures for one in found):  # else the summary says it
+        for finding in crawl_findings(inputs):
+            yield f"crawl: {finding}; if that source is outside of the farm, it limits this crawl"
     yield from stolen(inputs)
     yield from unknown_machines(inputs)
     yield from inputs.samples.nonsense

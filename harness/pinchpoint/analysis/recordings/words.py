@@ -21,8 +21,8 @@ _NEARLY_ALL = 0.995
 """What was at its limit for that share of a recording was for all of it."""
 
 
-def summary(found: Conclusion, resources: Sequence[Resource]) -> str:
-    """The outcome, and the figures behind it."""
+def summary(found: Conclusion, resources: Sequence[Resource], crawl: str) -> str:
+    """The outcome, and the figures behind it; ``crawl``: at which source a crawl's requests are, or ""."""
     if found.too_short is not None:
         recorded = units.seconds(found.too_short)
         return f"Inconclusive: only {recorded} were recorded, at least {LEAST_S:.0f} s are needed."
@@ -33,7 +33,7 @@ def summary(found: Conclusion, resources: Sequence[Resource]) -> str:
     if any(one.saturated for one in found.others):
         return _over_limit([one for one in found.others if one.saturated])
     if not any(one.measures for one in resources):
-        return "Inconclusive: no CPU, memory, disk or network was recorded."
+        return _nothing_measured(crawl)
     return f"Inconclusive: {_inconclusive(found)}{_not_measured(found)}"
 
 
@@ -42,6 +42,15 @@ def _bottleneck(found: Conclusion, one: Resource) -> str:
     text += "".join(f" Meanwhile {each}." for each in found.symptoms[:2])
     return text + "".join(
         f" At other times {each.name} was {saturated_words(each)}." for each in found.others
+    )
+
+
+def _nothing_measured(crawl: str) -> str:
+    if not crawl:
+        return "Inconclusive: no CPU, memory, disk or network was recorded."
+    return (
+        f"The crawl waits for its source: {crawl}. If that source is outside of the farm, it limits this "
+        "crawl. No CPU, memory, disk or network was recorded."
     )
 
 
@@ -57,7 +66,9 @@ def _over_limit(found: Sequence[Resource]) -> str:
 
 
 def _not_reached(resources: Sequence[Resource]) -> str:
-    text = "No limit reached: CPU, memory, disks and network of every host were recorded and had room."
+    text = (
+        "No limit reached: CPU, memory, disks and network of every host were recorded and below their limits."
+    )
     cpus = [one for one in resources if one.resource == "cpu" and one.measures]
     busiest = max(cpus, key=lambda one: one.measures[0].highest, default=None)
     if busiest is None:
@@ -68,7 +79,10 @@ def _not_reached(resources: Sequence[Resource]) -> str:
 def _inconclusive(found: Conclusion) -> str:
     near = [f"{one.name} ({one.measures[0].words})" for one in found.others if one.measures]
     if near:
-        return f"no resource was saturated, but not all had room. Nearest to their limits: {listed(near)}."
+        return (
+            "no resource was saturated, but not all were clearly below their limits. Nearest to their "
+            f"limits: {listed(near)}."
+        )
     return "no recorded resource was saturated."
 
 

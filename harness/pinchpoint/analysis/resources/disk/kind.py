@@ -88,7 +88,7 @@ class Disk(ResourceKind[DiskMeasures]):
     full_now = maybe_full = Least("busy", DISK_OCCUPIED)
     short = "the {role} disk of {tier}"
     placed = "the {role} disk of {tier}"
-    waiting = ("outstanding I/Os", "disk.outstanding", lambda value: f"{units.count(value)}")
+    waiting = ("outstanding I/Os", "disk.outstanding", units.count)
 
     def discover(
         self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
