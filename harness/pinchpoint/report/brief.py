@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import mean
 from typing import Any, Literal
 
 from pinchpoint.base import units, wording
@@ -31,7 +32,7 @@ QUESTIONS = (TESTED, DECIDED, BOTTLENECK, HEADROOM, DO, NEXT, NOT_SHOWN)
 """In reading order."""
 
 _MOST_WARNINGS = 3
-_VALIDITY = ("set", "runs")
+_VALIDITY = ("set", "runs", "workloads")
 """Groups of checks that promise nothing of the farm."""
 
 
@@ -422,6 +423,20 @@ def _short(table: Table) -> Table:
     return replace(table, columns=columns, note="")
 
 
+def _narrow(table: Table) -> Table:
+    """The columns and rows that a first page has room for."""
+    columns = [
+        column
+        for column in table.columns
+        if max((len(column.cell(row)) for row in table.rows), default=0) <= _LONG
+    ]
+    whole = len(columns) == len(table.columns) and len(table.rows) <= _MOST_ROWS
+    return table if whole else replace(table, columns=columns, rows=table.rows[:_MOST_ROWS], note="")
+
+
+_LONG, _MOST_ROWS = 60, 12
+
+
 def _compared_plots(report: ComparisonReport) -> Iterator[Plot]:
     content, sides = report.content, report.sides
     bars = [
@@ -444,16 +459,19 @@ def _compared_plots(report: ComparisonReport) -> Iterator[Plot]:
 
 
 def _timeline(content: Mapping[str, Any], key: str, label: str, wanted: Mapping[str, Any]) -> Iterator[Line]:
+    """One side's lines of a panel, at instants that both sides share: means over the coarser step."""
     kept = (content["timelines"] or {}).get(key) or {}
+    step = max(float(side["step_s"]) for side in content["timelines"].values() if side)
     for panel in kept.get("panels") or ():
-        if panel["name"] == wanted["name"]:
-            for line in panel["lines"]:
-                points = tuple(
-                    (kept["first_s"] + place * kept["step_s"], float(value))
-                    for place, value in enumerate(line["values"])
-                    if value is not None
-                )
-                yield Line(f"{label} {line['name']}", points)
+        if panel["name"] != wanted["name"]:
+            continue
+        for line in panel["lines"]:
+            found: dict[float, list[float]] = {}
+            for place, value in enumerate(line["values"]):
+                if value is not None:
+                    at = round((kept["first_s"] + place * kept["step_s"]) / step) * step
+                    found.setdefault(at, []).append(float(value))
+            yield Line(f"{label} {line['name']}", tuple((at, mean(values)) for at, values in found.items()))
 
 
 # ---- anything else --------------------------------------------------------------------------------
@@ -461,6 +479,7 @@ def _timeline(content: Mapping[str, Any], key: str, label: str, wanted: Mapping[
 
 def _of_document(doc: PlainReport) -> Brief:
     title = " ".join(doc.title).strip()
+    first, rest = wording.sentences(doc.headline)
     decision, these = _decided(doc.checks)
     if decision == "go" and all(one.group in _VALIDITY for one in doc.checks):
         decision = "not decided"
@@ -469,13 +488,15 @@ def _of_document(doc: PlainReport) -> Brief:
     elif decision == "go":
         words = "Every check passed."
     else:
-        words = wording.capitalised("; ".join(f"{one.name}: {one.message}" for one in these))
+        words = _sentence("; ".join(one.message or one.name for one in these))
+        if len(these) > _MOST_WARNINGS:
+            words = f"{len(these)} checks {'failed' if decision == 'no-go' else 'have no result'}."
     when = day_and_time(doc.at) if doc.at else ""
     given = {one.question: one for one in doc.answers}
     usual = {
         TESTED: Answer(TESTED, ", ".join(filter(None, (f"{doc.kind}: {title}", when)))),
         DECIDED: Answer(DECIDED, decision.capitalize(), words),
-        BOTTLENECK: Answer(BOTTLENECK, doc.headline, doc.more),
+        BOTTLENECK: Answer(BOTTLENECK, first, f"{rest} {doc.more}".strip()),
         NOT_SHOWN: Answer(
             NOT_SHOWN, " ".join(map(_closed, doc.notes[:_MOST_WARNINGS])) or "No gap is known."
         ),
@@ -488,7 +509,7 @@ def _of_document(doc: PlainReport) -> Brief:
         at=doc.at,
         decision=decision,
         answers=tuple(answers[question] for question in QUESTIONS if question in answers),
-        main=next(iter(tables), None),
+        main=_narrow(tables[0]) if tables else None,
         checks=doc.checks,
         evidence=doc.reasons,
         plots=doc.plots,

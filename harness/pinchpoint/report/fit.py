@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -82,11 +82,11 @@ def shortened(text: str, letters: int) -> str:
     return f"{cut[: cut.rfind(' ')] if ' ' in cut[letters // 2 :] else cut}…"
 
 
-def columns(widths: Sequence[float], room: float) -> Iterator[float]:
-    """Shares of a width, as far as they are wanted; narrow columns keep what they need."""
-    fair = room / len(widths)
-    narrow = [width for width in widths if width <= fair]
-    rest = sum(width for width in widths if width > fair)
-    left = room - sum(narrow)
-    for width in widths:
-        yield width + (left / len(widths) if not rest else 0) if width <= fair else width * left / rest
+def columns(wanted: Sequence[float], least: Sequence[float], room: float) -> list[float]:
+    """Widths of columns: what each needs for its longest word, and of the rest what it wants."""
+    if sum(wanted) <= room:
+        return [width + (room - sum(wanted)) / len(wanted) for width in wanted]
+    needed = [min(width, room / len(least)) for width in least]
+    more = [max(0.0, width - need) for width, need in zip(wanted, needed, strict=True)]
+    share = (room - sum(needed)) / sum(more)
+    return [need + share * extra for need, extra in zip(needed, more, strict=True)]

@@ -6,23 +6,28 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC
 from typing import Any
 
 from pinchpoint.base.text import one_line
+from pinchpoint.report import fit
 from pinchpoint.report.brief import Brief, Gathered, brief_of
 from pinchpoint.report.charts import Chart
 from pinchpoint.report.cover import PLAIN, Cover
 from pinchpoint.report.drawn import charts_of
 from pinchpoint.report.html import template_file
 from pinchpoint.report.libraries import library
-from pinchpoint.report.tables import Table
+from pinchpoint.report.tables import Column, Table
 from pinchpoint.report.xlsx import made_at
 
 _LONGEST = 24
 """Letters of a word; a longer one may be broken anywhere."""
 _MOST_LETTERS = 2_000
 """Of one text; a cell is no place for more."""
+_UPRIGHT_PT, _ACROSS_PT = 490.0, 735.0
+"""Width of a page's text, upright and across."""
+_WIDEST_PT = 320.0
 _MOST_ROWS = 200
 """Of a table; the workbook has them all."""
 _MOST_EVIDENCE, _MOST_WARNINGS = 12, 8
@@ -64,10 +69,10 @@ def _content(brief: Brief, cover: Cover, first: list[Chart], rest: list[Chart]) 
             }
             for each in brief.answers
         ],
-        "main": None if brief.main is None else _table(brief.main),
+        "main": None if brief.main is None else _table(brief.main, _UPRIGHT_PT),
         "evidence": [_text(fact) for fact in brief.evidence[:_MOST_EVIDENCE]],
         "warnings": [_text(warning) for warning in brief.warnings[:_MOST_WARNINGS]],
-        "checks": [[_text(one.name), one.state, _text(one.message)] for one in brief.checks],
+        "checks": _table(_checks(brief)) if brief.checks else None,
         "first": [_chart(chart) for chart in first],
         "rest": [_chart(chart) for chart in rest],
         "sections": [
@@ -77,7 +82,13 @@ def _content(brief: Brief, cover: Cover, first: list[Chart], rest: list[Chart]) 
     }
 
 
-def _table(table: Table) -> Mapping[str, Any]:
+def _checks(brief: Brief) -> Table:
+    columns = (Column("name", "check"), Column("state", "result"), Column("message", "found"))
+    return Table("checks", "Checks", columns, [asdict(one) for one in brief.checks])
+
+
+def _table(table: Table, room_pt: float = _ACROSS_PT) -> Mapping[str, Any]:
+    size = 7.0 if len(table.columns) > _MOST_COLUMNS else 8.0
     rows = [[_text(cell) for cell in row] for row in table.cells()[:_MOST_ROWS]]
     more = len(table.rows) - len(rows)
     note = f"{more:,} more rows are in the workbook (--format xlsx). {table.note}" if more else table.note
@@ -85,10 +96,22 @@ def _table(table: Table) -> Mapping[str, Any]:
         "title": _text(table.title),
         "heads": [_text(column.title) for column in table.columns],
         "right": [column.numeric for column in table.columns],
+        "widths": _widths(table, room_pt, size),
+        "size": size,
         "rows": rows,
         "note": _text(note),
-        "wide": len(table.columns) > _MOST_COLUMNS,
     }
+
+
+def _widths(table: Table, room_pt: float, size_pt: float) -> list[float]:
+    """Points of each column: what its longest word needs, and of the rest what it wants."""
+    texts = [
+        [column.title, *(column.cell(row) for row in table.rows[:_MOST_ROWS])] for column in table.columns
+    ]
+    words = [[word[:_LONGEST] for text in column for word in text.split() or [""]] for column in texts]
+    wanted = [min(max(fit.wide(text, size_pt) for text in column), _WIDEST_PT) + 9 for column in texts]
+    least = [max(fit.wide(word, size_pt) for word in column) + 9 for column in words]
+    return [min(width, want) for width, want in zip(fit.columns(wanted, least, room_pt), wanted, strict=True)]
 
 
 def _chart(chart: Chart) -> Mapping[str, Any]:

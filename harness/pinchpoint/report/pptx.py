@@ -35,11 +35,15 @@ _WIDTH, _HEIGHT = 960.0, 540.0
 _EDGE, _TOP, _GAP = 36.0, 96.0, 14.0
 _INSET = 4.0
 _FONT = "Arial"
+_BOLD = 1.12
+"""How much wider bold letters are."""
 _INK, _QUIET = "1B1F24", "5B6570"
 _BADGE = {"go": "1B6E3C", "no-go": "A3211B", "not decided": "5B6570"}
 _SIZES = (18, 16, 15, 14, 13, 12, 11, 10)
 _SHORTER = (400, 300, 200, 120, 80, 50)
 """Letters of a cell, where a table is too tall at the smallest size."""
+_TITLE = 90
+"""Letters of a title; a longer answer stands below it."""
 _MOST_POINTS = 300
 _MOST_LINES = 8
 _FEW = 30
@@ -82,13 +86,15 @@ def _objectives(deck: _Deck, brief: Brief) -> None:
 
 def _titled(brief: Brief, question: str, title: str) -> str:
     found = brief.answer(question)
-    return title if found is None else f"{title}: {found.text.rstrip('.')}"
+    short = found is not None and len(found.text) <= _TITLE
+    return f"{title}: {found.text.rstrip('.')}" if found is not None and short else title
 
 
 def _evidence(deck: _Deck, brief: Brief, wanted: Sequence[str]) -> None:
     deck.slide(_titled(brief, BOTTLENECK, "Bottleneck"))
     found = brief.answer(BOTTLENECK)
-    facts = [found.more] if found and found.more else []
+    said = [] if found is None else [found.said] if len(found.text) > _TITLE else [found.more]
+    facts = [one for one in said if one]
     facts += [f"• {fact}" for fact in brief.evidence]
     facts = facts or ["No measurement supports one resource."]
     plots = {plot.name: plot for plot in brief.plots}
@@ -363,10 +369,15 @@ def _table_height(rows: Sequence[Sequence[str]], widths: Sequence[float], size: 
 
 
 def _widths(cells: Sequence[Sequence[str]], room: float, size: float) -> list[float]:
-    wanted = [
-        max(fit.wide(cell, size) for cell in column) + 2 * _INSET + 4 for column in zip(*cells, strict=True)
+    found = [*zip(*cells, strict=True)]
+    edge = 2 * _INSET + 6
+    # What is bold is wider: the first row and the first column.
+    wanted = [max(fit.wide(cell, size) for cell in column) * _BOLD + edge for column in found]
+    least = [
+        max(fit.wide(word, size) for cell in column for word in cell.split() or [""]) * _BOLD + edge
+        for column in found
     ]
-    return list(fit.columns(wanted, room))
+    return fit.columns(wanted, least, room)
 
 
 def _row_height(row: Sequence[str], widths: Sequence[float], size: float) -> float:

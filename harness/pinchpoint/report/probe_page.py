@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,14 +10,16 @@ import altair as alt
 
 from pinchpoint.base import units
 from pinchpoint.data.timeaxis import day_and_time
+from pinchpoint.data.timeline import Axis
 from pinchpoint.probe import compare, words
 from pinchpoint.probe.compare import ProbeComparison
 from pinchpoint.probe.figures import Figures, figures
 from pinchpoint.probe.record import Probe
 from pinchpoint.probe.verdict import ProbeVerdict, probe_content
 from pinchpoint.report import probe as tables
+from pinchpoint.report.brief import HEADROOM, NOT_SHOWN
 from pinchpoint.report.charts import PALETTE, SECONDS, Chart, decades, svg_of
-from pinchpoint.report.document import PlainReport, ReportPart
+from pinchpoint.report.document import Answer, Check, Line, PlainReport, Plot, ReportPart
 from pinchpoint.report.ratio_chart import ratio_chart
 from pinchpoint_scenarios.storage_probe import Cell
 
@@ -51,11 +53,50 @@ def document(probe: Probe, verdict: ProbeVerdict) -> PlainReport:
         ),
         content=probe_content(probe, verdict),
         at=probe.started,
-        more=words.distance(verdict, probe.declared) or "",
         notes=(*verdict.host_cache, *dict.fromkeys(probe.warnings)),
         reasons=tuple(cap.why for _, cap in verdict.caps),
         facts=_facts(probe),
+        answers=tuple(_answers(probe, verdict)),
+        checks=tuple(_checks(probe, verdict, found)),
+        plots=tuple(_plots(found)),
     )
+
+
+def _answers(probe: Probe, verdict: ProbeVerdict) -> Iterator[Answer]:
+    said = words.distance(verdict, probe.declared)
+    yield Answer(HEADROOM, said or "The probe loads the disk to its limit; what it can do is not declared.")
+    notes = " ".join(f"{one.rstrip('.')}." for one in (*verdict.host_cache, *dict.fromkeys(probe.warnings)))
+    yield Answer(NOT_SHOWN, "What the disk does under another load, or on another day.", notes)
+
+
+def _checks(probe: Probe, verdict: ProbeVerdict, found: Found) -> Iterator[Check]:
+    """Each workload is measured; the disk is what farm.yaml declares."""
+    for workload in dict.fromkeys(cell.workload for cell in found):
+        own = [one for cell, one in found.items() if cell.workload == workload]
+        failed = [why for one in own for why in one.failed]
+        state: Any = "error" if failed else "passed" if all(one.trials for one in own) else "skipped"
+        said = f"{workload} is not measured yet" if state == "skipped" else "; ".join(failed)
+        yield Check("workloads", f"{workload} is measured", state, said)
+    if probe.declared.words:
+        against = (verdict.contradicted or "").partition(":")[0]
+        yield Check("declared", "the disk is what is declared", "failed" if against else "passed", against)
+
+
+def _plots(found: Found) -> Iterator[Plot]:
+    """I/Os per second and latency over outstanding I/Os, a line a workload."""
+    kinds: tuple[tuple[str, str, Axis], ...] = (
+        ("iops", "I/Os per second by queue depth", "rate"),
+        ("mean_s", "Mean latency by queue depth", "latency"),
+    )
+    for key, title, axis in kinds:
+        lines: dict[str, list[tuple[float, float]]] = {}
+        for cell, one in found.items():
+            value = (one.iops.mean if one.iops else None) if key == "iops" else one.mean_s
+            if value is not None and cell.outstanding is not None:
+                lines.setdefault(cell.workload, []).append((float(cell.outstanding), value))
+        drawn = tuple(Line(name, tuple(sorted(points))) for name, points in lines.items())
+        if drawn:
+            yield Plot(key, title, axis, "queue depth", drawn)
 
 
 def compared_document(found: ProbeComparison) -> PlainReport:
