@@ -174,7 +174,7 @@ def run(
     if dry:
         _say_dry(members, out, repeated, options)
         return ExitStatus.FINE
-    with _live_page(live_port, otlp) as page:
+    with live_page(live_port, otlp) as page:
         if not as_set:
             directory, status = run_and_report(*members[0], out, options, page)
             click.echo(directory)
@@ -183,7 +183,7 @@ def run(
 
 
 @contextmanager
-def _live_page(port: int | None, otlp: str | None) -> Iterator[LivePage | None]:
+def live_page(port: int | None, otlp: str | None) -> Iterator[LivePage | None]:
     """The page of ``--live``, for all runs of this command. Raises InputError, FarmUnavailable."""
     if port is None:
         if otlp is not None:

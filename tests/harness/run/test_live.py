@@ -24,8 +24,11 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
-from support import end, require, run_cli, start_cli, wait_for_line
+from support import end, require, start_cli, wait_for_line
 
+from pinchpoint import cli
+from pinchpoint.base.errors import FarmUnavailable, InputError
+from pinchpoint.cli.run import live_page
 from pinchpoint.live import prometheus
 from pinchpoint.live.display import LivePage
 
@@ -135,17 +138,23 @@ def test_a_page_that_hangs_delays_nothing() -> None:
     assert page._process.poll() is not None
 
 
-def test_a_port_in_use_is_said(tmp_path: Path) -> None:
-    """Before anything starts, with exit status 5; a plan that follows --live is a plan."""
-    (tmp_path / "farm.yaml").write_text(FARM)
-    (tmp_path / "plan.yaml").write_text(PLAN)
-    with LivePage(0) as page:
-        port = page.url.rstrip("/").rpartition(":")[2]
-        done = run_cli("run", "--live", port, tmp_path / "plan.yaml", "--farm", tmp_path / "farm.yaml")
-    assert done.returncode == 5
-    assert f"--live: port {port} of 127.0.0.1 cannot be used" in done.stderr
-    dry = run_cli("run", "--live", tmp_path / "plan.yaml", "--farm", tmp_path / "none.yaml", "--dry-run")
-    assert "none.yaml: there is no such file" in dry.stderr
+def test_a_port_in_use_is_said() -> None:
+    """Before anything starts, with exit status 5."""
+    with LivePage(0) as page, pytest.raises(FarmUnavailable, match=r"cannot be used.*give another"):
+        LivePage(int(page.url.rstrip("/").rpartition(":")[2]))
+
+
+@pytest.mark.parametrize(
+    ("given", "port"),
+    [
+        (["--live", "p.yaml"], 8765), (["p.yaml", "--live"], 8765), (["--live", "90", "p.yaml"], 90),
+        (["p.yaml", "--live=0"], 0), (["p.yaml"], None),
+    ],
+)  # fmt: skip
+def test_a_plan_is_no_port(given: list[str], port: int | None) -> None:
+    """What follows --live is its port only where it is a number."""
+    found = cli.command("run").make_context("run", [*given, "--farm", "f.yaml"]).params
+    assert (found["live_port"], str(found["plan_file"])) == (port, "p.yaml")
 
 
 def test_hostile_names_stay_text() -> None:
@@ -201,19 +210,13 @@ def test_metrics_go_to_open_telemetry() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("port", "url", "said"),
     [
-        (["--otlp", "http://127.0.0.1:4318"], "--otlp: sends what the page of --live shows; add --live"),
-        (
-            ["--live=0", "--otlp", "collector:4318"],
-            "--otlp: found 'collector:4318'; allowed: http://HOST:PORT",
-        ),
+        (None, "http://127.0.0.1:4318", "--otlp: sends what the page of --live shows; add --live"),
+        (0, "collector:4318", "--otlp: found 'collector:4318'; allowed: http://HOST:PORT"),
     ],
 )
-def test_where_metrics_cannot_go(given: list[str], said: str, tmp_path: Path) -> None:
-    """Exit status 2, before anything starts."""
-    (tmp_path / "farm.yaml").write_text(FARM)
-    (tmp_path / "plan.yaml").write_text(PLAN)
-    done = run_cli("run", tmp_path / "plan.yaml", "--farm", tmp_path / "farm.yaml", *given)
-    assert done.returncode == 2
-    assert said in done.stderr
+def test_where_metrics_cannot_go(port: int | None, url: str, said: str) -> None:
+    """Bad input, before anything starts."""
+    with pytest.raises(InputError, match=re.escape(said)), live_page(port, url):
+        pass
