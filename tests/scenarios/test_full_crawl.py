@@ -54,8 +54,8 @@ def site(lists: dict[str, dict[str, bytes]], **options: Any) -> Iterator[Site]:
 
 @contextmanager
 def prepared(driver: Scenario) -> Iterator[Scenario]:
-    driver.prepare(quiet)
     try:
+        driver.prepare(quiet)
         yield driver
     finally:
         driver.finish(keep_data=False)

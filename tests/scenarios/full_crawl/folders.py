@@ -35,8 +35,8 @@ def source(folder: Path, name: str, **options: Any) -> dict[str, Any]:
 @contextmanager
 def prepared(driver: Scenario, *, keep_data: bool = False) -> Iterator[Scenario]:
     """Prepare, and clear away however the block ends."""
-    driver.prepare(quiet)
     try:
+        driver.prepare(quiet)
         yield driver
     finally:
         driver.finish(keep_data=keep_data)

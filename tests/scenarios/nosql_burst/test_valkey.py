@@ -42,8 +42,8 @@ def _run(client: valkey.Valkey, *command: str) -> None:
 @contextmanager
 def prepared(endpoint: Endpoint, params: dict[str, Any]) -> Iterator[Scenario]:
     driver = made("nosql-burst", {"nosql": endpoint}, params)
-    driver.prepare(quiet)
     try:
+        driver.prepare(quiet)
         yield driver
     finally:
         driver.finish(keep_data=False)

@@ -55,14 +55,17 @@ def prepared(
     params: dict[str, Any],
     name: str = "test",
     event: Callable[..., None] = lambda *_, **__: None,
+    progress: Callable[[str], None] = quiet,
+    *,
+    keep_data: bool = False,
 ) -> Iterator[Scenario]:
-    """A scenario whose data is there, and gone afterwards."""
+    """A scenario whose data is there, and gone afterwards unless it is kept."""
     driver = made("sql-mix", {"sql": endpoint}, params, name=name, event=event)
-    driver.prepare(quiet)
     try:
+        driver.prepare(progress)
         yield driver
     finally:
-        driver.finish(keep_data=False)
+        driver.finish(keep_data=keep_data)
 
 
 def tables(endpoint: Endpoint, schema: str = "pinchpoint_test") -> set[str]:

@@ -25,8 +25,8 @@ def prepared(
 ) -> Iterator[Scenario]:
     """A prepared sql-script, finished afterwards."""
     driver = made("sql-script", {"sql": endpoint}, params, event=event)
-    driver.prepare(quiet)
     try:
+        driver.prepare(quiet)
         yield driver
     finally:
         driver.finish(keep_data=False)
