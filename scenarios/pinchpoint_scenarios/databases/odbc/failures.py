@@ -184,6 +184,8 @@ _ODBC_STATES = {
     "IM": "unreachable",
 }
 """SQLSTATE, or its class, -> the name of the failure (ODBC reference, appendix A), whatever the server."""
+_STATEMENT = "42"
+"""The class of SQLSTATEs of statements: a session's first ones run as it connects."""
 _LOST = re.compile(
     r"server closed the connection|no connection to the server|could not (send|receive) |communication link|"
     r"server has gone away|lost connection|connection was killed|dbprocess is dead|bad connection|"
@@ -256,7 +258,7 @@ def outcome_of(error: pyodbc.Error, kind: str, *, connecting: bool = False) -> s
     by_state = states.get(found.state) or states.get(found.state[:2])
     if by_state and not (connecting and by_state == CONNECTION_LOST):
         return by_state
-    if connecting:
+    if connecting and not found.state.startswith(_STATEMENT):
         return "unreachable"
     if _LOST.search(found.text):
         return CONNECTION_LOST
