@@ -7,9 +7,10 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
+from pinchpoint.base.errors import InputError
 from pinchpoint.base.text import one_line
 from pinchpoint.report import fit
 from pinchpoint.report.brief import Brief, Gathered, brief_of
@@ -21,6 +22,8 @@ from pinchpoint.report.libraries import library
 from pinchpoint.report.tables import Column, Table
 from pinchpoint.report.xlsx import made_at
 
+_HEADING = 110
+"""Letters of the title above the first page."""
 _LONGEST = 24
 """Letters of a word; a longer one may be broken anywhere."""
 _MOST_LETTERS = 2_000
@@ -40,15 +43,45 @@ def write(report: Gathered, cover: Cover = PLAIN) -> bytes:
     typst = library("typst", "--format pdf")
     brief = brief_of(report)
     first, rest = charts_of(report)
-    content = json.dumps(_content(brief, cover, first, rest))
-    made: bytes = typst.compile(
-        template_file("report.typ").encode(),
-        format="pdf",
-        sys_inputs={"data": content},
-        pdf_standards=["ua-1"],
-        timestamp=made_at(brief.at).replace(tzinfo=UTC),
-    )
-    return made
+    content = json.dumps(_content(brief, cover, first, rest), ensure_ascii=False)
+    return _compiled(typst, content, made_at(brief.at).replace(tzinfo=UTC))
+
+
+def _compiled(typst: Any, content: str, at: datetime) -> bytes:
+    """The document; letters that no font of this machine has are question marks, and it says so."""
+    missing: set[str] = set()
+    while True:
+        shown = "".join("?" if missing and _writing(each) in missing else each for each in content)
+        try:
+            made: bytes = typst.compile(
+                template_file("report.typ").encode(),
+                format="pdf",
+                sys_inputs={"data": shown, "letters": "missing" if missing else ""},
+                pdf_standards=["ua-1"],
+                timestamp=at,
+            )
+        except typst.TypstError as error:
+            found = _NO_FONT.search(str(error))
+            letters = _ESCAPED.sub(lambda one: chr(int(one[1], 16)), found[1]) if found else ""
+            new = {_writing(each) for each in letters} - missing - {""}
+            if not new:
+                first_line = str(error).splitlines()[0]
+                raise InputError(f"--format pdf: the page cannot be set: {first_line}") from error
+            missing |= new
+        else:
+            return made
+
+
+_NO_FONT = re.compile(r'the text `"(.+?)"` could not be displayed')
+_ESCAPED = re.compile(r"\\u\{([0-9a-f]+)\}")
+
+
+def _writing(letter: str) -> str:
+    """What letters that fonts have together are: a script, or a category of signs; "" of ASCII."""
+    if letter.isascii():
+        return ""
+    category = unicodedata.category(letter)
+    return unicodedata.name(letter, category).partition(" ")[0] if category.startswith("L") else category
 
 
 def _content(brief: Brief, cover: Cover, first: list[Chart], rest: list[Chart]) -> Mapping[str, Any]:
@@ -56,6 +89,7 @@ def _content(brief: Brief, cover: Cover, first: list[Chart], rest: list[Chart]) 
     logo = cover.logo
     return {
         "title": _text(cover.title or brief.title),
+        "heading": _text(fit.shortened(one_line(cover.title or brief.title), _HEADING)),
         "kind": brief.kind,
         "subject": _text(brief.title),
         "decision": brief.decision,

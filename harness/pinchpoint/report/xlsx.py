@@ -39,6 +39,7 @@ _DAY_S = 86_400
 _EPOCH = 25_569
 """1 January 1970 as a day of a sheet."""
 _WIDEST = 60
+_A4 = 9
 
 
 def write(report: Gathered, cover: Cover = PLAIN) -> bytes:
@@ -102,7 +103,11 @@ class _Sheets:
             number += 1
             name = f"{wanted[: _SHEET_LETTERS - 4].strip()} {number}"
         self._names.add(name.lower())
-        return self._book.add_worksheet(name)
+        sheet = self._book.add_worksheet(name)
+        sheet.set_landscape()
+        sheet.set_paper(_A4)
+        sheet.fit_to_pages(1, 0)  # on paper as wide as a page
+        return sheet
 
     def first(self, brief: Brief, cover: Cover) -> None:
         """Page one: a question a row; the checks below."""
@@ -114,7 +119,7 @@ class _Sheets:
         if cover.logo is not None:
             picture = io.BytesIO(cover.logo.png())
             options = {"image_data": picture, "description": "Logo", **_size(cover.logo.png())}
-            sheet.set_row(0, 52)
+            sheet.set_row(0, 76)
             sheet.insert_image(0, 0, "logo.png", options)
             row = 1
         self._write(sheet, row, 0, cover.title or brief.title, self._title)

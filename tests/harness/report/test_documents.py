@@ -27,6 +27,7 @@ NAMES = (
     '=cmd("/c calc")',
     "\u05d0\u05d1\u202e\u05d2",
     "a\x00b\udce9",
+    "\u6570\u636e\u5e93 \U0001f600 \u0639\u0631\u0628 \U000f1234",
     "n" * 300,
 )
 """Names that a farm may have, and that must stay text."""
@@ -62,6 +63,14 @@ def test_every_format_takes_every_name(tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert NAMES[0] not in page
     assert NAMES[0] in words((tmp_path / "report.pptx").read_bytes())
+
+
+def test_a_letter_without_a_font_does_not_stop_a_pdf() -> None:
+    """It is a question mark, and the document says so: cuneiform, of which no machine has a font."""
+    with pdfium.PdfDocument(pdf.write(hostile("\U00012000 tablet"))) as document:
+        pages = [page.get_textpage().get_text_bounded() for page in document]
+    assert "? tablet" in pages[0]
+    assert any("no font of this machine" in page for page in pages[:3])
 
 
 KEPT = {name: {**one, "writes": None} for name, one in verdict()["scenarios"].items()}
