@@ -19,6 +19,7 @@ from pinchpoint.report.picture import MachineBox, picture
 from pinchpoint.report.probe import probes
 from pinchpoint.report.similarity import similarity
 from pinchpoint.report.tables import Section, Table
+from pinchpoint.report.waits import waits
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.schema import VERDICT
 
@@ -43,7 +44,7 @@ SECTIONS = (
             "operations",
         ),
     ),
-    Section("tiers", "Tiers", ("demand", "disks", "cpus", "stores")),
+    Section("tiers", "Tiers", ("demand", "waits", "disks", "cpus", "stores")),
     Section(
         "quality",
         "Data quality",
@@ -138,6 +139,7 @@ def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
         verdict_tables.bursts(verdict),
         verdict_tables.writes(verdict),
         probes(run),
+        waits(run, clock),
         run_tables.disks(run.manifest, verdict),
         run_tables.cpus(run.manifest, verdict),
         verdict_tables.stores(verdict),
