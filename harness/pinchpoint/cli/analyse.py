@@ -9,20 +9,13 @@ from pathlib import Path
 import click
 
 from pinchpoint.analysis import exit_status
-from pinchpoint.base.errors import InputError
 from pinchpoint.cli.arguments import RUN
 from pinchpoint.data.timeaxis import clock_of
-from pinchpoint.plan.document import read_document
-from pinchpoint.plan.load import kind_of
 from pinchpoint.report.explained import explanation_text
 from pinchpoint.report.files import conclude
 from pinchpoint.report.run_tables import replayed
 from pinchpoint.report.similarity import similarity
 from pinchpoint.report.terminal import details_text, table_text, verdict_text
-from pinchpoint.store.schema import EVENTS, MANIFEST, OPERATIONS, REPORT, SAMPLES, VERDICT
-
-RUN_FILES = (MANIFEST, OPERATIONS, SAMPLES, EVENTS, VERDICT, REPORT)
-"""What a run's directory holds: none of it is a report's figures."""
 
 
 @click.command()
@@ -41,13 +34,6 @@ def analyse(directory: Path, *, as_json: bool, explain: bool) -> int:
     not valid evidence, or measured nothing.
     """
     if directory.is_file():
-        if directory.name in RUN_FILES:
-            where = directory.parent
-            raise InputError(f"{directory}: is a file of a run; give the run's directory: {where}")
-        if kind := kind_of(read_document(directory)):
-            raise InputError(
-                f"{directory}: is a {kind}, not a run; `pinchpoint run` makes a run of a plan and a farm"
-            )
         return _published(directory, as_json=as_json)
     run, verdict = conclude(directory)
     if not os.access(directory, os.W_OK):

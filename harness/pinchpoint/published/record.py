@@ -8,10 +8,13 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from pinchpoint.base.errors import InputError
+from pinchpoint.plan.document import read_document
 from pinchpoint.plan.farm import Disk, Limits
-from pinchpoint.plan.load import load_as
+from pinchpoint.plan.load import kind_of, load_as
 from pinchpoint.plan.problems import Unfit, unknown
 from pinchpoint.plan.record import Name, PerSecond, Ratio, Record, Seconds, only_one
+from pinchpoint.store.schema import EVENTS, MANIFEST, OPERATIONS, REPORT, SAMPLES, VERDICT
 from pinchpoint_collectors.bounds import bound_of
 
 
@@ -139,6 +142,14 @@ class PublishedReport(Record):
         return self
 
 
+RUN_FILES = (MANIFEST, OPERATIONS, SAMPLES, EVENTS, VERDICT, REPORT)
+"""What a run's directory holds: none of it is a report's figures."""
+
+
 def read_report(path: Path) -> PublishedReport:
     """Read a file of published figures. Raises InputError with every problem it has."""
+    if path.name in RUN_FILES:
+        raise InputError(f"{path}: is a file of a run; give the run's directory: {path.parent}")
+    if kind := kind_of(read_document(path)):
+        raise InputError(f"{path}: is a {kind}, not a run; `pinchpoint run` makes a run of a plan and a farm")
     return load_as(PublishedReport, path)

@@ -51,7 +51,8 @@ def write(report: Gathered, cover: Cover = PLAIN) -> str:
             return _run(report, brief, cover)
         case ComparisonReport():
             return _comparison(report, brief, cover)
-    return _page("document.html.j2", doc=report, brief=brief, cover=cover)
+    headline, lead = wording.sentences(report.headline)
+    return _page("document.html.j2", doc=report, headline=headline, lead=lead, brief=brief, cover=cover)
 
 
 def _page(template: str, scripts: Sequence[str] = (), **shown: Any) -> str:
