@@ -122,7 +122,7 @@ class LocalCollector:
 def _why_missing(source: Source) -> NotMeasured | None:
     try:
         text = read_text(source.path)
-    except OSError as error:  # EOPNOTSUPP, too: pressure files exist where the kernel was told to stop them
+    except OSError as error:  # EOPNOTSUPP, too: pressure files exist where the kernel was set to stop them
         return source.missing(str(error.strerror))
     source.understand(text)
     return None

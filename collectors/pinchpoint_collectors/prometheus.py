@@ -90,7 +90,7 @@ class PrometheusCollector:
         self._server = server
         self._where = where
         self._clock = HostClock()
-        self._told: list[Incident] = []
+        self._reported: list[Incident] = []
         self._warned = self._warned_partial = False
         known = {*places.INFORMS, *(name for each in EXPORTERS for name in each.names)}
         self._found = [labels for labels, _ in server.latest(query.selector(known, matchers))]
@@ -118,8 +118,8 @@ class PrometheusCollector:
 
     def incidents(self) -> Sequence[Incident]:
         """Scrapes that were not made, and a clock that is off."""
-        told, self._told = self._told, []
-        return told
+        reported, self._reported = self._reported, []
+        return reported
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
         """Facts about the machine from exporter and server. See docs/metrics.md, "Inventory"."""
@@ -207,7 +207,7 @@ class PrometheusCollector:
         if not scraped:
             return
         times = scraped if self._last_s is None else [self._last_s, *scraped]
-        self._told += [
+        self._reported += [
             Incident.gap(
                 self._ours_ns(earlier),
                 self._ours_ns(later),
@@ -245,13 +245,13 @@ class PrometheusCollector:
         offset_s, error_s = self._clock.offset_ns / _NS, self._clock.error_ns / _NS
         if abs(offset_s) > WARN_OFFSET_S and not self._warned:
             self._warned = True
-            self._told.append(Incident("clock_offset", {"offset_s": offset_s, "error_s": error_s}))
+            self._reported.append(Incident("clock_offset", {"offset_s": offset_s, "error_s": error_s}))
 
     def _warn_partial(self) -> None:
         if self._server.partial is not None and not self._warned_partial:
             self._warned_partial = True
             why = f"{self._where}: its answers may lack something; it says: {self._server.partial}"
-            self._told.append(Incident("partial_answer", {"why": why}))
+            self._reported.append(Incident("partial_answer", {"why": why}))
 
     def _not_measured(self, watch: Watch, roles: Mapping[str, Mapping[str, Any]]) -> Iterator[NotMeasured]:
         name = self._exporter.name
@@ -265,7 +265,7 @@ class PrometheusCollector:
         yield NotMeasured(
             "cpu.busy_ratio",
             f"tier:{watch.tier}",
-            f"{name} tells nothing of single processes",
+            f"{name} reports no single processes",
             "add a collector that does: kind ssh or local",
         )
 

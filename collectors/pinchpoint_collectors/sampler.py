@@ -110,7 +110,7 @@ class Sampler:
         self._interval_s = interval_s
         self._clock = clock or Clock()
         self._bounded = bounded
-        self._told_nonsense = 0
+        self._reported_nonsense = 0
         self._failing: _Failing | None = None
         self._worked_ns = self._clock.time_ns()
         self._before_ns: int | None = None
@@ -172,9 +172,9 @@ class Sampler:
                 self.tick()
                 missed = schedule.advance(self._clock.monotonic_ns())
                 if missed:
-                    self._tell("gap", missed=missed, interval_s=self._interval_s, why=_late(missed))
+                    self._report("gap", missed=missed, interval_s=self._interval_s, why=_late(missed))
             if self._failing is not None:
-                self._tell_blind(self._failing)
+                self._report_blind(self._failing)
         except Exception as error:  # noqa: BLE001 - whatever the sink raised must reach who polls `error`
             self.error = error
 
@@ -198,8 +198,8 @@ class Sampler:
             for metric, value in own
         ]
         self._sink([*samples, *about])
-        self._tell_change(why)
-        self._tell_nonsense()
+        self._report_change(why)
+        self._report_nonsense()
 
     def _read(self) -> tuple[Sequence[Sample], str | None]:
         """The samples and None, or none and why."""
@@ -215,36 +215,36 @@ class Sampler:
             return samples
         return self.nonsense.checked(samples, self._clock.time_ns() + bounds.AHEAD_NS)
 
-    def _tell_nonsense(self) -> None:
+    def _report_nonsense(self) -> None:
         """One event for each series in which something cannot be: how often, is said at the end."""
-        for one in list(self.nonsense.found.values())[self._told_nonsense :]:
-            self._tell("impossible_value", why=one.words())
-        self._told_nonsense = len(self.nonsense.found)
+        for one in list(self.nonsense.found.values())[self._reported_nonsense :]:
+            self._report("impossible_value", why=one.words())
+        self._reported_nonsense = len(self.nonsense.found)
 
-    def _tell_change(self, why: str | None) -> None:
+    def _report_change(self, why: str | None) -> None:
         """One event when readings begin to fail and one when they work again, not one a second."""
         if isinstance(self._collector, Telling):
             for incident in self._collector.incidents():
-                self._tell(incident.event, **incident.fields)
+                self._report(incident.event, **incident.fields)
         now_ns = self._clock.time_ns()
         if why is None:
             failing, self._failing, self._worked_ns = self._failing, None, now_ns
             if failing is not None:
-                self._tell("collector_recovered")
+                self._report("collector_recovered")
                 if not isinstance(self._collector, Telling):
-                    self._tell_blind(failing)
+                    self._report_blind(failing)
         elif self._failing is None:
             self._failing = _Failing(self._worked_ns, self._clock.monotonic_ns(), why)
-            self._tell("collector_failed", why=why)
+            self._report("collector_failed", why=why)
         else:
             self._failing.readings += 1
 
-    def _tell_blind(self, failing: _Failing) -> None:
+    def _report_blind(self, failing: _Failing) -> None:
         """The gap that readings which failed have left, up to now."""
         span = {"from": utc(failing.worked_ns), "to": utc(self._clock.time_ns())}
-        self._tell("gap", **span, missed=failing.readings, interval_s=self._interval_s, why=failing.why)
+        self._report("gap", **span, missed=failing.readings, interval_s=self._interval_s, why=failing.why)
 
-    def _tell(self, event: str, **fields: object) -> None:
+    def _report(self, event: str, **fields: object) -> None:
         self._on_event(event, kind=self._kind, hosts=list(self._hosts), **fields)
 
 

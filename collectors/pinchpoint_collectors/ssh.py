@@ -115,7 +115,7 @@ class SshCollector(RemoteCollector[LoopSession]):
         return LoopSession(self._address, self._script)
 
     def _begin(self, session: LoopSession) -> None:
-        assert session.hello is not None  # noqa: S101 - it has greeted us; tells the type checker
+        assert session.hello is not None  # noqa: S101 - it has greeted us; shows the type checker
         host = LinuxHost(session.hello, self._watches, session.stamps)
         if self._inventory and self._host.machine_id != host.machine_id:
             self._why = f"{self._address}: the machine was started anew"
@@ -152,10 +152,10 @@ class SshCollector(RemoteCollector[LoopSession]):
         if before_ns is None:
             return
         if is_first:
-            self._tell_gap(before_ns, time_ns, self._interval_s, self._why)
+            self._report_gap(before_ns, time_ns, self._interval_s, self._why)
         elif time_ns - before_ns > GAP_INTERVALS * self._interval_s * NS:
             why = f"{self._address}: it was too busy to read itself in time; what was read covers all of it"
-            self._tell_gap(before_ns, time_ns, self._interval_s, why)
+            self._report_gap(before_ns, time_ns, self._interval_s, why)
 
 
 def _named(watch: Watch) -> Watch:

@@ -295,7 +295,7 @@ class Blocking(Protocol):
     def blocks(self) -> bool:
         """Whether it does: then each session is opened, performs and is closed in threads, one at a time.
 
-        Whoever drives gives as many threads as there are sessions. Sessions take the clock themselves, there,
+        Whoever drives gives one thread for each session. Sessions take the clock themselves, there,
         so what it takes to get into a thread and out of it is no part of an operation.
         """
         ...

@@ -75,7 +75,7 @@ class TailSession(SshSession):
         """Ask what the host is, and where the disk roles of a watch lie there."""
         self._ask({"watch": {"host": watch.host, "tier": watch.tier, "disks": dict(watch.disks)}})
 
-    def why_ended(self, silent_s: float = 0.0) -> str:  # noqa: ARG002 - ssh tells it by itself
+    def why_ended(self, silent_s: float = 0.0) -> str:  # noqa: ARG002 - ssh reports it by itself
         status = self._link.status()
         said = "\n".join([*self._said, self._link.errors])
         words = [line for line in said.splitlines() if line.startswith("pinchpoint-collect: ")]
@@ -198,7 +198,7 @@ class AgentCollector(RemoteCollector[TailSession]):
     def _connect(self) -> TailSession:
         return TailSession(self._address, self._command, self._folder, self._last_ns)
 
-    def _begin(self, session: TailSession) -> None:  # noqa: ARG002 - it has told all with its first words
+    def _begin(self, session: TailSession) -> None:  # noqa: ARG002 - its first words had it all
         self._tail_s = 0.0
 
     @property
@@ -272,7 +272,7 @@ class AgentCollector(RemoteCollector[TailSession]):
         else:
             why = f"{self._address}: it did not record meanwhile: it was stopped, or too busy"
         from_ns, to_ns = session.wall.to_ours(before_ns), session.wall.to_ours(reading.at_ns)
-        self._tell_gap(from_ns, to_ns, interval_s, why)
+        self._report_gap(from_ns, to_ns, interval_s, why)
 
     def _spent_there(self, session: TailSession) -> Iterable[tuple[str, float]]:
         tail_s, self._tail_s = session.tail_cpu_s - self._tail_s, session.tail_cpu_s

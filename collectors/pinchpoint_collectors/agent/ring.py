@@ -57,10 +57,10 @@ class Ring:
             or at_ns - self._begun_ns >= self._segment_ns
         ):
             self._turn(at_ns)
-        assert self._file is not None  # noqa: S101 - the turn opened it; tells the type checker
+        assert self._file is not None  # noqa: S101 - the turn opened it; shows the type checker
         line = self._encoder.encode(reading._replace(at_ns=at_ns)).encode()
         if self._file.write(line) != len(line):
-            # Half a line must stay the last one of its segment, or nobody could read what follows.
+            # Half a line must stay the last one of its segment, or what follows could not be read.
             raise OSError(errno.ENOSPC, "no room for a whole reading")
         self._written += len(line)
         self._at_ns = at_ns
@@ -157,7 +157,7 @@ class RingReader:
                     yield reading
 
     def _without_older(self, segments: list[Path]) -> list[Path]:
-        """Without those at the beginning that end before what is wanted."""
+        """Without those at the beginning that end before the requested time."""
         while len(segments) > 1 and (at := _first_ns(segments[1])) and at <= self._since_ns:
             segments = segments[1:]
         return segments

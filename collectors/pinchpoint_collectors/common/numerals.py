@@ -32,7 +32,7 @@ def is_none(text: str) -> bool:
 
 
 class EitherMarkError(ValueError):
-    """A mark stands between thousands, or is the decimal one: nobody can know."""
+    """A mark stands between thousands, or is the decimal one: which of them is not known."""
 
 
 def plain(text: str, decimal: str, thousands: str | None = None) -> str:
@@ -41,10 +41,10 @@ def plain(text: str, decimal: str, thousands: str | None = None) -> str:
     Args:
         text: as it was written.
         decimal: the decimal mark.
-        thousands: the mark between thousands; None: nobody said.
+        thousands: the mark between thousands; None: not known.
 
     Raises:
-        EitherMarkError: a mark could be either: 1,234 while nobody said what its comma is.
+        EitherMarkError: a mark could be either: 1,234 while it is not known what its comma is.
         ValueError: a point is neither.
     """
     grouped = _GROUPED.match(text)

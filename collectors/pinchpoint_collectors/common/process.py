@@ -14,7 +14,7 @@ from typing import IO
 
 _CHUNK_BYTES = 1 << 18
 _PIPE_BYTES = 1 << 20
-"""What arrives between two readings must find room, or the sender is held up."""
+"""What arrives between two readings must find room, or the sender is delayed."""
 _END_S = 1.0
 
 
@@ -41,14 +41,14 @@ class PipedProcess:
         )
         self.received_bytes = 0
         self.errors = ""
-        """All it has written to standard error and nobody has taken away yet."""
+        """All it has written to standard error and that was not taken yet."""
         self._out = bytearray()
         self._selector = selectors.DefaultSelector()
         for stream, take in (
             (self._process.stdout, self._take_out),
             (self._process.stderr, self._take_error),
         ):
-            assert stream is not None  # noqa: S101 - pipes were asked for; tells the type checker
+            assert stream is not None  # noqa: S101 - pipes were asked for; shows the type checker
             os.set_blocking(stream.fileno(), False)
             self._selector.register(stream, selectors.EVENT_READ, take)
         _widen(self._process.stdout)
@@ -92,7 +92,7 @@ class PipedProcess:
             else:
                 self._process.stdin.write(data)
                 data = b""
-        except (BrokenPipeError, ValueError):  # it has ended, or we have closed it: `ended` tells
+        except (BrokenPipeError, ValueError):  # it has ended, or we have closed it: `ended` shows it
             return False
         return not data
 
@@ -134,7 +134,7 @@ class PipedProcess:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
         end = time.monotonic() + _END_S
-        while not self.ended and time.monotonic() < end:  # it cannot end while nobody takes what it says
+        while not self.ended and time.monotonic() < end:  # it cannot end while its output is not read
             self.pump(end - time.monotonic())
         if self._process.poll() is None:
             self._process.terminate()

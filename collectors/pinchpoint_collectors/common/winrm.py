@@ -20,7 +20,7 @@ CLOSING = (WinRMError, requests.RequestException)
 _DENIED = 5
 """ERROR_ACCESS_DENIED, as a code of WS-Management's faults."""
 
-# What it logs are tracebacks of errors that are told in words.
+# What it logs are tracebacks of errors that are reported in words.
 logging.getLogger("pypsrp").addHandler(logging.NullHandler())
 
 

@@ -461,7 +461,7 @@ class ServerKind:
         looked_up = urlsplit(str(options.get("url", ""))).scheme.endswith("+srv")
         if "," in address or (looked_up and "address" not in options):
             raise CollectorError(
-                f"{where}: the endpoint names several nodes ({address}) and each tells of itself only; "
+                f"{where}: the endpoint names several nodes ({address}) and each reports itself only; "
                 "say which one this host is, as in "
                 f"`address: {'HOST:PORT' if looked_up else address.partition(',')[0]}`"
             )

@@ -124,7 +124,7 @@ def not_measured(there: Iterable[str], connections_limit: int | None) -> Iterato
         yield NotMeasured("db.connections_ratio", "", why, None)
     jmx = "JMX has it: read it by other means and `pinchpoint import` it"
     yield NotMeasured(
-        "db.commit_log_wait_s", "", "no virtual table tells how long writes wait for the commit log", jmx
+        "db.commit_log_wait_s", "", "no virtual table reports how long writes wait for the commit log", jmx
     )
     yield NotMeasured(
         "db.request_latency_s", "", "the latency tables' percentiles are of minutes, in a unit that is wrong",
@@ -152,7 +152,7 @@ def _cql_metrics(tables: Mapping[str, Rows]) -> Row:
 
 
 def _hits(before: Mapping[str, Rows], after: Mapping[str, Rows]) -> Iterator[Value]:
-    """How often a cache had what was wanted."""
+    """The hit ratio of a cache."""
     earlier = {row["name"]: row for row in before.get("caches", ())}
     for row in after.get("caches", ()):
         old = earlier.get(row["name"])

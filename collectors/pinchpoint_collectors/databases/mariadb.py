@@ -429,7 +429,7 @@ def not_measured(
             why = f"this version has no status variable {name}"
             yield NotMeasured(metric.metric, metric.instance, why, None)
     if checkpoint_age(status)[0] is None:
-        yield NotMeasured("db.checkpoint_age*", "", "this version does not tell its checkpoint", None)
+        yield NotMeasured("db.checkpoint_age*", "", "this version does not report its checkpoint", None)
     if summaries is not None:
         for instance in ("data", "temp", *(() if log_apart else ("log",))):
             yield NotMeasured("db.*_s", instance, summaries, remedy)

@@ -241,7 +241,7 @@ def not_measured(
     """
     newer = "upgrade the server where this matters (Valkey, or Redis 7.2)"
     if not any(field in info for field, _ in _BUSY):
-        why = "this version does not tell how long its event loop is at work"
+        why = "this version does not report how long its event loop is at work"
         for metric in ("db.main_thread.busy_ratio", "db.main_thread.commands_ratio", "db.main_thread.cycle*"):
             yield NotMeasured(metric, "", why, newer)
     elif _ACTIVE not in info and _spins(dict.fromkeys(_BY_IO_THREADS, 0), info):  # since it was started
@@ -249,12 +249,12 @@ def not_measured(
         yield NotMeasured("db.main_thread.busy_ratio", "", why, "upgrade to Valkey 9.1, or set io-threads 1")
     if _CPU[0] not in info:
         yield NotMeasured(
-            "db.main_thread.cpu_ratio", "", "this version does not tell the main thread's CPU time", newer
+            "db.main_thread.cpu_ratio", "", "this version does not report the main thread's CPU time", newer
         )
     if not info["aof_enabled"]:
         yield NotMeasured("db.aof.*", "", "the server keeps no append-only file (appendonly no)", None)
     elif _AOF not in info:
-        why = "this version has no INFO debug, which tells how long its event loop spends on the file"
+        why = "this version has no INFO debug, which reports how long its event loop spends on the file"
         yield NotMeasured("db.aof.wait_ratio", "", why, newer)
     if not info.get("maxmemory"):
         yield NotMeasured("db.memory_ratio", "", "the server has no memory limit (maxmemory 0)", None)

@@ -1,7 +1,7 @@
 """Converts series of counters and gauges into samples, by an exporter's table. Pure.
 
 Counters become rates from one scrape to the next, nothing is smoothed; one that went back (a restart) makes
-its interval "not measured". Scrapes too far apart have a gap between them, for which nobody knows anything.
+its interval "not measured". Scrapes too far apart have a gap between them, in which nothing is known.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def increases(
 ) -> Iterator[tuple[float, float, float | None]]:
     """(time, seconds since the scrape before, by how much a counter rose); None where it went back.
 
-    Intervals longer than ``GAP`` usual ones are left out: nobody knows when in them it rose. So is the one
+    Intervals longer than ``GAP`` usual ones are left out: it is not known when in them it rose. So is the one
     from a piece to the next, as that may be of a counter that began anew.
 
     Args:

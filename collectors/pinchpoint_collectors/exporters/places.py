@@ -20,7 +20,7 @@ INFORMS = (FILE_SYSTEMS, MAPPER, UNAME, SYSTEM, DISK, MACHINE, HOSTNAME, WINDOWS
 
 @dataclass(frozen=True, slots=True)
 class StorageLayout:
-    """A machine's storage, as far as it is told.
+    """A machine's storage, as far as it is reported.
 
     Attributes:
         devices: those with counters.
@@ -61,7 +61,7 @@ def role(there: StorageLayout, given: str) -> dict[str, Any]:
         mounted, file_system = there.mounts.get(mount or "", (None, None))
         device = _device(there, mounted) if mounted else None
         if mount is None:
-            why = f"the exporter tells of no file system that holds {given}"
+            why = f"the exporter reports no file system that holds {given}"
         elif device is None:
             why = f"{given} lies on {mounted}, which has no counters"
     return {
@@ -80,8 +80,8 @@ def disks(
 ) -> dict[str, Any]:
     """The machine's whole disks, and those with a role.
 
-    What a mapped device is made of an exporter does not tell. Where a role lies on one, the disks below show
-    the same I/O once more: then only disks with a role are listed.
+    What a mapped device is made of an exporter does not report. Where a role lies on one, the disks below
+    show the same I/O once more: then only disks with a role are listed.
     """
     used = {place["device"] for place in roles if place["device"]}
     own = [name for name in whole_disks(there.devices) if not name.startswith(MAPPED)]
@@ -92,7 +92,7 @@ def disks(
 
 
 def machine(found: Iterable[Labels]) -> dict[str, Any]:
-    """Its name, system and maker, as far as they are told."""
+    """Its name, system and maker, as far as they are reported."""
     facts: dict[str, Any] = {}
     for labels in found:
         name = labels.get(NAME)

@@ -22,7 +22,7 @@ CONNECT_S, ANSWER_S = 3.0, 10.0
 _LARGEST_BYTES = 64 * 2**20
 """An answer is no larger: the series of a farm's machines have some MB."""
 _HALF_MS = 500_000
-"""The server tells its time in whole milliseconds, cut off."""
+"""The server reports its time in whole milliseconds, cut off."""
 
 T = TypeVar("T")
 

@@ -77,7 +77,7 @@ class _Column:
 def checked(
     samples: Iterable[Sample], found: FileFacts, mapping: CsvMapping | None = None
 ) -> Iterator[Sample]:
-    """The samples; those that cannot be as not measured, which ``found`` is told.
+    """The samples; those that cannot be as not measured, which ``found`` counts.
 
     A column of the file has one unit: where it holds several hosts, all of them are counted together.
 

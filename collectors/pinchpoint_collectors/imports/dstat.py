@@ -1,7 +1,7 @@
 """What dstat, dool and pcp-dstat write with ``--output``: CSV.
 
 Two lines name the columns: a group each (``dsk/sda``), and within it a name each (``read``). The first row
-covers the time since the machine started and is left out. Times have no year, which the header's date tells;
+covers the time since the machine started and is left out. Times have no year, which the header's date gives;
 without a column for them that date and the command line's interval are taken. A file that is written to again
 has another header.
 """
@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
-from pinchpoint_collectors.imports.sysstat import Told, available_of, cpu_values, scaled, total
+from pinchpoint_collectors.imports.sysstat import Reported, available_of, cpu_values, scaled, total
 from pinchpoint_collectors.imports.text import LastLine, cells, number, zone_of
 from pinchpoint_collectors.imports.times import ReadingTimes, zoned_s
 from pinchpoint_collectors.record import Sample
@@ -213,7 +213,7 @@ _MEMORY = ("used", "free", "buff", "cach")
 _USED = frozenset({"usr", "sys", *_CPU_NAMES, *_NET, *_MEMORY, *(name for _, name in (*_DISK, *_PLAIN))})
 
 
-def _values(row: Row, interval_s: float, found: FileFacts) -> Iterator[Told]:
+def _values(row: Row, interval_s: float, found: FileFacts) -> Iterator[Reported]:
     groups = dict.fromkeys(group for group, _ in row)
     is_all = sum(group.startswith("net/") for group in groups) == 1
     for group in groups:

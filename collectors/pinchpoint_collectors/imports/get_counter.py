@@ -47,7 +47,7 @@ class GetCounter:
             local = _local(row["Timestamp"], dates, line)
             if not readings or readings[-1][1] != local:
                 readings.append((line, local, {}))
-            readings[-1][2].update(_told(row, line))
+            readings[-1][2].update(_reported(row, line))
         paths = list(dict.fromkeys(path for _, _, cells in readings for path in cells))
         pace = ReadingTimes()
         clock = LocalClock(zone_of(settings, found), 0.0, pace, found)
@@ -104,7 +104,7 @@ def _rows(lines: Iterable[str], found: FileFacts) -> Iterator[tuple[int, Mapping
         found.note("its last row is cut off, and was left out")
 
 
-def _told(row: Mapping[str, str], line: int) -> Iterator[Cell]:
+def _reported(row: Mapping[str, str], line: int) -> Iterator[Cell]:
     """What a row says; a status other than 0 says that a value could not be read."""
     if "Path" in row:
         cells = [(row["Path"], row["CookedValue"] if row.get("Status", "0") in {"0", ""} else "")]

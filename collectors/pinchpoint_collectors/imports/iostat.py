@@ -19,7 +19,7 @@ from pinchpoint_collectors.imports.sysstat import (
     SECTOR_BYTES,
     TEXT,
     Fields,
-    Told,
+    Reported,
     cpu_values,
     host_blocks,
     latency,
@@ -193,7 +193,7 @@ def _moment(text: str, dates: Dates) -> datetime:
         raise ForeignFileError(f"found the time {text!r}; {ALLOWED_DATES}") from error
 
 
-def _values(report: Fields, interval_s: float, found: FileFacts) -> Iterator[Told]:
+def _values(report: Fields, interval_s: float, found: FileFacts) -> Iterator[Reported]:
     if cpu := mapping(report.get("avg-cpu"), "avg-cpu"):
         yield from ((metric, "", value, None) for metric, value in cpu_values(cpu))
     disks = listed(report.get("disk"), "disk")
@@ -201,12 +201,12 @@ def _values(report: Fields, interval_s: float, found: FileFacts) -> Iterator[Tol
     for disk in disks:
         device = str(disk.get("disk_device"))
         if not _part_of_another(device, names):
-            told = (
+            reported = (
                 _disk(disk, device, interval_s, found)
                 if _is_extended(disk)
                 else _short(disk, device, interval_s, found)
             )
-            yield from told
+            yield from reported
 
 
 def _part_of_another(device: str, names: set[str]) -> bool:
@@ -219,7 +219,7 @@ def _is_extended(disk: Fields) -> bool:
     return number(disk, "r/s") is not None or number(disk, "w/s") is not None
 
 
-def _short(disk: Fields, device: str, interval_s: float, found: FileFacts) -> Iterator[Told]:
+def _short(disk: Fields, device: str, interval_s: float, found: FileFacts) -> Iterator[Reported]:
     """What it prints without -x, or with -s: both ways together."""
     rate = number(disk, "tps")
     yield "disk.transfers_per_s", device, rate, None
@@ -264,7 +264,7 @@ def _checked(disk: Fields, way: str, size_kib: float | None, found: FileFacts) -
     return reckoned
 
 
-def _disk(disk: Fields, device: str, interval_s: float, found: FileFacts) -> Iterator[Told]:
+def _disk(disk: Fields, device: str, interval_s: float, found: FileFacts) -> Iterator[Reported]:
     rates = {"read": number(disk, "r/s"), "write": number(disk, "w/s"), "flush": number(disk, "f/s")}
     for way, rate in rates.items():
         if rate is None:

@@ -75,7 +75,7 @@ class MappedCsv:
     name = "csv"
     says = "any CSV, with a mapping of its columns (--kind csv --map MAPPING)"
 
-    def recognises(self, head: str) -> bool:  # noqa: ARG002 -- nothing tells a CSV from text; --kind does
+    def recognises(self, head: str) -> bool:  # noqa: ARG002 -- nothing distinguishes a CSV from text; --kind does
         """Never by itself."""
         return False
 
@@ -93,7 +93,7 @@ class MappedCsv:
             for row in reader:
                 if any(cell.strip() for cell in row):
                     yield from rows.samples(row, reader.line_num)
-            rows.tell()
+            rows.report()
         except csv.Error as error:
             raise ForeignFileError(f"no line of a CSV: {error}", reader.line_num) from error
 
@@ -194,10 +194,10 @@ class _MappedRows:
                 line,
             ) from error
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Say where nothing was recorded."""
         for host, pace in self._paces.items():
-            pace.tell(self._found, host)
+            pace.report(self._found, host)
 
     def _time_s(self, text: str, host: str, line: int) -> float:
         """UTC seconds of a row's time."""
@@ -219,12 +219,12 @@ class _MappedRows:
         if self._settings.zone is None:
             self._found.zone_assumed = True
             self._found.note("its times name no zone and were taken for UTC; --zone says which they are")
-        # Rows that say how long they are need no order: of an hour that comes twice nobody knows which it is.
+        # Rows that say how long they are need no order: an hour that comes twice is ambiguous.
         last_s = self._last_s.get(host) if self._mapping.interval_s is None else None
         return zoned_s(moment, self._settings.zone or UTC, last_s)
 
     def _interval_s(self, host: str, time_s: float, line: int) -> float | None:
-        """Seconds a row covers; None: it is the first, and nobody knows."""
+        """Seconds a row covers; None: it is the first, and it is not known."""
         given = self._mapping.interval_s
         before_s = self._last_s.get(host)
         self._last_s[host] = time_s

@@ -1,6 +1,6 @@
 """What nmon records (``nmon -f``) on Linux and on AIX, sorted (as its analysers want it) or not.
 
-Each line has the number of its snapshot, whose time ``ZZZZ`` lines tell. The first snapshot begins the
+Each line has the number of its snapshot, whose time ``ZZZZ`` lines give. The first snapshot begins the
 recording. Of disks there are neither latencies nor queues.
 """
 
@@ -12,7 +12,15 @@ from datetime import datetime
 from itertools import pairwise
 
 from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
-from pinchpoint_collectors.imports.sysstat import KIB, Fields, Told, available_of, cpu_values, scaled, total
+from pinchpoint_collectors.imports.sysstat import (
+    KIB,
+    Fields,
+    Reported,
+    available_of,
+    cpu_values,
+    scaled,
+    total,
+)
 from pinchpoint_collectors.imports.sysstat import number as figure
 from pinchpoint_collectors.imports.text import LastLine, number, zone_of
 from pinchpoint_collectors.imports.times import ReadingTimes, zoned_s
@@ -129,11 +137,13 @@ class _Recording:
                     f"snapshot {name} is not later than {before}; split the file where its clock was changed"
                 )
             interval_s = pace.covered_s(before_s, time_s)
-            for metric, instance, value, weight in self._told(self._rows.get(name, ()), time_s - before_s):
+            for metric, instance, value, weight in self._reported(
+                self._rows.get(name, ()), time_s - before_s
+            ):
                 yield Sample(round(time_s * 1e9), interval_s, host, metric, instance, value, weight)
-        pace.tell(self._found)
+        pace.report(self._found)
 
-    def _told(self, rows: Iterable[Row], step_s: float) -> Iterator[Told]:
+    def _reported(self, rows: Iterable[Row], step_s: float) -> Iterator[Reported]:
         for table, _, its in rows:
             if cpu := _CPU.fullmatch(table):
                 fields = {_CPU_NAMES[name]: value for name, value in its.items() if name in _CPU_NAMES}
@@ -164,7 +174,7 @@ def _moment(cells: Sequence[str], line: int) -> datetime:
         ) from error
 
 
-def _memory(table: str, its: Fields, step_s: float, found: FileFacts) -> Iterator[Told]:
+def _memory(table: str, its: Fields, step_s: float, found: FileFacts) -> Iterator[Reported]:
     """Memory in MiB; Linux counts the pages of a snapshot, AIX those of a second."""
     if table == "MEM" and "memtotal" in its:
         cached = total(figure(its, "cached"), figure(its, "buffers"))

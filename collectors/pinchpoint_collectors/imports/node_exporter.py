@@ -84,7 +84,7 @@ def _note_gaps(host: str, series: Iterable[Sequence[Points]], found: FileFacts) 
     longest = max(({at for piece in pieces for at in piece} for pieces in series), key=len, default=set())
     for before_s, time_s in itertools.pairwise(sorted(longest)):
         pace.covered_s(before_s, time_s)
-    pace.tell(found, host)
+    pace.report(found, host)
 
 
 def _host(labels: Labels) -> str:

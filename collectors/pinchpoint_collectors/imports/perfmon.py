@@ -2,7 +2,7 @@
 
 The first cell of the header is ``(PDH-CSV 4.0) (<zone>)(<minutes to add for UTC>)``, of typeperf just
 ``(PDH-CSV 4.0)``; the others are counters' paths. Rows begin with the local time, ``MM/DD/YYYY HH:MM:SS.mmm``
-in every language, the end of what the row covers. The first row covers a time that nobody knows: of it only
+in every language, the end of what the row covers. The first row covers an unknown time: of it only
 when it was is used.
 """
 
@@ -144,12 +144,12 @@ def samples(
         last_s = time_s
     if last_s is None:
         raise ForeignFileError("it holds a header and not a single row; record for longer")
-    pace.tell(found)
+    pace.report(found)
     _note(columns, found)
 
 
 def rows_of(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """(line, cells) of all lines that are not empty; which delimiter it is, the header tells."""
+    """(line, cells) of all lines that are not empty; the header shows the delimiter."""
     delimiter = None
     for number, line in enumerate(lines, 1):
         text = line.strip("\ufeff\r\n ")
@@ -207,7 +207,7 @@ def whole_rows(
 def _is_words(row: Sequence[str], width: int) -> bool:
     """Whether a line is what typeperf says at its end: "Exiting, please wait...", in whatever language.
 
-    With commas it may have as many parts as a row of one counter has cells.
+    With commas it may have the same number of parts as a row of one counter has cells.
     """
     begins = [cell.strip()[:1] for cell in row]
     return not "".join(begins[:1]).isdigit() and (len(row) != width or not any(map(str.isdigit, begins)))
@@ -335,7 +335,7 @@ def _known(paths: Iterable[str], names: Mapping[str, frozenset[int]]) -> Iterato
         if ours is None or logged.casefold().endswith(f",{TOTAL}"):  # the sum of one NUMA node
             continue
         name, counter = ours
-        instance = instance_of(name, logged)  # sums are left out elsewhere, and told
+        instance = instance_of(name, logged)  # sums are left out elsewhere, and counted
         yield Column(
             at=at,
             path=path,
@@ -360,7 +360,7 @@ def _name_servers(known: Sequence[Column]) -> None:
 
 
 def columns_of(paths: Sequence[str], names: Mapping[str, frozenset[int]], found: FileFacts) -> list[Column]:
-    """The columns that are understood; ``found`` is told of cores and of what was left out.
+    """The columns that are understood; ``found`` gets the cores and what was left out.
 
     Args:
         paths: the header's cells after the first.
@@ -411,7 +411,7 @@ def _first_of_each(known: Iterable[Column]) -> list[Column]:
 
 
 def _without_same_disks(known: Sequence[Column], found: FileFacts) -> list[Column]:
-    """With what drives and the disks below tell once; the sum of all disks only where it is all there is."""
+    """Each drive and the disks below it once; the sum of all disks only where it is all there is."""
     disks = [one for one in known if one.object in _DISKS]
     each = [one for one in disks if one.logged.casefold() != TOTAL]
     sums = {one.host: one.object for one in disks if one.host not in {other.host for other in each}}
@@ -421,11 +421,11 @@ def _without_same_disks(known: Sequence[Column], found: FileFacts) -> list[Colum
             f"of the disks of {host or 'the machine'} only _Total was logged, which hides the slow one among "
             "the others: log \\LogicalDisk(*)\\*"
         )
-    kept = {one.at: one for one in _told_once(each, found)}
+    kept = {one.at: one for one in _reported_once(each, found)}
     return [kept.get(one.at, one) for one in known if one.object not in _DISKS or one.at in kept]
 
 
-def _told_once(disks: Sequence[Column], found: FileFacts) -> Iterator[Column]:
+def _reported_once(disks: Sequence[Column], found: FileFacts) -> Iterator[Column]:
     """The columns of disks without those of physical ones ("1 L: M:") whose drives show the same I/O."""
     drives: dict[tuple[str, str], dict[str, Column]] = {}
     physical: dict[tuple[str, str], list[Column]] = {}

@@ -55,7 +55,7 @@ class _Tasks:
     """What follows one first line, reading by reading.
 
     Args:
-        machine: the block of JSON that the first line tells.
+        machine: the block of JSON that the first line gives.
         settings: see ``record.Settings``.
         found: see ``record.FileFacts``.
     """

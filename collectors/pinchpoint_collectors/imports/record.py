@@ -58,7 +58,7 @@ class CsvMapping:
         interval_s: seconds a row covers; None: the time since the row before of the same host.
         delimiter: between cells.
         decimal: the decimal mark.
-        thousands: the mark between thousands; None: told by each number, where it can be.
+        thousands: the mark between thousands; None: seen from each number, where it can be.
     """
 
     time: str
@@ -94,7 +94,7 @@ class Settings:
 
 @dataclass(slots=True)
 class FileFacts:
-    """What a file tells beside its samples; filled while they are read.
+    """What a file reports beside its samples; filled while they are read.
 
     Attributes:
         hosts: machine, as the file names it (``""`` where it does not) -> facts for the inventory:

@@ -16,7 +16,7 @@ from pinchpoint_collectors.imports.sysstat import (
     KIB,
     SECTOR_BYTES,
     Fields,
-    Told,
+    Reported,
     available_of,
     cpu_values,
     host_blocks,
@@ -32,7 +32,7 @@ from pinchpoint_collectors.imports.times import zoned_s
 from pinchpoint_collectors.record import Sample
 
 PAGES = {"x86_64": 4096, "i686": 4096}
-"""Bytes of a page of swap, where the machine's type tells."""
+"""Bytes of a page of swap, where the machine's type is known."""
 
 
 _LONGEST_S = 366 * 86400.0
@@ -90,7 +90,7 @@ def _time_s(stamp: Fields, last_s: float | None, settings: Settings, found: File
     return zoned_s(moment, UTC if utc or settings.zone is None else settings.zone, last_s)
 
 
-def values(statistics: Fields, block: Fields, interval_s: float, found: FileFacts) -> Iterator[Told]:
+def values(statistics: Fields, block: Fields, interval_s: float, found: FileFacts) -> Iterator[Reported]:
     """What a record says.
 
     Args:
@@ -113,7 +113,7 @@ def values(statistics: Fields, block: Fields, interval_s: float, found: FileFact
     yield from _pressure(mapping(statistics.get("psi"), "psi"))
 
 
-def _memory(statistics: Fields, block: Fields, found: FileFacts) -> Iterator[Told]:
+def _memory(statistics: Fields, block: Fields, found: FileFacts) -> Iterator[Reported]:
     memory = mapping(statistics.get("memory"), "memory")
     free, buffers, cached = (number(memory, name) for name in ("memfree", "buffers", "cached"))
     available = scaled(available_of(number(memory, "avail"), free, total(buffers, cached), found), KIB)
@@ -133,7 +133,7 @@ def _memory(statistics: Fields, block: Fields, found: FileFacts) -> Iterator[Tol
     yield "mem.paged_out_bytes_per_s", "", scaled(number(swap, "pswpout"), page), None
 
 
-def _disk(disk: Fields, interval_s: float) -> Iterator[Told]:
+def _disk(disk: Fields, interval_s: float) -> Iterator[Reported]:
     device = str(disk.get("disk-device"))
     rate = number(disk, "tps")
     weight = None if rate is None else rate * interval_s
@@ -155,7 +155,7 @@ def _bytes(fields: Fields, kib: str, older: str, older_bytes: float) -> float | 
     return scaled(number(fields, older), older_bytes) if value is None else value * KIB
 
 
-def _network(network: Fields) -> Iterator[Told]:
+def _network(network: Fields) -> Iterator[Reported]:
     for each in listed(network.get("net-dev"), "net-dev"):
         interface = str(each.get("iface"))
         yield "net.received_bytes_per_s", interface, _bytes(each, "rxkB", "rxbyt", 1.0), None
@@ -171,7 +171,7 @@ def _network(network: Fields) -> Iterator[Told]:
             yield "net.drops_per_s", str(each.get("iface")), drops, None
 
 
-def _pressure(pressure: Fields) -> Iterator[Told]:
+def _pressure(pressure: Fields) -> Iterator[Reported]:
     """Pressure over the interval; those over 10, 60 and 300 seconds belong to no interval."""
     for name, metric in (("psi-cpu", "cpu"), ("psi-io", "io"), ("psi-mem", "memory")):
         if fields := mapping(pressure.get(name), name):

@@ -95,7 +95,7 @@ class _Day:
     """What follows one first line: a machine and a day, table by table.
 
     Args:
-        machine: the block of JSON that the first line tells.
+        machine: the block of JSON that the first line gives.
         settings: see ``record.Settings``.
         found: see ``record.FileFacts``.
     """

@@ -23,7 +23,7 @@ TEXT = re.compile(
 """The first line of their text."""
 
 Fields = Mapping[str, Any]
-Told = tuple[str, str, float | None, float | None]
+Reported = tuple[str, str, float | None, float | None]
 """metric, instance, value, weight."""
 
 

@@ -28,7 +28,7 @@ DATES = (
 """Times as the locales of America, Europe and East Asia write them; ISO 8601 needs no format."""
 ALLOWED_DATES = (
     "allowed: ISO 8601 (S_TIME_FORMAT=ISO in the recorder's environment), or as locales of America, Europe "
-    "and East Asia write it, all times of a file alike"
+    "and East Asia write it, all times of a file in the same form"
 )
 POWERSHELL_DATES = (
     "%m/%d/%Y %I:%M:%S %p",
@@ -42,7 +42,7 @@ POWERSHELL_DATES = (
 """As PowerShell writes times in the cultures of America, Europe and East Asia."""
 ALLOWED_POWERSHELL_DATES = (
     "allowed: ISO 8601, or as PowerShell writes it in America (en-US), Europe (de-DE, fr-FR) or East Asia "
-    "(ja-JP), all times of a file alike"
+    "(ja-JP), all times of a file in the same form"
 )
 _NOTHING = frozenset({"", "-", "nan", "-nan"})
 """Cells that hold no value."""
@@ -81,7 +81,7 @@ class LastLine:
         self._damage: ForeignFileError | None = None
 
     def lines(self, lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-        """(number, text) of each line that is not blank; ``found`` is told of it, and of a cut-off one.
+        """(number, text) of each line that is not blank; ``found`` notes it, and of a cut-off one.
 
         Raises:
             ForeignFileError: the damage of a line, when another one follows it.
@@ -149,7 +149,7 @@ _SET_BACK = timedelta(hours=2)
 
 
 def zone_of(settings: Settings, found: FileFacts) -> tzinfo:
-    """The zone of times that name none; ``found`` is told where it is not known."""
+    """The zone of times that name none; ``found`` notes where it is not known."""
     if settings.zone is None:
         found.zone_assumed = True
         found.note("its times name no zone and were taken for UTC; --zone says which they are")

@@ -53,7 +53,7 @@ class ReadingTimes:
         self._gaps.append((before_s, time_s - usual_s))
         return usual_s
 
-    def tell(self, found: FileFacts, whose: str = "") -> None:
+    def report(self, found: FileFacts, whose: str = "") -> None:
         """Say how often, and for how long at most, nothing was read."""
         if not self._gaps:
             return
@@ -165,7 +165,7 @@ _NARROW_SPACE = "\u202f"
 
 
 class Dates:
-    """Reads the times of one file, which are all written alike.
+    """Reads the times of one file, which are all written in the same way.
 
     Args:
         texts: all of them; empty ones say nothing.
@@ -187,7 +187,7 @@ class Dates:
         if differing is not None:
             taken, other = (f"{moment.day} {moment:%B %Y}" for moment in differing)
             found.note(
-                f"one of its dates is {taken}, or {other}: no date in the file tells whether the day or the "
+                f"one of its dates is {taken}, or {other}: no date in the file shows whether the day or the "
                 "month comes first. The former was taken; record dates as ISO 8601 where that matters"
             )
 

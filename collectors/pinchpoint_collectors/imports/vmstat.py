@@ -12,7 +12,15 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
-from pinchpoint_collectors.imports.sysstat import KIB, Fields, Told, available_of, cpu_values, scaled, total
+from pinchpoint_collectors.imports.sysstat import (
+    KIB,
+    Fields,
+    Reported,
+    available_of,
+    cpu_values,
+    scaled,
+    total,
+)
 from pinchpoint_collectors.imports.sysstat import number as figure
 from pinchpoint_collectors.imports.text import LastLine, cells, number, zone_of
 from pinchpoint_collectors.imports.times import ReadingTimes, zoned_s
@@ -55,7 +63,7 @@ class Vmstat:
                 for metric, instance, value, weight in _values(row, is_kib=is_kib, found=found):
                     yield Sample(round(time_s * 1e9), interval_s, "", metric, instance, value, weight)
             last_s = time_s
-        pace.tell(found)
+        pace.report(found)
         found.note("its first row was left out: it covers the time since the machine started")
 
 
@@ -101,7 +109,7 @@ def _time_s(
     return time_s
 
 
-def _values(row: Fields, *, is_kib: bool, found: FileFacts) -> Iterator[Told]:
+def _values(row: Fields, *, is_kib: bool, found: FileFacts) -> Iterator[Reported]:
     yield from ((metric, "", value, None) for metric, value in cpu_values(row))
     yield "cpu.run_queue", "", figure(row, "r"), None
     if is_kib:

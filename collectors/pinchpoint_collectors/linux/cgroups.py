@@ -172,8 +172,8 @@ def memory_v1(cap_bytes: int, usage: str, stat: str, failcnt: str, memsw: tuple[
 
 def memory_v2(cap_bytes: int, current: str, stat: str, events: str) -> Memory:
     """From ``memory.current``, ``memory.stat`` and ``memory.events``; groups below are included."""
-    found, told = _numbers(stat), _numbers(events)
-    # Before kernel 5.9 file and anonymous pages were not told apart.
+    found, reported = _numbers(stat), _numbers(events)
+    # Before kernel 5.9 file and anonymous pages were not counted apart.
     refaults = found.get("workingset_refault_file", found.get("workingset_refault"))
     return Memory(
         cap_bytes,
@@ -182,7 +182,7 @@ def memory_v2(cap_bytes: int, current: str, stat: str, events: str) -> Memory:
         found.get("pgmajfault"),
         refaults,
         found.get("pgsteal"),
-        told["max"] + told["high"],
+        reported["max"] + reported["high"],
     )
 
 

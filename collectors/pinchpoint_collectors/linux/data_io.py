@@ -4,7 +4,7 @@ With a write-back cache, Linux counts the flush that ``fdatasync`` asks for as a
 flush, so diskstats shows twice the writes and a diluted latency. On a journalled file system the commit block
 travels in the flush itself, and taking flushes off the writes takes data off. Which of it holds cannot be
 known from names; so it is tried: a known number of blocks, written over and appended, each followed by
-``fdatasync``, against the device's counters. Sectors tell how many blocks really moved.
+``fdatasync``, against the device's counters. Sectors show how many blocks really moved.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class DataIo:
 
     Attributes:
         counted: ``kernel``: writes are the data writes; ``writes-flushes``: writes less flushes are;
-            ``unknown``: neither is, or it could not be told.
+            ``unknown``: neither is, or it could not be determined.
         why: the figures behind the answer.
     """
 

@@ -16,7 +16,7 @@ class FoundPath(NamedTuple):
     Attributes:
         real: without symbolic links.
         is_device: whether it is a block device's file.
-        number: ``major:minor`` of that device, or of the one it lies on; None where nobody says.
+        number: ``major:minor`` of that device, or of the one it lies on; None where it is not known.
     """
 
     real: str

@@ -74,7 +74,7 @@ def machine_facts(files: Files = HERE) -> dict[str, Any]:
 
 
 def interfaces(files: Files = HERE) -> dict[str, float | None]:
-    """The network interfaces that are not down, with their speed in bytes/s (None: they tell none)."""
+    """The network interfaces that are not down, with their speed in bytes/s (None: they report none)."""
     speeds = {}
     for name in files.names("/sys/class/net"):
         entry = str(PurePosixPath("/sys/class/net") / name)

@@ -117,7 +117,7 @@ class LinuxMachine:
         yield from self.missing.values()
         for name, speed in self._speeds.items():
             if speed is None:
-                yield NotMeasured("net.speed_bytes_per_s", name, "the interface tells no speed", None)
+                yield NotMeasured("net.speed_bytes_per_s", name, "the interface reports no speed", None)
         for role, place in self._places[watch.host].items():
             if place.device is None:
                 remedy = "say `device:` for this disk if it has one"

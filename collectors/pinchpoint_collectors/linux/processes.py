@@ -46,7 +46,7 @@ class ProcessTable:
 
     def read(self) -> dict[int, Process]:
         """Every process by its id. Read from /proc directly: psutil needs some ten times as long for each."""
-        if self._readings % _READINGS_PER_FULL_SCAN == 0:  # an id may have been given to somebody else
+        if self._readings % _READINGS_PER_FULL_SCAN == 0:  # an id may have been given to another process
             self._kernel_threads.clear()
         self._readings += 1
         pids = {int(name) for name in os.listdir("/proc") if name.isdigit()}  # noqa: PTH208 - no Path per process
@@ -63,7 +63,7 @@ class ProcessTable:
 
 
 class ServerMark(NamedTuple):
-    """What tells one server from another of the same name.
+    """What distinguishes one server from another of the same name.
 
     Attributes:
         ports: the TCP ports it listens on.
@@ -200,7 +200,7 @@ class Roots:
         ids = ", ".join(map(str, self._wanted.pids))
         remedy = "start the tier before the run" if _sees_all(table) else _HIDDEN
         self.missing = Missing(f"no process with id {ids} runs", remedy)
-        # An id that ends is given to somebody else one day: the start time says who was meant.
+        # An id that ends is given to another process one day: the start time says who was meant.
         return [found for found in there if self._starts.setdefault(found.pid, found.start) == found.start]
 
     def _by_name(self, table: Mapping[int, Process]) -> list[Process]:

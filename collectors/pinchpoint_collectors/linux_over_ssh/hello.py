@@ -16,7 +16,7 @@ _BLOCK = "/sys/class/block"
 
 
 class Recorded:
-    """Another machine's files, as it told them: what was not asked for is not there.
+    """Another machine's files, as it reported them: what was not requested is not there.
 
     Args:
         facts: path -> text.
@@ -109,7 +109,7 @@ def parse(text: str) -> Hello:
     places: dict[str, tuple[str, str]] = {}
     missing: dict[str, str] = {}
     others: list[str] = []
-    told: dict[str, str] = {}
+    reported: dict[str, str] = {}
     for line in rest.splitlines():
         word, _, said = line.partition(" ")
         if line.startswith("/"):
@@ -127,20 +127,18 @@ def parse(text: str) -> Hello:
         elif word == "name":
             others.append(said)
         else:
-            told[word] = said
+            reported[word] = said
     try:
         found = Hello(
             Recorded({path: "\n".join(lines) for path, lines in facts.items()}, links, others, places),
             missing,
-            told["fractions"] == "yes",
-            told["nanoseconds"] == "yes",
-            int(told["page_bytes"]),
-            int(told["ticks_per_s"]),
+            reported["fractions"] == "yes",
+            reported["nanoseconds"] == "yes",
+            int(reported["page_bytes"]),
+            int(reported["ticks_per_s"]),
         )
     except (KeyError, ValueError) as error:
-        raise CollectorError(
-            f"its shell did not tell what was asked ({error}): {text.strip()[:200]!r}"
-        ) from error
+        raise CollectorError(f"its shell did not answer ({error}): {text.strip()[:200]!r}") from error
     if not any(line.startswith("MemTotal:") for line in facts.get("/proc/meminfo", ())):
         raise CollectorError("it has no /proc/meminfo as Linux has it")
     return found

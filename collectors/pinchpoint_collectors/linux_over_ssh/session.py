@@ -166,7 +166,7 @@ class LoopSession(SshSession):
 
     @property
     def wall(self) -> HostClock:
-        """The host's clock of the day: that of the stamps, where it tells nanoseconds."""
+        """The host's clock of the day: that of the stamps, where it reports nanoseconds."""
         return self.stamps if self.hello is not None and self.hello.nanoseconds else self._seconds
 
     def why_ended(self, silent_s: float = 0.0) -> str:

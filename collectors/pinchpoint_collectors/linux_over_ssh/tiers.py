@@ -28,7 +28,7 @@ UPTIME = "/proc/uptime"
 _SPECIAL = re.compile(r"[\s*?\[\]\\]")
 _THREAD = re.compile(r"/proc/(\d+)/task/(\d+)/stat:(.*)", re.DOTALL)
 _STAT = re.compile(r"^\d+ \(.*\) \S( -?\d+){40,}$", re.MULTILINE)
-"""A process may give itself a name with a line break: such a one is not recognised, and nobody's tier."""
+"""A process may give itself a name with a line break: such a one is not recognised and belongs to no tier."""
 
 
 def parse_all(text: str) -> dict[int, Process]:
@@ -43,7 +43,7 @@ class AskedFiles:
     looked for is asked for with the next question, also what is known, as it changes.
 
     Args:
-        hello: what the host told at first: what is there is not asked for again.
+        hello: what the host reported at first; it is not requested again.
 
     Attributes:
         lacking: whether something was looked for that the host was not asked for yet; who looks resets it.
@@ -55,16 +55,16 @@ class AskedFiles:
         self.lacking = False
         self.ticks_per_s = hello.ticks_per_s
         self.page_bytes = hello.page_bytes
-        self._told: Facts = hello.files
+        self._reported: Facts = hello.files
         self._wanted: dict[str, None] = {}  # a set that keeps its order
         self._answer: Mapping[str, str | None] = {}
         self._threads: Mapping[int, Mapping[int, Process]] = {}
 
     def fact(self, path: str) -> str | None:
         """The parent; None also where it is not known yet: then ``lacking`` is set."""
-        told = self._told.fact(path)
-        if told is not None:
-            return told
+        reported = self._reported.fact(path)
+        if reported is not None:
+            return reported
         self._wanted[path] = None
         if path not in self._answer:
             self.lacking = True
@@ -168,7 +168,7 @@ class TiersThere(Tiers):
     """The tiers of one host that have processes of their own, from reading to reading.
 
     Every reading holds all processes; their threads and the files of their control groups are another
-    question, asked once for each time that somebody reads, and answered with the next.
+    question, asked once for each reading, and answered with the next.
 
     Args:
         watches: the hosts that are this machine.
@@ -231,7 +231,7 @@ class TiersThere(Tiers):
     def prepare(self, session: Asks, until_s: float) -> None:
         """Ask for all details of the processes that were found, also several times.
 
-        A process tells its group, and that its caps. Waits until then at most (monotonic clock).
+        A process shows its group, and the group its caps. Waits until then at most (monotonic clock).
         """
         while self._lacks_facts() and time.monotonic() < until_s:
             paths = [UPTIME, *self._asked.question()]

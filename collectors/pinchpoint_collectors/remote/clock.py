@@ -16,7 +16,7 @@ from pinchpoint_collectors.record import Sample
 _NS = 1_000_000_000
 
 WARN_OFFSET_S = 1.0
-"""Beyond this a host's own logs and files no longer fit the run's times: a person is told."""
+"""Beyond this a host's own logs and files no longer fit the run's times: a person is warned."""
 
 _READINGS = 30
 _DRIFT_RATIO = 500e-6

@@ -25,7 +25,7 @@ _GIVE_UP_S = 20.0
 _PATIENCE_S = 0.8
 """A reading waits so long for what is about to come: no longer than the run's second."""
 _IDLE_S = 20.0
-"""Where nobody has read for so long (a run that prepares its data), there was no gap: nobody looked."""
+"""Where nothing was read for this time (a run that prepares its data), this is no gap: no reading was due."""
 _ASK_S = 10.0
 """How often a host is asked for its time; this also keeps the link alive."""
 _FIRST_QUESTIONS = 5
@@ -57,9 +57,9 @@ class RemoteCollector(ABC, Generic[S]):
         self._why = ""
         """Why the last session ended, or could not be opened."""
         self._last_ns: int | None = None
-        """The last reading's time; None where there was none, or nobody looked since."""
+        """The last reading's time; None where there was none, or none was due since."""
         self._incidents: list[Incident] = []
-        self._told_offset_s = 0.0
+        self._reported_offset_s = 0.0
         self._cost = Cost()
         self._read_s = self._came_s = time.monotonic()
         self._opened_s = self._ask_at_s = 0.0
@@ -87,8 +87,8 @@ class RemoteCollector(ABC, Generic[S]):
         return [*samples, *self._answers(session, until_s), *self._own(session)]
 
     def incidents(self) -> Sequence[Incident]:
-        told, self._incidents = self._incidents, []
-        return told
+        reported, self._incidents = self._incidents, []
+        return reported
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
         """Facts about each host when it was connected. See docs/metrics.md, "Inventory"."""
@@ -116,7 +116,7 @@ class RemoteCollector(ABC, Generic[S]):
         """What is requested beside the readings; waits no longer than then (monotonic clock)."""
         return ()
 
-    def _spent_there(self, session: S) -> Iterable[tuple[str, float]]:  # noqa: ARG002 - not every kind tells it
+    def _spent_there(self, session: S) -> Iterable[tuple[str, float]]:  # noqa: ARG002 - not every kind reports it
         """(instance, CPU seconds) of what serves us there, since it was asked before."""
         return ()
 
@@ -185,7 +185,7 @@ class RemoteCollector(ABC, Generic[S]):
     def _silent(self, what: str) -> str:
         return f"{self._address}: {what}; {self._remedy}"
 
-    def _tell_gap(self, from_ns: int, to_ns: int, interval_s: float, why: str) -> None:
+    def _report_gap(self, from_ns: int, to_ns: int, interval_s: float, why: str) -> None:
         missed = max(0, round((to_ns - from_ns) / NS / interval_s) - 1)
         self._incidents.append(Incident.gap(from_ns, to_ns, missed, interval_s, why))
 
@@ -202,6 +202,6 @@ class RemoteCollector(ABC, Generic[S]):
         if not wall.known:
             return
         offset_s = wall.offset_ns / NS
-        if abs(offset_s) > WARN_OFFSET_S and abs(offset_s - self._told_offset_s) > WARN_OFFSET_S:
-            self._told_offset_s = offset_s
+        if abs(offset_s) > WARN_OFFSET_S and abs(offset_s - self._reported_offset_s) > WARN_OFFSET_S:
+            self._reported_offset_s = offset_s
             self._incidents.append(Incident("clock_offset", wall.facts()))

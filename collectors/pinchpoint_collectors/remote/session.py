@@ -17,7 +17,7 @@ _SAID_LINES = 20
 
 
 class SshSession(ABC):
-    """One ssh process. It waits for nothing by itself: ``wait`` does, for as long as it is told.
+    """One ssh process. It waits for nothing by itself: ``wait`` does, for the given time.
 
     Args:
         address: the host.

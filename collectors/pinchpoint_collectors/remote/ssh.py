@@ -1,6 +1,6 @@
 """Uses the system's ssh: the address of a host, the command line, and messages for its failures.
 
-The user's configuration, keys, agent, jump hosts and known_hosts are respected. Nobody can be asked anything
+The user's configuration, keys, agent, jump hosts and known_hosts are respected. No question can be answered
 (BatchMode), and no password stands on a command line: there is no option for one.
 """
 
@@ -139,7 +139,8 @@ def run(address: Address, command: str, *, given: str = "", timeout_s: float = 3
         timeout_s: how long it may take, the connection included.
 
     Raises:
-        CollectorError: ssh is missing or failed, the command failed or did not end; the remedy is told.
+        CollectorError: ssh is missing or failed, the command failed or did not end; the message has the
+            remedy.
     """
     try:
         done = subprocess.run(
@@ -155,8 +156,7 @@ def run(address: Address, command: str, *, given: str = "", timeout_s: float = 3
         raise no_ssh() from error
     except subprocess.TimeoutExpired as error:
         raise CollectorError(
-            f"{address}: what was asked for over ssh did not end within {timeout_s:g} s; "
-            "is the host overloaded?"
+            f"{address}: the request over ssh did not end within {timeout_s:g} s; is the host overloaded?"
         ) from error
     if done.returncode != 0:
         raise CollectorError(why(address, done.returncode, done.stderr or done.stdout))
@@ -180,7 +180,7 @@ _CHANGED_KEY = (
 )
 _REFUSED_KEY = (
     "it accepts no key of ours (it takes {how}); put the public key into ~/.ssh/authorized_keys there, or "
-    "say `user:` and `identity:`; a key with a passphrase must be in ssh-agent, as nobody can be asked"
+    "say `user:` and `identity:`; a key with a passphrase must be in ssh-agent, because no prompt is possible"
 )
 _OPEN_KEY = "others may read the private key; `chmod 600` it"
 _IS_OPEN = r"UNPROTECTED PRIVATE KEY FILE|bad permissions"

@@ -38,7 +38,7 @@ FIRST_S = 60.0
 _SILENT_INTERVALS = 5.0
 _SILENT_S = 5.0
 _IDLE_S = 20.0
-"""Where nobody has read for so long (a run that prepares its data), there was no gap: nobody looked."""
+"""Where nothing was read for this time (a run that prepares its data), this is no gap: no reading was due."""
 _NS = 1_000_000_000
 
 
@@ -103,8 +103,8 @@ class WindowsCollector:
         return [*samples, *self._about(time.time_ns())]
 
     def incidents(self) -> Sequence[Incident]:
-        told, self._reader.incidents = self._reader.incidents, []
-        return told
+        reported, self._reader.incidents = self._reader.incidents, []
+        return reported
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
         """The machine as it was when it was connected."""

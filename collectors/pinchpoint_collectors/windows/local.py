@@ -127,7 +127,7 @@ class PdhCounters:
         """What the last two readings say; null where PDH has no value.
 
         Args:
-            interval_s: between them; 0 at the first: then only what needs no difference is told.
+            interval_s: between them; 0 at the first: then only what needs no difference is reported.
         """
         for at, handle in enumerate(self._handles):
             found = self._formatted(handle.object, handle.counter) or {}
@@ -182,7 +182,7 @@ class PdhCounters:
         instances = "(*)" if name in _INSTANCED else ""
         try:
             return self._pdh.AddEnglishCounter(self._query, rf"\{shown}{instances}\{counter}")
-        except self._error:  # no such object or counter here: `missing` tells of those that should be
+        except self._error:  # no such object or counter here: `missing` names those that should be
             return None
 
     def _formatted(self, name: str, handle: Any) -> Mapping[str, float] | None:
@@ -240,7 +240,7 @@ def processes_here() -> dict[int, Process]:
 
 
 def roots_here(wanted: Processes, there: Mapping[int, Process]) -> list[Process]:
-    """Whom a tier begins with: by id, by the program's name, or by the port somebody listens on."""
+    """Whom a tier begins with: by id, by the program's name, or by the port that a process listens on."""
     if wanted.pids:
         return [there[pid] for pid in wanted.pids if pid in there]
     if wanted.names:
@@ -313,7 +313,7 @@ def ask_machine() -> WindowsMachine:
             machine.take(line)
     if not machine.said and "host" not in machine.unknown:
         said = " ".join(done.stderr.split())[-300:] or "it did not say why"
-        machine.unknown["host"] = f"PowerShell told nothing: {said}"
+        machine.unknown["host"] = f"PowerShell reported nothing: {said}"
     return machine
 
 

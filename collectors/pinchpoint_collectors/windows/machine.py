@@ -30,7 +30,7 @@ _VIRTUAL = (
 its own (Hyper-V's parent, virtualisation-based security)."""
 
 NOT_OF_WINDOWS = (
-    NotMeasured("cpu.steal_ratio", "", "Windows does not tell what its hypervisor keeps from it", None),
+    NotMeasured("cpu.steal_ratio", "", "Windows does not report what its hypervisor keeps from it", None),
     NotMeasured("cpu.wait_ratio", "", "Windows has no such time", None),
     NotMeasured("cpu.run_queue", "", "Windows counts those that wait: cpu.waiting_threads", None),
     NotMeasured("disk.flush*", "", "Windows does not count flushes", None),
@@ -223,5 +223,5 @@ def role_places(watch: Watch, storage: Storage, where: str) -> dict[str, Windows
 
 
 def _words(text: Any) -> str | None:
-    """Processors are told with many blanks."""
+    """Processors are reported with many blanks."""
     return " ".join(str(text).split()) if text else None

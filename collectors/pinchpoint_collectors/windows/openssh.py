@@ -47,9 +47,7 @@ class SshLink:
                 self._said = [*self._said[-9:], text.strip()]
                 continue
             if line["kind"] == "end":
-                raise LinkLost(
-                    f"{self._address}: the script has ended: {line.get('why') or 'it was told to'}"
-                )
+                raise LinkLost(f"{self._address}: the script has ended: {line.get('why') or 'on request'}")
             found.append(Arrived(now_ns, line))
         if not found and self._process.ended:
             raise LinkLost(self._why())

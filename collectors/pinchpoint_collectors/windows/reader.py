@@ -62,7 +62,7 @@ class ScriptReader:
     """Takes a machine's lines, in the order in which they came.
 
     Args:
-        hosts: under which names the samples are told.
+        hosts: under which names the samples are reported.
         wanted: what the script was asked for.
         every_s: seconds between two readings.
         tiers: those that are only part of the machine.
@@ -72,7 +72,7 @@ class ScriptReader:
         clock: its clock.
         devices: volumes without a letter or folder on which a role lies, and any others.
         measured: whether there were two whole readings over one link.
-        incidents: what happened and nobody has taken away yet.
+        incidents: what happened and was not taken yet.
         lost: why the last link was lost; "" where none was, or the reason is not known.
     """
 
@@ -95,7 +95,7 @@ class ScriptReader:
         self._tiers = tiers or WindowsTiers({})
         self._session = _Session(0)
         self._waiting: list[tuple[int, Arrived]] = []
-        self._told_ns: int | None = None
+        self._reported_ns: int | None = None
         self._warned = False
 
     @property
@@ -165,7 +165,7 @@ class ScriptReader:
             passed_s = (after.utc - before.utc) / 1e7 if steady_s is None else steady_s
         if passed_s < 0:  # the machine was restarted: what was before is of no use
             before, passed_s = None, 0.0
-        if before is None and self._told_ns is not None:
+        if before is None and self._reported_ns is not None:
             return []  # the first after a gap covers no time: it would stand for an instant among seconds
         found = values(counted, before, after, only_instance=self._only())
         return self._fanned(after.utc, passed_s, found)
@@ -173,7 +173,7 @@ class ScriptReader:
     def _of_tiers(self, line: Line) -> list[Sample]:
         """What a line about processes says of the tiers; nothing where it covers no time after a gap."""
         found, interval_s, begins = self._tiers.take(line, self.machine.cores)
-        if begins and self._told_ns is not None:
+        if begins and self._reported_ns is not None:
             return []
         time_ns = self._ours(int(line["utc"])) if found else 0
         covered_s = self._every_s if interval_s is None else interval_s
@@ -185,9 +185,9 @@ class ScriptReader:
         spent_s = float(line["cpu_s"])
         cost_s = None if session.cpu_s is None else spent_s - session.cpu_s
         interval = 0.0 if session.read_ns is None else (now_ns - session.read_ns) / _NS
-        self._tell_gap(now_ns, same_link=session.read_ns is not None)
+        self._report_gap(now_ns, same_link=session.read_ns is not None)
         session.reading, session.read_ns, session.cpu_s = int(line["number"]), now_ns, spent_s
-        self._told_ns = now_ns
+        self._reported_ns = now_ns
         if cost_s is None:
             return []
         self.measured = True
@@ -195,15 +195,15 @@ class ScriptReader:
             Sample(now_ns, interval, host, "collector.cpu_s", f"{KIND}/host", cost_s) for host in self._hosts
         ]
 
-    def _tell_gap(self, now_ns: int, *, same_link: bool) -> None:
-        if self._told_ns is None:
+    def _report_gap(self, now_ns: int, *, same_link: bool) -> None:
+        if self._reported_ns is None:
             return
-        passed_s = (now_ns - self._told_ns) / _NS
+        passed_s = (now_ns - self._reported_ns) / _NS
         if same_link and passed_s < _GAP_INTERVALS * self._every_s:
             return
         missed = max(1, round(passed_s / self._every_s) - 1)
         why = _BUSY if same_link else self.lost or "the link was lost"
-        self.incidents.append(Incident.gap(self._told_ns, now_ns, missed, self._every_s, why))
+        self.incidents.append(Incident.gap(self._reported_ns, now_ns, missed, self._every_s, why))
 
     def _observe(self, asked_ns: int, stamp: int, received_ns: int) -> None:
         """The machine's time at some moment of its clock's step: half of it widens what we know."""

@@ -178,7 +178,7 @@ _STAMPS = 3
 class Row(NamedTuple):
     """One instance at one moment; the stamps are those of ``Raw``, ``cells`` are in the class's order.
 
-    A stamp that was not given is 0: no difference is told then.
+    A stamp that was not given is 0: no difference is reported then.
     """
 
     perf_time: int
@@ -217,7 +217,7 @@ class CounterClass:
         counters: its counters and what they become.
         errors: its totals of errors.
         sql_instance: the instance of SQL Server it is of (``""``: the default one); None: of none.
-        unknown: properties whose type is none that is understood -> the type's number, as it was told.
+        unknown: properties whose type is none that is understood -> the type's number, as it was reported.
     """
 
     name: str
@@ -237,7 +237,7 @@ class CounterClass:
 
 
 def class_of(line: Line, wanted: Sequence[Wanted]) -> CounterClass | None:
-    """The class that a line ``class`` tells of; None where its name only looks like one that was asked for.
+    """The class that a line ``class`` describes; None where its name only looks like one that was asked for.
 
     Raises:
         CollectorError: the line is none the script writes.
@@ -330,7 +330,7 @@ def values(
 
     Args:
         counted: the class.
-        before: the reading before; None at the first: then only what needs no difference is told.
+        before: the reading before; None at the first: then only what needs no difference is reported.
         after: this reading.
         only_instance: whether the machine has no other instance of SQL Server; where it has, all but the
             default one put their name before their databases'.

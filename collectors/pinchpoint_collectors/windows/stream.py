@@ -45,7 +45,7 @@ class ScriptLink(Protocol):
         ...
 
     def ask(self) -> None:
-        """Ask for the machine's time: a line ``time`` will come. It also tells the script that we are here.
+        """Ask for the machine's time: a line ``time`` will come. It also shows the script that we are here.
 
         Not before the script has said ``ready``.
 
@@ -64,7 +64,7 @@ _FIRST_ASKS = 5
 """This many times it is asked at every turn, so that the clock is known at once."""
 _TURN_S = 0.2
 _MOST_HELD = 20_000
-"""Lines that nobody takes are dropped, the oldest first: half an hour of a machine with ten classes."""
+"""Lines that are not taken are dropped, the oldest first: half an hour of a machine with ten classes."""
 
 
 class Received(NamedTuple):
@@ -90,7 +90,7 @@ class Stream:
 
     Args:
         name: the machine's, for the thread.
-        open_link: opens a link and starts the script; what it is given is set when nobody wants it any more.
+        open_link: opens a link and starts the script; what it is given is set when it is no longer needed.
             Raises ``LinkLost`` or, where trying again would not help, ``CollectorError``.
     """
 
@@ -133,12 +133,12 @@ class Stream:
             try:
                 self._one_link(backoff)
             except LinkLost as lost:
-                self._tell(str(lost))
+                self._report(str(lost))
             except CollectorError as error:  # to try again could lock the account, and would not help
-                self._tell(str(error))
+                self._report(str(error))
                 return
             except Exception as error:  # noqa: BLE001 - a library's own error must not end the thread unsaid
-                self._tell(f"{type(error).__name__}: {error}")
+                self._report(f"{type(error).__name__}: {error}")
             backoff.failed()
 
     def _one_link(self, backoff: Backoff) -> None:
@@ -176,7 +176,7 @@ class Stream:
             if lines:
                 self._came.notify_all()
 
-    def _tell(self, why: str) -> None:
+    def _report(self, why: str) -> None:
         with self._came:
             self._error = self._lost = why
             self._cpu_s = time.thread_time()

@@ -2,9 +2,9 @@
 
 The counters are those of ``Win32_PerfRawData_PerfProc_Process``
 (learn.microsoft.com/previous-versions/aa394323(v=vs.85)): an instance's name is that of its program, with a
-number behind ``#`` that another gets when one of them ends, so a process is told by its id and by its start.
-``PercentProcessorTime`` counts 100 ns of CPU time (PERF_100NSEC_TIMER); ``ElapsedTime`` holds the start
-(PERF_ELAPSED_TIME, technet.microsoft.com/library/cc977698: (D0 - N0) / F, of which N0 is what is read).
+number behind ``#`` that another gets when one of them ends, so a process is identified by its id and by its
+start. ``PercentProcessorTime`` counts 100 ns of CPU time (PERF_100NSEC_TIMER); ``ElapsedTime`` holds the
+start (PERF_ELAPSED_TIME, technet.microsoft.com/library/cc977698: (D0 - N0) / F, of which N0 is what is read).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def table_of(rows: ClassRows, columns: Iterable[str]) -> dict[int, Process]:
 
 
 def with_true_parents(found: Mapping[int, Process]) -> dict[int, Process]:
-    """Without parents that have ended and whose ids are another's now: nobody is older than its parent."""
+    """Without parents that have ended and whose ids were reused: no process is older than its parent."""
 
     def true(one: Process) -> int:
         parent = found.get(one.parent)
@@ -71,7 +71,8 @@ def with_true_parents(found: Mapping[int, Process]) -> dict[int, Process]:
 class WindowsTier:
     """One tier's processes from reading to reading.
 
-    A process that ends takes with it what it used since it was read last: Windows hands that to nobody.
+    A process that ends takes with it what it used since it was read last: Windows adds that to no other
+        process.
 
     Args:
         name: the tier's.

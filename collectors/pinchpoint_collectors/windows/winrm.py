@@ -1,7 +1,7 @@
 """The script over WinRM: PowerShell's remoting protocol, spoken by pypsrp.
 
-One runspace runs the script for as long as it is watched, a second one tells the machine's time now and then.
-When nobody asks for what the script says, Windows closes the session by itself (``_IDLE_S``).
+One runspace runs the script for as long as it is watched, a second one reports the machine's time now and
+then. When the script's output is no longer read, Windows closes the session by itself (``_IDLE_S``).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class WinRmLink:
     Args:
         address: the machine.
         request: what the script is asked.
-        ending: set when nobody wants it any more.
+        ending: set when it is no longer needed.
 
     Raises:
         LinkLost: the machine does not answer.
@@ -50,7 +50,7 @@ class WinRmLink:
         self._ending = ending
         self._lost = False
         self._received_bytes = 0
-        self._told: list[Arrived] = []
+        self._reported: list[Arrived] = []
         self._connection = winrm.connection(
             address.host,
             port=address.port,
@@ -87,10 +87,10 @@ class WinRmLink:
     def receive(self) -> list[Arrived]:
         self._fetch()
         now_ns = time.time_ns()
-        found, self._told = self._told, []
+        found, self._reported = self._reported, []
         for line in self._lines(self._script):
             if line["kind"] == "end":
-                raise self._cut(f"the script has ended: {line.get('why') or 'it was told to'}")
+                raise self._cut(f"the script has ended: {line.get('why') or 'on request'}")
             found.append(Arrived(now_ns, line))
         if not found and self._script.state != PSInvocationState.RUNNING:
             raise self._cut(_errors(self._script) or "the script was stopped")
@@ -131,10 +131,10 @@ class WinRmLink:
         until = time.monotonic() + _TIME_S
         while call.state == PSInvocationState.RUNNING:
             if time.monotonic() > until:
-                raise self._cut("it does not tell its time")
+                raise self._cut("it does not report its time")
             self._safely(lambda: call.poll_invoke(timeout=_WAIT_S))
         now_ns = time.time_ns()
-        self._told += [Arrived(now_ns, line) for line in self._lines(call)]
+        self._reported += [Arrived(now_ns, line) for line in self._lines(call)]
         self._safely(call.close)
 
     def close(self) -> None:
@@ -161,9 +161,9 @@ class WinRmLink:
         try:
             winrm.step(step)
         except winrm.WinRmFailure as failure:
-            raise self._told_of(failure) from failure
+            raise self._reported_of(failure) from failure
 
-    def _told_of(self, failure: winrm.WinRmFailure) -> Exception:
+    def _reported_of(self, failure: winrm.WinRmFailure) -> Exception:
         self._lost = True
         why = failure.why
         if failure.what == "refused":

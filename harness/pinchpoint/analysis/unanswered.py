@@ -13,7 +13,7 @@ from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.thresholds import HELD_UP, HELD_UP_S, SEEN
 from pinchpoint.base import units
 from pinchpoint.data.inputs import Inputs
-from pinchpoint.data.series import all_told
+from pinchpoint.data.series import joined
 from pinchpoint.store.schema import UNFINISHED
 
 WAITS_BY_ITSELF = ("full-crawl", "storage-probe")
@@ -34,7 +34,7 @@ def sessions(inputs: Inputs, flow: Flow) -> float | None:
     planned: users may have been more, or fewer, in what was lost.
     """
     keys = [key for key in inputs.samples.keys("generator.users") if key.instance == flow.load.scenario]
-    told = all_told(inputs.samples.steps(*key) for key in keys) if keys else np.empty(0)
+    told = joined(inputs.samples.steps(*key) for key in keys) if keys else np.empty(0)
     known = np.isfinite(told)
     return float(told[known].mean()) if len(told) and known.mean() >= SEEN.value else flow.load.users
 

@@ -176,7 +176,7 @@ def gain_of(advice: Mapping[str, Any]) -> str | None:
 
 
 def following(verdict: Mapping[str, Any]) -> str:
-    """What would give way next, or first where nothing has yet, as a sentence; "" when nobody can say."""
+    """The next bottleneck, or the first where there is none yet, as a sentence; "" when it is not known."""
     blame = verdict.get("next")
     if not blame:
         return ""

@@ -85,7 +85,7 @@ def run_both(farms: Sequence[tuple[Farm, Plan]], out: Path, repeat: int = 1) -> 
     Args:
         farms: both, with their plan.
         out: where the set of runs goes.
-        repeat: so many runs of each.
+        repeat: the number of runs of each.
 
     Raises:
         FarmUnavailable: this machine has no means for such disks: both farms would be the same.

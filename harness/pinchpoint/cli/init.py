@@ -32,7 +32,7 @@ embedded:
   # throttle: {web: 50/s}  # what comes faster is refused: 429 with Retry-After
   # content:
   #   corpus: documents    # fill it with this folder's documents; default: this machine's documentation
-  #   documents: 2000      # so many; further copies of them where there are fewer
+  #   documents: 2000      # their number; copies are added where there are fewer
 
 # --- A real farm: remove 'embedded' above, and the '# ' at the beginning of every line below. ---
 # endpoints:
@@ -76,7 +76,7 @@ scenarios:
   # Crawls every source the farm offers into its search tier, as fast as 8 crawlers can.
   crawl:
     use: full-crawl
-    load: {model: closed, users: 8}      # so many users at once; think: 1s lets each pause
+    load: {model: closed, users: 8}      # users at once; think: 1s lets each pause
 
   # Short transactions that arrive at a rate, whether or not the earlier ones have ended.
   orders:

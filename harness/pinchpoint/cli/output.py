@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class _Forsaken(io.FileIO):
-    """A pipe: what nobody reads any more is lost, and nothing else is."""
+    """A pipe: what is no longer read is lost, and nothing else is."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         """Write it, or lose it."""

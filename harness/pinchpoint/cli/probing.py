@@ -61,7 +61,7 @@ def execute(asked: ProbeOptions) -> ExitStatus:
             made = conduct.begun(suite, chosen, asked.repeat, seconds, size_bytes, line_s)
             directory = conduct.new_directory(asked.out, made)
         verdict = conduct.run(chosen, made, directory, interrupts, conclude_probe)
-        # Before the farm is stopped: what was measured is told whatever comes of that.
+        # Before the farm is stopped: what was measured is reported whatever comes of that.
         _print(made, verdict, directory, asked)
     return conduct.status(made)
 

@@ -294,7 +294,7 @@ def _crew(workers: int | None, remote: int | None, listen: str | None, token_fil
             "waited for before the load begins, and none is taken in later"
         )
     if workers == 0 and not remote:
-        raise InputError("--workers: found 0; without --remote-workers nobody would generate load")
+        raise InputError("--workers: found 0; without --remote-workers no process would generate load")
     if token_file and not listen:
         raise InputError("--token-file: is for workers of other machines; add --listen with an address")
     token = given_token(token_file)

@@ -300,7 +300,7 @@ def _unrecovered(rows: _Rows, scenario: str, metric: str) -> str | None:
 def _median_burst(bursts: Sequence[Row], metric: str) -> float | None:
     """None where a burst lacks it: one that was not recovered from took longer than any that was.
 
-    Of one with which the measuring ended nobody saw how long it took.
+    Of one with which the measuring ended the duration is not known.
     """
     seen = [burst for burst in bursts if metric != "recovery_s" or burst.get("watched_s") != 0]
     values = [burst.get(metric) for burst in seen]

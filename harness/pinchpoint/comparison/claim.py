@@ -75,7 +75,7 @@ class Confounder:
 
     Attributes:
         touches: the blamed resources it may act upon; empty: none.
-        anything: a side blames nobody, so that any difference may matter.
+        anything: a side names no bottleneck, so that any difference may matter.
     """
 
     difference: Difference
@@ -210,7 +210,7 @@ class ForeseenGain:
     """What taking a bottleneck away brings, by the verdicts' model.
 
     Attributes:
-        gain_ratio: so much more throughput (0.38 = 38 %); the median of the runs.
+        gain_ratio: the gain in throughput (0.38 = 38 %); the median of the runs.
         until: the resource that is the next bottleneck.
         assumes: what must stay as it is for that to hold.
         at_most: whether it is a bound. By one load level it is none: what is used at rest, and by loads that
@@ -229,7 +229,7 @@ class ForeseenGain:
 
 
 def movement(sides: Sides, places: Places) -> BottleneckMove:
-    """Compare what both sides' verdicts name: kind of resource, tier and role; not how it gives way."""
+    """Compare what both sides' verdicts name: kind of resource, tier and role; not the kind of limit."""
     base, no_base = _named(sides.base, "base", places)
     other, no_other = _named(sides.other, "other", places)
     gains = (

@@ -51,7 +51,7 @@ class Comparison:
         bottleneck: whether it moved.
         claim: what may be said to be the cause.
         what_if: the other side predicted from the base, beside what was measured; None: not requested.
-        again: further runs of the base's farm: an A/A pair tells how much it differs from itself. None: none.
+        again: further runs of the base's farm: an A/A pair shows how much it differs from itself. None: none.
     """
 
     sides: Sides
@@ -96,7 +96,7 @@ class Comparison:
             *words.warnings(self.sides, self.changes, differing, self.declared.bound, self.again),
             *self.declared.notes,
             *not_kept_up(self.capacity, self.sides),
-            *words.told(self.sides),
+            *words.reported(self.sides),
         )
         return tuple(dict.fromkeys(said))
 

@@ -33,7 +33,7 @@ RESAMPLES = 500
 """The standard error of this many is known to 3 %."""
 _LEAST_BLOCKS = 4
 _LONGER = 2
-_STRONGEST = 0.97  # autocorrelation beyond it cannot be told from a trend
+_STRONGEST = 0.97  # autocorrelation beyond it cannot be distinguished from a trend
 _CHUNK = 50  # resamples at a time: a percentile needs a histogram of each
 
 

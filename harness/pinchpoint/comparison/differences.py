@@ -109,7 +109,7 @@ def _hosts(manifest: Mapping[str, Any], side: str, places: Places) -> _Found:
     for tier, hosts in tiers_of(manifest).items():
         for host in hosts:
             place, facts = places.of(tier, host, side), inventory.get(host) or {}
-            # A host nobody looked at may differ in anything.
+            # A host that was not measured may differ in anything.
             yield Subject("machine", "inventory", tier, place), "recorded" if facts else None
             groups: tuple[tuple[Area, tuple[str, ...]], ...] = (
                 ("cpu", _CPU),
@@ -288,8 +288,8 @@ def differences(
     apart = {place for one in found for place in one.places}
     for subject in dict.fromkeys(subject for facts in (*ours, *theirs) for subject in facts):
         values = _values(ours, subject), _values(theirs, subject)
-        told = subject.place in apart and not subject.given
-        if not told and not _same(subject.area, *values):
+        reported = subject.place in apart and not subject.given
+        if not reported and not _same(subject.area, *values):
             places_of = (subject.place,) if subject.place else ()
             found.append(
                 Difference(subject.area, subject.what, subject.tier, places_of, subject.role, *values)

@@ -1,6 +1,7 @@
 """CPU time that each tier takes for each unit of work: a document, a commit, a burst (METHOD 4.3).
 
-Of a plan with several scenarios it is computed for tiers at which one of them alone works: of several nobody
+Of a plan with several scenarios it is computed for tiers at which one of them alone works: of several it is
+    not
 knows whose CPU time it is.
 """
 
@@ -24,7 +25,7 @@ from pinchpoint.data.series import Floats
 
 _SQL_ONLY = ("sql-script", "sql-replay")
 """Scenarios whose operations all go to the SQL tier, beside those of which ``stations`` knows it."""
-_TOLD = frozenset({*ENDPOINT.values(), *SOURCE_TIER.values(), *CRAWL_TIERS})
+_REPORTED = frozenset({*ENDPOINT.values(), *SOURCE_TIER.values(), *CRAWL_TIERS})
 """Tiers of which it is known who works there; at one of another name everybody may."""
 LEAST_SEEN = 0.5
 """Of the measured time this much must have been seen: else it is that of some other stretch."""
@@ -81,7 +82,7 @@ def _efforts(inputs: Inputs) -> Iterator[Effort]:
 def _tiers(inputs: Inputs, load: Load, tiers: Sequence[str]) -> tuple[str, ...]:
     """The tiers at which a scenario works; all where that is not known."""
     known = {"sql"} if load.use in _SQL_ONLY else {one.tier for one in find_stations(inputs, load)}
-    return tuple(tier for tier in tiers if not known or tier in known or tier not in _TOLD)
+    return tuple(tier for tier in tiers if not known or tier in known or tier not in _REPORTED)
 
 
 def _of_tier(
@@ -93,7 +94,7 @@ def _of_tier(
 
     per, bursts = _unit(load, work), load.model == "burst"
     if len(there) > 1 and not isinstance(used, str):
-        used = f"{wording.listed(list(there))} work there, and whose it is nobody knows"
+        used = f"{wording.listed(list(there))} work there, and whose it is is not known"
     if isinstance(used, str):
         yield effort("cpu_s", per, used)
         if bursts:

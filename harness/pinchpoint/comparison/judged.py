@@ -189,7 +189,7 @@ def _of_scenarios(found: Sequence[Change], sides: Sides) -> Iterator[Change]:
 
 def _of_disks(found: Sequence[Change], studied: Sequence[Difference]) -> Iterator[Change]:
     disks = dict.fromkeys((one.tier, one.role) for one in studied if one.area == "disks" and one.role)
-    # Commits wait for a log; what is written to data files is mostly waited for by nobody.
+    # Commits wait for a log; what is written to data files is rarely waited for.
     for tier, role in sorted(disks, key=lambda disk: disk[1] != "log"):
         one = first_of(found, about="disk", tier=tier, role=role, metric="write_latency_mean_s")
         if one:
@@ -300,7 +300,7 @@ def _why_none(one: Change) -> str:
 
 
 def _in_base(one: Change) -> tuple[str, str, Key]:
-    """What tells a figure in the base; its name may hold the other side's host, too, unlike an A/A run's."""
+    """What identifies a figure in the base; its name may hold the other side's host, unlike an A/A run's."""
     return one.about, one.metric, one.key("base")
 
 
@@ -332,13 +332,13 @@ def _called(
     *,
     enough: bool,
 ) -> Change:
-    told = replace(
+    reported = replace(
         one.judged, declared=True, margin_ratio=margin[0], floor_ratio=margin[1], call="inconclusive"
     )
     if estimate is not None:
         # Of fewer runs than make a comparison nothing is known to be the same: the next may differ.
         call = call_of(estimate, p, same=margin[0] if enough else None, better=one.better)
-        told = replace(told, p=p, call=call)
+        reported = replace(reported, p=p, call=call)
         if call not in ("equivalent", "inconclusive"):
-            told = replace(told, confidence="high" if enough else "medium")
-    return replace(one, judged=told)
+            reported = replace(reported, confidence="high" if enough else "medium")
+    return replace(one, judged=reported)

@@ -49,7 +49,7 @@ class Places:
     all: tuple[Place, ...]
 
     def of(self, tier: str, host: str, side: str) -> Place:
-        """The place of a host of one side (``base`` or ``other``); a host nobody knew has one of its own."""
+        """The place of a host of one side (``base`` or ``other``); an unknown host has one of its own."""
         for place in self.all:
             if place.tier == tier and getattr(place, side) == host:
                 return place
@@ -285,7 +285,7 @@ def _read(directory: Path, *, alone: bool, shown: bool) -> Run:
 
 
 def _settled(inputs: Inputs, verdict: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Of what gives way the stretch that shows it, else the first load level, its transient left out."""
+    """Of a bottleneck the stretch that shows it, else the first load level, its transient left out."""
     stages = [(one["from"], one["to"]) for one in verdict.get("stages") or ()]
     span = (verdict.get("bottleneck") or {}).get("window") or next(iter(stages), None)
     if span is None:

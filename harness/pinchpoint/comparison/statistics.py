@@ -162,7 +162,7 @@ def combined(shift: float, squares: Sequence[float], freedoms: Sequence[float]) 
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Corrected for so many questions (Holm 1979): the smallest of k counts k times, the next k - 1 times."""
+    """Corrected for their number (Holm 1979): the smallest of k counts k times, the next k - 1 times."""
     corrected, worst = [0.0] * len(p), 0.0
     for place, index in enumerate(sorted(range(len(p)), key=p.__getitem__)):
         worst = max(worst, min(1.0, p[index] * (len(p) - place)))

@@ -201,7 +201,7 @@ def warnings(
         yield f"the runs of one side differ in {areas}: they are not plain repeats"
 
 
-def told(sides: Sides) -> Iterator[str]:
+def reported(sides: Sides) -> Iterator[str]:
     """The warnings of the runs' own verdicts."""
     for side in sides:
         for warning in dict.fromkeys(str(one) for verdict in side.verdicts for one in verdict["warnings"]):

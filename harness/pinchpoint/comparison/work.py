@@ -172,7 +172,7 @@ def _labels(sides: Sides) -> tuple[str, str]:
 
 
 def _unlike_source(base: Done, other: Done, labels: tuple[str, str]) -> str | None:
-    """A crawl's work is given: counts and failures must be alike, and both crawls must have ended."""
+    """A crawl's work is given: counts and failures must be the same, and both crawls must have ended."""
     absent = _absent(base, other, labels)
     if absent:
         return absent
@@ -247,7 +247,7 @@ def _percent(value: float | None) -> str:
 
 How = Literal["reached", "at_least", "unknown"]
 _AT_ITS_END = ("cpu", "cpu_thread", "disk_cap", "disk_device", "network", "pool", "disk_burst_exhausted")
-"""What gives way so is saturated: more load brings nothing more."""
+"""Such a bottleneck is saturated: more load brings nothing more."""
 
 
 @dataclass(frozen=True, slots=True)

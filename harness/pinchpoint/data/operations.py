@@ -258,7 +258,7 @@ class Traffic:
         """Service time of all of them together; None where nothing was timed.
 
         Args:
-            never: so many more are to be counted that never started.
+            never: the number of further ones that never started.
         """
         return summarised(self._all.service.sum(self._rows), never)
 

@@ -255,7 +255,7 @@ class Samples:
         return self._together[key]
 
     def reading_s(self, hosts: Iterable[str], metric: str, instance: str = "") -> float:
-        """Seconds that a measured step of ``first_of`` tells of, the median: five of what is read every five.
+        """Seconds that a measured step of ``first_of`` covers, the median: five of what is read every five.
 
         A step's own length where nothing was measured.
         """
@@ -346,7 +346,7 @@ def added(columns: Iterable[Floats]) -> Floats:
     return np.where(np.isfinite(table).any(axis=0), np.nansum(table, axis=0), np.nan)
 
 
-def all_told(columns: Iterable[Floats]) -> Floats:
+def joined(columns: Iterable[Floats]) -> Floats:
     """The sum of one or more columns of each that existed before and after; NaN elsewhere."""
     table = np.array(list(columns))
     known = np.isfinite(table)

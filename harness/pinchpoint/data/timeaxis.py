@@ -16,7 +16,7 @@ from pinchpoint.store import samples
 from pinchpoint.store.read import StoredRun
 
 _STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
-_POINTS = 300  # more points than this cannot be told apart on a page
+_POINTS = 300  # more points than this cannot be distinguished on a page
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,8 +102,8 @@ def live_farm(farm: Farm, progress: Callable[[str], None]) -> Iterator[LiveFarm]
     """The farm, up: an embedded one is started unless it is up already, and stopped only if started here.
 
     Raises:
-        FarmUnavailable: an embedded tier does not start, this installation has no embedded farm, or somebody
-            else drives it.
+        FarmUnavailable: an embedded tier does not start, this installation has no embedded farm, or another
+            process else drives it.
     """
     with claimed(farm, progress):
         if farm.embedded is None:
@@ -264,13 +264,13 @@ def _watch(
     endpoints: dict[str, dict[str, str]], tier: str, name: str, host: Host, options: dict[str, Any]
 ) -> Watch:
     places = {role: disk.device or disk.path for role, disk in host.disks.items()}
-    told = "process" in options or "port" in options
+    reported = "process" in options or "port" in options
     answers = TIER_ENDPOINT.get(tier, tier)
     return Watch(
         host=name,
         tier=tier,
         disks={role: place for role, place in places.items() if place},
-        processes=None if told else _listener(answers, endpoints.get(answers)),
+        processes=None if reported else _listener(answers, endpoints.get(answers)),
         options=options,
     )
 

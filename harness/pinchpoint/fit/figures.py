@@ -32,7 +32,7 @@ WAITED = {"log": "Log:WRITELOG", "data": "Data:PAGEIOLATCH"}
 
 
 class Ratio(NamedTuple):
-    """A figure that is one amount ÷ another, of production and of its replay alike.
+    """A figure that is one amount ÷ another, of both production and its replay.
 
     Attributes:
         figure: of ``production.FIGURES``.
@@ -80,7 +80,7 @@ APART = 0.1
 
 
 @dataclass(slots=True)
-class Told:
+class Collected:
     """The figures of all sources together; where several report the same figure, one is taken.
 
     Attributes:

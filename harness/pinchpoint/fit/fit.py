@@ -65,7 +65,7 @@ class Sources:
 def fit(
     sources: Sequence[str],
     over_s: float,
-    tell: Callable[[str], None],
+    say: Callable[[str], None],
     zone: tzinfo | None = None,
     host: str | None = None,
     day_s: float | None = None,
@@ -75,7 +75,7 @@ def fit(
     Args:
         sources: exports of statistics, a server's URL, run directories, recordings of sar or perfmon.
         over_s: how long a server is watched.
-        tell: called with what is waited for.
+        say: called with what is waited for.
         zone: of times that name none, and the zone of the hours shown; None: UTC.
         host: the machine whose recordings are taken; None: the only one there is.
         day_s: how long the whole day's course is to take; None: its busiest hour is the load.
@@ -86,7 +86,7 @@ def fit(
     """
     for source in sources:
         remember_url(source)
-    given = _sorted(sources, over_s, tell)
+    given = _sorted(sources, over_s, say)
     stores = given.all_stores()
     if not given.snapshots and not stores:
         shown = ", ".join(redacted_text(source) for source in sources)
@@ -125,17 +125,17 @@ def _of_the_query_store(found: Production, zone: tzinfo | None) -> Course | None
 
 def _add_sizes(found: Production, day: Course | None) -> None:
     for name, figure in (day.figures if day else {}).items():
-        found.told.take(name, figure, "the server counted it itself, at the time of the statements")
+        found.collected.take(name, figure, "the server counted it itself, at the time of the statements")
 
 
-def _sorted(sources: Sequence[str], over_s: float, tell: Callable[[str], None]) -> Sources:
+def _sorted(sources: Sequence[str], over_s: float, say: Callable[[str], None]) -> Sources:
     given = Sources()
     for source in sources:
         path = Path(source)
         if is_server(source):
-            given.snapshots += watched(source, over_s, tell)
+            given.snapshots += watched(source, over_s, say)
         elif live_store.is_store(source):
-            given.stores.append(live_store.watched(source, over_s, tell))
+            given.stores.append(live_store.watched(source, over_s, say))
         elif "://" in source:
             raise InputError(
                 f"--from: {redacted_text(source)}: no server of that kind can be watched; allowed: "

@@ -33,7 +33,7 @@ def is_server(source: str) -> bool:
     return source.startswith(SCHEMES)
 
 
-def watched(url: str, over_s: float, tell: Callable[[str], None]) -> list[Snapshot]:
+def watched(url: str, over_s: float, say: Callable[[str], None]) -> list[Snapshot]:
     """The tables of a server, before and after ``over_s`` seconds of whatever load it has; reads only.
 
     Raises:
@@ -51,7 +51,7 @@ def watched(url: str, over_s: float, tell: Callable[[str], None]) -> list[Snapsh
     try:
         with psycopg.connect(url, autocommit=True, connect_timeout=_CONNECT_S) as connection:
             before = _snapshots(connection, shown)
-            tell(f"watching {shown} for {over_s:.0f} s")
+            say(f"watching {shown} for {over_s:.0f} s")
             time.sleep(over_s)
             return before + _snapshots(connection, shown)
     except psycopg.errors.UndefinedTable as error:

@@ -34,7 +34,7 @@ PAGE_ROWS = 4
 """Rows of a page of sql-mix's data table (docs/scenario-parameters.md)."""
 _MOST_SCALE = 50.0
 _FITS, _HOT = 0.5, 0.01
-"""A data table half as large as the cache stays in it; one so much smaller is soon written to everywhere."""
+"""A data table half as large as the cache stays in it; one smaller by this is soon written to everywhere."""
 _FEW_IMAGES = 0.1
 """Page images for an update: so few are there only where the same pages are written again and again."""
 _FOUND = 0.02
@@ -51,7 +51,7 @@ class Mix:
         rates: operation -> how many a second.
         params: its other parameters.
         why: operation or parameter -> why, in words.
-        lacking: what production does and sql-mix cannot do alike, as sentences.
+        lacking: what production does and sql-mix cannot do, as sentences.
     """
 
     rates: dict[str, float] = field(default_factory=dict)
@@ -166,7 +166,7 @@ def _row_bytes(production: Production, mix: Mix) -> None:
 
 
 def _scale(production: Production, mix: Mix) -> None:
-    """A data table so large that as many pages are not found in the server's buffers."""
+    """A data table so large that the same share of pages is not found in the server's buffers."""
     wanted = production.figures.get(PAGE_READS_PER_OPERATION)
     touching = sum(mix.rates.get(name, 0.0) for name in ("data_update", "point_read"))
     touching += mix.rates.get("range_scan", 0.0) * float(str(mix.params.get("scan_rows", 0))) / PAGE_ROWS

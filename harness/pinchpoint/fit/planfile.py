@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pinchpoint.fit.figures import Figure, Figures, Told, plain
+from pinchpoint.fit.figures import Collected, Figure, Figures, plain
 from pinchpoint.fit.mix import Mix
 from pinchpoint.fit.production import Production
 from pinchpoint.fit.rates import BURST, Bursts, Course
@@ -39,13 +39,13 @@ class PlanSection:
     Attributes:
         scenarios: name -> its lines, comments among them.
         figures: the server's own, at the time the load is of.
-        tells: a figure that its sources may not tell -> what would.
+        remedies: a figure that its sources may not have -> what would.
         day: the course of its load; None: not known.
     """
 
     scenarios: Mapping[str, Sequence[str]]
     figures: Figures
-    tells: Mapping[str, str]
+    remedies: Mapping[str, str]
     day: Course | None
 
 
@@ -67,9 +67,9 @@ def said(word: str, sentences: Iterable[str]) -> Iterator[str]:
         )
 
 
-def shortcomings(told: Told, lacking: Iterable[str]) -> Iterator[str]:
+def shortcomings(collected: Collected, lacking: Iterable[str]) -> Iterator[str]:
     """Where sources differ, and what the scenario cannot do as production does."""
-    yield from said("Two sources differ: ", told.disagreements)
+    yield from said("Two sources differ: ", collected.disagreements)
     yield from said("Not reproduced: ", lacking)
 
 
@@ -137,7 +137,7 @@ def _burst(rate_per_s: float, bursts: Bursts) -> Iterator[str]:
 
 
 _NAME = "production"
-_DATABASE_TELLS = {
+_DATABASE_REMEDIES = {
     LOG_BYTES_PER_WRITE: "pg_stat_wal, or the Query Store from SQL Server 2017 on",
     LOG_WRITE_BYTES: "two of pg_stat_io (PostgreSQL 18) or of dm_io_virtual_file_stats",
     DATA_READ_BYTES: "two of pg_stat_io (PostgreSQL 16) or of dm_io_virtual_file_stats",
@@ -157,7 +157,7 @@ def database_section(production: Production, mix: Mix, day: Course | None) -> Pl
         day: the course of its load; None: not known.
     """
     lines = tuple(_database_scenario(production, mix, day))
-    return PlanSection({_NAME: lines}, _at_peak(production, day), _DATABASE_TELLS, day)
+    return PlanSection({_NAME: lines}, _at_peak(production, day), _DATABASE_REMEDIES, day)
 
 
 def _at_peak(production: Production, day: Course | None) -> Figures:
@@ -182,7 +182,7 @@ def _database_scenario(production: Production, mix: Mix, day: Course | None) -> 
         yield from said("", day.notes)
     yield from load_lines((writes + reads) * (day.peak_ratio if day else 1.0), day)
     yield from said("", production.notes)
-    yield from shortcomings(production.told, mix.lacking)
+    yield from shortcomings(production.collected, mix.lacking)
     yield "params:"
     yield "  operations:"
     for name, rate in mix.rates.items():
@@ -191,7 +191,7 @@ def _database_scenario(production: Production, mix: Mix, day: Course | None) -> 
         yield f"  {name}: {value}  # {mix.why[name]}"
 
 
-_STORE_TELLS = {
+_STORE_REMEDIES = {
     RECORD_INSERT_RATIO: "INFO all of Valkey or Redis, serverStatus of MongoDB",
     RECORD_EXPIRING_RATIO: "INFO all of Valkey or Redis",
     RECORD_LOG_BYTES_PER_WRITE: "INFO all of Valkey or Redis where it appends to a file, serverStatus",
@@ -202,7 +202,7 @@ _STORE_TELLS = {
 def store_section(records: Records) -> PlanSection:
     """The part of the plan that loads a store as production's is loaded."""
     scenarios = {part.name: tuple(_store_scenario(records, part)) for part in records.parts}
-    return PlanSection(scenarios, records.told.figures, _STORE_TELLS, records.day)
+    return PlanSection(scenarios, records.collected.figures, _STORE_REMEDIES, records.day)
 
 
 def _store_scenario(records: Records, part: Part) -> Iterator[str]:
@@ -216,7 +216,7 @@ def _store_scenario(records: Records, part: Part) -> Iterator[str]:
     yield from load_lines(records.rate_per_s * part.share, records.day)
     if first:
         yield from _durability(records)
-        yield from shortcomings(records.told, records.lacking)
+        yield from shortcomings(records.collected, records.lacking)
     yield "params:"
     yield "  operations:"
     for name, rate in part.operations.items():
@@ -243,7 +243,7 @@ def _durability(records: Records) -> Iterator[str]:
     worth = "is on the disk" if durable.value else "is not yet on the disk"
     sentence = (
         f"An acknowledged write {worth} in production ({durable.origin}); the server decides that, not the "
-        "plan: set yours alike. The embedded farm flushes always"
+        "plan: set yours the same. The embedded farm flushes always"
     )
     yield from said("", [sentence])
 
@@ -270,7 +270,7 @@ def plan_text(sections: Sequence[PlanSection]) -> str:
             f"phases: {{warm_up: 10s, measure: {measure_s(section.day for section in sections)}s}}",
             "",
             *_figures(figures),
-            *(line for section in sections for line in _untold(section)),
+            *(line for section in sections for line in _missing(section)),
             "",
         ]
     )
@@ -284,10 +284,10 @@ def _figures(figures: Figures) -> Iterator[str]:
             yield f"  {name}: {plain(figures[name].value)}  # {FIGURES[name]}; {figures[name].origin}"
 
 
-def _untold(section: PlanSection) -> Iterator[str]:
+def _missing(section: PlanSection) -> Iterator[str]:
     """What a server's sources do not report, and what would."""
     by_need: dict[str, list[str]] = {}
-    for name, need in section.tells.items():
+    for name, need in section.remedies.items():
         if name not in section.figures:
             by_need.setdefault(need, []).append(FIGURES[name])
     yield from said(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.fit.figures import APART, COUNTED, WAITED, Figure, Figures, Told, ratios
+from pinchpoint.fit.figures import APART, COUNTED, WAITED, Collected, Figure, Figures, ratios
 from pinchpoint.fit.rates import Rate
 from pinchpoint.fit.snapshots import (
     DATABASE,
@@ -70,28 +70,28 @@ class Files:
     write_s: float | None
 
 
-def of_files(changes: Mapping[TableKind, CounterChange], writes_per_s: float, told: Told) -> None:
+def of_files(changes: Mapping[TableKind, CounterChange], writes_per_s: float, collected: Collected) -> None:
     """Take the statistics of the log and of the data files.
 
     Args:
         changes: by table.
         writes_per_s: transactions that write.
-        told: takes the figures.
+        collected: takes the figures.
     """
     for what, several in (("log", _log(changes)), ("data", _data(changes))):
         for each in several:
             amounts = {f"{what}.{name}": getattr(each, name) for name in COUNTED}
-            _take(told, each.origin, {**amounts, "writes": writes_per_s * each.length_s})
+            _take(collected, each.origin, {**amounts, "writes": writes_per_s * each.length_s})
 
 
-def _take(told: Told, origin: str, amounts: Mapping[str, float | None]) -> None:
+def _take(collected: Collected, origin: str, amounts: Mapping[str, float | None]) -> None:
     for one, value in ratios(amounts):
-        told.take(one.figure, Figure(value, f"{origin}: {one.words}"), _COUNTS_ALL)
+        collected.take(one.figure, Figure(value, f"{origin}: {one.words}"), _COUNTS_ALL)
 
 
 def _log(changes: Mapping[TableKind, CounterChange]) -> Iterator[Files]:
     if change := changes.get(IO):
-        # Of the log only context 'normal': the zeros of a new segment ('init') are nobody's commit.
+        # Of the log only context 'normal': the zeros of a new segment ('init') belong to no commit.
         rows = [row for row in change.rows if row["object"] == "wal" and row["context"] == "normal"]
         if rows:
             yield _files_of_postgresql(change, rows, "the log in pg_stat_io")
@@ -157,10 +157,10 @@ def _sum_of(rows: Sequence[Row], name: str) -> float:
     return sum(number(row, name) for row in rows)
 
 
-def of_waits(changes: Mapping[TableKind, CounterChange], told: Told) -> list[str]:
+def of_waits(changes: Mapping[TableKind, CounterChange], collected: Collected) -> list[str]:
     """Take how long sessions waited for the log and for pages; which waits there were, as sentences.
 
-    Of what a server's own threads wait for, with nothing to do, nothing is told (``sqlserver.WAITS``).
+    Of what a server's own threads wait for, with nothing to do, nothing is reported (``sqlserver.WAITS``).
     """
     change = changes.get(WAITS)
     if change is None:
@@ -176,7 +176,7 @@ def of_waits(changes: Mapping[TableKind, CounterChange], told: Told) -> list[str
     total_s = sum(spent_s.values())
     for what, begins in WAITED.items():
         waited_s, waits = _beginning(spent_s, begins), _beginning(counted, begins)
-        _take(told, change.sources, {f"{what}.wait_s": waited_s, f"{what}.waits": waits})
+        _take(collected, change.sources, {f"{what}.wait_s": waited_s, f"{what}.waits": waits})
     if not total_s:
         return [f"{change.sources}: no session waited for a disk, a lock or a CPU"]
     most = sorted(spent_s, key=lambda name: -spent_s[name])[:_SHOWN_WAITS]
@@ -206,7 +206,7 @@ class Production:
     """What is known of a production server.
 
     Attributes:
-        told: its figures, and where sources differ.
+        collected: its figures, and where sources differ.
         sums: what statements of each kind came to, in ``length_s``.
         writes: transactions that wrote in that time.
         began_s, ended_s: that time, UTC seconds.
@@ -215,7 +215,7 @@ class Production:
         notes: what a reader must know, as sentences: waits, counters that were reset.
     """
 
-    told: Told
+    collected: Collected
     sums: Mapping[Kind, Sum]
     writes: float
     began_s: float
@@ -227,7 +227,7 @@ class Production:
     @property
     def figures(self) -> Figures:
         """Its figures, by name."""
-        return self.told.figures
+        return self.collected.figures
 
     @property
     def length_s(self) -> float:
@@ -248,22 +248,22 @@ def production(changes: Mapping[TableKind, CounterChange]) -> Production:
         _of_postgresql(row) if change.kind is STATEMENTS else _of_sql_server(row) for row in change.rows
     ]
     hidden = _hidden(statements, change)
-    sums, told = by_kind(_counted(statements)), Told()
-    writes, why = _writes(statements, change, changes.get(DATABASE), told)
+    sums, collected = by_kind(_counted(statements)), Collected()
+    writes, why = _writes(statements, change, changes.get(DATABASE), collected)
     within = _within(statements, change)
-    _of_statements(sums, writes, why, change, told, within)
+    _of_statements(sums, writes, why, change, collected, within)
     if writes:
         total = sum(each.log_bytes for each in statements if not each.nested)
-        _log_bytes(total, writes, change, changes.get(WAL), told)
-    of_files(changes, writes / change.length_s, told)
+        _log_bytes(total, writes, change, changes.get(WAL), collected)
+    of_files(changes, writes / change.length_s, collected)
     notes = [
         *hidden,
         *within,
-        *of_waits(changes, told),
+        *of_waits(changes, collected),
         *(note for each in changes.values() for note in each.notes),
     ]
     return Production(
-        told=told,
+        collected=collected,
         sums=sums,
         writes=writes,
         began_s=change.began_s,
@@ -362,7 +362,10 @@ def _of_sql_server(row: Mapping[str, str]) -> Statement:
 
 
 def _writes(
-    statements: Sequence[Statement], change: CounterChange, database: CounterChange | None, told: Told
+    statements: Sequence[Statement],
+    change: CounterChange,
+    database: CounterChange | None,
+    collected: Collected,
 ) -> tuple[float, str]:
     """Transactions that wrote, and how that is known."""
     outer = [each for each in statements if not each.nested]
@@ -384,7 +387,7 @@ def _writes(
     # Both tables are taken around the same busy time, one right after the other.
     transactions = sum(number(row, "xact_commit") for row in database.rows)
     if calls > transactions:
-        told.compare(
+        collected.compare(
             "transactions that write, a second",
             Figure(transactions / database.length_s, f"{database.sources}: xact_commit"),
             Figure(calls / change.length_s, f"{change.sources}: calls of statements that write"),
@@ -408,7 +411,7 @@ def _of_statements(
     writes: float,
     why: str,
     change: CounterChange,
-    told: Told,
+    collected: Collected,
     within: Sequence[str],
 ) -> None:
     writing, reading = _total(sums, WRITING), _total(sums, READING)
@@ -418,7 +421,7 @@ def _of_statements(
             *within, f"{change.sources}: no statement that reads or writes; take them around a busy time"
         )
     place = f"{change.sources}, {change.length_s:.0f} s"
-    found = told.figures
+    found = collected.figures
     found[WRITES_PER_S] = Figure(writes / change.length_s, f"{place}: {why}")
     found[READS_PER_S] = Figure(reading.calls / change.length_s, f"{place}: calls of queries")
     if writes:
@@ -437,7 +440,7 @@ def _of_statements(
 
 
 def _log_bytes(
-    total: float, writes: float, change: CounterChange, log: CounterChange | None, told: Told
+    total: float, writes: float, change: CounterChange, log: CounterChange | None, collected: Collected
 ) -> None:
     """What a write comes to in the log, its commit included; ``total`` is what all statements wrote there."""
     if log is not None:
@@ -446,7 +449,7 @@ def _log_bytes(
             per_s * change.length_s / writes,
             f"{log.sources}: pg_stat_wal's bytes, of all databases, ÷ writes",
         )
-        told.take(LOG_BYTES_PER_WRITE, figure, "it is the first")
+        collected.take(LOG_BYTES_PER_WRITE, figure, "it is the first")
     place = f"{change.sources}, {change.length_s:.0f} s"
     if change.kind is QUERY_STORE:
         if "avg_log_bytes_used" not in change.columns:
@@ -458,7 +461,7 @@ def _log_bytes(
             total / writes + COMMIT_LOG_BYTES,
             f"{place}: bytes of the log ÷ writes, and {COMMIT_LOG_BYTES:.0f} for a commit",
         )
-    told.take(LOG_BYTES_PER_WRITE, figure, "it counts all that reaches the log, other databases' too")
+    collected.take(LOG_BYTES_PER_WRITE, figure, "it counts all that reaches the log, other databases' too")
 
 
 def _total(sums: Mapping[Kind, Sum], kinds: tuple[Kind, ...]) -> Sum:

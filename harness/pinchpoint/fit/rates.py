@@ -194,7 +194,7 @@ def _levels(rates: Sequence[Rate], runs: Sequence[range]) -> tuple[list[float], 
     ]
     high = {at for run in runs for at in run}
     lowest = min(rate.per_s for at, rate in enumerate(rates) if at not in high)
-    # None of a short burst's readings may lie whole within it: those that do most tell its height.
+    # None of a short burst's readings may lie whole within it: those that do most show its height.
     highest = sorted(max(rates[at].per_s for at in run) for run in runs)
     return calm or [lowest], busy or highest[len(highest) // 2 :]
 

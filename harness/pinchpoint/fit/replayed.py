@@ -191,7 +191,7 @@ def _shape(seconds: Iterable[Rate]) -> dict[str, float]:
 
 def _durability(done: Sequence[ScenarioDone]) -> dict[str, float]:
     """1 where no store had anything to warn of; nothing if one does not report it."""
-    told = [each.said for each in done if each.said]
-    if not told or any(_NOT_KNOWN in (said.get("settings") or {}).values() for said in told):
+    known = [each.said for each in done if each.said]
+    if not known or any(_NOT_KNOWN in (said.get("settings") or {}).values() for said in known):
         return {}
-    return {RECORD_DURABLE_RATIO: float(not any(said.get("warnings") for said in told))}
+    return {RECORD_DURABLE_RATIO: float(not any(said.get("warnings") for said in known))}

@@ -36,17 +36,18 @@ class Between:
 
     Attributes:
         settings: what has to be set.
-        untold: what differs, or may differ, and cannot be set: each what it is, and why.
+        unset: what differs, or may differ, and cannot be set: each what it is, and why.
     """
 
     settings: tuple[Setting, ...]
-    untold: tuple[str, ...]
+    unset: tuple[str, ...]
 
 
 def between(ours: Measured, theirs: Measured) -> Between:
     """What would have to be set here so that it is as there, as far as both were measured.
 
-    A setting is one of all hosts of a tier: where these do not differ alike from those on the other side,
+    A setting is one of all hosts of a tier: where these do not differ in the same way from those on the other
+        side,
     nothing is set, and it is said.
 
     Args:
@@ -56,7 +57,7 @@ def between(ours: Measured, theirs: Measured) -> Between:
     found = [*_disks(ours, theirs), *_cores(ours, theirs), *_machines(ours, theirs), *_loads(ours, theirs)]
     return Between(
         settings=tuple(one for one in found if isinstance(one, Setting)),
-        untold=tuple(one for one in found if isinstance(one, str)),
+        unset=tuple(one for one in found if isinstance(one, str)),
     )
 
 
@@ -73,13 +74,13 @@ def _paired(here: Mapping[str, _T], there: Mapping[str, _T]) -> list[tuple[_T, _
     return named + list(zip(own, other, strict=True))
 
 
-def _all_alike(told: Sequence[Sequence[Setting]]) -> bool:
+def _all_equal(by_host: Sequence[Sequence[Setting]]) -> bool:
     """Whether the same would be set for every host."""
-    first = told[0]
-    return all(len(each) == len(first) and all(map(_alike, each, first)) for each in told)
+    first = by_host[0]
+    return all(len(each) == len(first) and all(map(_equal, each, first)) for each in by_host)
 
 
-def _alike(one: Setting, other: Setting) -> bool:
+def _equal(one: Setting, other: Setting) -> bool:
     if isinstance(one.value, str) or isinstance(other.value, str):
         return one.value == other.value
     return one.name == other.name and math.isclose(one.number, other.number, rel_tol=DIFFERS)
@@ -88,7 +89,7 @@ def _alike(one: Setting, other: Setting) -> bool:
 def _unlike(name: str, here: Mapping[str, object], there: Mapping[str, object]) -> str:
     if len(here) != len(there):
         return f"{name}, of which the base has {len(here)} and the other side {len(there)}"
-    return f"{name}, which is of several hosts that do not differ alike"
+    return f"{name}, which is of several hosts that differ in different ways"
 
 
 def _unmeasured(name: str, ours: Measured, theirs: Measured) -> str | None:
@@ -107,9 +108,9 @@ def _disks(ours: Measured, theirs: Measured) -> _Found:
         here, there = _disks_of(ours, target), _disks_of(theirs, target)
         if not any(map(_waited_for, (*here.values(), *there.values()))):
             continue
-        untold = _unmeasured(target, ours, theirs)
-        if untold:
-            yield untold
+        unset = _unmeasured(target, ours, theirs)
+        if unset:
+            yield unset
         elif here and there:
             yield from _of_disks(target, here, there)
 
@@ -133,7 +134,7 @@ def _of_disks(target: str, here: Mapping[str, Disk], there: Mapping[str, Disk]) 
     pairs = _paired(here, there)
     caps = [tuple(_caps(*pair)) for pair in pairs]
     latencies = [tuple(_latency(*pair)) for pair in pairs if any(map(_waited_for, pair))]
-    if pairs and _all_alike(caps) and _all_alike(latencies):
+    if pairs and _all_equal(caps) and _all_equal(latencies):
         yield from (*caps[0], *latencies[0])
     else:
         yield _unlike(target, here, there)
@@ -154,12 +155,12 @@ def _caps(here: Disk, there: Disk) -> Iterator[Setting]:
 
 def _latency(here: Disk, there: Disk) -> Iterator[Setting]:
     """As it was measured there, unless it was that of a queue."""
-    if there.each_s is not None and _tells(here, there) and _differ(here.each_s, there.each_s):
+    if there.each_s is not None and _shows(here, there) and _differ(here.each_s, there.each_s):
         text = units.seconds(there.each_s)
         yield Setting(f"{here.target}.latency", here.target, "latency_s", there.each_s, text)
 
 
-def _tells(here: Disk, there: Disk) -> bool:
+def _shows(here: Disk, there: Disk) -> bool:
     """Whether its latency is known there: at its limit only that it is less than that of its queue."""
     return not there.at_limit or (here.each_s or 0.0) > (there.seen_s or 0.0)
 
@@ -172,11 +173,11 @@ def _byte_rate(value: float) -> str:
 
 
 def _put(
-    name: str, here: Mapping[str, object], there: Mapping[str, object], told: Sequence[Sequence[Setting]]
+    name: str, here: Mapping[str, object], there: Mapping[str, object], by_host: Sequence[Sequence[Setting]]
 ) -> _Found:
     """What was reported of one host, where it is the same of all of them."""
-    if told and _all_alike(told):
-        yield from told[0]
+    if by_host and _all_equal(by_host):
+        yield from by_host[0]
     else:
         yield _unlike(name, here, there)
 
@@ -188,19 +189,19 @@ def _cores(ours: Measured, theirs: Measured) -> _Found:
         name = f"{tier}.cpu"
         here, there = _cores_of(ours, tier), _cores_of(theirs, tier)
         keys = {part.key for part in here.values()}
-        untold = _unmeasured(name, ours, theirs)
-        if untold and (here or there):
-            yield untold
+        unset = _unmeasured(name, ours, theirs)
+        if unset and (here or there):
+            yield unset
         elif _allowed_there_alone(here, there):
             yield f"{name}, which is an allowance on the other side, and what several tiers share in the base"
         elif here and there and not keys <= seen:
-            told = [
+            by_host = [
                 (Setting(name, tier, "cores", other.cores, f"{other.cores:g}"),)
                 if _differ(own.cores, other.cores)
                 else ()
                 for own, other in _paired(here, there)
             ]
-            found = tuple(_put(name, here, there, told))
+            found = tuple(_put(name, here, there, by_host))
             seen |= keys if found else set()
             yield from found
 
@@ -223,11 +224,11 @@ def _machines(ours: Measured, theirs: Measured) -> _Found:
         name = f"{tier}.machine"
         here, there = _machines_of(ours, tier), _machines_of(theirs, tier)
         if here and there:
-            told = [
+            by_host = [
                 (Setting(name, tier, "machine", other, other),) if own != other else ()
                 for own, other in _paired(here, there)
             ]
-            yield from _put(name, here, there, told)
+            yield from _put(name, here, there, by_host)
 
 
 def _machines_of(measured: Measured, tier: str) -> dict[str, str]:
@@ -304,14 +305,14 @@ def _rows(found: Prediction, theirs: Asked) -> Iterator[dict[str, Any]]:
 
 
 def _notes(differing: Between, found: Prediction) -> Iterator[str]:
-    settings, untold = differing.settings, differing.untold
+    settings, unset = differing.settings, differing.unset
     if settings:
         what = ", ".join(f"{one.name} = {one.text}" for one in settings)
         yield f"Put into the base's model, as measured on the other side: {what}."
-    elif not untold:
+    elif not unset:
         yield "Nothing that was measured of the disks, cores and loads differs between both."
-    if untold:
-        yield f"Not put into the base's model: {'; '.join(untold)}."
+    if unset:
+        yield f"Not put into the base's model: {'; '.join(unset)}."
     if settings:
         yield binds_words("Then, by the model", found.binds_then)
         yield f"Assumed: {'; '.join(found.assumes)}."

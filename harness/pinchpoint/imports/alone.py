@@ -49,7 +49,7 @@ ROWS = 100_000
 
 
 def tables(samples: Iterable[Sample]) -> Iterator[pa.Table]:
-    """Tables of ``SAMPLES_SCHEMA``, so many rows at a time."""
+    """Tables of ``SAMPLES_SCHEMA``, a number of rows at a time."""
     waiting = iter(samples)
     while rows := list(islice(waiting, ROWS)):
         columns = zip(*rows, strict=True)

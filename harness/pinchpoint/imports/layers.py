@@ -31,7 +31,7 @@ def counted_once(disks: Collection[str], named: Collection[str]) -> set[str]:
 
     Args:
         disks: all that a file has.
-        named: those whose role somebody said. Where one of them lies on others, only these are.
+        named: those whose role was given. Where one of them lies on others, only these are.
     """
     numbers = _numbers(disks)
     whole = {disk for disk in disks if _WHOLE.fullmatch(disk) or _is_disk(disk, numbers)}
@@ -43,10 +43,10 @@ def counted_once(disks: Collection[str], named: Collection[str]) -> set[str]:
 def left_out_words(host: str, left: Sequence[str]) -> str:
     """What a reader must know of those that are not."""
     unknown = [disk for disk in left if (number := _number(disk)) and not _is_known(number[0])]
-    untold = f" (whether {_shown(unknown)} does, the number does not tell)" if unknown else ""
+    open_ = f" (whether {_shown(unknown)} does, the number does not show)" if unknown else ""
     return (
         f"{host}: {_shown(left)}: left out, as what lies on other disks (LVM, RAID) shows their I/O once "
-        f"more{untold}; --disk {host}:{(unknown or left)[0]}=sql.log takes one in, and then those alone that "
+        f"more{open_}; --disk {host}:{(unknown or left)[0]}=sql.log takes one in, and then those alone that "
         "--disk names"
     )
 

@@ -35,7 +35,7 @@ class HostPlaces:
         host: the one host the file is of; None: by the names in it.
         tiers: host -> tier.
         roles: (host, disk as the file names it) -> what it is for.
-        paths: (host, path of the farm's file) -> likewise: a mount point may be a disk's name, else nobody
+        paths: (host, path of the farm's file) -> likewise: a mount point may be a disk's name, else it is not
             who did not look at the host knows on which disk it lies.
         memory: host -> its memory in bytes.
         names: another name of a host (``address_names``) -> the host.

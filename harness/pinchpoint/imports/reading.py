@@ -316,7 +316,7 @@ def unknown_paths(hosts: Mapping[str, Mapping[str, Any]], places: HostPlaces) ->
         if host is not None and role.role not in hosts[host]["roles"]:
             disks = ", ".join(hosts[host]["disks"]) or "none"
             yield (
-                f"{host}: on which disk {path} ({role.role}) lies these files do not tell; they have "
+                f"{host}: on which disk {path} ({role.role}) lies is not in these files; they have "
                 f"{disks}. --disk {host}:DISK={role.tier}.{role.role} says it"
             )
 

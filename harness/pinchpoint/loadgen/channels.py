@@ -27,7 +27,7 @@ class Channel(Protocol):
         ...
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Tell the generator something; nothing happens where it is gone."""
+        """Send the generator a message; nothing happens where it is gone."""
         ...
 
     def close(self) -> None:
@@ -117,7 +117,7 @@ class BridgeProcess:
         journal: where what they measured is kept.
         token: the secret that they share with this run.
         joined: called with a worker's id and what it said of itself, from the reader's thread.
-        told: called with an event and its fields, likewise.
+        on_event: called with an event and its fields, likewise.
     """
 
     def __init__(
@@ -127,12 +127,12 @@ class BridgeProcess:
         journal: str,
         token: str,
         joined: Callable[[str, dict[str, Any]], None],
-        told: Callable[..., None],
+        reported: Callable[..., None],
     ) -> None:
         self.broken: str | None = None
         self._closing = False
         self._joined = joined
-        self._told = told
+        self._reported = reported
         self._peers: dict[str, tuple[Hear, Gone]] = {}
         self._lost: dict[str, str] = {}
         self._process = _Process(
@@ -156,7 +156,7 @@ class BridgeProcess:
         return worker not in self._lost
 
     def send(self, worker: str, message: Mapping[str, Any]) -> None:
-        """Tell a worker something."""
+        """Send a worker a message."""
         self._process.send({"to": worker, "message": message})
 
     def close(self) -> None:
@@ -177,11 +177,11 @@ class BridgeProcess:
             case {"type": "lost", "why": why, "dropped": dropped, "host": host}:
                 self._lost[worker] = f"{host} {why}" if host else why  # first: it may be registered now
                 if dropped:
-                    self._told("worker_dropped", machine=host, why=why)
+                    self._reported("worker_dropped", machine=host, why=why)
                 if worker in self._peers:
                     self._peers[worker][1](self._lost[worker])
             case {"type": "unproved", "connections": connections}:
-                self._told("connections_unproved", connections=connections)
+                self._reported("connections_unproved", connections=connections)
             case _ if worker in self._peers:
                 self._peers[worker][0](message)
 

@@ -16,14 +16,14 @@ DEFAULT_PORT = 5557
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """What a run was told about its load generators.
+    """The load generators that were requested for a run.
 
     Attributes:
         workers: how many processes here share every scenario; None: one process for each scenario.
         remote: this many workers of other machines are waited for.
         listen: (address, port) for them; None: none may come.
         token: the secret that they share with this run; empty where none may come.
-        token_made: whether the token was made here: whoever starts a worker has still to be told.
+        token_made: whether the token was made here: it must still be shown to who starts a worker.
     """
 
     workers: int | None = None
@@ -34,7 +34,7 @@ class Crew:
 
 
 ONE_EACH = Crew()
-"""One process here for each scenario, nobody elsewhere."""
+"""One process here for each scenario, none elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def assign(
 
 def worker_commands(crew: Crew, elsewhere: Assignment) -> list[str]:
     """What to type on each other machine so that a worker there may do this work. Raises InputError."""
-    assert crew.listen is not None  # noqa: S101 -- workers are only told of where they may come
+    assert crew.listen is not None  # noqa: S101 -- workers are only announced where they may come
     host, port = crew.listen
     paths = sorted({str(folder_of(path)) for _, path in named_paths(elsewhere)})
     names = sorted({name for _, name in named_variables(elsewhere.endpoints)})

@@ -40,7 +40,7 @@ class Engine:
     """
 
     def __init__(self, loads: Mapping[str, ScenarioLoad], failed: Callable[[BaseException], None]) -> None:
-        logging.getLogger("locust").setLevel(logging.CRITICAL)  # what goes wrong is told by us
+        logging.getLogger("locust").setLevel(logging.CRITICAL)  # what goes wrong is reported by us
         self._loads = loads
         self._classes = {name: _user_class(load, failed) for name, load in loads.items()}
         classes = list(self._classes.values())
@@ -159,13 +159,13 @@ class LocustUsers:
         return LocustUser(self._classes[position](self._environment), self._runner.user_greenlets)
 
     def begin(self, users: int) -> None:
-        """Tell the file's listeners that the test begins, with this many users here."""
+        """Notify the file's listeners that the test begins, with this many users here."""
         self._events.init.fire(environment=self._environment, runner=self._runner, web_ui=None)
         self._events.test_start.fire(environment=self._environment)
         self._events.spawning_complete.fire(user_count=users)
 
     def end(self) -> None:
-        """Tell the file's listeners that the test has ended."""
+        """Notify the file's listeners that the test has ended."""
         self._events.test_stop.fire(environment=self._environment)
         self._events.quitting.fire(environment=self._environment)
 
@@ -179,7 +179,7 @@ class LocustUser:
         self._life: gevent.Greenlet | None = None
 
     def run(self) -> None:
-        """Live until it ends by itself or is told to leave."""
+        """Live until it ends by itself or has to leave."""
         self._life = self._user.start(self._group)
         self._life.join()
 
@@ -195,7 +195,7 @@ class LocustUser:
 
 
 class _UserGroup(Group):  # type: ignore[misc]  # gevent ships no types
-    """Greenlets of users; one whose ``on_start`` raised is over, and the user_error event has told of it."""
+    """Greenlets of users; one whose ``on_start`` raised is over, and the user_error event has reported it."""
 
     def spawn(self, run: Callable[[locust.User], None], user: locust.User) -> gevent.Greenlet:
         def quietly(user: locust.User) -> None:

@@ -50,7 +50,7 @@ class Link(Protocol):
         ...
 
     def say(self, **message: Any) -> None:
-        """Tell the controller something."""
+        """Send the controller a message."""
         ...
 
     def record(self, seconds: Seconds, samples: list[Sample], now_ns: int) -> None:
@@ -87,7 +87,7 @@ class Generator:
         self._allowed_until_s = 0.0
 
     def run(self) -> None:
-        """Perform the assignment until told to stop."""
+        """Perform the assignment until it is stopped."""
         self._engine.open()
         # Called by the loop itself: a greenlet that sleeps takes twice the time, and wakes as late.
         probe = gevent.get_hub().loop.timer(_LAG_PROBE_S, _LAG_PROBE_S)
@@ -110,7 +110,7 @@ class Generator:
                 case {"stop": True}:
                     self._guarded(self._stop)
                     return
-        os._exit(1)  # the controller is gone: no one is left to tell, and nothing may keep this process
+        os._exit(1)  # the controller is gone: no one is left to notify, and nothing may keep this process
 
     def _own(self, name: str, slots: list[int], from_ns: int, since_ns: int | None) -> None:
         since = None if since_ns is None else self._recorder.counter_ns(since_ns)
@@ -139,7 +139,7 @@ class Generator:
         load, worker, recorder = given["load"], work.worker, self._recorder
         if isinstance(scenario, Locustfile):
             return LocustLoad(
-                name, scenario, load, seed, worker, slots, recorder, tell=event, failed=self._fail
+                name, scenario, load, seed, worker, slots, recorder, report=event, failed=self._fail
             )
         return ScenarioLoad(name, scenario, load, seed, worker, slots, recorder)
 
@@ -219,7 +219,7 @@ def _waited_s() -> float | None:
 
 
 def say_failed(link: Link, error: BaseException) -> None:
-    """Tell the controller why this generator cannot go on: the farm's fault, or the evidence's end."""
+    """Report to the controller why this generator cannot go on: the farm's fault, or the evidence's end."""
     match error:
         case ScenarioError() | InputError():
             link.say(type="failed", kind="environment", why=masked(str(error)))

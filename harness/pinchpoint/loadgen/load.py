@@ -164,7 +164,7 @@ def most(load: Mapping[str, Any]) -> float:
 def session_numbers(load: Mapping[str, Any], worker: int, slots: frozenset[int]) -> list[int]:
     """The numbers, unique over all workers, of the sessions that a worker is to have; more slots only add.
 
-    Closed load has as many sessions as users, each in its slot. Open load has enough for its peak rate at a
+    Closed load has one session for each user, in its slot. Open load has enough for its peak rate at a
     service time of 0.1 s, so that a short stall queues operations instead of losing them; any worker's serve
     any arrival, so they are numbered by worker.
 

@@ -98,7 +98,7 @@ def _pipes() -> tuple[int, int]:
 
 
 def _take_place(assignment: Assignment) -> None:
-    """Run on the assigned cores, and give way to generators that have a schedule to keep.
+    """Run on the assigned cores, and at lower priority than generators that have a schedule to keep.
 
     A closed load's users start when they come to it; an open load's operations are late when another process
     has the core, and Linux lets a process run on for some milliseconds. SCHED_IDLE yields at once.
@@ -107,7 +107,7 @@ def _take_place(assignment: Assignment) -> None:
         os.sched_setaffinity(0, assignment.cores)
     if all(is_closed(given["load"]) for given in assignment.scenarios.values()):
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    elif os.geteuid() == 0:  # nobody else may rise above other programs
+    elif os.geteuid() == 0:  # no other user may rise above other programs
         os.setpriority(os.PRIO_PROCESS, 0, _PUNCTUAL_NICE)
 
 
@@ -120,7 +120,7 @@ def main() -> None:
         assignment = link.assignment()
         _take_place(assignment)
         generator = Generator(assignment, link)
-    except Exception as error:  # noqa: BLE001 -- told to the controller, which tells the person
+    except Exception as error:  # noqa: BLE001 -- reported to the controller, which reports it to the person
         say_failed(link, error)
         return
     generator.run()

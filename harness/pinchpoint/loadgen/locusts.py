@@ -33,7 +33,7 @@ _SLASH = "\u2215"
 """Stands for the slash in a request's name, as a path has: with one it would be a stage of an operation."""
 _TASK = "task"
 _LATE_S = 60.0
-_TOLD_MAX = 10  # log records of one place, user errors of one kind: so many are told
+_REPORTED_MAX = 10  # log records of one place, user errors of one kind: this number is reported
 
 
 class LocustLoad(ScenarioLoad):
@@ -47,7 +47,7 @@ class LocustLoad(ScenarioLoad):
         worker: this worker's number.
         slots: the part of the load that is done here.
         recorder: the process's recorder.
-        tell: writes an event.
+        report: writes an event.
         failed: called when a request could not be recorded.
 
     Raises:
@@ -64,7 +64,7 @@ class LocustLoad(ScenarioLoad):
         slots: frozenset[int],
         recorder: Recorder,
         *,
-        tell: Callable[..., None],
+        report: Callable[..., None],
         failed: Callable[[BaseException], None],
     ) -> None:
         super().__init__(name, scenario, load, seed, worker, slots, recorder)
@@ -73,12 +73,12 @@ class LocustLoad(ScenarioLoad):
         self._hosted.listen(self._request, self._error)
         self._order = shared_out(self._hosted.classes, int(most(load)))
         self._living: set[engine.LocustUser] = set()
-        self._tell = tell
+        self._report = report
         self._failed = failed
         self._names: dict[str, str] = {}
         self._errors: Counter[tuple[str, str]] = Counter()
         self._names_exceeded = False
-        logging.getLogger().addHandler(_LogTeller(tell))
+        logging.getLogger().addHandler(_LogReporter(report))
 
     def begin(self, begin_ns: int) -> None:
         """See ``ScenarioLoad``."""
@@ -142,8 +142,8 @@ class LocustLoad(ScenarioLoad):
         self._recorder.add(self.name, _TASK, kind, now_ns, now_ns, 0, None)
         where = place(exception, tb, self._path)
         self._errors[kind, where] += 1
-        if self._errors[kind, where] <= _TOLD_MAX:
-            self._tell("task_failed", why=f"{self._path.name}: {where}{kind}: {exception}")
+        if self._errors[kind, where] <= _REPORTED_MAX:
+            self._report("task_failed", why=f"{self._path.name}: {where}{kind}: {exception}")
 
     def _operation(self, name: str) -> str:
         known = self._names.get(name)
@@ -152,29 +152,29 @@ class LocustLoad(ScenarioLoad):
         if len(self._names) >= MAX_NAMES:
             if not self._names_exceeded:
                 self._names_exceeded = True
-                self._tell(
+                self._report(
                     "too_many_names",
                     why=f"{self._path.name} has made requests of {MAX_NAMES} names; those of further names "
-                    f'count as {OTHERS}. Name what is alike: self.client.get(url, name="/item/[id]")',
+                    f'count as {OTHERS}. Give similar ones one name: self.client.get(url, name="/item/[id]")',
                 )
             return OTHERS
         short = name if len(name) <= _NAME_LENGTH else f"{name[: _NAME_LENGTH - 1]}…"
         return self._names.setdefault(name, short.replace("/", _SLASH))
 
 
-class _LogTeller(logging.Handler):
+class _LogReporter(logging.Handler):
     """Warnings and errors that the file, or what it uses, logs: events of the run."""
 
-    def __init__(self, tell: Callable[..., None]) -> None:
+    def __init__(self, report: Callable[..., None]) -> None:
         super().__init__(logging.WARNING)
-        self._tell = tell
+        self._report = report
         self._seen: Counter[tuple[str, int]] = Counter()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Tell the first records of every place in the code."""
+        """Report the first records of every place in the code."""
         self._seen[record.pathname, record.lineno] += 1
-        if self._seen[record.pathname, record.lineno] <= _TOLD_MAX:
-            self._tell("logged", level=record.levelname.lower(), why=record.getMessage())
+        if self._seen[record.pathname, record.lineno] <= _REPORTED_MAX:
+            self._report("logged", level=record.levelname.lower(), why=record.getMessage())
 
 
 def shared_out(classes: Sequence[engine.UserClass], users: int) -> list[int]:
@@ -241,7 +241,7 @@ def main() -> None:
     found: dict[str, Any]
     try:
         users = engine.LocustUsers(path, None)
-    except BaseException as error:  # noqa: BLE001 -- the file may raise anything; it is told, not raised
+    except BaseException as error:  # noqa: BLE001 -- the file may raise anything; it is reported, not raised
         found = {"error": _cause(error, path)}
     else:
         found = {"classes": [asdict(one) for one in users.classes], "has_shape": users.has_shape}

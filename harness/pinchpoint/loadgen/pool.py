@@ -23,7 +23,7 @@ class GeneratorState:
     """One load generator and what it has said of itself.
 
     Attributes:
-        assignment: what it was told to do at first.
+        assignment: its first task.
         channel: how it is reached.
         failed: (kind, why): ``environment`` (the farm refused) or ``recorder`` (the evidence is void).
         gone: why it can no longer be reached, where it can not.
@@ -171,7 +171,7 @@ class GeneratorPool:
         )
 
     def failures(self) -> list[tuple[str, str, str]]:
-        """(worker, kind, why) of every generator that cannot go on and whose part nobody has taken over."""
+        """(worker, kind, why) of every generator that cannot go on and whose part was not taken over."""
         found = [(one.name, *one.failed) for one in self.generators if one.failed]
         found += [
             (one.name, "recorder", f"{one.gone}; it was to drive {', '.join(one.assignment.scenarios)}")
@@ -220,7 +220,7 @@ class GeneratorPool:
     # ---- shares ----------------------------------------------------------------------------------
 
     def _lose(self, lost: GeneratorState) -> None:
-        """Its slots go to those who do the same scenarios; where nobody does, the run has failed."""
+        """Its slots go to those who do the same scenarios; where there are none, the run has failed."""
         lost.channel.close()
         why = lost.gone or ""
         mine = [name for name, owners in self._owners.items() if owners.get(lost.name)]

@@ -75,7 +75,7 @@ class Connection:
                 )
             if self._line.refused.is_set() and not self._line.proved.is_set() and not warned:
                 warned = True
-                tell(
+                report(
                     f"{self._where} answers, but it and this worker do not share a token, or it is no run of "
                     "this version of Pinchpoint: give both the same token; this worker goes on trying"
                 )
@@ -85,7 +85,7 @@ class Connection:
                     raise MasterLost
                 case WorkMessage(assignment=assignment):
                     self._name = assignment.name
-                    tell(f"takes part in a run as {assignment.name}: {', '.join(assignment.scenarios)}")
+                    report(f"takes part in a run as {assignment.name}: {', '.join(assignment.scenarios)}")
                     return assignment
                 case None:
                     continue
@@ -93,14 +93,14 @@ class Connection:
                     self.say(type="waiting")  # to the controller, whoever says nothing is lost
             if not known:
                 known = True
-                tell("joined the run's controller, waits for the run to begin")
+                report("joined the run's controller, waits for the run to begin")
 
     def commands(self) -> Iterator[dict[str, Any]]:
         """See ``Link``."""
         while (message := self._next(MASTER_SILENT_S)) is not None:
             if not isinstance(message, Tick):
                 yield message.model_dump()
-        tell(f"heard nothing of the controller for {MASTER_SILENT_S:g} s: the load was ended")
+        report(f"heard nothing of the controller for {MASTER_SILENT_S:g} s: the load was ended")
 
     def say(self, **message: Any) -> None:
         """See ``Link``."""
@@ -142,17 +142,17 @@ class Connection:
 
 
 def _end(why: str) -> NoReturn:
-    tell(why)
+    report(why)
     os._exit(ExitStatus.ENVIRONMENT)  # whatever this process is doing, and in whichever greenlet
 
 
-def tell(sentence: str) -> None:
+def report(sentence: str) -> None:
     """One line for the person who started the worker."""
     os.write(1, sentence.encode() + b"\n")
 
 
 def _end_with(parent: int) -> None:
-    """End at once when the `pinchpoint worker` that started this process was killed: nobody lends it now."""
+    """End at once when the `pinchpoint worker` that started this process was killed: it has no owner now."""
     while os.getppid() == parent:
         gevent.sleep(_LOOK_S)
     os._exit(1)
@@ -177,13 +177,13 @@ def main() -> None:
         generator = Generator(assignment, link)
     except MasterLost:
         return
-    except Exception as error:  # noqa: BLE001 -- told to the controller, which tells the person
+    except Exception as error:  # noqa: BLE001 -- reported to the controller, which reports it to the person
         say_failed(link, error)
-        tell(f"cannot take part: {error}")
+        report(f"cannot take part: {error}")
         gevent.sleep(_LINGER_S)
         return
     generator.run()
-    tell("the run has ended")
+    report("the run has ended")
     gevent.sleep(_LINGER_S)
 
 

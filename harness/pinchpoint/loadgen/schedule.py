@@ -58,10 +58,10 @@ class Schedule:
         Args:
             slots: all that are owned from then on.
             from_ns: from which arrivals on.
-            since_ns: from which arrivals on nobody knows of them; None: it died before the load began.
+            since_ns: from which arrivals on they are not known; None: it died before the load began.
 
         Returns:
-            (arrivals of the new slots that nobody started; those that are to be started yet though this
+            (arrivals of the new slots that were not started; those that are to be started yet though this
             worker has walked past them already).
         """
         gained = slots - self._owned_ns.keys()

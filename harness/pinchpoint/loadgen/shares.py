@@ -28,7 +28,7 @@ def deal(workers: Iterable[str]) -> Owners:
 
 
 def without(owners: Mapping[str, frozenset[int]], lost: str) -> Owners:
-    """The lost worker's slots dealt to the others; what they own stays theirs. None are left: nobody owns."""
+    """The lost worker's slots dealt to the others, which keep their own; to none where none is left."""
     left = {name: set(slots) for name, slots in owners.items() if name != lost}
     names = sorted(left)
     for position, one in enumerate(sorted(owners[lost]) if names else ()):

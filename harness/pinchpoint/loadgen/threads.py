@@ -16,14 +16,14 @@ from gevent.threadpool import ThreadPool
 from pinchpoint_scenarios.contract import Record, Scenario, Session
 
 STRETCH_S = 0.2
-"""How long a user that need not wait performs before it comes back: what it did is recorded so much later."""
+"""How long a user that need not wait performs before it comes back; its record is that much later."""
 
 _Recorded = tuple[str, str, int, int, int]
 _Result = TypeVar("_Result")
 
 
 class Threads:
-    """As many threads as there are sessions.
+    """One thread for each session.
 
     Args:
         sessions: how many there are to be.

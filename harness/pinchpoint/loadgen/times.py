@@ -24,13 +24,13 @@ def binned(durations_ns: npt.NDArray[np.int64]) -> list[list[int]]:
 
 
 def percentiles_s(
-    told: Iterable[Sequence[Sequence[int]]], percents: Sequence[float], never: int = 0
+    reported: Iterable[Sequence[Sequence[int]]], percents: Sequence[float], never: int = 0
 ) -> list[float] | None:
-    """Percentiles, in seconds, of everything that ``binned`` told of; None where that is nothing.
+    """Percentiles, in seconds, of everything in ``binned``; None where that is nothing.
 
     ``never``: how many more never started; a percentile that falls on one of them is infinite.
     """
-    parts = [part for part in told if part[0]]
+    parts = [part for part in reported if part[0]]
     if not parts:
         return None
     bins = np.concatenate([np.asarray(part[0]) for part in parts])

@@ -1,7 +1,7 @@
 """One scenario's users in one generator process: who performs when, with which session.
 
 Closed load: every user performs again as soon as it is free. Open load: a pacer puts intended starts into a
-queue when they are due, and free users take them from there. Which part of the load is done here is told by
+queue when they are due, and free users take them from there. Which part of the load is done here is set by
 slots (``loadgen.shares``), and may grow while the load goes on.
 """
 
@@ -217,7 +217,7 @@ class ScenarioLoad:
         if intended_ns is None:
             return None
         if free:
-            # Only who was free in time tells how punctual the generator is; a late start for want of a
+            # Only who was free in time shows how punctual the generator is; a late start for want of a
             # free session is the farm's doing and counts as response time.
             now_ns = time.perf_counter_ns()
             self.send_lags_s.append((now_ns - intended_ns) / 1e9)

@@ -48,7 +48,7 @@ class RateProfile(Protocol):
     """An arrival rate over time."""
 
     def pieces(self) -> Iterator[Piece]:
-        """From the load's begin on, without an end: as many as there is time for."""
+        """From the load's begin on, without an end, until the time is over."""
         ...
 
 

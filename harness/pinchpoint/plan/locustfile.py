@@ -73,7 +73,7 @@ class Locustfile:
 
     use: ClassVar[str] = ""
     needs: ClassVar[frozenset[str]] = frozenset()
-    writes: ClassVar[bool] = True  # nobody can tell what its requests do
+    writes: ClassVar[bool] = True  # what its requests do is not known
     ends: ClassVar[bool] = False
     params_model: ClassVar[type[Params]] = LocustfileParams
 
@@ -205,7 +205,7 @@ def _reach(host: str) -> None:
     parts = urlsplit(host)
     port = parts.port or _PORTS.get(parts.scheme)
     if parts.hostname is None or port is None:
-        return  # not a URL of a server as far as anyone can tell: the file's own client knows
+        return  # not a URL of a server as far as is known: the file's own client knows
     where = f"{parts.scheme}://{parts.hostname}:{port}"
     try:
         socket.create_connection((parts.hostname, port), timeout=_REACH_S).close()

@@ -2,7 +2,7 @@
 
 Parsing only: formatting is ``pinchpoint.base.units``. Every function takes whatever stands in the file,
 returns a float (or int) in base units and raises ``Unfit`` otherwise. A number without its unit is refused,
-for nobody can tell ten seconds from ten minutes; 0 alone means 0 in any unit.
+because ten seconds could be ten minutes; 0 alone means 0 in any unit.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class FoundCaps:
         return ((name, cap) for name, cap in found if cap is not None)
 
     def lowered(self, limits: Limits | None, read_ratio: float | None) -> Limits | None:
-        """What holds I/O of which so much is reads: those limits, or less where reads or writes have less."""
+        """What limits I/O with this share of reads: those limits, or less where reads or writes have less."""
         if read_ratio is None:
             return limits
         found = limits or Limits(None, None, None)
@@ -179,7 +179,7 @@ def _cap(found: Found, name: str) -> Cap | None:
     even = [cell for cell in waiting if _even(found[cell], rates[cell], steps=not (way and _mixed(cell)))]
     held = [cell for cell in even if cell in at and _stays(found, cell, at)]
     # Who waits for his I/O before he issues the next may stay below a cap, and so may who was disturbed;
-    # nobody exceeds it.
+    # no workload exceeds it.
     against = [cell for cell in near if cell not in at and (cell in even or rates[cell].middle > level)]
     if against or not held:
         return None
@@ -201,10 +201,10 @@ def _shared(held: Sequence[Cell], rates: Mapping[Cell, TrialMean], name: str) ->
 
 
 def _kind(cell: Cell, name: str) -> tuple[float | None, ...]:
-    """In what workloads must differ to tell a regulator by the rate they share.
+    """In what workloads must differ to identify a regulator by the rate they share.
 
-    A device may well write as many I/Os, or bytes, in any order, and as many bytes in any size: its writes
-    beside reads are fewer.
+    A device may well write the same I/Os, or bytes, per second in any order, and the same bytes in any size:
+    its writes beside reads are fewer.
     """
     if not name.startswith(WAYS):
         return (cell.block_bytes, cell.read_ratio, cell.random_ratio)
@@ -225,9 +225,9 @@ def _regular(found: Found, at: Sequence[Cell], rates: Mapping[Cell, TrialMean]) 
     Rates of reads alone, and of writes alone, are many, and some agree by chance.
     """
     pure = [cell for cell in at if not _mixed(cell)]
-    told = [cell for cell in pure if found[cell].irregular_ratio is not None]
-    if sum(found[cell].seconds or 0.0 for cell in told) >= MIN_STEPS.value:
-        return median(found[cell].irregular_ratio or 0.0 for cell in told) < IRREGULAR.value
+    reported = [cell for cell in pure if found[cell].irregular_ratio is not None]
+    if sum(found[cell].seconds or 0.0 for cell in reported) >= MIN_STEPS.value:
+        return median(found[cell].irregular_ratio or 0.0 for cell in reported) < IRREGULAR.value
     repeated = [cell for cell in pure if found[cell].trials > 1]
     return bool(repeated) and all(
         rates[cell].usual_spread_ratio <= max(REGULAR, counted_ratio(found[cell])) for cell in repeated

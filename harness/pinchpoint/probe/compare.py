@@ -37,14 +37,14 @@ class CellChange:
 
     Attributes:
         cell: its name.
-        metric: ``iops``, or ``bytes_per_s`` where the tool tells no I/Os.
+        metric: ``iops``, or ``bytes_per_s`` where the tool reports no I/Os.
         base: the median repetition; None where nothing was measured.
         other: likewise.
         ratio: other ÷ base.
         ci95: the 95 % interval of the ratio of geometric means; None with too few repetitions.
         p: of a ratio within ``MARGIN``, corrected for the number of cells; None likewise.
         call: what may be said.
-        latency_ratio: of mean latencies; None where the tool tells none.
+        latency_ratio: of mean latencies; None where the tool reports none.
     """
 
     cell: str
@@ -122,7 +122,7 @@ def _change(
     estimate: Estimate | None,
     p: float | None,
 ) -> CellChange:
-    told = any(one.iops is not None for one in found)
+    reported = any(one.iops is not None for one in found)
     base, other = (_values(side) for side in trials)
     middles = [median(values) if values else None for values in (base, other)]
     latencies = [one.mean_s for one in found]
@@ -131,7 +131,7 @@ def _change(
         call = call_of(estimate, p, same=MARGIN, better="higher")
     return CellChange(
         cell=cell.name,
-        metric="iops" if told else "bytes_per_s",
+        metric="iops" if reported else "bytes_per_s",
         base=middles[0],
         other=middles[1],
         ratio=_ratio(*middles),
@@ -220,7 +220,7 @@ def _summary(found: ProbeComparison) -> str:
     said = ", ".join(f"{count} {call}" for call, count in counts.items() if count)
     left = len(found.changes) - sum(counts.values())
     text = f"Of {len(found.changes)} cells {found.labels[1]} is " + (
-        said or "neither better nor worse in any that could be told"
+        said or "neither better nor worse in any that could be compared"
     )
     text += f"; {left} inconclusive." if left else "."
     if found.moved:

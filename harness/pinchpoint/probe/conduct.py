@@ -45,7 +45,7 @@ def begun(
     if size < LEAST_BYTES:
         least = units.bytes_(LEAST_BYTES)
         raise InputError(
-            f"--size: {units.bytes_(size)} is too small to tell anything; allowed: from {least} on"
+            f"--size: {units.bytes_(size)} is too small to measure anything; allowed: from {least} on"
         )
     options = Options(
         repeat=repeat or chosen.repetitions,

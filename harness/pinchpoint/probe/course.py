@@ -167,7 +167,7 @@ def _times(value: float | None, factor: float) -> float | None:
 
 
 LEAST_TRIALS = 8
-"""Fewer repetitions have no trend that could be told from chance (Kendall's tau, p < .01)."""
+"""Fewer repetitions have no trend that could be distinguished from chance (Kendall's tau, p < .01)."""
 LEAST_FALLS = 3
 """This many repetitions that fall to one level and hold it are no chance (our value)."""
 LEAST_APART = 5
@@ -220,7 +220,7 @@ class Outliers:
 
 
 def of_cell(trials: Sequence[Trial]) -> RateChange | None:
-    """How one cell went; None where too little was measured to tell."""
+    """How one cell went; None where too little was measured."""
     done = [trial for trial in trials if trial.failed is None]
     anew = _anew(done)
     if anew is not None:
@@ -249,7 +249,7 @@ def of_group(probe: Probe, cells: Sequence[Cell]) -> RateChange | None:
 def of_probe(probe: Probe, cells: Sequence[Cell]) -> RateChange | None:
     """How several cells together went from repetition to repetition, each a share of its own mean.
 
-    A cell that was measured once says nothing of time. None where too little was measured to tell.
+    A cell that was measured once says nothing of time. None where too little was measured.
     """
     rows: list[tuple[int, float]] = []
     by_trial: dict[int, list[float]] = {}
@@ -352,7 +352,7 @@ def _trend(values: Floats, over: str) -> RateChange:
 
 
 def _move(after: Floats, before_level: float, after_level: float) -> Move:
-    """A lower level that holds is one that somebody set; what goes on falling, or swings, is not."""
+    """A lower level that holds is one that was set; what goes on falling, or swings, is not."""
     if after_level > before_level:
         return "rose"
     low, high = np.quantile(after, [1 / 6, 5 / 6])

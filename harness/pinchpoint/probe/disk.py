@@ -18,7 +18,7 @@ from pinchpoint.probe.record import PROBE, Probe, load
 from pinchpoint_scenarios.storage_probe import Cell
 
 LEAST_SPREAD = 0.02
-"""Of a latency that was measured once, or alike each time, this much is still not known (our value)."""
+"""This share of a latency is not known where it was measured once, or the same each time (our value)."""
 _AT_CAP = 0.05
 """A cap holds cells from 5 % below it on (our value)."""
 _BURSTS = 0.5
@@ -75,7 +75,7 @@ class MeasuredDisk:
                 by_workload.setdefault(cell.workload, []).append(cell)
         if not by_workload:
             raise InputError(
-                f"the probe of {self.label} (suite {self.suite}) tells no latency of reads; "
+                f"the probe of {self.label} (suite {self.suite}) reports no latency of reads; "
                 "probe it with --suite database, iometer or crystaldiskmark"
             )
         chosen = min(
@@ -134,7 +134,7 @@ class MeasuredDisk:
 
 
 def _apart(cell: Cell, size_bytes: float | None, reads_ratio: float, depths: int) -> tuple[float, ...]:
-    """How far a workload is from what is requested: size and kind, then order, then how little it tells."""
+    """How far a workload is from what is requested: size and kind, then order, then how little it shows."""
     size = abs(math.log2((cell.block_bytes or 1) / size_bytes)) if size_bytes else 0.0
     kind = _KINDS_APART * abs((cell.read_ratio or 0.0) - reads_ratio)
     return size + kind, 1 - (cell.random_ratio or 0.0), -depths

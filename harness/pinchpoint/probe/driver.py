@@ -35,7 +35,7 @@ _START_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What the driver tells and asks while it works.
+    """What the driver reports and asks while it works.
 
     Attributes:
         stop: whether the user wants to stop.
@@ -60,7 +60,7 @@ class Driver:
         suite: what is run.
         probe: what was measured until now; filled further.
         machine: where its tools run.
-        watch: who is told.
+        watch: who gets the reports.
     """
 
     suite: Suite
@@ -198,7 +198,7 @@ class Driver:
 
 def version_of(text: str) -> str:
     """The first line with a version's number in it; all of the first line where none has."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["not told"]
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason was given"]
     return next((line for line in lines if re.search(r"\d+\.\d+", line)), lines[0])
 
 
@@ -225,7 +225,7 @@ def estimate(suite: Suite, probe: Probe) -> dict[str, Any]:
 
     ``jobs``; ``seconds`` of timed ones; ``pauses_s``; ``untimed`` jobs; ``bytes`` of the file that is written
     before; ``longest_bytes``: the most that lies on the disk at once. How long untimed work takes, and the
-    writing of the file, depends on the disk: nobody knows before.
+    writing of the file, depends on the disk: it is not known before.
     """
     options = probe.options
     jobs = suite.jobs(options.time_per_cell_s or 0.0)

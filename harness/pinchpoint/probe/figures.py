@@ -69,7 +69,7 @@ class Figures:
         seconds: how long all of it was measured.
         uneven_ratio: spread of the rate from step to step, beyond what counting whole I/Os makes.
         irregular_ratio: how far the times between I/Os would spread that make such a spread, from five
-            steps on; None also of too few I/Os to tell a device's.
+            steps on; None also of too few I/Os to know a device's.
     """
 
     trials: int

@@ -146,10 +146,10 @@ published series of storage tests; what lies between is ours."""
 
 
 TELLING_S = 5
-"""So long one repetition lasts at least that tells what limits a disk: as the suites have it (our value)."""
+"""The shortest repetition that shows what limits a disk: as the suites have it (our value)."""
 
 
-def tells(one: Figures) -> bool:
+def reports(one: Figures) -> bool:
     """Whether a cell was measured for long enough to say what limits it: twice, or once for five seconds."""
     return one.trials > 1 or one.seconds is None or round(one.seconds) >= TELLING_S
 
@@ -163,7 +163,7 @@ def judge(probe: Probe) -> ProbeVerdict:
     deepest = [max(cells, key=lambda cell: cell.outstanding or 0) for cells in by_workload.values()]
     reads = course.of_group(probe, [cell for cell in deepest if cell.read_ratio == 1])
     writes = course.of_group(probe, [cell for cell in deepest if cell.read_ratio == 0])
-    long = {cell: one for cell, one in found.items() if tells(one)}
+    long = {cell: one for cell, one in found.items() if reports(one)}
     above = reads_above(long, probe.declared)
     remembered = reads_of_memory(reads, writes)
     fall = between(probe.cells)
@@ -261,7 +261,7 @@ def _workload(
 
 
 def _doubted(one: CellVerdict, found: Figures) -> CellVerdict:
-    """A device is known by its spread: repetitions without it, where no seconds tell, leave a cap open."""
+    """A device is known by its spread: repetitions without it, where no seconds show it, leave a cap open."""
     if one.kind != "disk_device" or found.irregular_ratio is not None or found.trials < 2:
         return one
     spread = found.iops.usual_spread_ratio if found.iops else 1.0
@@ -313,7 +313,7 @@ def _judged(cells: Sequence[Cell], found: Mapping[Cell, Figures], held: HeldAgai
     judged = {by_point[id(one.point)]: one for one in done}
     for cell, one in judged.items():
         if one.kind == "disk_latency" and one is not done[0] and queued(found, cell):
-            # Its neighbour alone left open whether I/O waits for I/O; the fewest outstanding tell.
+            # Its neighbour alone left open whether I/O waits for I/O; the fewest outstanding show it.
             judged[cell] = by_rules([done[0].point, one.point])[1]
     return judged
 
@@ -410,7 +410,7 @@ def _over_time(
         if change and change.move in course.OVER_TIME and change.at_s is None:
             names = {cell.workload: None for cell in deepest if cell.read_ratio == ratio}
             found.setdefault(course.OVER_TIME[change.move], {}).update(names)
-    if remembered:  # what gets faster because somebody remembers it is no disk that warms up
+    if remembered:  # what gets faster because it is cached is no disk that warms up
         rose = found.get("disk_warm_up", {})
         found["disk_warm_up"] = {
             name: None

@@ -27,7 +27,7 @@ State = Literal["running", "finished", "interrupted"]
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One measurement of one cell. None: not told by the tool; ``failed`` says why there is nothing at all.
+    """One measurement of one cell. None: not reported by the tool; ``failed`` says why nothing is.
 
     Attributes:
         number: which repetition, from 1.
@@ -76,7 +76,7 @@ class Trial:
 
     @property
     def iops(self) -> float | None:
-        """Reads and writes; None where the tool tells neither."""
+        """Reads and writes; None where the tool reports neither."""
         return _sum(self.reads_per_s, self.writes_per_s)
 
     @property
@@ -86,7 +86,7 @@ class Trial:
 
     @property
     def figure(self) -> float | None:
-        """What repetitions are compared by: I/Os per second, bytes where the tool tells no I/Os."""
+        """What repetitions are compared by: I/Os per second, bytes where the tool reports no I/Os."""
         return self.bytes_per_s if self.iops is None else self.iops
 
 

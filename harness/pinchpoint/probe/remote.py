@@ -34,7 +34,7 @@ _SILENT_S = 60
 _END_S = 20.0
 _MISSING = 127
 _NO_FOLDER = 3
-"""The keeper has removed the folder, or somebody else has."""
+"""The keeper has removed the folder, or something else has."""
 _PATH = "PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH"
 
 _LOOK = (
@@ -127,7 +127,7 @@ def look(address: Address, path: str | None, device: str | None, farm: str, disk
         raise InputError(f"{disk} on {address}: {wrong[state]}")
     if state != "ok" or len(said) < 8:
         raise FarmUnavailable(
-            f"{address}: did not tell about {disk}: {' '.join(said)[:200] or 'it said nothing'}"
+            f"{address}: did not report {disk}: {' '.join(said)[:200] or 'it said nothing'}"
         )
     host, user, memory, file_system, name, model, folder = said[1:]
     folder = folder.removesuffix("\n")
@@ -193,7 +193,7 @@ class There:
         try:
             said = run(ssh.argv(self.address, _command(script)), self.copies, stop)
         except Stopped:
-            self.tell("stop")
+            self.report("stop")
             raise
         except FileNotFoundError as error:
             raise FarmUnavailable(str(ssh.no_ssh())) from error
@@ -229,7 +229,7 @@ class There:
             return False
         return True
 
-    def tell(self, word: str) -> None:
+    def report(self, word: str) -> None:
         """Say something to the keeper; one that has ended hears nothing."""
         assert self.keeper.stdin is not None  # noqa: S101 -- a pipe was asked for
         with self._speaking, suppress(BrokenPipeError, ValueError):
@@ -312,7 +312,7 @@ def _room(address: Address, space: str) -> tuple[int, int]:
     """What ``df -Pk`` says of a file system: bytes free, and all. Raises FarmUnavailable."""
     cells = space.split()
     if len(cells) < 4 or not (cells[1].isdecimal() and cells[3].isdecimal()):
-        raise FarmUnavailable(f"{address}: did not tell how much room there is: df said {space[:200]!r}")
+        raise FarmUnavailable(f"{address}: did not report its free space: df said {space[:200]!r}")
     return int(cells[3]) * 1024, int(cells[1]) * 1024
 
 
@@ -333,12 +333,12 @@ def _end(keeper: subprocess.Popen[str]) -> None:
 
 @contextmanager
 def _beating(made: There) -> Iterator[None]:
-    """Tell the keeper every few seconds that we are there."""
+    """Show the keeper every few seconds that we are there."""
     ended = threading.Event()
 
     def beat() -> None:
         while not ended.wait(_BEAT_S):
-            made.tell("beat")
+            made.report("beat")
 
     thread = threading.Thread(target=beat, name="probe-keeper", daemon=True)
     thread.start()

@@ -57,7 +57,7 @@ class Shown:
         if not self._console.is_terminal:
             for cell in job.cells:
                 one = self._probe.cells[cell][-1]
-                self.say(f"[{self._done}/{self._jobs}] {cell.name} ({one.number}): {told(one)}")
+                self.say(f"[{self._done}/{self._jobs}] {cell.name} ({one.number}): {reported(one)}")
 
     def _drawn(self) -> Group:
         made = Table(box=None, pad_edge=False)
@@ -81,7 +81,7 @@ class Shown:
         return rows[-_ROWS:]
 
 
-def told(one: Trial) -> str:
+def reported(one: Trial) -> str:
     """One figure as a line says it."""
     if one.failed:
         return f"not measured: {one.failed}"

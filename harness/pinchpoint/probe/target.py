@@ -94,7 +94,7 @@ def of_farm(farm: Farm, name: str | None, say: Callable[[str], None]) -> Iterato
     Raises:
         InputError: there is no such disk, or it is not on this machine.
         GuardError: the farm is production.
-        FarmUnavailable: somebody else drives it.
+        FarmUnavailable: another process drives it.
     """
     if farm.environment == "production":
         raise GuardError(

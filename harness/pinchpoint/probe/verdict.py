@@ -76,7 +76,7 @@ class ProbeVerdict:
         limits_are: whether they were ``declared``, ``found``, or ``both``, each one of the two figures.
         contradicted: why the declared figures are not those of this disk; None where they may be.
         over_time: kind (``disk_burst_exhausted``, ``disk_warm_up``) -> the workloads that showed it.
-        host_cache: why reads may have come from somebody's memory; empty where nothing says so.
+        host_cache: why reads may have come from a host's memory; empty where nothing says so.
         declared_used: figure -> highest measured ÷ declared.
         behaves_like: types of the catalogue.
         summary: one to three sentences.

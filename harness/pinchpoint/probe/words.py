@@ -20,16 +20,16 @@ KINDS: Mapping[str, str] = {
     "disk_latency": "limited by what each I/O takes: no cap is near",
 }
 OVER_TIME: Mapping[str, str] = {
-    "disk_burst_exhausted": "fell to a lower level that holds: what was allowed on credits is used up",
+    "disk_burst_exhausted": "fell to a lower level that holds: the burst credits ran out",
     "disk_warm_up": "got faster while it was measured: the disk is still warming up",
 }
 OR_CACHE = ", or, as writes alone are seen to fall, a cache that takes them is full"
 OR_CAP = (
-    "but its repetitions differ less than a device's: it may be a cap that this workload alone reaches; "
-    "eight seconds of measuring or more (--time-per-cell 5s) tell"
+    "but its repetitions differ less than a device's: it may be a cap that only this workload reaches; "
+    "eight seconds of measuring or more (--time-per-cell 5s) show it"
 )
 TOO_SHORT = (
-    "one repetition of less than five seconds tells no kind of limit: repeat it (--repeat 3) or measure "
+    "one repetition of less than five seconds shows no kind of limit: repeat it (--repeat 3) or measure "
     "longer (--time-per-cell 5s)"
 )
 NO_CAP = "no cap: others got twice as much of the same done here, or more"
@@ -101,7 +101,7 @@ def reads_apart(cell: Cell, name: str, found: float, cap: float) -> str:
     """Reads alone do more than all that writes."""
     return (
         f"{cell.name} read {rate(name, found)} where writes, and reads among writes, stand at "
-        f"{rate(name, cap)}; or those were credits, used up before the writes: more repetitions tell"
+        f"{rate(name, cap)}; or those were credits, spent before the writes: more repetitions show it"
     )
 
 
@@ -109,7 +109,7 @@ def remembered(reads: RateChange, writes: RateChange | None) -> str:
     """Reads that depend on the trial."""
     went = f"what is read became {units.times(reads.after / reads.before)} as fast: {reads.how}"
     if writes is None:
-        return f"{went}; writes were too few to tell a disk that warms up"
+        return f"{went}; too few writes to see whether the disk warms up"
     return f"{went}, what is written did not, and the page cache here had no part in it"
 
 
@@ -134,9 +134,9 @@ def varied(cells: Sequence[Cell], repetitions: int) -> str:
 
 
 def untold(used: float | None) -> str:
-    """Of a cell whose tool tells no I/Os."""
+    """Of a cell whose tool reports no I/Os."""
     if used is None:
-        return "bytes per second alone, and no cap to hold them against: nothing is told of what limits"
+        return "bytes per second alone, and no cap to hold them against: what limits is not known"
     return f"{units.percent(used)} of the cap in bytes"
 
 

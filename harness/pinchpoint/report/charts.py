@@ -17,7 +17,7 @@ from pinchpoint.data.latency import Distribution
 from pinchpoint.data.timeline import Axis
 
 # Okabe and Ito's palette ("Color Universal Design", 2008) without its yellow, which vanishes on white:
-# told apart with any colour vision, and by lightness on a grey printer.
+# distinguished with any colour vision, and by lightness on a grey printer.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#444444", "#7a4fa3")
 
 SECONDS = (
@@ -116,7 +116,7 @@ def finished(
     # Drawing it finds what is wrong with it as well; to validate a run of twenty hosts takes seconds.
     spec: dict[str, Any] = configured.to_dict(validate=False)
     spec["datasets"] = dict(data)
-    del spec["$schema"]  # an address nobody needs to visit
+    del spec["$schema"]  # an address that need not be visited
     return spec
 
 

@@ -250,7 +250,7 @@ def bursts(content: Row) -> Table:
 
 
 def capacity(content: Row) -> Table:
-    """What each side can do at most, apart from how it does what is asked of it."""
+    """What each side can do at most, apart from how it serves the offered load."""
     rows = [
         {
             "scenario": row["scenario"],
@@ -322,7 +322,7 @@ def _beside(
 ) -> Table:
     """Three rows a thing: base, other, their ratio.
 
-    ``content`` is comparison.json's, ``about`` says which of its changes; ``keys`` tell one thing from
+    ``content`` is comparison.json's, ``about`` says which of its changes; ``keys`` distinguish one thing from
     another, ``metrics`` are figures with what people read above them.
     """
     rows = [row for row in content["changes"] if row["about"] == about]
@@ -418,7 +418,7 @@ def _differences(
 
 
 def _unset(row: Row) -> str | None:
-    """What a file leaves out is not set; what no collector told is not recorded."""
+    """What a file leaves out is not set; what no collector reported is not recorded."""
     given = row["area"] == "plan" or row["what"].startswith(("built.", "declared."))
     return "not set" if given else None
 

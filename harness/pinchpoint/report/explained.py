@@ -21,7 +21,7 @@ DISKS: Mapping[str, str] = {
 
 
 def explanation_text(verdict: Mapping[str, Any]) -> str:
-    """What was asked, in the order of METHOD's steps; ``verdict`` is verdict.json's content."""
+    """The checks, in the order of METHOD's steps; ``verdict`` is verdict.json's content."""
     found = verdict["explanation"]
     blocks = [
         ["0. Is the run valid evidence?", *_gates(found["gates"])],

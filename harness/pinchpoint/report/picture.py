@@ -228,8 +228,8 @@ def _disk(role: str, row: Mapping[str, Any] | None) -> ResourceBox:
 def _marks(verdict: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
     """(tier, host, role or resource) -> what the verdict says of it; the strongest word wins.
 
-    A machine's memory is nobody's own: it is there without a tier as well. So are shared cores, where nobody
-    measured which tier uses most of them.
+    A machine's memory belongs to no tier: it is there without a tier as well. So are shared cores, where no
+    tier measured which tier uses most of them.
     """
     found: dict[tuple[str, str, str], str] = {}
     named = [(verdict.get("bottleneck"), FIRST), (verdict.get("next"), NEXT)]
@@ -264,7 +264,7 @@ def _generators(run: StoredRun, means: Means, verdict: Mapping[str, Any]) -> tup
 
 
 def _limiting(run: StoredRun, means: Means, verdict: Mapping[str, Any]) -> set[str]:
-    """The load workers that limited a run; all there are, where nobody is named.
+    """The load workers that limited a run; all there are, where none is named.
 
     Those that are named, those that share a core with them, and all of a scenario named without a worker.
     """
@@ -276,9 +276,9 @@ def _limiting(run: StoredRun, means: Means, verdict: Mapping[str, Any]) -> set[s
         for one in run.manifest.get("generators") or ()
         if len(one.get("cores") or ()) == 1
     }
-    told = [(fact.get("host"), fact.get("instance")) for fact in blame.get("evidence") or ()]
-    cores = {core.get(name, name) for name, _ in told}
-    scenarios = [instance for name, instance in told if not name]
+    reported = [(fact.get("host"), fact.get("instance")) for fact in blame.get("evidence") or ()]
+    cores = {core.get(name, name) for name, _ in reported}
+    scenarios = [instance for name, instance in reported if not name]
     hosts = means.hosts("generator.cpu_ratio")
     found = {
         host

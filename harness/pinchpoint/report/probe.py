@@ -194,7 +194,7 @@ _CELLS = (
 )
 _WORKLOADS = ("workload", "kind", "holds", "crossed", "class", "course")
 _NARROWEST = 8
-"""A heading has so many characters a line at least."""
+"""A heading has at least this number of characters a line."""
 
 
 def probe_text(probe: Probe, verdict: ProbeVerdict) -> str:

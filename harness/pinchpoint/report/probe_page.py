@@ -275,8 +275,8 @@ def _whiskers(name: str, one: Figures) -> dict[str, Any]:
     mean = one.bytes_per_s
     if mean is None:
         raise ValueError(f"{name} has no bytes per second to draw")
-    told = units.of_metric("_bytes_per_s", mean.mean)
-    return {"name": name, "mean": mean.mean, "low": mean.low, "high": mean.high, "told": told}
+    reported = units.of_metric("_bytes_per_s", mean.mean)
+    return {"name": name, "mean": mean.mean, "low": mean.low, "high": mean.high, "told": reported}
 
 
 def _bytes(found: Found, cell: Cell) -> float:

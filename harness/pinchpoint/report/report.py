@@ -95,7 +95,7 @@ class Report:
 
     @property
     def next_words(self) -> str:
-        """What would give way next, as a sentence; "" when nobody can say."""
+        """The next bottleneck, as a sentence; "" when it is not known."""
         return wording.following(self.verdict)
 
     @property

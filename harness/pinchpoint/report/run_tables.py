@@ -419,7 +419,7 @@ def collectors(run: StoredRun, clock: Clock) -> Table:
 
 
 def _far(rows: Sequence[Row]) -> tuple[Column, ...]:
-    """What only collectors of other machines tell."""
+    """What only collectors of other machines report."""
     if not any(row.get("received_bytes") is not None for row in rows):
         return ()
     return (
@@ -431,10 +431,10 @@ def _far(rows: Sequence[Row]) -> tuple[Column, ...]:
 def clocks(run: StoredRun) -> Table:
     """How far the hosts' clocks were off, and how well that is known."""
     rows = [
-        {"host": host, "kind": kind, "spread_s": _spread_s(told), **told}
+        {"host": host, "kind": kind, "spread_s": _spread_s(reported), **reported}
         for host, kinds in (run.manifest.get("data_quality") or {}).items()
-        for kind, told in kinds.items()
-        if told.get("clock_offset_s") is not None
+        for kind, reported in kinds.items()
+        if reported.get("clock_offset_s") is not None
     ]
     return Table(
         "clocks",
@@ -452,8 +452,8 @@ def clocks(run: StoredRun) -> Table:
     )
 
 
-def _spread_s(told: Row) -> float | None:
-    between = told.get("clock_offset_between_s")
+def _spread_s(reported: Row) -> float | None:
+    between = reported.get("clock_offset_between_s")
     return between[1] - between[0] if between else None
 
 
@@ -467,8 +467,8 @@ def blind(run: StoredRun) -> Table:
             "lasted_s": seconds_of(gap["to"]) - seconds_of(gap["from"]),
         }
         for host, kinds in (run.manifest.get("data_quality") or {}).items()
-        for kind, told in kinds.items()
-        for gap in told.get("gaps") or ()
+        for kind, reported in kinds.items()
+        for gap in reported.get("gaps") or ()
     ]
     return Table(
         "blind",
@@ -521,7 +521,7 @@ def _flat(value: Any) -> str:
 
 
 def not_measured(run: StoredRun) -> Table:
-    """What could not be had, why, and how to get it; alike on several hosts is said once."""
+    """What was not available, why, and how to get it; the same on several hosts is one row."""
     found: dict[tuple[str, ...], list[str]] = {}
     for host, facts in run.manifest.get("hosts", {}).items():
         for row in facts.get("not_measured") or ():

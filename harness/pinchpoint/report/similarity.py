@@ -65,7 +65,7 @@ def similarity(run: StoredRun, clock: Clock) -> Table:
         ),
         rows,
         note="What the plan was fitted to, and the same of the measure phase. What a server counts holds all "
-        "of its databases, and what watches it. Times are not fitted: they say how alike the servers are.",
+        "of its databases, and what watches it. Times are not fitted: they say how similar the servers are.",
         empty="",  # most plans are not fitted to a server
     )
 

@@ -247,8 +247,8 @@ def _objectives(verdict: Mapping[str, Any]) -> list[str]:
         str(row["holds"]) for row in table.rows if row.get("holds") and row["met"] is False
     )
     keys = [column.key for column in table.columns if column.key != "holds"]
-    told = [wrapped(f"{wording.capitalised(text)}.", "  ") for text in missed]
-    return ["Objectives:", *grid(table, keys, indent="  "), *told]
+    reported = [wrapped(f"{wording.capitalised(text)}.", "  ") for text in missed]
+    return ["Objectives:", *grid(table, keys, indent="  "), *reported]
 
 
 def _levels(verdict: Mapping[str, Any]) -> list[str]:

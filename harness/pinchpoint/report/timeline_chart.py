@@ -251,7 +251,7 @@ def _limits(limits: Sequence[Limit], data: Datasets, scale: alt.Scale) -> list[a
 
 
 def _legend(lines: Sequence[TimelineSeries]) -> dict[str, LegendEntry]:
-    """Line -> its colour and style; beyond what colours can tell apart, the smallest are one grey group."""
+    """Line -> its colour and style; beyond what colours can distinguish, the smallest are one grey group."""
     groups: dict[str, list[TimelineSeries]] = {}
     for place, line in enumerate(lines):
         stem = line.name.rpartition(" ")[0]

@@ -250,7 +250,7 @@ def crawl_stages(verdict: Row) -> Table:
 
 
 def _destinations(verdict: Row) -> list[dict[str, Any]]:
-    """The pool of requests to where documents go, of each crawl; its sources all tell the same."""
+    """The pool of requests to where documents go, of each crawl; its sources all report the same."""
     found: list[Row] = []
     for row in verdict.get("crawl") or ():
         destination = row.get("destination")
@@ -347,7 +347,7 @@ def checkpoints(verdict: Row) -> Table:
         list(verdict.get("checkpoints") or ()),
         note="Seconds in which the database wrote a checkpoint, compared with all other seconds; this shows "
         "no cause. No figure: fewer than ten such seconds.",
-        empty="",  # most runs have no database that tells of checkpoints
+        empty="",  # most runs have no database that reports checkpoints
     )
 
 
@@ -469,7 +469,7 @@ def now_words(verdict: Row) -> str:
 
 
 def then_words(verdict: Row) -> str:
-    """What would give way after the next, as a sentence; "" where nobody can say."""
+    """The bottleneck after the next, as a sentence; "" where it is not known."""
     blame = verdict.get("then")
     if not blame:
         return ""

@@ -55,12 +55,12 @@ class Watching:
         """Take the events of a sampler; what is no gap is left out."""
         if event != "gap" or "from" not in fields:
             return
-        told = {key: value for key, value in fields.items() if key not in ("kind", "hosts")}
+        reported = {key: value for key, value in fields.items() if key not in ("kind", "hosts")}
         with self._guard:
             for host in fields["hosts"]:
                 seen = self._seen.setdefault((host, fields["kind"]), _Seen())
                 if len(seen.gaps) < _GAPS:
-                    seen.gaps.append(told)
+                    seen.gaps.append(reported)
                 else:
                     seen.more_gaps += 1
 
@@ -201,7 +201,7 @@ class Collectors:
             connected = [source for source, _ in self._samplers]
             rows = self._watching.collectors(connected, INTERVAL_S)
             before = {_key(row): row["interval_s"] for row in self._store.manifest.get("collectors") or ()}
-            for row in rows:  # somebody else may set the pace
+            for row in rows:  # another load may limit throughput
                 row["interval_s"] = before.get(_key(row), row["interval_s"])
             self._store.manifest["collectors"] = rows
             self._store.manifest["data_quality"] = self._watching.quality()

@@ -333,7 +333,7 @@ class _Stage:
             self._store.samples([sample for sample in samples if sample.metric == others.METRIC])
 
         source = others.OtherProcesses(host, _farm_here(self._live))
-        # What cannot be read is not measured, and the run goes on: nothing is told of its gaps.
+        # What cannot be read is not measured, and the run goes on: its gaps are not reported.
         sampler = Sampler(
             source, "others", [host], keep, interval_s=_OTHERS_S, on_event=lambda *_, **__: None
         )

@@ -56,8 +56,8 @@ def first_manifest(
     for connected in collectors:
         found = connected.inventory
         # Somebody else may set the pace: who scrapes the host.
-        told = (inventory.get("scrape_interval_s") for inventory in found.values())
-        intervals_s.append(next((seconds for seconds in told if seconds), INTERVAL_S))
+        reported = (inventory.get("scrape_interval_s") for inventory in found.values())
+        intervals_s.append(next((seconds for seconds in reported if seconds), INTERVAL_S))
         for host, inventory in masked_value(found).items():
             known = hosts.setdefault(host, {})
             missing = [*known.get("not_measured", ()), *inventory.get("not_measured", ())]

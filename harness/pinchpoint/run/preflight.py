@@ -124,7 +124,7 @@ def connect(
 
 
 def _machine(kind: str, watch: Watch) -> str:
-    """The machine a watch is about; itself, where an option that would tell is wrong: connecting says so."""
+    """The machine a watch is about; itself, where an option is wrong: connecting says so."""
     try:
         return collector_kinds.kind(kind).machine(watch)
     except Exception:  # noqa: BLE001 - as of connecting: that host's, and no other's

@@ -1,7 +1,7 @@
 """HdrHistograms as they are stored: V2, base64; microseconds, three significant digits, 1 µs to 1 h.
 
 The library counts values one by one and allots 188 KB for each histogram; a long run has hundreds of
-thousands. Here the same counters are filled and added as arrays, as many as are in use; the library still
+thousands. Here the same counters are filled and added as arrays, those that are in use; the library still
 does the encoding, so every HdrHistogram reader understands the text.
 """
 

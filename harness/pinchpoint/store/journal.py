@@ -9,7 +9,7 @@ and the CRC-32 of its payload (two little-endian 32-bit numbers) and the payload
 
 Every frame is handed to the kernel in one write, so a process killed with SIGKILL loses at most the frame
 it was about to write. A reader stops at the first frame that is short, empty (after a power cut a file may
-end in zeros that nobody wrote) or does not match its checksum.
+end in zeros that were not written) or does not match its checksum.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The samples of a run, in memory or read from the file as needed.
 
 Eight hours of twenty hosts are 115 million samples: as a table they would take ten gigabytes. A file's
-groups of rows say which names they hold (``order.py`` sees to it that these are few): what nobody asks for
+groups of rows say which names they hold (``order.py`` sees to it that these are few): what is not requested
 is never read.
 """
 

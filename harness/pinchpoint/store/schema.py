@@ -24,7 +24,7 @@ time: a stage of no operation, as a histogram, so that its percentiles over any 
 
 UNFINISHED, GIVEN_UP = "/unfinished", "given_up"
 """Operation and outcome of the rows of what had not ended some seconds after the load: a stage of none, as
-only its end would have told which it was, that had been going on for the row's service time."""
+only its end would have shown which it was, that had been going on for the row's service time."""
 
 PAUSE = "/pause"
 """Operation of the rows of what sessions wait by themselves between two operations: a stage of none

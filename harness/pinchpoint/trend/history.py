@@ -70,7 +70,7 @@ class Histories:
         series: oldest run first.
         zero_since: where the newest runs have 0, which no series holds: the first of them.
         left_out: runs that are not counted, each with why.
-        warnings: what makes runs less alike than they should be.
+        warnings: what makes runs less similar than they should be.
     """
 
     plan: str

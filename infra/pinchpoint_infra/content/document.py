@@ -53,7 +53,7 @@ _HEAD_BYTES = 4096
 
 
 def binary_kind(content: bytes) -> str:
-    """What content that is no text is, in words: ``PNG image``; ``binary data`` where nobody knows.
+    """What content that is no text is, in words: ``PNG image``; ``binary data`` where it is not known.
 
     The kinds a documentation folder or a file share is full of have names of ours: the library's guesses
     among formats with a common signature (a ZIP archive is a DOCX to it). It names the rest, where the match
@@ -135,7 +135,7 @@ def decode(content: bytes, *, markup: bool = False) -> tuple[str, bool]:
 def _strict(content: bytes, encoding: str) -> str | None:
     try:
         return content.decode(encoding)
-    except (UnicodeError, LookupError):  # or an encoding nobody knows, as a document may declare
+    except (UnicodeError, LookupError):  # or an unknown encoding, as a document may declare
         return None
 
 
@@ -237,7 +237,7 @@ class Document:
     def text(self) -> tuple[str, bool]:
         """The whole text, of HTML its source; and whether its encoding had to be guessed.
 
-        Of plain text and HTML: what the others say, their libraries tell.
+        Of plain text and HTML: what the others say, their libraries report.
         """
         return decode(self.plain, markup=self.form == "html" or self.plain.startswith(_XML))
 

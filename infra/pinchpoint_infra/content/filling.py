@@ -1,6 +1,7 @@
 """Fill a farm with content: the documents of a corpus, shared out between its two places.
 
-First every file is looked at, which of them are documents. Then those are loaded, and what is wanted beyond
+First every file is looked at, which of them are documents. Then those are loaded, and what is requested
+beyond
 them is further copies of them, which take no room: in the database a row without bytes, in the folder one
 more name of a file. Several processes do both, part by part; each has one document in memory.
 """
@@ -51,8 +52,8 @@ def ingest(
 
     Args:
         corpus: a folder; None: the machine's documentation, only where there is none a generated corpus.
-        documents: so many, further copies where the corpus has fewer; None: all of a corpus that is named, as
-            many as there are but a sensible number of another.
+        documents: their number, further copies where the corpus has fewer; None: all of a corpus that is
+            named, all of them, a sensible number of another.
         database_url: ``postgresql://`` URL of an empty database, or None.
         folder: an empty folder, or None.
         progress: takes a sentence now and then.
@@ -129,7 +130,7 @@ class _Filling:
             self._fill_folder(workers)
             self._progress(self._words())
         except BaseException:
-            with suppress(psycopg.Error):  # the server may be what failed: the first error tells more
+            with suppress(psycopg.Error):  # the server may be what failed: the first error says more
                 database.drop(self._database_url)
             raise
 

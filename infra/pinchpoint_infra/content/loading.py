@@ -19,7 +19,7 @@ from pinchpoint_infra.content.errors import ContentError
 from pinchpoint_infra.content.survey import CorpusDocument, Planned, Source
 
 _NO_LINKS = {errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}
-"""A file that has as many names as the file system allows, or a file system that allows one alone."""
+"""A file that has all the names that the file system allows, or a file system that allows one alone."""
 
 
 class Share:
@@ -137,7 +137,7 @@ def load_files(part: tuple[Source, Path, list[tuple[CorpusDocument, bytes]]]) ->
 
 @contextmanager
 def database_errors() -> Iterator[None]:
-    """What the database says is told as a sentence."""
+    """What the database says is raised as a sentence."""
     try:
         yield
     except psycopg.Error as error:

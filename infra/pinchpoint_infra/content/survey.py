@@ -86,7 +86,7 @@ class Copies:
     """Which further copies there are of which documents, and what they are called.
 
     The second of ``a/readme.txt`` is ``a/readme~2.txt``. All documents have a second copy before any has a
-    third, so that each list grows alike.
+    third, so that all lists grow at the same rate.
 
     Args:
         found: the documents.

@@ -69,7 +69,7 @@ class EmulatedDisk:
             device = loop.attach(Path("/dev") / device)
         self.device = device
         loop.acknowledge_durably(device)
-        # Version 2 charges a journal's I/O to nobody's group: without one nothing escapes.
+        # Version 2 charges a journal's I/O to no group: without one nothing escapes.
         loop.make_file_system(device, journal=self._way.throttle != "v2")
         self._mount.mkdir(parents=True, exist_ok=True)
         loop.mount(device, self._mount)
@@ -84,7 +84,7 @@ class EmulatedDisk:
         if on:
             self._forget()
         self._throttle(self._caps if on else {}, group)
-        self._tell({"apply": on})
+        self._report({"apply": on})
 
     @property
     def limited(self) -> bool:
@@ -99,7 +99,7 @@ class EmulatedDisk:
             group: as for ``apply``.
         """
         self._throttle({name: max(1, round(cap * ratio)) for name, cap in self._caps.items()}, group)
-        self._tell({"speed_ratio": ratio})
+        self._report({"speed_ratio": ratio})
 
     def _throttle(self, caps: dict[str, int], group: Path | None) -> None:
         machine = support()
@@ -108,7 +108,7 @@ class EmulatedDisk:
         elif self._way.throttle == "v2" and group:
             throttle.set_v2(group, self._throttled, caps)
 
-    def _tell(self, command: dict[str, Any]) -> None:
+    def _report(self, command: dict[str, Any]) -> None:
         if self._model:
             assert self._model.stdin is not None  # noqa: S101 -- it was started with pipes
             assert self._model.stdout is not None  # noqa: S101 -- likewise

@@ -67,10 +67,10 @@ def up(spec: FarmSpec, *, lifeline: bool, progress: Callable[[str], None]) -> Fa
 
 
 def launch(spec: FarmSpec, *, lifeline: bool, progress: Callable[[str], None]) -> bool:
-    """Begin to start a farm, unless it is up or somebody else is starting it; see ``up``.
+    """Begin to start a farm, unless it is up or another process is starting it; see ``up``.
 
     Returns:
-        Whether it was launched here: who launched a farm takes it down again, nobody else does.
+        Whether it was launched here: who launched a farm takes it down again.
 
     Raises:
         FarmError: it cannot be built, or what an earlier one left cannot be removed.
@@ -175,7 +175,7 @@ def slow(identity: Path, slower: Slower | None, for_s: float = 0.0) -> None:
 
 
 def _ask(identity: Path, wish: Callable[[Limits], Limits]) -> None:
-    """Tell a farm's supervisor what is wanted of its limits, and wait until it is so. Raises FarmError."""
+    """Send a farm's supervisor the requested limits, and wait until it is so. Raises FarmError."""
     directory = place.farm_directory(identity)
     state = load(directory)
     if state is None:

@@ -84,7 +84,7 @@ def free_shared_memory(cluster: Path) -> bool:
     """Free the small System V segment of a PostgreSQL server that was killed; whether there was one.
 
     Its key and id are the numbers of line 7 of postmaster.pid, the server's process id is line 1
-    (PostgreSQL's documentation of the lock file). After a restart of the machine the id may be somebody
+    (PostgreSQL's documentation of the lock file). After a restart of the machine the id may be some process
     else's, such as another database's: freed is what has that key too and was made by that process.
     """
     try:

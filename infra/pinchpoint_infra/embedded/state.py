@@ -13,7 +13,7 @@ from pinchpoint_infra.embedded.record import Slower
 STATE = "state.json"
 SPEC = "spec.json"
 WANTED = "limits.json"
-"""What is wanted of the farm's limits: ``Limits`` without ``failure``; written by ``control``."""
+"""The requested limits of the farm: ``Limits`` without ``failure``; written by ``control``."""
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Limits:
     """Whether limits and delays hold.
 
     Attributes:
-        number: counts what was requested, so that an answer can be told from the one before.
+        number: counts what was requested, so that an answer can be distinguished from the one before.
         hold: whether they hold.
         failure: why that could not be done; "" if it was.
         live: whether only ``slower`` was asked for; without it all limits begin anew.
@@ -104,7 +104,7 @@ def want(directory: Path, limits: Limits) -> None:
 
 
 def wanted(directory: Path) -> Limits:
-    """What is wanted of the farm's limits."""
+    """The requested limits of the farm."""
     try:
         return record(Limits, json.loads((directory / WANTED).read_text(encoding="utf-8")))
     except FileNotFoundError:

@@ -103,7 +103,7 @@ class Supervisor:
         self._say("the farm is up")
 
     def watch(self) -> None:
-        """Until told to end: note every tier that ends by itself."""
+        """Until it is stopped: note every tier that ends by itself."""
         lifeline = [0] if stat.S_ISFIFO(os.fstat(0).st_mode) else []
         while True:
             closed, _, _ = select.select(lifeline, [], [], _WATCH_S)
@@ -202,7 +202,7 @@ class Supervisor:
             )
 
     def _obey(self, limits: Limits) -> None:
-        """Turn the knobs where somebody asked for it since the last time, or what they asked for is over."""
+        """Turn the knobs where that was requested since the last time, or a request is over."""
         now = self._state.limits
         if limits.number == now.number:
             if not (now.slower and time.time() > now.until_s):

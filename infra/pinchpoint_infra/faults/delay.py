@@ -151,11 +151,11 @@ class DelayProxy(ProxyProcess):
 
     def apply(self, *, on: bool) -> None:
         """Let the ways be long from now on, or not. Raises ConnectionError where the process has ended."""
-        self.tell({"apply": on})
+        self.report({"apply": on})
 
     def slow_to(self, position: int, ratio: float) -> None:
         """Let one of the ways be slower than it is made; see ``Way.slow_to``. Raises as ``apply``."""
-        self.tell({"speed_ratio": ratio, "way": position})
+        self.report({"speed_ratio": ratio, "way": position})
 
 
 async def _serve(config: list[dict[str, Any]]) -> None:

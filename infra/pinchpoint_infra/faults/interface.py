@@ -34,7 +34,7 @@ from pinchpoint_infra.faults.proxy import ProxyProcess, reset
 from pinchpoint_infra.ports import free_port
 
 BITS = 1_000_000 / 8
-"""An interface tells its speed in whole megabits per second."""
+"""An interface reports its speed in whole megabits per second."""
 FASTEST = 100 * BITS
 """Packets pass through this process: more of them would be its speed, not the interface's."""
 
@@ -121,7 +121,7 @@ class Interface:
     def _open_far_end(self, name: str, mine: str, other: str, speed: int) -> None:
         try:
             if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNET):
-                raise OSError(ctypes.get_errno(), "no network namespace of its own")  # noqa: TRY301 -- told below
+                raise OSError(ctypes.get_errno(), "no network namespace of its own")  # noqa: TRY301 -- handled below
             self._far = _device(name, mine, other, speed)
             self.listener = socket.socket()
             self.listener.bind(self.address)
@@ -217,7 +217,7 @@ class InterfaceProxy(ProxyProcess):
 
     def apply(self, *, on: bool) -> None:
         """Let its speed hold from now on, or not. Raises ConnectionError where the process has ended."""
-        self.tell({"apply": on})
+        self.report({"apply": on})
 
 
 async def _serve(config: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ class ProxyProcess:
     Args:
         module: what it runs, with ``config`` as JSON in its only argument; it answers each line of JSON on
             its stdin with one line.
-        config: what it is told at its start.
+        config: what it is given at its start.
         log: where it writes what goes wrong.
         environment: that of its process.
     """
@@ -38,12 +38,12 @@ class ProxyProcess:
         self._name = module.rpartition(".")[2]
         self._log = log
         try:
-            self.tell({"apply": False})  # its answer says that it listens
+            self.report({"apply": False})  # its answer says that it listens
         except ConnectionError:
             self.stop()
             raise
 
-    def tell(self, command: Mapping[str, Any]) -> None:
+    def report(self, command: Mapping[str, Any]) -> None:
         """Give an order and wait until it is obeyed. Raises ConnectionError where the process has ended."""
         assert self._process.stdin is not None  # noqa: S101 -- it was started with pipes
         assert self._process.stdout is not None  # noqa: S101 -- likewise

@@ -14,7 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 _SHUTDOWN_S = 2
-"""Requests that are still answered when the service is told to end have so long."""
+"""Requests that are still answered when the service ends have this time."""
 _LONGEST_HEAD_BYTES = 2**17
 """Of a request: the longest path there is has 4,096 bytes, and each may be percent-encoded twice over."""
 

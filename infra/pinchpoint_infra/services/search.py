@@ -199,7 +199,7 @@ def _refusal(_: Request, error: Exception) -> Response:
 
 
 def _gone(_: Request, error: Exception) -> Response:
-    """A crawler was killed in the middle of a document: nobody reads this, and nothing is wrong here."""
+    """A crawler was killed in the middle of a document: this is not read, and nothing is wrong here."""
     del error
     return Response(status_code=400)
 

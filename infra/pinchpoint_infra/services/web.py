@@ -6,7 +6,7 @@ beginning on, ``"throttle": {"requests_per_s": x, "retry_after_s": n, "status": 
 
 Every request but ``/health`` needs ``Authorization: Bearer TOKEN``. Paths are taken in any case, also below
 ``/sites/corpus``; answers are JSON as the ``Accept`` header asks: ``odata=nometadata``, ``odata=verbose``, or
-what lies between where it says no more than JSON. An option nobody heeds is refused, not passed over.
+what lies between where it says no more than JSON. An unknown option is refused, not ignored.
 
 ==========================================================  =================================================
 ``POST /_api/contextinfo``                                  the form digest clients ask for first
@@ -100,7 +100,7 @@ class Site:
 
     async def answer(self, request: Request) -> Response:
         """Any request but that for its health and that for its throttle."""
-        return await _refusals_told(self._admitted(request))
+        return await _refusals_reported(self._admitted(request))
 
     async def _admitted(self, request: Request) -> Response:
         self._admit(request)
@@ -130,7 +130,7 @@ class Site:
 
     async def _throttle(self, request: Request) -> Response:
         """What the gate is set to and counted; POST sets it: a ``Throttle`` in JSON, or null for none."""
-        return await _refusals_told(self._set_throttle(request))
+        return await _refusals_reported(self._set_throttle(request))
 
     async def _set_throttle(self, request: Request) -> Response:
         self._admit(request)
@@ -169,7 +169,7 @@ class Site:
         return {"CurrentChangeToken": await self._log.token()} if wanted else {}
 
 
-async def _refusals_told(answer: Awaitable[Response]) -> Response:
+async def _refusals_reported(answer: Awaitable[Response]) -> Response:
     """An answer, or the refusal in its place."""
     try:
         return await answer

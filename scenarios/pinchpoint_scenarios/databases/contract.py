@@ -75,7 +75,7 @@ class Link(Protocol):
         ...
 
     def lists_as_texts(self) -> None:
-        """Send no text with its length: a server that is told makes a plan for each length that comes.
+        """Send no text with its length: a server that knows it makes a plan for each length that comes.
 
         For statements whose parameters are lists, of a different length each time, and are bound to variables
         there: with a column a text of any length is compared more slowly.

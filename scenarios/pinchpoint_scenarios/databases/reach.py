@@ -55,7 +55,7 @@ class MissingAccess(Access):
 
 
 def access_to(endpoint: Endpoint, name: str, *, own_sql: bool = False) -> Access:
-    """How an endpoint's server is reached; where this machine has no library for it, whoever uses it is told.
+    """How an endpoint's server is reached; without a library for it on this machine, its use raises why.
 
     ``own_sql``: whether it is for texts of the user's own, which may be several statements each.
 

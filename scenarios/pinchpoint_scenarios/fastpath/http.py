@@ -243,7 +243,7 @@ class HttpConnection:
             return False
         except OSError:
             return True
-        return True  # an end, or bytes nobody asked for
+        return True  # an end, or bytes that were not requested
 
     def _send(self, rest: memoryview, deadline: float) -> memoryview:
         """Send the rest as the server takes it; what is left of it when the answer comes before."""

@@ -1,7 +1,7 @@
 """Parses an HTTP/1.1 answer from pieces of any size; httptools (llhttp) finds its end.
 
 What an answer costs is the Python around the parser: so a head is kept as it came and is searched when
-somebody asks for a field, and the parser calls back for little else than the body.
+a field is requested, and the parser calls back for little else than the body.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Incoming:
         self._mixed = False  # whether more than a head and its body came: chunks, a head in pieces, too much
         self._parts: list[bytes] = []
         self._awaited: list[None] = [None]
-        # An answer takes the place of one that is awaited: where there is none, nobody has asked for it.
+        # An answer takes the place of one that is awaited: where there is none, it was not requested.
         self.on_message_begin = self._awaited.pop
         self.on_body = self._parts.append
         self._parser = httptools.HttpResponseParser(self)
@@ -129,7 +129,7 @@ class Incoming:
             except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
                 if not self._status:
                     raise HttpError("bad_answer", f"the answer is no HTTP: {error}") from error
-                self.keep_alive, self._mixed = False, True  # what follows the answer is nobody's
+                self.keep_alive, self._mixed = False, True  # what follows belongs to no answer
         else:
             self._end()
         if not self._status:

@@ -23,7 +23,7 @@ Mode = Literal["full", "incremental"]
 INCREMENT_EVERY_S = 1.0
 """An incremental crawl that finds nothing is over at once: the next one starts no sooner after it."""
 _EXAMPLES = 20
-"""So many failures of each kind of each source are named in the event; the crawl database has all of them."""
+"""This number of failures of each kind and source are in the event; the crawl database has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class Cycles:
         roots: source name -> where it is crawled from.
         mode: ``full`` or ``incremental``.
         destination_limit: how many requests at most go to the destination at a time; None: one a session.
-        repeat_s: another cycle follows one that ended within so many seconds of the first one's start; None:
-            one always follows.
+        repeat_s: another cycle follows one that ended within this number of seconds of the first one's start;
+            None: one always follows.
         event: writes a line to the run's events.
     """
 

@@ -89,7 +89,7 @@ def _line(done: Done, now_ns: int) -> dict[str, Any]:
         "ago_s": (now_ns - done.end_ns) / 1e9, "latency_s": result.latency_s, "index_s": result.index_s,
     }  # fmt: skip
     access, links = result.access, result.links
-    if result.state == "deleted":  # nobody may see it, and it leads nowhere
+    if result.state == "deleted":  # it may not be seen, and it leads nowhere
         access, links = (), ()
     if access is not None:
         line["grants"] = [
@@ -145,7 +145,7 @@ PASSING = frozenset({"connection_lost", "unreachable", "too_many_connections", "
 class Queued:
     """What the sessions of a process have put into the queue in this cycle, as far as it is remembered.
 
-    The pages of a site link to the same others: the crawl database need not be told by each of them.
+    The pages of a site link to the same others: the crawl database need not get them from each page.
     """
 
     def __init__(self) -> None:
@@ -225,7 +225,7 @@ class Frontier:
         self._connection.execute(self._sql.leave, (group, place))
 
     def hold(self, source: str, host: str, seconds: float) -> None:
-        """Tell all who crawl that a host is to be asked nothing for so long: they hear it as they take."""
+        """Announce to all sessions that a host gets no requests for this time: they hear it as they take."""
         values = (source, host, seconds)
         self._patiently(lambda: self._connection.execute(self._sql.hold, values))
 

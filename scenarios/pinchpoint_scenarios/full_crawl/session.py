@@ -124,7 +124,8 @@ class CrawlSession:
     def _hand_in(self, record: Record) -> str:
         """Have the crawl database note what was done; why the last of it does not count, "" where it does.
 
-        What came before the last has been recorded as it was done: where it does not count, the stage tells.
+        What came before the last has been recorded as it was done: where it does not count, the stage shows
+            it.
         """
         done, self._done, self._links = self._done, [], 0
         try:

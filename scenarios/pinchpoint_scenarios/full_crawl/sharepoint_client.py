@@ -1,7 +1,7 @@
 """A SharePoint server's REST API: Office365-REST-Python-Client logs in, our fast path carries every byte.
 
 The library's requests go through a transport of ours, so that its login and form digest serve the fast path,
-too, one connection does for both, and a 429 or 503 is told instead of being retried in silence.
+too, one connection does for both, and a 429 or 503 is reported instead of being retried in silence.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class SourceParams(Params):
         url: of a site, in place of an endpoint.
         path: of a folder, or ``smb://HOST/SHARE``, in place of an endpoint.
         login: the endpoint of the farm whose credentials are used at ``url`` or ``path``; None: none are.
-        workers: at most this many of the crawl's sessions work on it at once; None: as many as there are.
+        workers: at most this many of the crawl's sessions work on it at once; None: all of them.
         delay: pause between the starts of two requests to one host, by each process that crawls; None: no
             pause but what the host's robots.txt asks for.
         per_host: at most this many requests to one host at once, by each process; None: no limit of its own.

@@ -223,7 +223,7 @@ class Work:
                 self._wait(attempts.count, failure.retry_after_s)
 
     def heed(self, taken: Taken) -> None:
-        """Ask nothing of the hosts that have told others of the crawl so."""
+        """Ask nothing of the hosts that have asked other sessions of the crawl for that."""
         for host, seconds in taken.holds.items():
             self._sources[taken.source].hold(host, seconds)
 

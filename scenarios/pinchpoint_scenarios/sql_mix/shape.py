@@ -59,7 +59,7 @@ class Shape(Params):
     def _rows_enough_to_lock(self) -> Shape:
         if self.lock_rows > self.hot_rows:
             raise ValueError(
-                f"lock_rows is {self.lock_rows} and hot_rows {self.hot_rows}; allowed: at most as many "
-                "lock_rows as hot_rows"
+                f"lock_rows is {self.lock_rows} and hot_rows {self.hot_rows}; allowed: lock_rows "
+                "of hot_rows or less"
             )
         return self

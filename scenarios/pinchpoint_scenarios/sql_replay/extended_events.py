@@ -297,8 +297,8 @@ def _staying(entry: LogEntry) -> LogEntry:
 def _by_connection(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
     """With a session of its own for each connection: the server gives a session's number to the next one.
 
-    So, too, for what follows a pool's reset of one that had temporary tables: the reset drops them, nobody
-    but a driver can ask for it, and a connection of its own has none either.
+    So, too, for what follows a pool's reset of one that had temporary tables: the reset drops them, only
+    a driver can request it, and a connection of its own has none either.
     """
     number, temporary = 0, False
     for entry in entries:

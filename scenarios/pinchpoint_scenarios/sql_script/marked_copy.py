@@ -44,8 +44,8 @@ class CopySql:
         tables: at most four names of tables that are not Pinchpoint's own.
         mark: marks the database.
         lock: ``$1``: a name; one row: whether this connection has it now, to its end.
-        sample: ``$1``: so many at most; rows: values of the column, evenly taken from all in their order, so
-            that frequent ones stay frequent.
+        sample: ``$1``: their largest number; rows: values of the column, evenly taken from all in their
+            order, so that frequent ones stay frequent.
         numeric: one row: whether the column holds numbers, where ``sample`` gives them as texts; empty: the
             values say it.
         literal: a value as it is put into a statement's text.
@@ -180,7 +180,7 @@ _NATIVE = ("postgresql", "postgres")
 class MarkedCopy:
     """The user's database: marked as a copy, or empty where that will do.
 
-    Where this machine cannot reach such a server, whoever uses it is told.
+    Where this machine cannot reach such a server, its use raises the reason.
 
     Args:
         endpoint: it.

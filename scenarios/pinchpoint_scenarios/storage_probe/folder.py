@@ -49,7 +49,7 @@ class Claimed:
         if self._mark.closed:
             return
         try:
-            with contextlib.suppress(FileNotFoundError):  # somebody else did, or its disk is gone
+            with contextlib.suppress(FileNotFoundError):  # it was removed, or its disk is gone
                 shutil.rmtree(self.path)
         except OSError as error:
             raise NotRemoved(
@@ -110,7 +110,7 @@ def _owner(folder: Path) -> dict[str, object] | None:
     try:
         found = json.loads((folder / OWNER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return None  # not ours, as far as can be told: the caller leaves it alone
+        return None  # not ours, as far as is known: the caller leaves it alone
     return found if isinstance(found, dict) else None
 
 
@@ -127,6 +127,6 @@ def _lives(folder: Path, owner: dict[str, object]) -> bool:
         os.kill(int(str(owner.get("pid"))), 0)
     except (ProcessLookupError, ValueError):
         return False
-    except PermissionError:  # there is one, of somebody else
+    except PermissionError:  # there is one, of another user
         return True
     return True

@@ -108,7 +108,7 @@ class StorageProbe:
         """One that takes the next job when it is its turn."""
         return StorageProbeSession(self)
 
-    def finish(self, *, keep_data: bool) -> None:  # noqa: ARG002 -- nobody has a use for the file
+    def finish(self, *, keep_data: bool) -> None:  # noqa: ARG002 -- the file has no further use
         """Remove the folder."""
         if self._claimed is not None:
             self._claimed.release()
@@ -137,7 +137,7 @@ class StorageProbe:
         except (ToolFailed, ToolMissing, OSError) as error:
             record(job.name, _FAILED, begun_ns, time.perf_counter_ns())
             for cell in job.cells:
-                self._tell(PROBE_FAILED, cell, trial, started, why=str(error))
+                self._report(PROBE_FAILED, cell, trial, started, why=str(error))
             return
         moved = sum(
             (one.seconds or 0.0) * ((one.read_bytes_per_s or 0.0) + (one.write_bytes_per_s or 0.0))
@@ -146,9 +146,9 @@ class StorageProbe:
         record(job.name, OK, begun_ns, time.perf_counter_ns(), round(moved))
         for cell in job.cells:
             if cell in measured:
-                self._tell(PROBED, cell, trial, started, **_figures(measured[cell]))
+                self._report(PROBED, cell, trial, started, **_figures(measured[cell]))
             else:
-                self._tell(PROBE_FAILED, cell, trial, started, why=too_fast(job.tool, "size"))
+                self._report(PROBE_FAILED, cell, trial, started, why=too_fast(job.tool, "size"))
 
     def _measured(self, job: Job, trial: int, stop: Callable[[], bool]) -> Mapping[Cell, Measured]:
         tool, place = TOOLS[job.tool], self._place(trial)
@@ -159,7 +159,7 @@ class StorageProbe:
                 raise ToolFailed(f"{tool.program} failed: {tool.why(said.stdout, said.stderr)}")
         return tool.read(job, place, said.stdout, said.stderr)
 
-    def _tell(self, event: str, cell: Cell, trial: int, started: float, **found: Any) -> None:
+    def _report(self, event: str, cell: Cell, trial: int, started: float, **found: Any) -> None:
         """An event: which cell of which disk, and what was found."""
         disk, folder = self._disk()
         device = _device(folder)

@@ -111,7 +111,7 @@ def _sequential(_: float) -> list[Job]:
 
     dd writes the file past the page cache and brings it to the disk; dd reads it after the page cache has let
     go of it; hdparm reads the device itself, where there is one and the user may. If what is read gets faster
-    from trial to trial all the same, somebody else keeps it: a cache on the host.
+    from trial to trial all the same, another cache keeps it, on the host.
     """
     return [
         Job("dd", (Cell("dd write", _MIB, 0.0, 0.0, 1),), options={"of": "write"}),
@@ -121,7 +121,7 @@ def _sequential(_: float) -> list[Job]:
 
 
 def _bonnie(_: float) -> list[Job]:
-    """Two calls, each of which goes on until its work is done; what each tells are cells (seed C)."""
+    """Two calls, each of which goes on until its work is done; what each reports are cells (seed C)."""
 
     def job(cells: Iterable[str], title: str, small_files: int) -> Job:
         return Job(

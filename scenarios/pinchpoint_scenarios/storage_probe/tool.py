@@ -78,7 +78,7 @@ def find(program: str) -> str | None:
 
 def too_fast(tool: str, option: str) -> str:
     """Why a cell of a call that succeeded has no figure; ``option``: what the file's size is called."""
-    return f"{tool} does not tell: too fast for its own clock; a larger {option} takes longer"
+    return f"{tool} does not report it: too fast for its own clock; a larger {option} takes longer"
 
 
 def last_words(*texts: str) -> str:

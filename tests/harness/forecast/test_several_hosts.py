@@ -99,7 +99,7 @@ def test_hosts_that_differ_alike_are_set_at_once(
     found = between(side(*ours), side(*theirs))
     assert {one.name: one.value for one in found.settings} == settings
     assert len(found.settings) == len(settings)
-    assert found.untold == ()
+    assert found.unset == ()
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_hosts_that_do_not_differ_alike_are_not_put_into_the_model(
     """No host stands for another: nothing is set, and a note says what is left out."""
     found = between(side(*ours), side(*theirs))
     assert found.settings == ()
-    assert found.untold == (untold,)
+    assert found.unset == (untold,)
 
 
 @pytest.mark.parametrize(("name", "unseen"), [("the base", 0), ("the other side", 1)])
@@ -159,7 +159,7 @@ def test_what_a_host_does_not_tell_is_not_told_by_another(name: str, unseen: int
     why = {"sql_log": "its I/O was not measured", "sql_cpu": "nobody looked"}
     found = between(*(side(*each, **(why if at == unseen else {})) for at, each in enumerate(parts)))
     assert found.settings == ()
-    assert found.untold == (
+    assert found.unset == (
         f"sql.log, as on a host of {name} its I/O was not measured",
         f"sql.cpu, as on a host of {name} nobody looked",
     )

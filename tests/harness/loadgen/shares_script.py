@@ -89,7 +89,7 @@ def of_a_file(path: Path, load: Mapping[str, Any]) -> tuple[Share, Recorder]:
     recorder, scenario = Recorder(), SimpleNamespace(path=path, host=None)
     share: Any = LocustLoad(
         "s", scenario, load, 1, 0, EVEN, recorder,  # type: ignore[arg-type]
-        tell=lambda *_, **fields: failures.append(str(fields)),
+        report=lambda *_, **fields: failures.append(str(fields)),
         failed=lambda error: failures.append(repr(error)),
     )  # fmt: skip
     return Share(share, failures), recorder

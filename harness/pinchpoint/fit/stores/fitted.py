@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.fit.figures import Figure, Told, plain
+from pinchpoint.fit.figures import Collected, Figure, plain
 from pinchpoint.fit.rates import Course, Rate, course
 from pinchpoint.fit.stores.record import NAME, Store, Stretch
 from pinchpoint.plan.production import (
@@ -36,7 +36,7 @@ _NONE, _ALL = 0.05, 0.95
 """Fewer than that are none, more are all: a scenario of its own has to be worth it."""
 _SELDOM = 0.005
 _SIZES_APART = _TIMES_APART = 0.25
-"""Ways to tell a record's size differ by what frames it, those to tell its life by when it was met."""
+"""Ways to measure a record's size differ by what frames it, those to measure its life by when it was met."""
 _READINGS = 5
 """Fewer readings say nothing of how a load goes over time."""
 
@@ -66,18 +66,18 @@ class Records:
 
     Attributes:
         store: the store it was fitted to.
-        told: the figures.
+        collected: the figures.
         day: how the load goes over time.
         rate_per_s: operations a second at the busy time, the mean.
         parts: its scenarios.
         params: parameters that all of them have.
         why: parameter -> why, in words.
-        lacking: what production does and nosql-burst cannot do alike, as sentences.
+        lacking: what production does and nosql-burst cannot do, as sentences.
         notes: what a reader must know.
     """
 
     store: Store
-    told: Told
+    collected: Collected
     day: Course
     rate_per_s: float
     parts: Sequence[Part] = ()
@@ -111,16 +111,16 @@ def records(
         day = replace(recorded, bursts=day.bursts or recorded.bursts)
     if day_s is not None:
         day = day.squeezed(day_s)
-    told, lacking = Told(), list(best.lacking)
+    collected, lacking = Collected(), list(best.lacking)
     counted = sum(each.operations for each in best.stretches) / sum(each.length_s for each in best.stretches)
-    made = Records(best, told, day, counted * day.peak_ratio, lacking=lacking)
+    made = Records(best, collected, day, counted * day.peak_ratio, lacking=lacking)
     made.notes += [*best.notes, *day.notes]
     if len(finest.stretches) < _READINGS:
         made.notes.append(
-            f"{finest.source}: {len(finest.stretches) + 1} readings tell a mean and no bursts; many, a few "
-            "seconds apart, tell them (valkey-cli -r 360 -i 10 INFO all)"
+            f"{finest.source}: {len(finest.stretches) + 1} readings give a mean and no bursts; many, a few "
+            "seconds apart, show them (valkey-cli -r 360 -i 10 INFO all)"
         )
-    _compare_rates(stores, best, told)
+    _compare_rates(stores, best, collected)
     _operations(made, counted)
     _bursts(made)
     _details(made)
@@ -143,7 +143,7 @@ def _chosen(stores: Sequence[Store]) -> tuple[Store, Store]:
     return best, max(stores, key=lambda store: len(store.stretches))
 
 
-def _compare_rates(stores: Sequence[Store], best: Store, told: Told) -> None:
+def _compare_rates(stores: Sequence[Store], best: Store, collected: Collected) -> None:
     """Where a second source has another rate, that is said."""
 
     def figure(store: Store) -> Figure:
@@ -152,7 +152,7 @@ def _compare_rates(stores: Sequence[Store], best: Store, told: Told) -> None:
 
     for other in stores:
         if other is not best:
-            told.compare(
+            collected.compare(
                 "operations a second", figure(best), figure(other), "it shows which are operations on records"
             )
 
@@ -166,9 +166,11 @@ def _operations(made: Records, counted: float) -> None:
     inserts = _sum(store.stretches, "inserts")
     if writes is None or reads is None:
         rates = {"update": made.rate_per_s}
-        made.told.figures[RECORD_WRITES_PER_S] = Figure(made.rate_per_s, f"{store.source}: commands{where}")
+        made.collected.figures[RECORD_WRITES_PER_S] = Figure(
+            made.rate_per_s, f"{store.source}: commands{where}"
+        )
     else:
-        found = made.told.figures
+        found = made.collected.figures
         found[RECORD_WRITES_PER_S] = Figure(
             writes / length_s * at, f"{store.source}, {length_s:.0f} s: writes{where}"
         )
@@ -194,7 +196,7 @@ def _parts(made: Records, rates: Mapping[str, float]) -> Iterator[Part]:
     if expiring is None:
         yield Part(NAME, 1.0, rates, keys, None)
         return
-    made.told.figures[RECORD_EXPIRING_RATIO] = expiring
+    made.collected.figures[RECORD_EXPIRING_RATIO] = expiring
     if expiring.value < _NONE or not lifetimes:
         if expiring.value >= _NONE:
             made.lacking.append(
@@ -204,7 +206,7 @@ def _parts(made: Records, rates: Mapping[str, float]) -> Iterator[Part]:
         return
     for other in lifetimes[1:]:
         why = "records that are written again live longer than they were given"
-        made.told.compare("seconds a record lives", lifetimes[0], other, why, _TIMES_APART)
+        made.collected.compare("seconds a record lives", lifetimes[0], other, why, _TIMES_APART)
     made.why["ttl"], ttl_s = lifetimes[0].origin, max(1.0, lifetimes[0].value)
     if expiring.value > _ALL:
         yield Part(NAME, 1.0, rates, keys, ttl_s)
@@ -226,7 +228,7 @@ def _parts(made: Records, rates: Mapping[str, float]) -> Iterator[Part]:
 
 
 def _bursts(made: Records) -> None:
-    bursts, found = made.day.bursts, made.told.figures
+    bursts, found = made.day.bursts, made.collected.figures
     if bursts is None or made.day.whole_day:
         return
     seen = f"{made.day.source}, seen every {plain(bursts.readings_s)} s"
@@ -237,7 +239,7 @@ def _bursts(made: Records) -> None:
 
 def _details(made: Records) -> None:
     """Bytes and times for an operation, and what a write is worth."""
-    store, found = made.store, made.told.figures
+    store, found = made.store, made.collected.figures
     writes = "writes" if store.knows_operations else "operations"  # all are taken for writes
     for name, amount, per, what in (
         (RECORD_LOG_BYTES_PER_WRITE, "log_bytes", writes, f"what its log grew ÷ {writes}"),
@@ -267,7 +269,7 @@ def _size(made: Records) -> None:
         return
     for other in sizes[1:]:
         why = "it comes nearest to what is written"
-        made.told.compare("bytes of a record", sizes[0], other, why, _SIZES_APART)
+        made.collected.compare("bytes of a record", sizes[0], other, why, _SIZES_APART)
     size = round(sizes[0].value)
     made.params["field_bytes"] = min(_MOST_BYTES, max(1, size))
     made.why["field_bytes"] = f"makes a record as large: {sizes[0].origin}"
@@ -295,5 +297,5 @@ def _keys(made: Records, *, reads: bool) -> tuple[int, str] | None:
 def _sum(stretches: Sequence[Stretch], name: str) -> float | None:
     """What all stretches come to; None where one of them does not report it."""
     values: list[float | None] = [getattr(stretch, name) for stretch in stretches]
-    told = [value for value in values if value is not None]
-    return sum(told) if told and len(told) == len(values) else None
+    collected = [value for value in values if value is not None]
+    return sum(collected) if collected and len(collected) == len(values) else None

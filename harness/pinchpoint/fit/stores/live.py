@@ -26,7 +26,7 @@ def is_store(source: str) -> bool:
     return source.partition("://")[0] in SCHEMES
 
 
-def watched(url: str, over_s: float, tell: Callable[[str], None]) -> Store:
+def watched(url: str, over_s: float, say: Callable[[str], None]) -> Store:
     """What a store does in ``over_s`` seconds; reads its statistics only.
 
     Raises:
@@ -35,7 +35,7 @@ def watched(url: str, over_s: float, tell: Callable[[str], None]) -> Store:
     """
     shown = redacted_text(url)
     every_s = max(min(1.0, over_s / _FEWEST), over_s / _READINGS)
-    tell(f"watching {shown} for {over_s:.0f} s")
+    say(f"watching {shown} for {over_s:.0f} s")
     try:
         name = urlsplit(url).netloc.rpartition("@")[2]  # without the user and the password
     except ValueError as error:
@@ -63,7 +63,7 @@ def _infos(url: str, name: str, shown: str, over_s: float, every_s: float) -> li
         # Nothing is said on connecting but AUTH: SELECT and CLIENT SETINFO would need rights of their own.
         made: Callable[..., Any] = Valkey.from_url
         client = made(url, db=0, lib_name=None, lib_version=None, socket_timeout=_ANSWER_S)
-        client.connection_pool.make_connection()  # tells of a setting that there is none
+        client.connection_pool.make_connection()  # raises where a setting does not exist
     except (ValueError, TypeError) as error:
         raise InputError(f"{shown}: the url, or a setting in it, cannot be read; correct it") from error
     client.set_response_callback("INFO", lambda answer, **_: answer)  # as it was said
@@ -71,7 +71,7 @@ def _infos(url: str, name: str, shown: str, over_s: float, every_s: float) -> li
         with client:
             try:
                 flushed = client.config_get("appendfsync").get("appendfsync")
-            except ResponseError:  # not allowed to this user, or renamed: then that is not told
+            except ResponseError:  # not allowed to this user, or renamed: then that is not known
                 flushed = None
             texts = _each(over_s, every_s, lambda: _text(client.execute_command("INFO", "all")))
     except ValkeyError as error:

@@ -27,7 +27,7 @@ _CLOCKS_S = 5.0
 """Uptime and time of day may part by this much between two answers."""
 _ALWAYS = (
     "how many documents there are, how long they live and how durable a write is, serverStatus does not "
-    "tell: keys, ttl and mongodb.write_concern are the defaults"
+    "report: keys, ttl and mongodb.write_concern are the defaults"
 )
 _FRAME = 16 + 4 + 1
 """Of a message: its header, its flags, the kind of its one section (OP_MSG)."""

@@ -47,13 +47,13 @@ class Store:
         product: what it is, in words, with its version if known.
         source: where all this comes from.
         stretches: what it did, in the order of time.
-        sizes: bytes of a record, by each way there is to tell, the best first.
+        sizes: bytes of a record, by each way to measure it, the best first.
         keys: how many records it holds.
         expiring: which share of the records written will expire.
-        lifetimes: after how many seconds, by each way there is to tell, the best first.
+        lifetimes: after how many seconds, by each way to measure it, the best first.
         durable: 1 where an acknowledged write is on the disk, 0 where it is not.
         notes: what a reader must know, as sentences.
-        lacking: what production does and nosql-burst cannot do alike, likewise.
+        lacking: what production does and nosql-burst cannot do, likewise.
     """
 
     family: str

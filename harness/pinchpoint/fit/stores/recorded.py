@@ -25,10 +25,10 @@ _MARKS = {
 """The metric by which a collector's samples are known."""
 _PRODUCTS = {"valkey": "Valkey or Redis", "cassandra": "Cassandra", "mongodb": "MongoDB"}
 _SERIES = """WITH marked AS (SELECT DISTINCT host FROM samples WHERE metric = $1),
-    told AS (SELECT metric, instance, host, value, time_ns / 1e9 - interval_s / 2 AS middle_s FROM samples
+    reported AS (SELECT metric, instance, host, value, time_ns / 1e9 - interval_s / 2 AS middle_s FROM samples
         WHERE host IN (SELECT host FROM marked) AND starts_with(metric, 'db.') AND value IS NOT NULL),
     means AS (SELECT metric, instance, host, CAST(floor((middle_s - $2) / $3) AS BIGINT) AS step,
-            avg(value) AS mean FROM told WHERE middle_s >= $2 AND middle_s < $4 GROUP BY ALL)
+            avg(value) AS mean FROM reported WHERE middle_s >= $2 AND middle_s < $4 GROUP BY ALL)
     SELECT metric, instance, step, sum(mean) FROM means GROUP BY ALL"""
 
 
@@ -121,8 +121,8 @@ def _store(family: str, name: str, stretches: list[Stretch]) -> Store:
     lacking, sizes = [], []
     if family == "valkey":
         lacking.append(
-            f"which commands read and which write, the samples of {name} do not tell: all are updates here; "
-            "two answers to INFO all beside them would tell"
+            f"which commands read and which write, the samples of {name} do not show: all are updates here; "
+            "two answers to INFO all beside them would show it"
         )
         logged = [stretch for stretch in stretches if stretch.log_bytes is not None]
         if commands := sum(stretch.operations for stretch in logged):

@@ -139,7 +139,7 @@ def read_infos(text: str, path: Path) -> list[Info]:
 
 
 def read_info(text: str, source: str, settings: Mapping[str, str]) -> Info:
-    """One answer as a server gave it, with settings it told besides (``config_appendfsync``).
+    """One answer as a server gave it, with settings it reported besides (``config_appendfsync``).
 
     Raises:
         InputError: as ``read_infos``.
@@ -262,14 +262,14 @@ def store(infos: Sequence[Info]) -> Store:
     last = ordered[-1]
     keys, expiring, average_s = _keyspace(last)
     share = _expiring(steps, calls_of(calls, WRITES))
-    told_keys = None if keys is None else Figure(keys, f"{last.source}: keys of its section Keyspace")
+    reported_keys = None if keys is None else Figure(keys, f"{last.source}: keys of its section Keyspace")
     return Store(
         family="valkey",
         product=_product(last),
         source=names,
         stretches=stretches,
         sizes=list(_sizes(steps, stretches, calls, keys or 0.0, share.value if share else 0.0)),
-        keys=told_keys,
+        keys=reported_keys,
         expiring=share,
         lifetimes=_lifetimes(steps, expiring, average_s),
         durable=_durable(last),
@@ -337,7 +337,7 @@ def _stretch(step: Step[Info]) -> Stretch:
 
 
 def _inserts(step: Step[Info], writes: float, removals: float) -> float | None:
-    """New records: as many as there are more, and as went meanwhile."""
+    """New records: the growth, and what went meanwhile."""
     before, after = (_keyspace(info)[0] for info in (step.before, step.after))
     gone = [step.grown(name) for name in ("expired_keys", "evicted_keys")]
     if before is None or after is None or None in gone:
@@ -403,16 +403,16 @@ def _sent_for_a_read(steps: Sequence[Step[Info]], writes: float) -> float | None
     """What was sent for a read that found something, beside the answers to writes and to ``INFO`` itself."""
     sent = counters.total(steps, "total_net_output_bytes")
     hits, misses = (counters.total(steps, name) for name in ("keyspace_hits", "keyspace_misses"))
-    told = sum(step.before.answer_bytes for step in steps)
-    values = sent - told - writes * record.ANSWER_OK - misses * record.ANSWER_NONE
+    answers = sum(step.before.answer_bytes for step in steps)
+    values = sent - answers - writes * record.ANSWER_OK - misses * record.ANSWER_NONE
     return values / hits if hits and values > 0 else None
 
 
 def _expiring(steps: Sequence[Step[Info]], writes: float) -> Figure | None:
     """Which share of the records written will expire.
 
-    As many as expired, and are there more that will; of those that are written again before, and so live on,
-    only their share of all records tells: the larger of the two.
+    What expired, and the growth of those that will; of those that are written again before, and so live on,
+    only their share of all records shows: the larger of the two.
     """
     first, last = _keyspace(steps[0].before), _keyspace(steps[-1].after)
     if first[1] is None or last[1] is None or not writes:
@@ -497,7 +497,7 @@ def _lacking(steps: Sequence[Step[Info]], calls: Counter[str]) -> Iterator[str]:
     if hashes > _MUCH * writes:
         yield (
             f"{hashes / writes:.0%} of the writes are of hashes, INFO does not report their fields: here a "
-            "record is one value of as many bytes; `fields` makes it a hash"
+            "record is one value of the same bytes; `fields` makes it a hash"
         )
     if shapes > _MUCH * writes:
         yield f"{shapes / writes:.0%} of the writes are of lists, sets, streams and the like; here of values"

@@ -220,7 +220,7 @@ class Prover:
     def _control(
         self, verdict: Mapping[str, Any], suspect: Mapping[str, Any]
     ) -> tuple[dict[str, Any], Knob] | None:
-        """The next bottleneck, where it has so much room that nothing must change when it is slower."""
+        """The next bottleneck, where it has enough room that nothing must change when it is slower."""
         following = verdict["next"]
         if not following:
             return None

@@ -179,7 +179,7 @@ _ODBC_STATES = {
     "HYT01": CONNECTION_LOST,
     "08": CONNECTION_LOST,
     "HYT00": "statement_timeout",
-    "HY008": "statement_timeout",  # cancelled, which nobody but the timeout does
+    "HY008": "statement_timeout",  # cancelled, which only the timeout does
     "28": "authentication",
     "IM": "unreachable",
 }

@@ -149,7 +149,7 @@ class OdbcLink:
             if rows is None and cursor.description:
                 rows, description = cursor.fetchall(), cursor.description
                 rowcount = len(rows)
-            if not cursor.nextset():  # of a batch: what fails in its later part is told here
+            if not cursor.nextset():  # of a batch: what fails in its later part is raised here
                 return Answer(rowcount, rows or (), description)
 
     def send(self, text: str) -> Answer:

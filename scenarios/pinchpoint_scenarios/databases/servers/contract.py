@@ -16,7 +16,7 @@ Asked = tuple[str, tuple[Any, ...]]
 """A statement and its parameters."""
 
 
-def _as_told(found: Any) -> int | None:
+def _as_reported(found: Any) -> int | None:
     return None if found is None else int(found)
 
 
@@ -51,17 +51,17 @@ class ServerSql:
         drop: drops the schema, which is empty.
         depends: the SQLSTATE with which ``drop`` refuses while something lies there or depends on it; empty:
             it would drop all of it.
-        bound: statements that tell a connection's name and bound its statements: (application name, timeout
+        bound: statements that set a connection's name and bound its statements: (application name, timeout
             in s); what the driver must do about the timeout where the server has none is
             ``driver_times_out``.
         greet: further statements for a connection that runs statements of ours.
         driver_times_out: whether it is the driver that gives statements up.
         patient: statements for a connection that makes data, which takes as long as it takes.
         isolation: isolation level of a plan -> statements.
-        snapshot_off: one row: 1 where the level ``snapshot`` is not to be had; empty: it always is.
+        snapshot_off: one row: 1 where the level ``snapshot`` is not available; empty: it always is.
         snapshot_on: the statement that allows it: ``{database}``.
-        free: one row from which ``free_bytes`` tells the bytes free where the data goes; empty: it has no way
-            to tell.
+        free: one row from which ``free_bytes`` reports the bytes free where the data goes; empty: it has no
+            way to report it.
         transactions: one row: 0 where no transaction is open.
         roll_back: ends the transaction that is open, where one is.
     """
@@ -96,7 +96,7 @@ class ServerSql:
     snapshot_off: str = ""
     snapshot_on: str = ""
     free: str = ""
-    free_bytes: Callable[..., int | None] = _as_told
+    free_bytes: Callable[..., int | None] = _as_reported
     depends: str = ""
 
     def quoted(self, name: str) -> str:

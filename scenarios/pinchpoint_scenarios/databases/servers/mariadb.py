@@ -15,7 +15,7 @@ MARK_TABLE = "pinchpoint"
 
 
 def _bound(application: str, timeout_s: float) -> tuple[Asked, ...]:
-    del application  # the driver tells the program's name; a connection cannot change it
+    del application  # the driver sends the program's name; a connection cannot change it
     timeout_ms = max(1, round(timeout_s * 1000))
     # MySQL gives only reads up; a write's wait ends with innodb_lock_wait_timeout.
     mariadb = f"/*M! SESSION max_statement_time = {timeout_s:.3f}, */"
@@ -82,7 +82,7 @@ SQL = ServerSql(
         # Without it a change goes to the row as it is now, not as the transaction saw it.
         "snapshot": ((_LEVEL + "REPEATABLE READ", ()), ("SET SESSION innodb_snapshot_isolation = ON", ())),
     },
-    transactions="SELECT /*M! @@in_transaction */ /*!80000 0 */",  # MySQL has nobody tell it
+    transactions="SELECT /*M! @@in_transaction */ /*!80000 0 */",  # MySQL does not report it
     roll_back="ROLLBACK",
     snapshot_on="MariaDB 10.6.18, 10.11.8 or later has it",
 )

@@ -1,7 +1,8 @@
 """Documents of many sessions in few requests.
 
 While requests are going on, what other sessions bring piles up; the next request takes all of it. So a batch
-is as large as the destination is slow, nobody waits for a timer, and no thread is needed: one of the sessions
+is as large as the destination is slow, no session waits for a timer, and no thread is needed: one of the
+    sessions
 that brought something sends it for all.
 """
 

@@ -76,7 +76,7 @@ class OpenSearch:
         self._pipeline = endpoint.options.get("pipeline", "")
         self._batches: Batches[bytes] = Batches(self._send)
         self._bulk: list[Http] = []
-        self._told: deque[Request] = deque()
+        self._reported: deque[Request] = deque()
 
     def connect(self) -> OpenSearchIndex:
         """A session's share of it."""
@@ -134,13 +134,13 @@ class OpenSearch:
             raise
         finally:
             self._bulk.append(http)
-            self._told.append(Request(outcome, start_ns, time.perf_counter_ns()))
+            self._reported.append(Request(outcome, start_ns, time.perf_counter_ns()))
         return _failures(answer.body, len(entries))
 
     def requests(self) -> Iterator[Request]:
         """The bulk requests that have ended, each returned once."""
-        while self._told:
-            yield self._told.popleft()
+        while self._reported:
+            yield self._reported.popleft()
 
     def close(self) -> None:
         """Close the connections for unused bulk requests. Safe to call twice."""

@@ -34,7 +34,7 @@ OURS = "our."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlSql:
-    """The statements of the crawl database; ``tests`` see that every dialect has them all, alike.
+    """The statements of the crawl database; ``tests`` see that every dialect has the same ones.
 
     Parameters are given in this order: numbers, truth values and text; a key and a holder are UUIDs as text,
     lists are JSON arrays as text. A *turn* is one source, and whether its leaves (what is fetched or removed)

@@ -39,22 +39,22 @@ def failures(errors: Iterable[Row], count: int) -> tuple[dict[str, int], list[di
         By message where they account for this crawl's failures, else all under ``error``; and each message as
         one entry of the crawl's log.
     """
-    told: dict[str, int] = {}
+    reported: dict[str, int] = {}
     for row in errors:
         message, times = _text(row, _MESSAGE), _number(row, _COUNT)
         if message and times:
-            told[message] = told.get(message, 0) + int(times)
-    by_kind = told if told and sum(told.values()) == count else {"error": count} if count else {}
-    kinds = by_kind if by_kind is told else dict.fromkeys(told, "error")
+            reported[message] = reported.get(message, 0) + int(times)
+    by_kind = reported if reported and sum(reported.values()) == count else {"error": count} if count else {}
+    kinds = by_kind if by_kind is reported else dict.fromkeys(reported, "error")
     log = [
         {
             "url": None,
-            "failure": message if kinds is told else "error",
+            "failure": message if kinds is reported else "error",
             "message": message,
             "attempts": None,
             "ended": None,
         }
-        for message in told
+        for message in reported
     ]
     return dict(by_kind), log
 

@@ -132,7 +132,7 @@ class NativeCrawl:
         if farm.get("paused"):
             raise ScenarioError(
                 f"{place(self._endpoint)}: the search service application is paused (IsPaused: "
-                f"{int(farm['paused']):#x}), so nothing would be crawled; SharePoint's documentation tells "
+                f"{int(farm['paused']):#x}), so nothing would be crawled; SharePoint's documentation says "
                 "what each bit stands for, and how it is resumed"
             )
         busy = [f"{state.source} {state.words}" for state in chosen if not state.idle]

@@ -46,7 +46,7 @@ class CrawlState:
         started: when its last crawl began, as the farm writes it; None: never.
         duration_s: of its last crawl; None while it is going on.
         success, warning, error, top_level_error, deleted: items of its last crawl; None where the farm does
-            not tell. A top-level error is one of a start address.
+            not say. A top-level error is one of a start address.
     """
 
     source: str
@@ -131,7 +131,7 @@ class SourceProgress:
     paused_s: float = 0.0
     active_s: float = 0.0
     _looked_s: float = field(init=False)
-    _told_slow: bool = False
+    _reported_slow: bool = False
 
     def __post_init__(self) -> None:
         self.last, self.begun, self._looked_s = self.before, self.joined, self.asked_s
@@ -151,13 +151,13 @@ class SourceProgress:
             if not self.begun:
                 return CrawlChange(sentences=self._waiting(now, at_s - self.asked_s))
             self.last = CrawlState(now.source, "CrawlStarting", now.started)  # its counts begin at none
-        told = self._told(now)
+        reported = self._reported(now)
         change = CrawlChange(
             done=_more(self.last.success, now.success),
             failed=_more(self.last.error, now.error),
             skipped=_more(self.last.warning, now.warning),
             deleted=_more(self.last.deleted, now.deleted),
-            sentences=told,
+            sentences=reported,
         )
         self.paused_s += length_s if self.last.state in STANDING and now.state in STANDING else 0.0
         self.active_s += length_s if change.done else 0.0
@@ -177,12 +177,12 @@ class SourceProgress:
                 f"it has not begun {spelt_s(waited_s)} after it was started; the farm says: it {now.words}"
             )
             return ()
-        if waited_s < SLOW_START_S or self._told_slow:
+        if waited_s < SLOW_START_S or self._reported_slow:
             return ()
-        self._told_slow = True
+        self._reported_slow = True
         return (f"starts slowly: it was started {spelt_s(waited_s)} ago and {now.words}",)
 
-    def _told(self, now: CrawlState) -> tuple[str, ...]:
+    def _reported(self, now: CrawlState) -> tuple[str, ...]:
         sentences = []
         if now.state in STOPPING:
             self.stopped = True

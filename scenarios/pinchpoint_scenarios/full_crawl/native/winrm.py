@@ -109,9 +109,9 @@ class CrawlWinRmLink:
         try:
             winrm.step(step)
         except winrm.WinRmFailure as failure:
-            raise self._told_of(failure) from failure
+            raise self._reported_of(failure) from failure
 
-    def _told_of(self, failure: winrm.WinRmFailure) -> Exception:
+    def _reported_of(self, failure: winrm.WinRmFailure) -> Exception:
         if failure.what == "lost":
             return self._lost(failure.why)
         if failure.what == "moved":

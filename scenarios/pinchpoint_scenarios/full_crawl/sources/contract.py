@@ -122,7 +122,7 @@ class Source(Protocol):
         ...
 
     def host(self, item: Item) -> str:
-        """Who is asked for ``item``, as ``turn`` tells hosts apart; "" where there is one alone."""
+        """Who is asked for ``item``, as ``turn`` distinguishes hosts; "" where there is one alone."""
         ...
 
     def hold(self, host: str, seconds: float) -> None:

@@ -30,7 +30,7 @@ class Profiles:
         self._endpoint = endpoint
         self._params = params
         self._pace = RequestLimits(source.delay or 0.0, source.per_host)
-        login(endpoint)  # so that options that make no sense are told before anything starts
+        login(endpoint)  # so that options that make no sense are reported before anything starts
 
     def connect(self) -> ProfilesSource:
         # Not before it is needed: the library behind it takes a third of a second to load.

@@ -46,7 +46,7 @@ class SharePoint:
         self._source = source
         self._pace = RequestLimits(source.delay or 0.0, source.per_host)
         self._access: dict[str, tuple[Grant, ...] | None] = {}
-        login(endpoint)  # so that options that make no sense are told before anything starts
+        login(endpoint)  # so that options that make no sense are reported before anything starts
 
     def connect(self) -> SharePointSource:
         # Not before it is needed: the library behind it takes a third of a second to load.

@@ -186,9 +186,9 @@ class WebSource:
         depth, moves = _way(document.detail)
         if answer.status in _REDIRECTS:
             return self._moved(document, answer, depth, moves)
-        told = answer.response.header
-        version = document.version or told(b"etag") or told(b"last-modified")
-        content_type = told(b"content-type")
+        reported = answer.response.header
+        version = document.version or reported(b"etag") or reported(b"last-modified")
+        content_type = reported(b"content-type")
         if not is_page(content_type, answer.body):
             return Fetched(answer.body, answer.start_ns, answer.end_ns, version=version)
         said = reading(answer, content_type, url, self._site.source.user_agent)
@@ -264,7 +264,7 @@ class WebSource:
         target = Page(document.url).link(_location(answer))
         if target is None:
             raise Failure("bad_answer", "a redirect to nowhere", permanent=True)
-        # As near as what it was found by: a redirect is no link that somebody would have to follow.
+        # As near as what it was found by: a redirect is no link to follow.
         found = self._site.linked[target, depth]
         return Fetched(
             b"",

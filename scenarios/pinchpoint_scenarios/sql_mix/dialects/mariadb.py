@@ -1,8 +1,8 @@
 """sql-mix on MariaDB and MySQL (InnoDB). MariaDB was driven for real; MySQL's own server never was.
 
 Rows of the data table are clustered by their id. They are as wide as two thousand bytes, so that the table is
-as large as on other servers for as many rows; eight of them fill a page of 16 KiB, which is what an operation
-reads or dirties.
+as large as on other servers for the same rows; eight of them fill a page of 16 KiB, which is what an
+operation reads or dirties.
 """
 
 # ruff: noqa: S608 - SQL put together of parts of ours alone; parameters travel apart from it

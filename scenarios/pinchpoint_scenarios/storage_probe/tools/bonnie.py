@@ -109,6 +109,6 @@ def _seconds(text: str) -> float | None:
 def _memory_mib(place: ProbePlace) -> int:
     """The memory size given to bonnie++: it refuses a file of less than twice as much.
 
-    With a smaller file (--size) it is told half of that, and the page cache takes part: the probe says so.
+    With a smaller file (--size) it is given half of that, and the page cache takes part: the probe says so.
     """
     return min(place.memory_bytes, place.size_bytes // 2) // _MIB

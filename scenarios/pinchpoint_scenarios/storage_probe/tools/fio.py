@@ -115,8 +115,9 @@ def measured(
     """What fio's JSON says of its one job. Raises ``ToolFailed``.
 
     Rates are I/Os over the time that was asked for: after it fio waits for those still going on, which it
-    does not count then, but whose time and bytes it does (with 32 outstanding at 400 a second it tells 380).
-    One at a time (``asked_s`` None) the last I/O that began in that time is counted, and fio's own time ends
+    does not count then, but whose time and bytes it does (with 32 outstanding at 400 a second it reports
+    380). One at a time (``asked_s`` None) the last I/O that began in that time is counted, and fio's own time
+    ends
     with it: 18 of 116 ms each in 2 s are 8.6 a second, not 9.
     """
     found = job_of(stdout, stderr)
