@@ -94,7 +94,7 @@ def _of_tier(
 
     per, bursts = _unit(load, work), load.model == "burst"
     if len(there) > 1 and not isinstance(used, str):
-        used = f"{wording.listed(list(there))} work there, and whose it is is not known"
+        used = f"{wording.listed(list(there))} work there, and which of them is busy is not known"
     if isinstance(used, str):
         yield effort("cpu_s", per, used)
         if bursts:

@@ -198,7 +198,7 @@ class Driver:
 
 def version_of(text: str) -> str:
     """The first line with a version's number in it; all of the first line where none has."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason was given"]
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["not reported"]
     return next((line for line in lines if re.search(r"\d+\.\d+", line)), lines[0])
 
 

@@ -66,7 +66,7 @@ def test_of_a_tier_that_two_scenarios_use_nobody_knows_whose_it_is() -> None:
     for name in ("crawl", "orders"):
         one = found[name, "sql", "cpu_s"]
         assert one.value is None
-        assert one.why == "crawl and orders work there, and whose it is nobody knows"
+        assert one.why == "crawl and orders work there, and which of them is busy is not known"
     assert found["crawl", "search", "cpu_s"].value == pytest.approx(0.005, rel=0.1)
     assert ("orders", "search", "cpu_s") not in found
 

@@ -166,7 +166,7 @@ def test_a_run_whose_store_was_watched_is_fitted(tmp_path: Path) -> None:
     plan, text = fitted(tmp_path, directory)
     assert plan["scenarios"]["records"]["params"]["operations"] == {"update": 200}
     assert plan["production"]["record_log_bytes_per_write"] == 180
-    assert "which commands read and which write, the samples of watched do not tell" in " ".join(
+    assert "which commands read and which write, the samples of watched do not show" in " ".join(
         line.strip("# ") for line in text.splitlines()
     )
     other = steady_run()

@@ -170,13 +170,13 @@ def test_a_refused_message_is_not_quoted() -> None:
     assert "canary" not in str(unfit.value)
 
 
-def test_the_events_of_workers_are_those_that_scenarios_tell() -> None:
+def test_the_events_of_workers_are_those_that_scenarios_report() -> None:
     """All of them, so that none is refused; no other, so that none is forged."""
     sources = [LOCUSTS, *Path(str(pinchpoint_scenarios.__path__[0])).rglob("*.py")]
-    assert {name for source in sources for name in _told(source)} == EVENTS
+    assert {name for source in sources for name in _reported(source)} == EVENTS
 
 
-def _told(source: Path) -> Iterator[str]:
+def _reported(source: Path) -> Iterator[str]:
     tree = ast.parse(source.read_text())
     constants = {
         target.id: node.value.value
@@ -188,7 +188,7 @@ def _told(source: Path) -> Iterator[str]:
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
             continue
-        if node.func.attr not in ("event", "_event", "_tell"):
+        if node.func.attr not in ("event", "_event", "_report"):
             continue
         match node.args[0]:
             case ast.Constant(value=str(name)):

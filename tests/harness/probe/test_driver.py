@@ -107,7 +107,7 @@ def test_versions_as_the_tools_tell_them() -> None:
     assert version_of("fio-3.33\n") == "fio-3.33"
     assert version_of("dd (coreutils) 9.1\nCopyright\n") == "dd (coreutils) 9.1"
     assert version_of("bonnie++: invalid option\nusage:\n\nVersion: 2.00a\n") == "Version: 2.00a"
-    assert version_of("") == "not told"
+    assert version_of("") == "not reported"
 
 
 def test_the_estimate_counts_cells_repetitions_and_pauses() -> None:

@@ -86,7 +86,7 @@ def test_one_short_repetition_claims_no_kind(repeat: int, seconds: float, told: 
     assert (verdict.caps.limits is not None) == told
     cells = [cell for one in verdict.workloads for cell in one.cells]
     assert any(cell.used_ratio is not None for cell in cells) == told
-    assert ("tells no kind of limit" in verdict.summary) != told
+    assert ("shows no kind of limit" in verdict.summary) != told
     if not told:
         assert not verdict.contradicted
         assert not verdict.host_cache
