@@ -177,7 +177,7 @@ def _near(one: Difference, resource: Blamed) -> bool:
 
 
 _SURE = ("low", "medium", "high")
-_NOBODY = {
+_NO_BOTTLENECK = {
     "not_reached": "{label} reached no limit at this load",
     "inconclusive": "the verdict of {label} is inconclusive",
     "invalid": "the run of {label} is invalid",
@@ -296,7 +296,7 @@ def _named(side: Side, name: str, places: Places) -> tuple[Mapping[str, Any] | N
     """What all runs of a side name, with the least of their confidences; else why there is no such thing."""
     blames = [run.verdict.get("bottleneck") for run in side.runs]
     known = [blame for blame in blames if blame]
-    nobody = Counter(_nobody(run, side.label) for run in side.runs if run.verdict["outcome"] != "bottleneck")
+    nobody = Counter(_no_bottleneck(run, side.label) for run in side.runs if run.verdict["outcome"] != "bottleneck")
     if nobody:
         each = (f"{why}{_in_runs(count, len(side.runs))}" for why, count in nobody.items())
         return (known[0] if known and len(known) == len(blames) else None), "; ".join(each)
@@ -312,8 +312,8 @@ def _in_runs(count: int, runs: int) -> str:
     return f" in {count} of its {runs} runs" if count < runs else ""
 
 
-def _nobody(run: Run, label: str) -> str:
-    return _NOBODY[str(run.verdict["outcome"])].format(label=label)
+def _no_bottleneck(run: Run, label: str) -> str:
+    return _NO_BOTTLENECK[str(run.verdict["outcome"])].format(label=label)
 
 
 Kind = Literal["caused_by", "associated_with"]

@@ -124,7 +124,7 @@ class NosqlBurstParams(Params):
         return distribution
 
     @model_validator(mode="after")
-    def _can_be_reported_apart(self) -> NosqlBurstParams:
+    def _are_distinguishable(self) -> NosqlBurstParams:
         given = "verify" in self.model_fields_set and self.verify != 0
         if given and self.record_bytes < STAMP_BYTES:
             raise ValueError(

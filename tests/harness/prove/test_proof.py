@@ -249,7 +249,7 @@ def test_reports_show_the_test_with_its_control() -> None:
     assert control[2] == "100 %"
     assert report.tables["incidents"].rows == []
     [finding] = report.findings
-    [causal] = [each for each in finding.evidence if each.kind == "a causal test"]
+    [causal] = [each for each in finding.evidence if each.kind == "causal test"]
     assert f"time_s >= {PROVE_S + GAP_S} AND" in causal.query
     page = registry.FORMATS["html"](gather(run, verdict))
     assert report.proof_words in page
