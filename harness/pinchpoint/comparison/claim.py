@@ -296,7 +296,9 @@ def _named(side: Side, name: str, places: Places) -> tuple[Mapping[str, Any] | N
     """What all runs of a side name, with the least of their confidences; else why there is no such thing."""
     blames = [run.verdict.get("bottleneck") for run in side.runs]
     known = [blame for blame in blames if blame]
-    nobody = Counter(_no_bottleneck(run, side.label) for run in side.runs if run.verdict["outcome"] != "bottleneck")
+    nobody = Counter(
+        _no_bottleneck(run, side.label) for run in side.runs if run.verdict["outcome"] != "bottleneck"
+    )
     if nobody:
         each = (f"{why}{_in_runs(count, len(side.runs))}" for why, count in nobody.items())
         return (known[0] if known and len(known) == len(blames) else None), "; ".join(each)
