@@ -377,12 +377,13 @@ def test_the_page_reads_without_scripts(example: Path, tmp_path: Path) -> None:
         browser.quit()
 
 
-def test_a_keyboard_and_a_screen_reader_find_their_way(page: webdriver.Chrome) -> None:
+def test_a_keyboard_and_a_screen_reader_find_their_way(browser: webdriver.Chrome, example: Path) -> None:
     """The first key leads past the header; what scrolls takes the focus; tables and charts have names."""
-    page.execute_script("document.activeElement.blur(); window.scrollTo(0, 0)")
-    page.find_element(By.TAG_NAME, "body").send_keys(Keys.TAB)
-    assert page.switch_to.active_element.text == "Skip to the answer"
-    unnamed = page.execute_script(
+    _show(browser, example)
+    browser.execute_script("document.activeElement.blur(); window.scrollTo(0, 0)")
+    browser.find_element(By.TAG_NAME, "body").send_keys(Keys.TAB)
+    assert browser.switch_to.active_element.text == "Skip to the answer"
+    unnamed = browser.execute_script(
         """
         const marks = ['header', 'nav[aria-label]', 'main', 'footer', 'h1'];
         const without = (what, has) => [...document.querySelectorAll(what)].filter((one) => !has(one)).length;
@@ -398,22 +399,23 @@ def test_a_keyboard_and_a_screen_reader_find_their_way(page: webdriver.Chrome) -
     assert unnamed == {"landmarks": [], "figures": 0, "scrolling": 0, "heads": 0, "pictures": 0}
 
 
-def test_the_figures_behind_each_chart_are_a_table(page: webdriver.Chrome) -> None:
+def test_the_figures_behind_each_chart_are_a_table(browser: webdriver.Chrome, example: Path) -> None:
     """Opened, it has a row a point of time and a column a line."""
-    page.execute_script(
+    _show(browser, example)
+    browser.execute_script(
         "document.querySelectorAll('figure details.data').forEach((one) => { one.open = true; })"
     )
-    charts = len(page.find_elements(By.CSS_SELECTOR, "figure.chart script[type='application/json']"))
+    charts = len(browser.find_elements(By.CSS_SELECTOR, "figure.chart script[type='application/json']"))
     assert charts > 6
-    _wait_for(page, f"document.querySelectorAll('figure details.data tbody tr').length > {charts}")
-    assert len(page.find_elements(By.CSS_SELECTOR, "figure details.data table")) == charts
-    table = page.find_element(By.CSS_SELECTOR, "#chart-throughput details.data table")
+    _wait_for(browser, f"document.querySelectorAll('figure details.data tbody tr').length > {charts}")
+    assert len(browser.find_elements(By.CSS_SELECTOR, "figure details.data table")) == charts
+    table = browser.find_element(By.CSS_SELECTOR, "#chart-throughput details.data table")
     heads = [cell.text for cell in table.find_elements(By.TAG_NAME, "th")]
     assert heads == ["time", "crawl", "orders", "burst"]
     [panel] = [panel for panel in gather(saved_run(), verdict()).panels if panel.name == "throughput"]
     rows = table.find_elements(By.CSS_SELECTOR, "tbody tr")
     assert len(rows) == len({point.t_s for series in panel.series for point in series.points})
-    page.execute_script(
+    browser.execute_script(
         "document.querySelectorAll('figure details.data').forEach((one) => { one.open = false; })"
     )
 
