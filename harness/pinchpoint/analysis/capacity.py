@@ -17,13 +17,14 @@ import numpy as np
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.growth import Climb, find_line
+from pinchpoint.analysis.model.parts import MOST_OF_OTHERS
 from pinchpoint.analysis.resources.base import Measures, Resource
-from pinchpoint.analysis.resources.cpu import strangers
+from pinchpoint.analysis.resources.cpu import others_share
+from pinchpoint.analysis.resources.gain import SAME
 from pinchpoint.analysis.resources.kinds import KINDS, measure, owner
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.base.wording import BY_ONE_LEVEL
 
-SAME = "the same mix of operations and the same cache ratio"
 ONE_LEVEL = f"{SAME}; {BY_ONE_LEVEL}: use in proportion to throughput, the same for all scenarios"
 SEVERAL = f"{SAME}; the other scenarios stay as they are"
 
@@ -109,9 +110,12 @@ def find_demands(
 
 
 def _of_one_level(resource: Resource, measured: Measures, use: float, served: Mapping[str, float]) -> Demand:
-    """All use is taken for the operations' own, but what others than the farm use where that is much."""
-    others = (strangers(resource, measured) or 0.0) * use
-    times = (1 - others) / (use - others)
+    """All use is taken for the operations' own, but what other processes are known to use.
+
+    As in the model, those leave half of the cores to who wants them.
+    """
+    others = (others_share(resource, measured) or 0.0) * use
+    times = (1 - min(others, MOST_OF_OTHERS)) / (use - others)
     return Demand(
         resource=resource,
         found=measured,

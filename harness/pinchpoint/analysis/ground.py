@@ -2,46 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Set
 from dataclasses import dataclass
 
-from pinchpoint.analysis.capacity import SAME, Demand
+from pinchpoint.analysis.capacity import Demand
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.model.applied import known_in
 from pinchpoint.analysis.model.ask import Asked, ask
 from pinchpoint.analysis.model.parts import Cores
-from pinchpoint.analysis.model.prediction import Throughput
 from pinchpoint.analysis.model.settings import read_settings
 from pinchpoint.analysis.output import others, reach
 from pinchpoint.analysis.resources.base import Suspicion
+from pinchpoint.analysis.resources.gain import SAME, Gain
 from pinchpoint.analysis.resources.kinds import limit_words, owner
 from pinchpoint.analysis.thresholds import exceeds
-from pinchpoint.analysis.verdict import Advice, Kind
-from pinchpoint.base import wording
 from pinchpoint.base.errors import InputError
 
 NO_NEXT = "no other measured resource is used enough to say what would limit next"
-NOTHING = 0.005
-"""Gains below half a per cent are none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """What lifting a limit brings.
-
-    Attributes:
-        ratio: at most this much more throughput; None where that is not known.
-        limit: what limits then, in words; None where that is not known.
-        assumes: what must stay as it is, or why it is not known.
-        asked: the scenario that gains most, where the model was asked; None: the ratio is a bound.
-        set: what it was asked, as ``what-if`` is.
-    """
-
-    ratio: float | None
-    limit: str | None
-    assumes: str
-    asked: Throughput | None = None
-    set: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +110,14 @@ class Ground:
         limit = None if then.how == "nothing" else then.name
         return Gain(one.ratio - 1, limit, "; ".join(found.assumes), one, given)
 
+    def asked_for(self, *given: str) -> Gain:
+        """What ``what-if`` says of these settings; where it has no answer, that none can be predicted."""
+        return self.by(*given) or self.unknown("the model has no part for it in this run")
+
+    def unknown(self, why: str) -> Gain:
+        """That no gain can be predicted, and why; with what limits then, as far as that is known."""
+        return Gain(None, self.until().limit, why)
+
     def until(self, own: float | None = None, again: str = "", assumes: str = "") -> Gain:
         """The gain until something else limits, or ``again`` the same at ``own`` times the throughput now."""
         ends = [(one.ceiling_ratio, self._words(one), one.assumes) for one in self.after]
@@ -146,46 +131,3 @@ class Ground:
             limit,
             "; ".join(dict.fromkeys([said, assumes] if assumes else [said])),
         )
-
-
-def advise(
-    kind: Kind,
-    target: str,
-    what: str,
-    gain: Gain,
-    source: Mapping[str, str] | None = None,
-    text: str = "",
-) -> Advice:
-    """One piece of advice, with all of it as a sentence (``Add CPUs to search: up to +38 %; then ...``)."""
-    text = text or _text(what, gain)
-    if gain.asked is None:
-        return Advice(kind, target, what, gain.ratio, gain.limit, gain.assumes, source, text)
-    one = gain.asked
-    return Advice(
-        kind,
-        target,
-        what,
-        gain.ratio,
-        gain.limit,
-        gain.assumes,
-        source,
-        text,
-        set=gain.set,
-        interval_ratio=(one.low_ratio - 1, one.high_ratio - 1),
-        scenario=one.scenario,
-    )
-
-
-def _text(what: str, gain: Gain) -> str:
-    if gain.ratio is None:
-        return f"{what}. Gain: not known: {gain.assumes}."
-    if gain.asked is not None:
-        one = gain.asked
-        more = wording.gains(one.ratio - 1, one.low_ratio - 1, one.high_ratio - 1)
-        then = f"; then {gain.limit} limits" if gain.limit else "; then the whole requested load is done"
-        return f"{what}: {more} of {one.scenario}{then} (what-if --set {' --set '.join(gain.set)})."
-    if gain.ratio < NOTHING:
-        by = f": {gain.limit} is saturated as well" if gain.limit else ""
-        return f"{what}: alone it gains nothing{by}."
-    then = f"; then {gain.limit} limits" if gain.limit else ""
-    return f"{what}: {wording.up_to(gain.ratio, gain.assumes)}{then}."

@@ -84,7 +84,7 @@ def _of_levels(case: Case) -> Headroom | None:
         done = found["throughput_per_s"]
         words = units.load_level(level, found["unit"])
         return Headroom(
-            ratio=done / now - 1,
+            ratio=max(0.0, done / now - 1),
             how="levels",
             scenario=scenario,
             now_per_s=now,

@@ -178,7 +178,7 @@ class Headroom:
     """How much more load there is room for: throughput at the objectives ÷ throughput now - 1.
 
     Attributes:
-        ratio: None where that is not known; below 0 where the objectives do not hold any more.
+        ratio: None where that is not known; 0 where there is none.
         how: ``levels``: read off a load in steps; ``model``: reckoned from what is used; else ``unknown``.
         scenario: whose load it is about; None: all of them alike.
         now_per_s: its throughput in what was judged.

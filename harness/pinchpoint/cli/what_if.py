@@ -23,8 +23,9 @@ from pinchpoint.store.read import open_run
     multiple=True,
     help="What would change. A disk type: sql.log=azure/p30. A probed disk: sql.log=PROBE (its "
     "folder). One figure of a disk: sql.log.latency=2ms (also .iops, .bytes, .stripes). "
-    "Cores: search.cpu=4. A machine: sql.machine=azure/ds13. The load: orders.users=64 (also "
-    ".think, .rate). May be repeated.",
+    "Cores: search.cpu=4. A machine: sql.machine=azure/ds13. Where it limits: sql.network=125MB/s, "
+    "nosql.processes=2, sql.lock=0ms, web.delay=5ms. The load: orders.users=64 (also .think, "
+    ".rate). May be repeated.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the prediction as JSON and nothing else.")
 def what_if(directory: Path, settings: tuple[str, ...], *, as_json: bool) -> None:

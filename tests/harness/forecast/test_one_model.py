@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from golden.groups import RUNS
 
@@ -10,13 +12,24 @@ from pinchpoint.forecast import predict
 from pinchpoint.store.read import open_run
 
 REAL = RUNS / "real"
+CLOSE = 0.05
+"""The model queues, and what limits next is a bound: both round otherwise (our value)."""
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in REAL.iterdir()))
 def test_advice_and_what_if_give_one_gain(name: str) -> None:
-    """Of each kept run of a real farm, for each advice that names its settings."""
+    """Of each kept run of a real farm, for each advice that names its settings.
+
+    No gain goes beyond where the next resource is saturated, as the verdict says itself, and no headroom is
+    negative.
+    """
     run = open_run(REAL / name)
-    for advice in (one for one in analyse(run).advice if one.set):
+    verdict = analyse(run)
+    assert verdict.headroom_ratio is None or verdict.headroom_ratio >= 0
+    most = verdict.next.gain_ratio * (1 + CLOSE) + CLOSE if verdict.next else math.inf
+    for advice in (one for one in verdict.advice if one.set):
+        assert advice.gain_ratio is not None
+        assert advice.gain_ratio <= most
         asked = predict(run, advice.set)
         [same] = [one for one in asked.scenarios if one.scenario == advice.scenario]
         assert advice.gain_ratio == same.ratio - 1

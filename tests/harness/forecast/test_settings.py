@@ -7,7 +7,13 @@ import pytest
 from pinchpoint.analysis.model.settings import Known, read_settings
 from pinchpoint.base.errors import InputError
 
-KNOWN = Known(("sql.log", "sql.data"), ("sql", "search"), ("sql",), {"orders": False, "burst": True})
+KNOWN = Known(
+    ("sql.log", "sql.data"),
+    ("sql", "search"),
+    ("sql",),
+    {"orders": False, "burst": True},
+    ("sql.lock", "nosql.processes", "sql.network"),
+)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +37,10 @@ KNOWN = Known(("sql.log", "sql.data"), ("sql", "search"), ("sql",), {"orders": F
         ("orders.rate=5/s", ("orders.rate", "allowed:")),
         ("burst.users=5", ("burst.users", "allowed:")),
         ("burst.rate=0", ("cannot be", "more than 0")),
+        ("sql.lock=5", ("has no unit", "write 5s")),
+        ("nosql.processes=1.5", ("cannot be", "whole number of processes")),
+        ("sql.network=10MB", ("byte rate",)),
+        ("search.lock=0ms", ("search.lock", "allowed:")),
     ],
 )
 def test_a_bad_setting_is_a_sentence(text: str, words: tuple[str, ...]) -> None:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from pinchpoint.analysis.model.measured import Measured
 from pinchpoint.analysis.model.network import OPEN_USERS, Users, is_open
-from pinchpoint.analysis.model.parts import UNQUEUED_S, Bound, Caps, Cores, Disk, Part
+from pinchpoint.analysis.model.parts import UNQUEUED_S, Bound, Caps, Cores, Disk, Part, Wait
 from pinchpoint.analysis.model.probed import DiskMix, Exchanged, Swap, swapped
-from pinchpoint.analysis.model.settings import Known, Setting, What
+from pinchpoint.analysis.model.settings import LIMITS, Known, Setting, What
 from pinchpoint.analysis.resources.disk.types import caps_words, limits_words, profile
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError
@@ -188,6 +188,9 @@ def known_in(measured: Measured) -> Known:
         disks=tuple(dict.fromkeys([*disks, *unmeasured])),
         tiers=tuple(dict.fromkeys(cpus)),
         machines=tuple(dict.fromkeys(machines)),
+        limits=tuple(
+            part.target for part in measured.parts if isinstance(part, Bound | Wait) and part.target
+        ),
         scenarios={one.name: one.is_rate for one in measured.seen},
     )
 
@@ -225,10 +228,16 @@ def apply(measured: Measured, settings: Sequence[Setting], mix: Mapping[str, Dis
         parts=tuple(parts),
         loads=tuple(loads),
         changed=tuple(changed[one.name] for one in settings),
-        assumes=(*doubts.words(), *assumes, *([FROM_PROBE] if swaps else [])),
+        assumes=(*doubts.words(), *_assumed(parts, settings), *assumes, *([FROM_PROBE] if swaps else [])),
         uncertain=(*doubts.least_and_most(parts), *others),
         exchanged=tuple(swap.exchanged for swap in swaps.values()),
     )
+
+
+def _assumed(parts: Sequence[Part], settings: Sequence[Setting]) -> Iterator[str]:
+    """What a change of what limits takes for granted."""
+    names = {one.name for one in settings}
+    yield from (part.assumes for part in parts if isinstance(part, Bound | Wait) and part.target in names)
 
 
 _LOADS = ("users", "rate_per_s", "think_s")
@@ -275,8 +284,10 @@ def _change(
             parts[place] = DISK_CHANGES[one.what](part, one)
         elif isinstance(part, Cores):
             parts[place] = replace(part, cores=one.number)
+        elif isinstance(part, Wait):
+            parts[place] = replace(part, each_s=one.number)
         else:
-            parts[place] = _machine(part, one)
+            parts[place] = _machine(part, one) if one.what == "machine" else part.sized(one.number)
         # Of several settings of one disk, the run's own figures stand beside each.
         said.append(Changed(one.name, _was(measured.parts[place], one), _is(parts[place], one)))
     if not said:
@@ -296,6 +307,9 @@ def _meant(parts: Sequence[Part], one: Setting) -> list[tuple[int, Part]]:
             for at, p in enumerate(parts)
             if isinstance(p, Bound) and p.machine and one.target in p.tiers
         ]
+    if one.what in LIMITS:
+        limits = ((at, p) for at, p in enumerate(parts) if isinstance(p, Bound | Wait))
+        return [(at, p) for at, p in limits if p.target == one.name]
     return [(at, p) for at, p in enumerate(parts) if isinstance(p, Disk) and p.target == one.target]
 
 
@@ -356,13 +370,19 @@ def _was(part: Part, one: Setting) -> str | None:
     """What a setting changes, as it is in the run."""
     if isinstance(part, Cores):
         return f"{part.cores:g}"
+    if isinstance(part, Wait):
+        return units.seconds(part.each_s)
     if isinstance(part, Bound):
-        return part.machine
+        return part.machine if one.what == "machine" else _sized_words(part, one.what)
     if one.what == "latency_s":
         return units.seconds(part.seen_s) if part.seen_s is not None else None
     if one.what == "stripes":
         return str(part.stripes)
     return _disk_words(part)
+
+
+def _sized_words(bound: Bound, what: What) -> str:
+    return f"{units.bytes_(bound.size)}/s" if what == "network" else f"{bound.size:g}"
 
 
 def _is(part: Part, one: Setting) -> str:

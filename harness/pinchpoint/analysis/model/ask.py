@@ -12,15 +12,15 @@ from functools import cached_property
 
 import numpy as np
 
-from pinchpoint.analysis.capacity import SAME
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.model.applied import Applied, apply
 from pinchpoint.analysis.model.measured import Measured, model_of, take
 from pinchpoint.analysis.model.network import CLOSE, OPEN_USERS, Solution, Users, is_open, solve
-from pinchpoint.analysis.model.parts import Bound, Cores, Part
+from pinchpoint.analysis.model.parts import Cores, Disk, Part, Wait
 from pinchpoint.analysis.model.prediction import Binding, Prediction, Throughput, Use
 from pinchpoint.analysis.model.probed import DiskMix, mix_of
 from pinchpoint.analysis.model.settings import Setting
+from pinchpoint.analysis.resources.gain import SAME
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import STRANGERS, UTILISATION
 from pinchpoint.base import units
@@ -135,7 +135,7 @@ def _mix(asked: Asked, probes: Sequence[Setting]) -> Mapping[str, DiskMix]:
         )
         raise InputError(*(f"--set {one.name}={one.text}: {why}" for one in probes))
     per_s = sum(one.per_s for one in asked.measured.seen)
-    disks = [one for one in asked.case.resources if one.type == "disk" and one.whole is None and one.roles]
+    disks = [one for one in asked.case.resources if one.is_device]
     return {one.disk: one for one in (mix_of(disk, asked.rows, per_s) for disk in disks)}
 
 
@@ -203,7 +203,7 @@ def _of_other_work(applied: Applied, now: Solution, then: Solution) -> Solution:
 def _off(ratio: float) -> float:
     """How many times too high or too low the model may be."""
     far = min(1.0, abs(math.log(ratio)) / math.log(2))
-    return 1 + LEAST_ERROR + (MOST_ERROR - LEAST_ERROR) * far if far else 1.0
+    return 1 + LEAST_ERROR + (MOST_ERROR - LEAST_ERROR) * far if far > CLOSE else 1.0
 
 
 def _asked_per_s(load: Users) -> float:
@@ -277,12 +277,16 @@ def _uses(before: Sequence[Part], after: Sequence[Part], now: Solution, then: So
             for found in (now, then)
         ]
         # Without a cap its use is 0 in the model: it is not known.
-        capped = [isinstance(one, Cores | Bound) or one.caps.known for one in (part, _same(after, part))]
+        capped = [_is_capped(one) for one in (part, _same(after, part))]
         used = [
             found.use.get(part.key) if known else None
             for found, known in zip((now, then), capped, strict=True)
         ]
         yield Use(part.key, part.name, used[0], used[1], stay[0], stay[1])
+
+
+def _is_capped(part: Part) -> bool:
+    return part.caps.known if isinstance(part, Disk) else not isinstance(part, Wait)
 
 
 def _same(parts: Sequence[Part], part: Part) -> Part:

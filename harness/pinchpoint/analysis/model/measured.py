@@ -16,10 +16,10 @@ from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.model.disks import Beside, Flushes, measured_disk
 from pinchpoint.analysis.model.network import OPEN_USERS, Model, Users, fitted
-from pinchpoint.analysis.model.parts import Bound, Caps, Cores, Disk, Part
-from pinchpoint.analysis.resources.base import CpuMeasures, Resource, ShareMeasures
-from pinchpoint.analysis.resources.cpu import measure_cpu
-from pinchpoint.analysis.resources.kinds import limit_words, measure
+from pinchpoint.analysis.model.parts import Bound, Caps, Cores, Disk, Part, Wait
+from pinchpoint.analysis.resources.base import GENERATOR, CpuMeasures, Held, Resource, ShareMeasures
+from pinchpoint.analysis.resources.cpu import measure_cpu, others_share
+from pinchpoint.analysis.resources.kinds import KINDS, limit_words, measure
 from pinchpoint.analysis.stages import Rows, offered_per_s
 from pinchpoint.analysis.thresholds import CAP_MATCH, STARTED, UTILISATION
 from pinchpoint.data.series import mean
@@ -216,9 +216,9 @@ def _with_rest(seen: Seen, parts: Sequence[Part]) -> Users:
     """A first guess of what no part explains: the solver finds the rest that fits."""
     spent = 0.0
     for part in parts:
-        if isinstance(part, Disk):
+        if not isinstance(part, Cores):
             spent += part.waited_s.get(seen.name, 0.0)
-        elif isinstance(part, Cores):
+        else:
             spent += part.cpu_s.get(seen.name, 0.0) * part.waited.get(seen.name, 1.0)
     rest_s = max(0.0, seen.time_s - spent)
     return Users(seen.name, seen.users, seen.think_s, rest_s, seen.offered_per_s)
@@ -247,14 +247,21 @@ def _parts(
             kind = next((one.kind for one in case.found if one.resource.key == resource.key), None)
             starved = any(set(part.tiers) & set(resource.tiers) for part in full)
             beside = Beside(kind, _flushes(case, resource, rows), reads_only, starved)
-            found = measured_disk(resource, rows, case.flows, seen, shares, beside)
+            found = measured_disk(
+                resource, rows, case.flows, _beside_held(case, resource, rows, seen), shares, beside
+            )
             if isinstance(found, Disk):
                 yield found
             reason = found.unseen if isinstance(found, Disk) else found
             if reason:
                 unmeasured[target] = reason
         else:
-            yield from _bound(resource, rows, shares)
+            held = None
+            if any(one.resource.key == resource.key for one in case.found):
+                held = KINDS[resource.type].held(resource, measure(resource, rows), rows, case.flows)
+            yield from _bound(resource, rows, shares, held, seen)
+    for one in case.found:
+        yield from _wait(one.resource, rows, case.flows, seen)
 
 
 def _use(part: Cores, seen: Sequence[Seen]) -> float:
@@ -306,7 +313,9 @@ def _pool(
     by_tier = {tier: found.uses[tier] * used for tier in resource.tiers if tier in found.uses}
     if not by_tier:
         by_tier = {"": used}
-    cpu_s: dict[str, float] = {}
+    # What load generators use beside them grows with the load, too, and is no part of an operation's time.
+    beside = min(found.uses.get(GENERATOR, 0.0) * used, max(0.0, used - sum(by_tier.values())))
+    cpu_s = shares.each(beside, resource.tiers)
     free_s: dict[str, float] = {}
     for tier, amount in by_tier.items():
         for name, each in shares.each(amount, [tier] if tier else resource.tiers).items():
@@ -319,12 +328,43 @@ def _pool(
         host=resource.hosts[0],
         cores=float(cores),
         cpu_s=cpu_s,
-        waited={name: free_s[name] / each if each else 1.0 for name, each in cpu_s.items()},
-        others_ratio=max(0.0, (used - sum(by_tier.values())) / cores),
+        waited={name: free_s.get(name, 0.0) / each if each else 1.0 for name, each in cpu_s.items()},
+        others_ratio=(others_share(resource, found) or 0.0) * found.busy,
     )
 
 
-def _bound(resource: Resource, rows: Rows, shares: Shares) -> Iterator[Bound]:
+def _beside_held(case: Case, disk: Resource, rows: Rows, seen: tuple[Seen, ...]) -> tuple[Seen, ...]:
+    """The scenarios with the time that is left beside waiting for an interface or a thread of its tiers."""
+    for one in case.found:
+        other = one.resource
+        held = KINDS[other.type].held(other, measure(other, rows), rows, case.flows)
+        if held is not None and held.size is not None and set(other.tiers) & set(disk.tiers):
+            waited_s = _waited_s(held, seen)
+            return tuple(replace(each, time_s=each.time_s - waited_s[each.name]) for each in seen)
+    return seen
+
+
+def _wait(resource: Resource, rows: Rows, flows: tuple[Flow, ...], seen: Sequence[Seen]) -> Iterator[Wait]:
+    """What operations wait for without a queue, of a resource that limits."""
+    found = measure(resource, rows)
+    held = KINDS[resource.type].held(resource, found, rows, flows)
+    if held is None or held.size is not None:
+        return
+    waited_s = _waited_s(held, seen)
+    each_s = held.each_s or max(waited_s.values(), default=0.0)
+    if each_s:
+        waits = {name: one / each_s for name, one in waited_s.items()}
+        yield Wait(resource.key, limit_words(resource, found), held.setting, each_s, waits, held.assumes)
+
+
+def _waited_s(held: Held, seen: Sequence[Seen]) -> dict[str, float]:
+    """By scenario, how long an operation waits for it: no longer than it takes."""
+    return {one.name: min(one.time_s, held.waiting.get(one.name, 0.0) / one.per_s) for one in seen}
+
+
+def _bound(
+    resource: Resource, rows: Rows, shares: Shares, held: Held | None, seen: Sequence[Seen]
+) -> Iterator[Bound]:
     """A machine's caps, an interface, a thread: what may end throughput before anything else does."""
     if resource.type not in {"disk", "network", "thread"}:
         return
@@ -333,8 +373,15 @@ def _bound(resource: Resource, rows: Rows, shares: Shares) -> Iterator[Bound]:
         used = found.busy if isinstance(found, CpuMeasures) else found.used
         if used is not None and used >= LEAST_USED and np.isfinite(used):
             name = limit_words(resource, found)
-            demand = shares.each(used, resource.tiers)
-            yield Bound(resource.key, name, None, resource.hosts, resource.tiers, demand)
+            # What limits is all used: its limit is what was seen.
+            demand = shares.each(used if held is None else 1.0, resource.tiers)
+            one = Bound(resource.key, name, None, resource.hosts, resource.tiers, demand)
+            if held is not None and held.size is not None:
+                waited_s = _waited_s(held, seen)
+                one = replace(
+                    one, target=held.setting, size=held.size, assumes=held.assumes, waited_s=waited_s
+                )
+            yield one
         return
     limits = resource.limits
     if found.io is None or limits is None:

@@ -1,4 +1,4 @@
-"""The parts of a farm that a user can change: disks, cores, machines.
+"""The parts of a farm that a user can change: disks, cores, machines, interfaces, threads, waits.
 
 Each becomes a station of the model (``network.py``); what a setting changes is a field here.
 """
@@ -6,7 +6,7 @@ Each becomes a station of the model (``network.py``); what a setting changes is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from pinchpoint.analysis.model.network import Commit, Queue, Station
 from pinchpoint.data.curve import Curve
@@ -206,6 +206,10 @@ class Bound:
         caps: of a machine; None of anything else.
         io: of a machine, by scenario, I/Os per operation.
         bytes: of a machine, by scenario, bytes per operation.
+        target: what a setting calls it, of an interface or a thread that limits: ``sql.network``; else "".
+        size: how much of it there is: bytes per second of an interface, 1 of a thread.
+        assumes: what more of it takes for granted.
+        waited_s: by scenario, how long an operation waits for it while it limits.
     """
 
     key: str
@@ -217,6 +221,15 @@ class Bound:
     caps: Caps | None = None
     io: ByScenario | None = None
     bytes: ByScenario | None = None
+    target: str = ""
+    size: float | None = None
+    assumes: str = ""
+    waited_s: ByScenario = field(default_factory=dict)
+
+    def sized(self, size: float) -> Bound:
+        """With that much of it."""
+        less = (self.size or size) / size
+        return replace(self, size=size, demand_s={name: each * less for name, each in self.demand_s.items()})
 
     def stations(self) -> Iterator[Station]:
         """As a station of the model."""
@@ -226,4 +239,34 @@ class Bound:
         yield Queue(self.key, demand, regulated=True)
 
 
-Part = Disk | Cores | Bound
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What operations wait for without a queue of the model: outside of the farm, or for each other's locks.
+
+    Attributes:
+        key: the resource's.
+        name: in words.
+        target: what a setting calls it: ``web.delay``, ``sql.lock``.
+        each_s: how long one wait takes.
+        waits: by scenario, waits per operation.
+        assumes: what a shorter one takes for granted.
+    """
+
+    key: str
+    name: str
+    target: str
+    each_s: float
+    waits: ByScenario
+    assumes: str
+
+    @property
+    def waited_s(self) -> ByScenario:
+        """By scenario, how long an operation waits for it."""
+        return {name: count * self.each_s for name, count in self.waits.items()}
+
+    def stations(self) -> Iterator[Station]:
+        """As a station of the model."""
+        yield Queue(self.key, {}, delay_s=self.waited_s)
+
+
+Part = Disk | Cores | Bound | Wait

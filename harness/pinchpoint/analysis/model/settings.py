@@ -8,6 +8,10 @@
 | `TIER.ROLE.stripes` | how many of it are striped |
 | `TIER.cpu` | cores |
 | `TIER.machine` | a machine of the catalogue |
+| `TIER.network` | what its interface carries, where that limits: `125MB/s` |
+| `TIER.processes` | how many share the work of its one thread, where that limits: `2` |
+| `TIER.lock` | how long an operation waits for locks, where that limits: `0ms` |
+| `NAME.delay` | how long a request waits in front of a tier or source, where that limits: `5ms` |
 | `SCENARIO.users`, `.rate`, `.think` | its load: `64`, `400/s`, `1s` |
 """
 
@@ -35,6 +39,10 @@ What = Literal[
     "stripes",
     "cores",
     "machine",
+    "network",
+    "processes",
+    "lock",
+    "delay",
     "users",
     "rate_per_s",
     "think_s",
@@ -77,12 +85,14 @@ class Known:
         tiers: those with CPUs.
         machines: tiers whose hosts may be other machines.
         scenarios: name -> whether its load is a rate (else users).
+        limits: of what limits and is neither disk nor CPU, the setting's name.
     """
 
     disks: tuple[str, ...]
     tiers: tuple[str, ...]
     machines: tuple[str, ...]
     scenarios: Mapping[str, bool]
+    limits: tuple[str, ...] = ()
 
 
 def read_settings(given: Sequence[str], known: Known, probe_at: Probes | None = None) -> tuple[Setting, ...]:
@@ -107,6 +117,13 @@ def read_settings(given: Sequence[str], known: Known, probe_at: Probes | None = 
     return tuple(found)
 
 
+LIMITS: Mapping[str, What] = {
+    "network": "network",
+    "processes": "processes",
+    "lock": "lock",
+    "delay": "delay",
+}
+"""How the name of a setting of what limits ends -> what it is."""
 Place = tuple[str, What]
 Probes = Callable[[Path], ProbedDisk]
 """Reads a kept probe. Raises InputError."""
@@ -129,6 +146,9 @@ def _names(known: Known) -> dict[str, Place]:
         names |= {f"{disk}.latency": (disk, "latency_s"), f"{disk}.stripes": (disk, "stripes")}
     names |= {f"{tier}.cpu": (tier, "cores") for tier in known.tiers}
     names |= {f"{tier}.machine": (tier, "machine") for tier in known.machines}
+    for name in known.limits:
+        target, _, what = name.rpartition(".")
+        names[name] = (target, LIMITS[what])
     for scenario, is_rate in known.scenarios.items():
         if is_rate:
             names[f"{scenario}.rate"] = (scenario, "rate_per_s")
@@ -215,6 +235,10 @@ VALUES: Mapping[What, Callable[[str], float | str]] = {
     "stripes": _count(MOST_STRIPES, "disks"),
     "cores": _count(MOST_CORES, "cores", whole=False),
     "machine": _of_catalogue("machine"),
+    "network": _above_zero(byte_rate),
+    "processes": _count(MOST_CORES, "processes"),
+    "lock": _above_zero(duration, zero=True),
+    "delay": _above_zero(duration, zero=True),
     "users": _count(MOST_USERS, "users"),
     "rate_per_s": _above_zero(rate),
     "think_s": _above_zero(duration, zero=True),

@@ -5,17 +5,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
 
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.disk.movement import Movement
 from pinchpoint.analysis.resources.disk.pace import Pace
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import UTILISATION, WAIT_SHARE, Threshold, at_least
-from pinchpoint.analysis.verdict import Fact, Kind, Next, Suspect
+from pinchpoint.analysis.verdict import Advice, Fact, Kind, Next, Suspect
 from pinchpoint.base import units
 from pinchpoint.data.inputs import DiskRole, Host, Inputs, Limits
 from pinchpoint.data.series import Floats, Key, mean
+
+if TYPE_CHECKING:
+    from pinchpoint.analysis.ground import Ground
 
 GENERATOR = "generator"
 """Among the tiers that use a pool of cores, the load generators."""
@@ -471,6 +474,24 @@ Way = Literal["use", "rate", "time"]
 M = TypeVar("M", CpuMeasures, DiskMeasures, ShareMeasures)
 
 
+class Held(NamedTuple):
+    """What ``what-if`` may change of a resource that limits and is no queue of the model.
+
+    Attributes:
+        setting: ``sql.lock``.
+        size: how much of it there is: bytes per second of an interface; None of what takes time.
+        each_s: of what takes time, how long one wait is; None: as long as an operation waits.
+        waiting: by scenario, operations that wait for it at any time.
+        assumes: what a change of it takes for granted.
+    """
+
+    setting: str
+    size: float | None
+    each_s: float | None
+    waiting: Mapping[str, float]
+    assumes: str
+
+
 class ResourceKind(ABC, Generic[M]):
     """What every kind of resource answers: how it is found, measured, judged, called, and what relieves it.
 
@@ -596,6 +617,10 @@ class ResourceKind(ABC, Generic[M]):
         """
         return waits_for(None, working)
 
+    def held(self, resource: Resource, found: M, rows: Rows, flows: tuple[Flow, ...]) -> Held | None:
+        """What ``what-if`` may change of one that limits; None of what is a queue of the model, or cannot."""
+        return None
+
     def is_part_of(self, resource: Resource, first: Resource) -> bool:
         """Whether its limit is a part of that of another resource, which is the bottleneck."""
         return False
@@ -685,6 +710,14 @@ class ResourceKind(ABC, Generic[M]):
         return self.placed.format(
             instance=one.instance.removeprefix("thread:"), role=one.role, tier=one.tier, host=one.host
         )
+
+    @abstractmethod
+    def advise(self, ground: Ground, found: M) -> Iterator[Advice]:
+        """What to do about one that is the bottleneck, the most useful first."""
+
+    def advise_on(self, one: Suspect, inputs: Inputs) -> Iterator[Advice]:
+        """What would have to be known of a candidate."""
+        yield from ()
 
     @abstractmethod
     def proof(self, one: Suspicion, found: M) -> str:

@@ -7,10 +7,12 @@ operation needs several levels.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from itertools import groupby
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from pinchpoint.analysis.resources.base import (
     USE,
     Context,
     CpuMeasures,
+    Held,
     Least,
     Measures,
     Resource,
@@ -32,6 +35,8 @@ from pinchpoint.analysis.resources.base import (
     on_host,
     placed,
 )
+from pinchpoint.analysis.resources.disk.types import AT_LEAST
+from pinchpoint.analysis.resources.gain import SAME, Gain, advise
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import (
     OWN_USE,
@@ -41,11 +46,14 @@ from pinchpoint.analysis.thresholds import (
     UTILISATION,
     at_least,
 )
-from pinchpoint.analysis.verdict import Fact, Kind, Next, Suspect
+from pinchpoint.analysis.verdict import Advice, Fact, Kind, Next, Suspect
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Floats, Samples, mean
+
+if TYPE_CHECKING:
+    from pinchpoint.analysis.ground import Ground
 
 FOLDERS = ("files",)
 """Tiers that may be a mere folder, without processes of their own."""
@@ -239,6 +247,36 @@ class Cores(Cpu):
         alone = "give the tier a machine or core of its own"
         return alone if len(resource.tiers) > 1 else "give it more cores"
 
+    def advise(self, ground: Ground, found: CpuMeasures) -> Iterator[Advice]:
+        """More of them; of what tiers share, who uses most of it; of several hosts, to spread the load."""
+        first = ground.first
+        resource, [tier, host] = first.resource, self.owner(first.resource, found)
+        more, gain = _more_cores(ground, resource.cores)
+        cores = _cores_words(resource.cores, more)
+        if len(resource.tiers) > 1:
+            what = f"Add CPUs to {host}, shared by {listed(resource.tiers)}{cores}{self._most(found, tier)}"
+        else:
+            beside = _beside(ground, found) if tier else []
+            yield from _evenly(ground, found, beside)
+            yield from _all_full(ground, beside)
+            what = f"Add CPUs to {f'{host}, of the hosts of {tier}' if beside else tier}{cores}"
+        yield advise(first.kind, str(tier or host), what, gain)
+
+    def _most(self, found: CpuMeasures, tier: str | None) -> str:
+        """Who uses most of what tiers share."""
+        share, own = found.uses.get(tier or ""), found.uses.get(GENERATOR, 0.0)
+        if not share:
+            return ""
+        who, used = ("the load generator", own) if own > share else (tier, share)
+        return f"; {who} uses {units.percent(used)} of it: move that first"
+
+    def advise_on(self, one: Suspect, inputs: Inputs) -> Iterator[Advice]:
+        """To watch it, where it was not measured."""
+        if all(fact.value is None for fact in one.evidence):
+            why = "how much of its CPU is used was not measured"
+            what = f"Watch the CPU of {one.host} (a collector in farm.yaml), and run the same plan again"
+            yield advise(one.kind, str(one.tier or one.host), what, Gain(None, None, why))
+
     def busy_words(self, resource: Resource, found: CpuMeasures) -> str:
         """How busy it is."""
         whose = f"CPU of {', '.join(resource.hosts)}"
@@ -301,6 +339,14 @@ class Allowance(Cpu):
         """More of it."""
         return "allow it more CPU"
 
+    def advise(self, ground: Ground, found: CpuMeasures) -> Iterator[Advice]:
+        """More of it."""
+        resource = ground.first.resource
+        more, gain = _more_cores(ground, _allowed(resource))
+        tier = resource.tiers[0]
+        what = f"Allow {tier} more CPU{_cores_words(_allowed(resource), more)}"
+        yield advise(ground.first.kind, tier, what, gain)
+
     def busy_words(self, resource: Resource, found: CpuMeasures) -> str:
         """How busy it is."""
         return f"the {resource.tiers[0]} tier used {units.percent(found.busy)} of its CPU limit"
@@ -335,6 +381,19 @@ class Thread(Cpu):
             if not keys and np.isfinite(at_work).any():
                 waits = np.nan_to_num(inputs.samples.steps(host.name, "db.aof.wait_ratio"))
                 yield _own(inputs, host, "thread", "thread:main", at_work - waits)
+
+    def held(
+        self, resource: Resource, found: CpuMeasures, rows: Rows, flows: tuple[Flow, ...]
+    ) -> Held | None:
+        """The operations at its tier: it works on one at a time."""
+        waiting = {flow.load.scenario: flow.going_on(resource.tiers[0]) for flow in flows}
+        return Held(
+            f"{resource.tiers[0]}.processes",
+            1.0,
+            None,
+            waiting,
+            "its work can be spread evenly over processes",
+        )
 
     def place_next(self, one: Next) -> str:
         """As in a list of candidates."""
@@ -376,6 +435,12 @@ class Thread(Cpu):
         """A faster core, or several threads."""
         return "run it on a faster core, or as several processes"
 
+    def advise(self, ground: Ground, found: CpuMeasures) -> Iterator[Advice]:
+        """A second one of it."""
+        tier, thread = ground.first.resource.tiers[0], _thread(ground.first.resource)
+        what = f"Run {tier} as two processes, or on a faster core ({thread} cannot use a second core)"
+        yield advise(ground.first.kind, tier, what, ground.asked_for(f"{tier}.processes=2"))
+
     def busy_words(self, resource: Resource, found: CpuMeasures) -> str:
         """How busy it is."""
         used = f"thread {_thread(resource)} used {units.percent(found.busy)} of one core"
@@ -393,18 +458,100 @@ def _named(cores: int | None) -> str:
     return "its core" if cores == 1 else f"its {cores} cores"
 
 
+# ---- what more of it brings ---------------------------------------------------------------------
+
+
+def _beside(ground: Ground, found: CpuMeasures) -> list[tuple[Resource, float]]:
+    """The other pools of cores that only the same tier uses, and how busy they are."""
+    first, stage = ground.first.resource, ground.case.stage
+    if stage is None or first.type != Cores.type or found.busy is None:
+        return []
+    others = (
+        (one, busy(one, stage.rows))
+        for one in ground.case.resources
+        if one.type == Cores.type and one.key != first.key and one.tiers == first.tiers
+    )
+    return [(one, used) for one, used in others if used is not None]
+
+
+def _evenly(ground: Ground, found: CpuMeasures, beside: Sequence[tuple[Resource, float]]) -> Iterator[Advice]:
+    """Where other hosts of the tier have much room: as much as all of them carry when they share the load."""
+    first = ground.first
+    if not beside or max(used for _, used in beside) >= OWN_USE.value or not found.busy:
+        return
+    [tier], host = first.resource.tiers, first.resource.hosts[0]
+    uses = {host: found.busy, **{one.hosts[0]: used for one, used in beside}}
+    each = listed([f"{name} {units.percent(used)}" for name, used in uses.items()])
+    what = (
+        f"Spread the load of {tier} evenly over its hosts, if each host can do any of it (CPU used: {each})"
+    )
+    times = ground.now * found.busy * len(uses) / sum(uses.values())
+    assumes = f"{SAME}; its hosts are the same, and each can do what {host} does"
+    yield advise(first.kind, tier, what, ground.until(times, f"the CPU of all hosts of {tier}", assumes))
+
+
+def _all_full(ground: Ground, beside: Sequence[tuple[Resource, float]]) -> Iterator[Advice]:
+    """Where other hosts of the tier are saturated as well: what it brings to do the same for all of them."""
+    first = ground.first.resource
+    full = {one.key: one.hosts[0] for one, used in beside if used >= UTILISATION.value}
+    if not full:
+        return
+    demands = tuple(one for one in ground.demands if one.resource.key not in full)
+    more, gain = _more_cores(replace(ground, demands=demands), first.cores, {first.key, *full})
+    hosts = listed(sorted({first.hosts[0], *full.values()}))
+    what = f"Add CPUs to {hosts} of {first.tiers[0]}{_cores_words(first.cores, more, ' each')}"
+    yield advise(ground.first.kind, first.tiers[0], what, gain)
+
+
+def _allowed(resource: Resource) -> float | None:
+    return mean(resource.columns["allowed"]) if "allowed" in resource.columns else None
+
+
+def _more_cores(
+    ground: Ground, cores: float | None, keys: Set[str] = frozenset()
+) -> tuple[float | None, Gain]:
+    """(the cores that carry the load until something else limits, twice the number where nothing does; gain).
+
+    Args:
+        ground: of the advice.
+        cores: how many there are; None where that is not known.
+        keys: of the pools that are to have more, where that is not the bottleneck alone.
+    """
+    bound = ground.until()
+    if cores is None:
+        return None, bound
+    times = 1 + bound.ratio if bound.ratio else AT_LEAST
+    more = math.ceil(cores * times - 1e-9) if cores >= 1 else round(cores * times, 2)
+    target = ground.cpu_target(keys or {ground.first.resource.key})
+    gain = ground.by(f"{target}={more:g}") if target is not None and more > cores else None
+    return more if gain is not None or bound.ratio else None, gain or bound
+
+
+def _cores_words(cores: float | None, more: float | None, each: str = "") -> str:
+    """`` (2 cores now, 3 then)``."""
+    if cores is None:
+        return ""
+    now = f"{cores:.3g} core" + "s" * (cores != 1)
+    return f" ({now}{each} now)" if more is None else f" ({now}{each} now, {more:g} then)"
+
+
 # ---- who uses a pool of cores -------------------------------------------------------------------
 
 
-def strangers(resource: Resource, found: Measures) -> float | None:
-    """The share of a pool's busy time that no one who was watched used, if that is a third or more.
+def others_share(resource: Resource, found: Measures) -> float | None:
+    """The share of a pool's busy time that neither tiers nor load generators used.
 
-    None where it is less, or where no tier's own use was measured: then nothing is known of who did.
+    None where no tier's own use was measured: then nothing is known of who did.
     """
     if not set(resource.tiers) & set(found.uses):
         return None
-    rest = 1 - sum(found.uses.values())
-    return rest if rest >= STRANGERS.value else None
+    return max(0.0, 1 - sum(found.uses.values()))
+
+
+def strangers(resource: Resource, found: Measures) -> float | None:
+    """The same, if that is a third or more; None where it is less."""
+    rest = others_share(resource, found)
+    return rest if rest is not None and rest >= STRANGERS.value else None
 
 
 def unwatched(one: Suspicion) -> tuple[str, ...]:

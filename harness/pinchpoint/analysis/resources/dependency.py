@@ -7,6 +7,7 @@ them: what it works on is its own resources' matter (METHOD step 5).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from pinchpoint.analysis.behind import at_work, calls
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.base import (
     Context,
+    Held,
     Least,
     Resource,
     ShareMeasures,
@@ -22,9 +24,11 @@ from pinchpoint.analysis.resources.base import (
     Way,
     busy,
 )
+from pinchpoint.analysis.resources.gain import Gain, advise
 from pinchpoint.analysis.resources.shared import OF_OPERATIONS, Figure, Shared
 from pinchpoint.analysis.seen import unseen_at
 from pinchpoint.analysis.sessions import sessions_at_work
+from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.stations import Station
 from pinchpoint.analysis.stores import operations_inside
 from pinchpoint.analysis.thresholds import (
@@ -37,11 +41,15 @@ from pinchpoint.analysis.thresholds import (
     PRESSURE,
     at_least,
 )
-from pinchpoint.analysis.verdict import Kind
+from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Floats, mean
+
+if TYPE_CHECKING:
+    from pinchpoint.analysis.ground import Ground
+
 
 LOCKS = ("sql",)
 """Tiers whose operations may wait for each other's locks: only the server itself can tell where they are."""
@@ -137,6 +145,31 @@ class Dependency(Shared):
         if found.used is None:
             return super().waited_share(one, found, working)
         return found.used, f"its users wait for it {units.percent(found.used)} of their time"
+
+    def held(
+        self, resource: Resource, found: ShareMeasures, rows: Rows, flows: tuple[Flow, ...]
+    ) -> Held | None:
+        """The users of its scenario that it holds."""
+        own = next((flow for flow in flows if flow.load.scenario == resource.scenario), None)
+        if own is None or not own.load.users or found.used is None:
+            return None
+        waiting = {resource.scenario: found.used * own.load.users}
+        return Held(f"{resource.instance}.delay", None, found.each_s, waiting, "what is behind it has room")
+
+    def advise(self, ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
+        """Without that wait."""
+        name, scenario = ground.first.resource.instance, ground.first.resource.scenario
+        what = f"Shorten the delay of {name}: {scenario} waits {units.seconds(found.each_s)} each time"
+        yield advise("external", name, what, ground.asked_for(f"{name}.delay=0ms"))
+        users = next((f.load.users for f in ground.case.flows if f.load.scenario == scenario), None)
+        if users:
+            more = Gain(None, None, "the other end limits how much runs at once")
+            yield advise(
+                "external",
+                scenario,
+                f"Or run more requests of {scenario} at once ({users:g} users now)",
+                more,
+            )
 
     def unnameable(self, one: Suspicion, found: ShareMeasures, inputs: Inputs) -> Untold | None:
         """Where the load generator itself is late by as much, or what lies deeper was not measured."""

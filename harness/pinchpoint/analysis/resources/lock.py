@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow, going_on
 from pinchpoint.analysis.resources.base import (
     Context,
+    Held,
     Least,
     Resource,
     ShareMeasures,
@@ -19,12 +21,18 @@ from pinchpoint.analysis.resources.base import (
 )
 from pinchpoint.analysis.resources.cpu import not_shared_out
 from pinchpoint.analysis.resources.dependency import LOCKS
+from pinchpoint.analysis.resources.gain import advise
 from pinchpoint.analysis.resources.shared import Figure, Shared
 from pinchpoint.analysis.sessions import active_sessions, held_for_disks, largest_lock
+from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import LOCK_WAIT, UTILISATION, WAIT_SHARE, at_least
-from pinchpoint.analysis.verdict import Kind
+from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.base import units
 from pinchpoint.data.inputs import Inputs
+
+if TYPE_CHECKING:
+    from pinchpoint.analysis.ground import Ground
+
 
 SOMEBODY = 0.5
 """Mean number of sessions waiting in a second from which sessions wait in most of it."""
@@ -61,6 +69,22 @@ class Lock(Shared):
                 "own": held_for_disks(inputs, host.name),
             }
             yield on_host(host, "lock", f"lock:{host.name}", largest_lock(inputs, host.name), columns)
+
+    def held(
+        self, resource: Resource, found: ShareMeasures, rows: Rows, flows: tuple[Flow, ...]
+    ) -> Held | None:
+        """Of the operations in flight there those that wait for a lock."""
+        tier = resource.tiers[0]
+        share = min(1.0, found.witness or 0.0)
+        waiting = {flow.load.scenario: share * flow.going_on(tier) for flow in flows}
+        return Held(f"{tier}.lock", None, None, waiting, "locks are held no longer than now")
+
+    def advise(self, ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
+        """Without the wait for locks."""
+        tier, kind = ground.first.resource.tiers[0], ground.first.resource.instance
+        what = f"Shorten the transactions of {tier} that change the same rows, or spread them over more rows"
+        what = f"{what} (they wait for {kind})" if kind else what
+        yield advise("lock", tier, what, ground.asked_for(f"{tier}.lock=0ms"))
 
     def unseen(self, resources: Iterable[Resource], flows: tuple[Flow, ...]) -> bool:
         """Whether a session or more is at a database of whose locks nothing was measured."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,12 +11,17 @@ from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.base import Least, Resource, ShareMeasures, Suspicion, Way, placed
 from pinchpoint.analysis.resources.disk.measures import measure_disk
 from pinchpoint.analysis.resources.disk.waits import reads_are_waited_for
+from pinchpoint.analysis.resources.gain import advise
 from pinchpoint.analysis.resources.shared import Figure, Shared
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import MEMORY_LOW, MEMORY_WAIT, PAGING, READ_AGAIN, at_least
-from pinchpoint.analysis.verdict import Kind
+from pinchpoint.analysis.verdict import Advice, Kind
+from pinchpoint.base import units
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Floats
+
+if TYPE_CHECKING:
+    from pinchpoint.analysis.ground import Ground
 
 
 class Memory(Shared):
@@ -98,6 +104,15 @@ class Memory(Shared):
         waits = "E4" in one.evidence if found.pressure is None else at_least(found.pressure, MEMORY_WAIT)
         own = (disk for disk in disks if set(disk.hosts) & set(one.resource.hosts))
         return waits or any(reads_are_waited_for(disk, measure_disk(disk, rows), flows) for disk in own)
+
+    def advise(self, ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
+        """More of it."""
+        resource = ground.first.resource
+        place = next(iter(resource.tiers), resource.hosts[0])
+        again = units.percent(found.witness)
+        what = f"Give {place} more memory ({again} of its disk reads were of data evicted from memory before)"
+        why = "only a run with more memory shows how much less is read"
+        yield advise("memory", place, what, ground.unknown(why))
 
     def name(self, resource: Resource, found: ShareMeasures) -> str:
         """A tier's, or a machine's."""

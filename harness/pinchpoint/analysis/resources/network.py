@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.resources.base import Least, Resource, ShareMeasures, Way, mean_of, placed
+from pinchpoint.analysis.resources.base import Held, Least, Resource, ShareMeasures, Way, mean_of, placed
 from pinchpoint.analysis.resources.dependency import held_outside, seen_by
+from pinchpoint.analysis.resources.disk.types import AT_LEAST
+from pinchpoint.analysis.resources.gain import advise
 from pinchpoint.analysis.resources.shared import Figure, Shared
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import NETWORK, NOT_SEEN, OWN_USE
-from pinchpoint.analysis.verdict import Kind
+from pinchpoint.analysis.verdict import Advice, Kind
+from pinchpoint.base import units
 from pinchpoint.data.inputs import Inputs
 from pinchpoint.data.series import Floats, Key
+
+if TYPE_CHECKING:
+    from pinchpoint.analysis.ground import Ground
 
 
 class Network(Shared):
@@ -65,13 +72,44 @@ class Network(Shared):
                 views=(Key(key.host, fuller, key.instance),),
                 columns={
                     "used": np.divide(most, speed, out=np.full_like(most, np.nan), where=speed > 0),
+                    "speed": speed,
                     "witness": _idle(inputs, flows, disks, set(tiers)),
                 },
             )
 
+    def held(
+        self, resource: Resource, found: ShareMeasures, rows: Rows, flows: tuple[Flow, ...]
+    ) -> Held | None:
+        """Of the operations at its tiers those on which none works: all, where that was not measured."""
+        speed = mean_of(resource, "speed", rows)
+        if not resource.tiers or speed is None:
+            return None
+        share = 1.0 if found.witness is None else min(1.0, found.witness)
+        there = {flow.load.scenario: sum(map(flow.going_on, resource.tiers)) for flow in flows}
+        waiting = {name: share * count for name, count in there.items()}
+        return Held(f"{resource.tiers[0]}.network", speed, None, waiting, "the client and the path carry it")
+
+    def advise(self, ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
+        """A faster one: as fast as carries the load until something else limits, else twice as fast."""
+        resource, bound, stage = ground.first.resource, ground.until(), ground.case.stage
+        times = (1 + bound.ratio) * ground.now * (found.used or NETWORK.value) if bound.ratio else AT_LEAST
+        speed = mean_of(resource, "speed", stage.rows) if stage is not None else None
+        gain = ground.unknown("its speed is not known")
+        if speed is not None and resource.tiers:
+            gain = ground.asked_for(f"{resource.tiers[0]}.network={speed * times / 1e6:.3g}MB/s")
+        what = (
+            f"Give {resource.hosts[0]} a faster interface than {resource.instance} "
+            f"({units.percent(found.used)} of its speed is used; {units.times(times)} that speed)"
+        )
+        yield advise("network", resource.hosts[0], what, gain)
+
     def own_use(self, resource: Resource, rows: Rows) -> float | None:
         """All that is used of it."""
         return mean_of(resource, "used", rows)
+
+    def measure(self, resource: Resource, rows: Rows) -> ShareMeasures:
+        """What it carries, and who sees that."""
+        return ShareMeasures(mean_of(resource, "used", rows), mean_of(resource, "witness", rows))
 
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
         """What it carries, and how little of the time that operations take those behind it see."""

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow, going_on
 from pinchpoint.analysis.resources.base import Resource, ShareMeasures, Suspicion, Untold, Way, on_host
 from pinchpoint.analysis.resources.dependency import deeper_unseen
+from pinchpoint.analysis.resources.gain import advise
 from pinchpoint.analysis.resources.shared import Figure, Shared
 from pinchpoint.analysis.stores import READS, REQUESTS, TICKETS, WRITES, tasks_held, waiting_for_data
 from pinchpoint.analysis.thresholds import CONNECTIONS, MANY_REFUSED, OWN_USE, QUEUED
-from pinchpoint.analysis.verdict import Kind
+from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.base import units
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Floats, Key
+
+if TYPE_CHECKING:
+    from pinchpoint.analysis.ground import Ground
 
 
 class Pool(Shared):
@@ -58,6 +63,16 @@ class Pool(Shared):
                     keys = [Key(host.name, f"db.tickets_{of}", instance) for of in ("ratio", "queued")]
                     deeper = np.nan_to_num(waiting_for_data(inputs, host.name))
                     yield _waited_for(inputs, flows, host, name, keys, in_use, deeper)
+
+    def advise(self, ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
+        """More of them."""
+        tier = next(iter(ground.first.resource.tiers), "")
+        refused, name = units.percent(found.witness), ground.first.resource.instance
+        what = f"Allow {tier} more connections, or share fewer among the clients ({refused} were refused one)"
+        if ground.first.resource.views:
+            what = f"Allow {tier} more {name} ({refused} of the operations wait for one)"
+        why = "how long an operation holds one when more of them work at once was not measured"
+        yield advise("pool", tier, what, ground.unknown(why))
 
     def load_use(self, resource: Resource, found: ShareMeasures, *, in_steps: bool) -> float | None:
         """Sessions stay open: how their number goes with the load, one level does not show it."""

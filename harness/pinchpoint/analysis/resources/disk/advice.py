@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pinchpoint.analysis.capacity import SAME
-from pinchpoint.analysis.ground import Gain, Ground, advise
 from pinchpoint.analysis.resources.base import DiskMeasures, Resource
 from pinchpoint.analysis.resources.disk.facts import level_words
 from pinchpoint.analysis.resources.disk.measures import kind_unknown, measure_disk
@@ -22,12 +21,16 @@ from pinchpoint.analysis.resources.disk.types import (
     limits_words,
     stripes_for,
 )
+from pinchpoint.analysis.resources.gain import SAME, Gain, advise
 from pinchpoint.analysis.thresholds import HARDLY, MOSTLY_READS, STARTED, at_least
 from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.base import units
 from pinchpoint.base.wording import capitalised, listed
 from pinchpoint.data.curve import most_per_s
 from pinchpoint.data.inputs import COMMIT_ROLES
+
+if TYPE_CHECKING:
+    from pinchpoint.analysis.ground import Ground
 
 FARM = "farm.yaml"
 
@@ -360,7 +363,7 @@ def _other_latencies(ground: Ground, now_s: float | None) -> Iterator[tuple[str,
         return
     others = {}
     for one in ground.case.resources:
-        if one.type == "disk" and one.whole is None and one.key != first.key:
+        if one.is_device and one.key != first.key:
             found = measure_disk(one, stage.rows)
             taken = write_and_flush_s(one, found)
             if taken is not None and taken < now_s and found.io:

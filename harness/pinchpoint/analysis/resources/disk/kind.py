@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pinchpoint.analysis.behind import MOST
 from pinchpoint.analysis.flows import Flow
@@ -18,6 +19,7 @@ from pinchpoint.analysis.resources.base import (
     busy,
     waits_for,
 )
+from pinchpoint.analysis.resources.disk.advice import about_disk, measure_it
 from pinchpoint.analysis.resources.disk.classify import demoted, disk_state, ignored, judge_disk
 from pinchpoint.analysis.resources.disk.devices import find_disks
 from pinchpoint.analysis.resources.disk.facts import (
@@ -51,12 +53,16 @@ from pinchpoint.analysis.thresholds import (
     at_least,
     exceeds,
 )
-from pinchpoint.analysis.verdict import Fact, Kind, Next, Suspect
+from pinchpoint.analysis.verdict import Advice, Fact, Kind, Next, Suspect
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
 from pinchpoint.data.curve import expected_s
 from pinchpoint.data.inputs import Inputs
 from pinchpoint.data.series import mean, spread
+
+if TYPE_CHECKING:
+    from pinchpoint.analysis.ground import Ground
+
 
 HALF = 0.5
 SLOW_RANK = 0.9
@@ -174,6 +180,17 @@ class Disk(ResourceKind[DiskMeasures]):
         """That it may share a limit with another disk."""
         if first.resource.type == self.type:
             yield from _shared_limit(first.resource, resource, context.rows)
+
+    def advise(self, ground: Ground, found: DiskMeasures) -> Iterator[Advice]:
+        """By the way in which it limits."""
+        return about_disk(ground, found)
+
+    def advise_on(self, one: Suspect, inputs: Inputs) -> Iterator[Advice]:
+        """To measure what it can do, where that was not declared."""
+        place = (one.host, one.instance)
+        role = next((disk for disk in inputs.disks if (disk.host, disk.device) == place), None)
+        if role is not None and role.limits is None:
+            yield measure_it(one.kind, f"{role.tier}.{role.role}", role.role)
 
     def deeper(self, resource: Resource, rows: Rows) -> str:
         """How much of its declared limit is used, where that is much."""

@@ -1,0 +1,79 @@
+"""What a change of a resource brings, and how advice is put."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pinchpoint.analysis.verdict import Advice, Kind
+from pinchpoint.base import wording
+
+if TYPE_CHECKING:
+    from pinchpoint.analysis.model.prediction import Throughput
+
+SAME = "the same mix of operations and the same cache ratio"
+NOTHING = 0.005
+"""Gains below half a per cent are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What lifting a limit brings.
+
+    Attributes:
+        ratio: at most this much more throughput; None where that is not known.
+        limit: what limits then, in words; None where that is not known.
+        assumes: what must stay as it is, or why it is not known.
+        asked: the scenario that gains most, where the model was asked; None: the ratio is a bound.
+        set: what it was asked, as ``what-if`` is.
+    """
+
+    ratio: float | None
+    limit: str | None
+    assumes: str
+    asked: Throughput | None = None
+    set: tuple[str, ...] = ()
+
+
+def advise(
+    kind: Kind,
+    target: str,
+    what: str,
+    gain: Gain,
+    source: Mapping[str, str] | None = None,
+    text: str = "",
+) -> Advice:
+    """One piece of advice, with all of it as a sentence (``Add CPUs to search: up to +38 %; then ...``)."""
+    text = text or _text(what, gain)
+    if gain.asked is None:
+        return Advice(kind, target, what, gain.ratio, gain.limit, gain.assumes, source, text)
+    one = gain.asked
+    return Advice(
+        kind,
+        target,
+        what,
+        gain.ratio,
+        gain.limit,
+        gain.assumes,
+        source,
+        text,
+        set=gain.set,
+        interval_ratio=(one.low_ratio - 1, one.high_ratio - 1),
+        scenario=one.scenario,
+    )
+
+
+def _text(what: str, gain: Gain) -> str:
+    if gain.ratio is None:
+        return f"{what}. Gain: not known: {gain.assumes}."
+    if gain.asked is not None:
+        one = gain.asked
+        more = wording.gains(one.ratio - 1, one.low_ratio - 1, one.high_ratio - 1)
+        then = f"; then {gain.limit} limits" if gain.limit else "; then the whole requested load is done"
+        return f"{what}: {more} of {one.scenario}{then} (what-if --set {' --set '.join(gain.set)})."
+    if gain.ratio < NOTHING:
+        by = f": {gain.limit} is saturated as well" if gain.limit else ""
+        return f"{what}: alone it gains nothing{by}."
+    then = f"; then {gain.limit} limits" if gain.limit else ""
+    return f"{what}: {wording.up_to(gain.ratio, gain.assumes)}{then}."
