@@ -248,10 +248,10 @@ def _why(kind: Kind | None, point: Point, found: DiskMeasures, which: str, limit
         caps = limits_words(limits.iops, limits.bytes_per_s)
         text += f": {units.percent(found.utilisation)} of {which} limit ({caps})"
     meanings: dict[str | None, str] = {
-        "disk_cap": "held at a limit: more outstanding brings no more done",
-        "disk_device": "the device does no more, with I/O waiting for I/O",
-        "disk_concurrency": "more outstanding would get more done: too few are issued at once",
-        "disk_latency": "each I/O takes long, and no limit explains it",
+        "disk_cap": "at a limit: a higher queue depth brings no more throughput",
+        "disk_device": "the device is saturated: I/Os are queued",
+        "disk_concurrency": "a higher queue depth would bring more throughput",
+        "disk_latency": "each I/O is slow, and no limit explains it",
         None: "this point shows no limit",
     }
     return f"{text}; {meanings[kind]}"

@@ -153,9 +153,9 @@ NO_MORE = 0.0005
 
 
 def gain(ratio: float) -> str:
-    """``+38 %``, ``-3 %``, ``no more``."""
+    """``+38 %``, ``-3 %``, ``no change``."""
     if abs(ratio) < NO_MORE:
-        return "no more"
+        return "no change"
     return f"{'+' if ratio > 0 else '-'}{units.percent(abs(ratio))}"
 
 
@@ -172,7 +172,7 @@ def gain_of(advice: Mapping[str, Any]) -> str | None:
         return None
     if advice.get("interval_ratio") is None:
         return up_to(ratio, advice.get("assumes"))
-    return f"{gains(ratio, *advice['interval_ratio'])} of {advice['scenario']}"
+    return f"{gains(ratio, *advice['interval_ratio'])} in the throughput of {advice['scenario']}"
 
 
 def following(verdict: Mapping[str, Any]) -> str:
@@ -181,7 +181,8 @@ def following(verdict: Mapping[str, Any]) -> str:
     if not blame:
         return ""
     gain = blame.get("gain_ratio")
-    more = "" if gain is None else at_most(gain, blame.get("assumes"))
+    modelled = any(one.get("interval_ratio") for one in verdict.get("advice") or ())
+    more = "" if gain is None or modelled else at_most(gain, blame.get("assumes"))  # one gain is shown
     if verdict.get("bottleneck"):
         sentence = f"Next: {place(blame)}"
         sentence += f"; removing the bottleneck gains {more}" if more else ""

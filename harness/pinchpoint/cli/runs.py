@@ -57,7 +57,7 @@ def runs(directory: Path, plan: str | None, fail_on: str | None, out: Path | Non
         return _trend(directory, plan, out, as_json=as_json, fail=fail_on is not None)
     given = [name for name, is_set in (("--fail-on", fail_on), ("--json", as_json), ("--out", out)) if is_set]
     if given:
-        raise InputError(f"{', '.join(given)}: belong to --trend PLAN; add it, or leave them out")
+        raise InputError(f"{', '.join(given)}: only with --trend PLAN; add it, or omit them")
     _list(directory)
     return ExitStatus.FINE
 
@@ -80,7 +80,8 @@ def _trend(directory: Path, plan: str, out: Path | None, *, as_json: bool, fail:
         click.echo(path, err=as_json)
     if fail and not found.worse and all(line.why_not for line in found.lines):
         click.echo(
-            "--fail-on worse: no figure has runs enough to show a change, so this cannot fail by it", err=True
+            "--fail-on worse: no figure has enough runs to detect a change, so this check cannot fail",
+            err=True,
         )
     return ExitStatus.OBJECTIVES_MISSED if fail and found.worse else ExitStatus.FINE
 
@@ -131,7 +132,7 @@ def _row(directory: Path) -> dict[str, str]:
     state = manifest["state"]
     if state == "running":
         running = is_being_written(directory)
-        return row | {"result": "running" if running else "was killed: `pinchpoint analyse` recovers it"}
+        return row | {"result": "running" if running else "killed: `pinchpoint analyse` recovers it"}
     verdict = directory / VERDICT
     found = _outcome(verdict) if verdict.exists() else {"result": "not analysed yet"}
     return row | (found if state == "finished" else found | {"result": f"{state}: {found['result']}"})
@@ -145,7 +146,7 @@ def _outcome(verdict: Path) -> dict[str, str]:
     try:
         content = document.read(verdict, Kept, SCHEMA, "")
     except (FileNotFoundError, InputError):
-        return {"result": "its verdict cannot be read"}
+        return {"result": "verdict unreadable"}
     limit = content.get("bottleneck") or {}
     named = content["outcome"] == "bottleneck" and limit
     done = [

@@ -88,15 +88,15 @@ def _equal(one: Setting, other: Setting) -> bool:
 
 def _unlike(name: str, here: Mapping[str, object], there: Mapping[str, object]) -> str:
     if len(here) != len(there):
-        return f"{name}, of which the base has {len(here)} and the other side {len(there)}"
-    return f"{name}, which is of several hosts that differ in different ways"
+        return f"{name} ({len(here)} in the base, {len(there)} on the other side)"
+    return f"{name} (several hosts that differ in different ways)"
 
 
 def _unmeasured(name: str, ours: Measured, theirs: Measured) -> str | None:
     """What a host of either side does not report: the others' figures are not its own."""
     for side, words in ((ours, "the base"), (theirs, "the other side")):
         if name in side.unmeasured:
-            return f"{name}, as on a host of {words} {side.unmeasured[name]}"
+            return f"{name} (a host of {words}: {side.unmeasured[name]})"
     return None
 
 
@@ -150,7 +150,7 @@ def _caps(here: Disk, there: Disk) -> Iterator[Setting]:
         if other and _differ(own, other):
             yield Setting(f"{here.target}.{name}", here.target, what, other, words(other))
         elif own and other is None and not there.at_limit:
-            yield Setting(f"{here.target}.{name}", here.target, what, math.inf, "no cap seen")
+            yield Setting(f"{here.target}.{name}", here.target, what, math.inf, "no limit found")
 
 
 def _latency(here: Disk, there: Disk) -> Iterator[Setting]:
@@ -193,7 +193,10 @@ def _cores(ours: Measured, theirs: Measured) -> _Found:
         if unset and (here or there):
             yield unset
         elif _allowed_there_alone(here, there):
-            yield f"{name}, which is an allowance on the other side, and what several tiers share in the base"
+            yield (
+                f"{name} (a CPU limit of the tier on the other side, a CPU shared by several tiers in "
+                "the base)"
+            )
         elif here and there and not keys <= seen:
             by_host = [
                 (Setting(name, tier, "cores", other.cores, f"{other.cores:g}"),)
@@ -240,14 +243,14 @@ def _machines_of(measured: Measured, tier: str) -> dict[str, str]:
 def _loads(ours: Measured, theirs: Measured) -> _Found:
     """Where the other plan has another number of users, another pause of theirs, or another rate."""
     here, there = ({one.name: one for one in side.seen} for side in (ours, theirs))
-    yield from (f"{name}, which was measured on one side only" for name in sorted(here.keys() ^ there.keys()))
+    yield from (f"{name} (measured on one side only)" for name in sorted(here.keys() ^ there.keys()))
     for name, one in there.items():
         same = here.get(name)
         if same is None:
             continue
         if same.is_rate != one.is_rate:
             kinds = ["a rate" if side.is_rate else "users" for side in (same, one)]
-            yield f"the load of {name}, which is {kinds[0]} in the base and {kinds[1]} on the other side"
+            yield f"the load of {name} ({kinds[0]} in the base, {kinds[1]} on the other side)"
             continue
         if one.is_rate and _differ(same.asked_per_s, one.asked_per_s):
             text = units.per_second(one.asked_per_s)
@@ -308,11 +311,11 @@ def _notes(differing: Between, found: Prediction) -> Iterator[str]:
     settings, unset = differing.settings, differing.unset
     if settings:
         what = ", ".join(f"{one.name} = {one.text}" for one in settings)
-        yield f"Put into the base's model, as measured on the other side: {what}."
-    elif not unset:
-        yield "Nothing that was measured of the disks, cores and loads differs between both."
-    if unset:
-        yield f"Not put into the base's model: {'; '.join(unset)}."
+        yield f"Set in the model of the base, as measured on the other side: {what}."
+    elif not untold:
+        yield "The measured disks, cores and loads are the same on both sides."
+    if untold:
+        yield f"Not set in the model of the base: {'; '.join(untold)}."
     if settings:
-        yield binds_words("Then, by the model", found.binds_then)
+        yield binds_words("Predicted", found.binds_then)
         yield f"Assumed: {'; '.join(found.assumes)}."

@@ -35,16 +35,16 @@ def read_asked(run: StoredRun) -> Asked:
     case = judged_case(run)
     if case is None or case.stage is None:
         raise InputError(
-            f"{run.directory}: holds no measured load (samples alone, or it ended before the measuring "
-            "began); what would be is predicted from a run of a plan"
+            f"{run.directory}: contains no measured load (only samples, or it ended before the "
+            "measurement began); a prediction needs a run of a plan"
         )
     concluded = conclude(case)
     if concluded.outcome == "invalid":
         raise NotEvidenceError(
-            f"{run.directory}: is no valid evidence of its farm, so nothing follows: {concluded.summary}"
+            f"{run.directory}: this run is invalid, so no prediction is possible: {concluded.summary}"
         )
     found = Asked(case, str(run.directory))
     if not found.measured.seen:
-        why = "; ".join(found.measured.left_out) or "no operation was finished"
-        raise InputError(f"{run.directory}: holds no load that can be predicted: {why}")
+        why = "; ".join(found.measured.left_out) or "no operation completed"
+        raise InputError(f"{run.directory}: contains no load that can be predicted: {why}")
     return found

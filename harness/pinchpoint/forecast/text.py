@@ -16,9 +16,7 @@ def prediction_text(found: Prediction) -> str:
     blocks = [_changed(found)]
     if found.exchanged:
         lines = [line for one in found.exchanged for line in (one.arithmetic, _asked(one.mix))]
-        blocks.append(
-            "\n".join(["What the probed disk changes:", *(wrapped(line, "  - ") for line in lines)])
-        )
+        blocks.append("\n".join(["With the probed disk:", *(wrapped(line, "  - ") for line in lines)]))
     blocks.append("\n".join(_throughput(one, as_is=as_is) for one in found.scenarios))
     binds = [("Now", found.binds_now), *([] if as_is else [("Then", found.binds_then)])]
     blocks.append("\n".join(wrapped(binds_words(*one)) for one in binds))
@@ -31,10 +29,10 @@ def prediction_text(found: Prediction) -> str:
 
 def _changed(found: Prediction) -> str:
     if not found.changed:
-        return "Nothing is changed: the run as the model sees it."
-    lines = ["If this were so:"]
+        return "No change was given: the run as the model describes it."
+    lines = ["Changes:"]
     for one in found.changed:
-        now = f" (now: {one.before})" if one.before else " (now: not known)"
+        now = f" (in this run: {one.before})" if one.before else " (in this run: unknown)"
         lines.append(wrapped(f"{one.name} = {one.after}{now}", "  - "))
     return "\n".join(lines)
 
@@ -44,13 +42,13 @@ def _asked(mix: DiskMix) -> str:
     took = [
         f"{what} {units.seconds(value)}"
         for what, value in (
-            ("a read takes", mix.read_s),
-            ("a write takes", mix.write_s),
-            ("an operation waits", mix.waits_s),
+            ("read latency", mix.read_s),
+            ("write latency", mix.write_s),
+            ("waiting time per operation", mix.waits_s),
         )
         if value is not None
     ]
-    return f"{mix.disk} in the run: {mix.reads:.3g} reads and {mix.writes:.3g} writes an operation{size}" + (
+    return f"{mix.disk} in the run: {mix.reads:.3g} reads and {mix.writes:.3g} writes per operation{size}" + (
         f"; {', '.join(took)}" if took else ""
     )
 
@@ -58,18 +56,20 @@ def _asked(mix: DiskMix) -> str:
 def _throughput(one: Throughput, *, as_is: bool) -> str:
     if as_is:
         each = units.seconds(one.now_s)
-        return wrapped(f"{one.scenario}: {units.per_second(one.now_per_s)}; an operation takes {each}.")
+        return wrapped(f"{one.scenario}: {units.per_second(one.now_per_s)}; time per operation {each}.")
     if one.low_per_s == one.high_per_s:
         span = ""
     else:
         span = f" ({units.per_second(one.low_per_s)} to {units.per_second(one.high_per_s)})"
     change = wording.gain(one.ratio - 1)
-    times = f"{units.seconds(one.now_s)} each now"
-    times += f", {units.seconds(one.then_s)} then" if one.then_s is not None else ", more and more then"
-    kept = "" if one.kept_up is not False else "; the load that is given could not be kept up"
+    now, then = (
+        units.seconds(one.now_s),
+        units.seconds(one.then_s) if one.then_s is not None else ("rising without limit"),
+    )
+    kept = "" if one.kept_up is not False else "; the farm cannot keep up with the offered load"
     return wrapped(
-        f"{one.scenario}: {units.per_second(one.now_per_s)} now, {units.per_second(one.then_per_s)}{span} "
-        f"then ({change}); an operation takes {times}{kept}."
+        f"{one.scenario}: {units.per_second(one.now_per_s)} → {units.per_second(one.then_per_s)}{span}, "
+        f"{change}; time per operation {now} → {then}{kept}."
     )
 
 
@@ -81,17 +81,17 @@ def binds_words(when: str, one: Binding) -> str:
         one: it.
     """
     if one.how == "nothing":
-        return f"{when}, nothing limits: all of the load that is given is done."
+        return f"{when}: no bottleneck, the whole offered load is served."
+    spent = units.percent(one.ratio)
     if one.how == "used_up":
-        return f"{when}, {one.name} limits: {units.percent(one.ratio)} of it is used."
+        return f"{when}: the bottleneck is {one.name}, {spent} used."
     if one.how == "elsewhere":
-        spent = units.percent(one.ratio)
-        return f"{when}, {spent} of the time of {one.scenario} goes where nothing was measured."
-    return f"{when}, {one.name} holds {one.scenario} up longest: {units.percent(one.ratio)} of its time."
+        return f"{when}: {spent} of {one.scenario} time is not explained by the measured resources."
+    return f"{when}: {one.scenario} waits longest for {one.name}, {spent} of its time."
 
 
 def _table(parts: tuple[Use, ...], *, as_is: bool) -> Iterator[str]:
-    names = ("part", "used now", "then", "time there now", "then")
+    names = ("resource", "used now", "then", "time per operation now", "then")
     shown = (0, 1, 3) if as_is else range(len(names))
     rows: list[tuple[str, ...]] = [names]
     for one in parts:
@@ -103,4 +103,4 @@ def _table(parts: tuple[Use, ...], *, as_is: bool) -> Iterator[str]:
 
 
 def _used(ratio: float | None) -> str:
-    return "cap not known" if ratio is None else units.percent(min(1.0, ratio))
+    return "limit unknown" if ratio is None else units.percent(min(1.0, ratio))

@@ -28,11 +28,14 @@ def calibration(probe: Probe, verdict: ProbeVerdict) -> str:
     """
     disk, caps, curve = str(probe.where.disk), verdict.caps, latency_curve(probe)
     if probe.state != "finished":
-        return f"--calibrate: the suite was not finished: there are no limits of {disk} yet; --resume goes on"
+        return (
+            f"--calibrate: the suite is not finished, so the limits of {disk} are not known yet; "
+            "continue with --resume"
+        )
     limits = caps.lowered(caps.limits, 0.0) if _is_log(disk) else caps.limits
     if limits is None and not curve:
-        return f"--calibrate: neither a cap of {disk} nor its latency was found"
-    none = "" if limits else "; no cap of reads and writes together was found"
+        return f"--calibrate: neither a limit of {disk} nor its latency was found"
+    none = "" if limits else "; no common limit of reads and writes was found"
     text = io.StringIO()
     flow = YAML()
     flow.default_flow_style, flow.width = True, 10_000

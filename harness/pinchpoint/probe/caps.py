@@ -142,7 +142,7 @@ def _one_or_both(found: Found, raw: Mapping[str, Cap], way: str) -> Iterator[tup
         elif _stands(found, iops.cells, size, of_size):
             iops = None
         elif unit:
-            parts = f"; larger I/Os are split, and each part of {unit // 1024} KiB counts"
+            parts = f"; larger I/Os count once per {unit // 1024} KiB"
             iops, size = replace(iops, unit_bytes=unit, why=iops.why + parts), None
     yield from ((name, cap) for name, cap in ((of_io, iops), (of_size, size)) if cap)
 
@@ -196,8 +196,8 @@ def _shared(held: Sequence[Cell], rates: Mapping[Cell, TrialMean], name: str) ->
         return None
     listed = ", ".join(f"{cell.name} {rate(name, rates[cell].middle)}" for cell in held[:4])
     more = f" and {len(held) - 4} more" if len(held) > 4 else ""
-    do = next((each for each in WAYS if name.startswith(each)), "stand")
-    return f"{len(workloads)} workloads {do} at the same rate with I/O waiting for I/O: {listed}{more}"
+    do = next((each for each in WAYS if name.startswith(each)), "run")
+    return f"{len(workloads)} workloads {do} at the same rate with queued I/Os: {listed}{more}"
 
 
 def _kind(cell: Cell, name: str) -> tuple[float | None, ...]:
@@ -216,7 +216,7 @@ def _alone(found: Found, held: Sequence[Cell], rates: Mapping[Cell, TrialMean], 
     if all(_mixed(cell) or found[cell].irregular_ratio is None for cell in held):
         return None
     listed = ", ".join(f"{cell.name} {rate(name, rates[cell].middle)}" for cell in held[:4])
-    return f"one rate with I/O waiting for I/O, as even as no device's: {listed}"
+    return f"one constant rate with queued I/Os, more even than any device reaches: {listed}"
 
 
 def _regular(found: Found, at: Sequence[Cell], rates: Mapping[Cell, TrialMean]) -> bool:

@@ -87,8 +87,8 @@ def compare(base: Probe, other: Probe) -> ProbeComparison:
     """Put two probes of one suite beside each other. Raises InputError where they are of two suites."""
     if base.suite != other.suite:
         raise InputError(
-            f"compare: one probe is of the suite {base.suite}, the other of {other.suite}: they measured "
-            "different things; compare two of one suite"
+            f"compare: one probe is of the suite {base.suite}, the other of {other.suite}: they measure "
+            "different things; compare two probes of the same suite"
         )
     sides = figures(base), figures(other)
     both = [cell for cell in base.cells if cell in other.cells]
@@ -188,22 +188,23 @@ def _confounders(base: Probe, other: Probe) -> list[str]:
 def _unsettled(probe: Probe, verdict: ProbeVerdict) -> list[str]:
     """A disk that is warming up, or lives on credits, is compared as it was then, not as it will be."""
     return [
-        f"{probe.where.label}: {listed(workloads)} {OVER_TIME[kind]}; its figures are not those it will have"
+        f"{probe.where.label}: {listed(workloads)} {OVER_TIME[kind]}; its figures will still change"
         for kind, workloads in verdict.over_time.items()
     ]
 
 
 def _warnings(base: Probe, other: Probe) -> list[str]:
     found = [
-        f"{probe.where.label}: the probe was not finished"
+        f"{probe.where.label}: the probe is not finished"
         for probe in (base, other)
         if probe.state != "finished"
     ]
     if min(base.options.repeat, other.options.repeat) < ENOUGH:
         found.append(
-            f"fewer than {ENOUGH} repetitions on a side: nothing is called; repeat with --repeat {ENOUGH}"
+            f"fewer than {ENOUGH} repetitions on a side: no difference can be confirmed; measure with "
+            f"--repeat {ENOUGH}"
         )
-    found.append("intervals are of repetitions within one probe: what differs from day to day is not in them")
+    found.append("the intervals cover repetitions within one probe, not differences from day to day")
     return found
 
 
@@ -219,14 +220,13 @@ def _summary(found: ProbeComparison) -> str:
     }
     said = ", ".join(f"{count} {call}" for call, count in counts.items() if count)
     left = len(found.changes) - sum(counts.values())
-    text = f"Of {len(found.changes)} cells {found.labels[1]} is " + (
-        said or "neither better nor worse in any that could be compared"
-    )
+    text = f"{found.labels[1]}, of {len(found.changes)} measurements: "
+    text += said or "no significant difference in any that could be judged"
     text += f"; {left} inconclusive." if left else "."
     if found.moved:
         text += f" The kind of limit differs for {len(found.moved)} workload{'s' * (len(found.moved) != 1)}."
     if found.confounders:
-        text += " Not only the disks differ, so the difference is not shown to be theirs."
+        text += " More than the disks differs, so the difference may not come from them."
     return text
 
 
@@ -261,7 +261,7 @@ def compared(base: Sequence[Path], other: Sequence[Path]) -> ProbeComparison:
 
 def load(directory: Path) -> ProbeComparison:
     """A comparison's directory, read back. Raises InputError."""
-    path, remedy = directory / COMPARISON, "`pinchpoint compare PROBE --with PROBE` makes it anew"
+    path, remedy = directory / COMPARISON, "`pinchpoint compare PROBE --with PROBE` makes it again"
     try:
         found: ProbeComparison = document.read_record(path, ProbeComparison, SCHEMA, remedy)
     except FileNotFoundError as error:

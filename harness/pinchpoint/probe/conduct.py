@@ -44,9 +44,7 @@ def begun(
     size = driver.sized(chosen, size_bytes, target.memory_bytes)
     if size < LEAST_BYTES:
         least = units.bytes_(LEAST_BYTES)
-        raise InputError(
-            f"--size: {units.bytes_(size)} is too small to measure anything; allowed: from {least} on"
-        )
+        raise InputError(f"--size: {units.bytes_(size)} is too small; allowed: {least} or more")
     options = Options(
         repeat=repeat or chosen.repetitions,
         time_per_cell_s=time_per_cell_s or chosen.seconds,
@@ -56,8 +54,8 @@ def begun(
     probe = Probe(chosen.name, target.where, options, target.declared, utc())
     if target.where.device is None:
         probe.warnings.append(
-            f"{target.where.folder} lies on no disk of this machine ({target.where.file_system}): memory, or "
-            "a network share, is what is measured"
+            f"{target.where.folder} is not on a disk of this machine ({target.where.file_system}): "
+            "memory or a network share is measured"
         )
     probe.warnings += words.in_memory(chosen, size, target.memory_bytes)
     return probe
@@ -74,7 +72,7 @@ def new_directory(parent: Path, probe: Probe) -> Path:
                 return wanted
         except OSError as error:
             raise InputError(
-                f"{wanted}: cannot be made: {error.strerror}; give another with --out"
+                f"{wanted}: cannot be created: {error.strerror}; give another with --out"
             ) from error
 
 
@@ -98,9 +96,9 @@ def run(
         if not any(one.failed is None for trials in probe.cells.values() for one in trials):
             raise
         conclude(probe, directory)
-        on = f"; when that is mended, `pinchpoint probe --resume {directory}` goes on"
+        on = f"; after that is fixed, continue with `pinchpoint probe --resume {directory}`"
         left = "" if probe.state == "finished" else on
-        raise FarmUnavailable(f"{error}\nwhat was measured is kept in {directory}{left}") from error
+        raise FarmUnavailable(f"{error}\nthe measurements so far are in {directory}{left}") from error
     finally:
         interrupts.graceful = False
         with suppress(OSError):  # it holds figures; without any it goes
@@ -133,7 +131,7 @@ def to_resume(directory: Path, target: Target) -> Probe:
     """A probe that was interrupted, on its disk. Raises InputError where it is none to go on with."""
     probe = record.load(directory)
     if probe.state == "finished":
-        raise InputError(f"--resume: {directory} is finished: there is nothing left to measure")
+        raise InputError(f"--resume: {directory} is finished: nothing is left to measure")
     here = target.where
     if (here.host, here.folder) != (probe.where.host, probe.where.folder):
         raise InputError(

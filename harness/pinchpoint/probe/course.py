@@ -129,7 +129,7 @@ def _between(cells: Trials, name: str) -> Fall | None:
         did_more = _did_more(rows[:at], rows[at:], level)
         if did_more and len(there) >= LEAST_AT and len({cell.workload for cell in there}) >= WORKLOADS:
             many = f"{len(there)} measurements of {len({cell.workload for cell in there})} workloads"
-            how = f"from then on {many} stand at one level (within 3 %), and nothing exceeded it"
+            how = f"from then on {many} stay at one level (within 3 %) and none exceeds it"
             return Fall(trial.started, name, max(did_more.values()), level, tuple(did_more), how)
     return None
 
@@ -305,7 +305,7 @@ def _anew(done: Sequence[Trial]) -> RateChange | None:
         return None
     before = float(np.median([one.series.iops[0] for one, _ in falls if one.series]))
     at_s = float(np.median([at * one.series.step_s for one, at in falls if one.series]))
-    how = f"{len(falls)} of {len(done)} repetitions fall to one level (within 3 %) and begin higher again"
+    how = f"{len(falls)} of {len(done)} repetitions fall to one level (within 3 %) and start higher again"
     return RateChange("fell", before, level, at_s, None, how)
 
 
@@ -332,7 +332,7 @@ def _of_trials(values: Floats) -> RateChange | None:
     middle = float(np.median(rest))
     apart = float(np.abs(rest - first).min())
     if apart >= DISK_SHIFT.value * middle and apart > np.ptp(rest):
-        how = f"the first of {len(values)} repetitions stands apart from all the others"
+        how = f"the first of {len(values)} repetitions differs from all others"
         move: Move = "rose" if middle > first else _move(rest, first, middle)
         return RateChange(move, first, middle, None, 1, how)
     if len(values) < LEAST_TRIALS:

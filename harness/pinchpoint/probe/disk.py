@@ -57,8 +57,8 @@ class MeasuredDisk:
         found = sorted(logs or ones, key=lambda cell: (cell.block_bytes or 0, cell.random_ratio or 0))
         if not found:
             raise InputError(
-                f"the probe of {self.label} (suite {self.suite}) has no cell of writes one at a "
-                "time; probe it with --suite database"
+                f"the probe of {self.label} (suite {self.suite}) has no measurement of single writes "
+                "(queue depth 1); probe it with --suite database"
             )
         small, large = found[0], found[-1]
         sizes = float(small.block_bytes or 0), float(large.block_bytes or 0)
@@ -75,8 +75,8 @@ class MeasuredDisk:
                 by_workload.setdefault(cell.workload, []).append(cell)
         if not by_workload:
             raise InputError(
-                f"the probe of {self.label} (suite {self.suite}) reports no latency of reads; "
-                "probe it with --suite database, iometer or crystaldiskmark"
+                f"the probe of {self.label} (suite {self.suite}) has no read latency; probe it with "
+                "--suite database, iometer or crystaldiskmark"
             )
         chosen = min(
             by_workload.values(), key=lambda cells: _apart(cells[0], size_bytes, reads_ratio, len(cells))
@@ -143,7 +143,9 @@ def _apart(cell: Cell, size_bytes: float | None, reads_ratio: float, depths: int
 def probed_disk(kept: Path) -> MeasuredDisk:
     """The disk of a kept probe: its directory, or the file there. Raises InputError."""
     if kept.is_file() and kept.name != PROBE:
-        raise InputError(f"{kept}: is no probe's directory, and no {PROBE}; `pinchpoint probe` makes one")
+        raise InputError(
+            f"{kept}: is neither the directory of a probe nor a {PROBE}; `pinchpoint probe` makes one"
+        )
     return measured_disk(load(kept.parent if kept.is_file() else kept))
 
 
@@ -152,8 +154,7 @@ def measured_disk(probe: Probe) -> MeasuredDisk:
     verdict, found = judge(probe), figures(probe)
     if not any(one.iops for one in found.values()):
         raise InputError(
-            f"the probe of {probe.where.label} measured no I/Os per second; make it again, or "
-            "with --suite database"
+            f"the probe of {probe.where.label} measured no IOPS; repeat it, for example with --suite database"
         )
     return MeasuredDisk(
         label=probe.where.label,

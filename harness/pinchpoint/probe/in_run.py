@@ -66,7 +66,7 @@ def _probe(run: StoredRun, params: Mapping[str, Any], events: Sequence[Mapping[s
         state="finished" if all(cells.values()) else "interrupted",
         cells=cells,
         warnings=[
-            "measured while the rest of a plan went on: what the disk has left, not what it can do by itself",
+            "measured while the other scenarios ran: what the disk had left, not its limit",
             *words.in_memory(chosen, first["size_bytes"], first.get("memory_bytes", 0)),
         ],
     )

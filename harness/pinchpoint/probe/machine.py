@@ -30,18 +30,18 @@ def check(folder: Path) -> Path:
     """The folder, resolved. Raises GuardError for a device or a file, InputError for what is no folder."""
     if folder.is_block_device() or folder.is_char_device():
         raise GuardError(
-            f"{folder}: is a raw device, and a probe writes: what is on it would be lost. Make a file "
+            f"{folder}: is a raw device; a probe writes, so its content would be lost. Create a file "
             "system on it, mount it, and give a folder there"
         )
     if folder.is_file():
         raise GuardError(
-            f"{folder}: is a file that Pinchpoint did not make, so it is not written to; "
-            "give the folder it lies in"
+            f"{folder}: is a file that Pinchpoint did not create, so it is not overwritten; give the "
+            "folder that contains it"
         )
     if not folder.is_dir():
-        raise InputError(f"{folder}: is no folder; give one that is there, on the disk to be probed")
+        raise InputError(f"{folder}: is not a folder; give an existing folder on the disk to be probed")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(f"{folder}: you may not write there; give a folder of your own on that disk")
+        raise InputError(f"{folder}: no write permission; give a folder on that disk that you may write to")
     return folder.resolve()
 
 
@@ -77,9 +77,9 @@ def check_space(folder: str, needed_bytes: int, free_bytes: int, total_bytes: in
     """Raises FarmUnavailable where the file would not fit, or fill the file system."""
     if needed_bytes > free_bytes - total_bytes * SPARE_RATIO:
         raise FarmUnavailable(
-            f"{folder}: a file of {units.bytes_(needed_bytes)} does not fit: {units.bytes_(free_bytes)} are "
-            f"free, of which {units.percent(SPARE_RATIO)} of the file system stay so; make room, or give a "
-            "smaller --size"
+            f"{folder}: a file of {units.bytes_(needed_bytes)} does not fit: {units.bytes_(free_bytes)} "
+            f"are free, of which {units.percent(SPARE_RATIO)} of the file system are kept free; free "
+            "some space, or give a smaller --size"
         )
 
 
@@ -160,7 +160,7 @@ class Here:
             return run(resolved(tool, command), self.folder, stop)
         except OSError as error:
             raise FarmUnavailable(
-                f"{self.folder}: {tool.program} cannot be started there: {error.strerror}; is the disk still "
+                f"{self.folder}: {tool.program} cannot be started: {error.strerror}; is the disk still "
                 "mounted?"
             ) from error
 

@@ -234,7 +234,7 @@ def load(directory: Path) -> Probe:
         kept: _Kept = document.read_record(directory / PROBE, _Kept, SCHEMA, "make the probe again")
     except FileNotFoundError as error:
         raise InputError(
-            f"{directory}: holds no {PROBE}, so it is no probe; `pinchpoint probe` makes one"
+            f"{directory}: contains no {PROBE}, so it is not a probe; `pinchpoint probe` makes one"
         ) from error
     cells = {
         Cell(**{each.name: getattr(row, each.name) for each in fields(Cell)}): row.trials

@@ -120,14 +120,15 @@ def look(address: Address, path: str | None, device: str | None, farm: str, disk
     state = said[0].split(" ")[0] if said else ""
     wrong = {
         "unmounted": f"its device {device} is not mounted there; give its path in farm.yaml",
-        "missing": f"{path} is no folder there; correct path: in farm.yaml",
-        "forbidden": f"you may not write to {path or device} there; log in as a user who may",
+        "missing": f"{path} is not a folder on that host; correct path: in farm.yaml",
+        "forbidden": f"no permission to write to {path or device} on that host; log in as a user who may "
+        "write there",
     }
     if state in wrong:
         raise InputError(f"{disk} on {address}: {wrong[state]}")
     if state != "ok" or len(said) < 8:
         raise FarmUnavailable(
-            f"{address}: did not report {disk}: {' '.join(said)[:200] or 'it said nothing'}"
+            f"{address}: the host reported nothing usable about {disk}: {' '.join(said)[:200] or 'no answer'}"
         )
     host, user, memory, file_system, name, model, folder = said[1:]
     folder = folder.removesuffix("\n")
@@ -200,12 +201,14 @@ class There:
         if said.status in (ssh.SSH_FAILED, _NO_FOLDER):
             why = ssh.why(self.address, said.status, said.stderr)
             if said.status == _NO_FOLDER or self._lost():
-                raise FarmUnavailable(f"{why}; what keeps the probe's folder there has ended")
+                raise FarmUnavailable(
+                    f"{why}; the process that keeps the probe's folder on that host has ended"
+                )
             raise ToolFailed(why)  # one connection of many: the next may succeed
         if said.status == _MISSING:
             raise ToolMissing(
-                f"{tool.program} is not installed on {self.address}, and this suite's I/O is done by it; "
-                f"install the package {tool.package} there (Debian, Ubuntu: apt-get install {tool.package})"
+                f"{tool.program} is not installed on {self.address}, and this suite needs it; install "
+                f"the package {tool.package} there (Debian, Ubuntu: apt-get install {tool.package})"
             )
         return said
 
@@ -293,17 +296,17 @@ def _begin(address: Address, looked: RemoteFacts, keeper: subprocess.Popen[str])
     match space:
         case "theirs":
             raise GuardError(
-                f"{folder}: is there already, and not by Pinchpoint, so nothing is written to it or removed; "
-                "move it away, or give another path"
+                f"{folder}: exists already and was not created by Pinchpoint, so it is neither written "
+                "to nor removed; move it away, or give another path"
             )
         case number if number.isdecimal():
             raise GuardError(
-                f"{folder}: another probe works there (process {number}); wait for its end. Where it is "
-                "certain that there is none any more, remove that folder"
+                f"{folder}: another probe uses it (process {number}); wait until it ends. If no probe is "
+                "running, remove that folder"
             )
         case "left" | "unmade":
             raise FarmUnavailable(
-                f"{folder}: cannot be made or cleared: {stderr.strip() or 'no reason given'}"
+                f"{folder}: cannot be created or cleared: {stderr.strip() or 'no reason given'}"
             )
     raise FarmUnavailable(ssh.why(address, keeper.returncode or ssh.SSH_FAILED, stderr))
 
@@ -312,7 +315,9 @@ def _room(address: Address, space: str) -> tuple[int, int]:
     """What ``df -Pk`` says of a file system: bytes free, and all. Raises FarmUnavailable."""
     cells = space.split()
     if len(cells) < 4 or not (cells[1].isdecimal() and cells[3].isdecimal()):
-        raise FarmUnavailable(f"{address}: did not report its free space: df said {space[:200]!r}")
+        raise FarmUnavailable(
+            f"{address}: the host did not report its free space: df printed {space[:200]!r}"
+        )
     return int(cells[3]) * 1024, int(cells[1]) * 1024
 
 

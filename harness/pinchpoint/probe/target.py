@@ -98,9 +98,9 @@ def of_farm(farm: Farm, name: str | None, say: Callable[[str], None]) -> Iterato
     """
     if farm.environment == "production":
         raise GuardError(
-            f"farm {farm.name} is production, and a probe writes as much as its disks take; nothing was "
-            "started. Probe a disk of the same type, or a farm whose farm.yaml says environment: staging or "
-            "test"
+            f"farm {farm.name} is production, and a probe writes at the full speed of the disk; nothing "
+            "was started. Probe a disk of the same type, or a farm whose farm.yaml says environment: "
+            "staging or test"
         )
     if farm.embedded is None:
         with claimed(farm, say):
@@ -137,9 +137,9 @@ def _declared_disk(farm: Farm, name: str | None) -> Target:
         return _remote(farm, chosen, disk, there.options)
     if not any(each.kind == _HERE for each in host.collect):
         raise InputError(
-            f"{farm.identity}: {chosen} is on another machine, and its host has neither a collector of kind "
-            f"{_THERE}, by which a probe would go there, nor one of kind {_HERE}; add one, or log on there "
-            "and give `pinchpoint probe` a folder on it"
+            f"{farm.identity}: {chosen} is on another machine, and its host has no collector of kind "
+            f"{_THERE} (to probe it from here) or {_HERE}; add one, or log on to that host and give "
+            "`pinchpoint probe` a folder on the disk"
         )
     given = (
         Path(disk.path) if disk.path else machine.mount_of_device(str(disk.device)) if disk.device else None
@@ -161,7 +161,7 @@ def _remote(farm: Farm, chosen: str, disk: Disk, options: Mapping[str, Any]) -> 
     """A disk that is reached over ssh, as the host's collector is."""
     if not (disk.path or disk.device):
         raise InputError(
-            f"{farm.identity}: {chosen} has neither path nor device; say one of them under tiers"
+            f"{farm.identity}: {chosen} has neither path nor device; give one of them under tiers"
         )
     try:
         address = Address.of({key: value for key, value in options.items() if key in OPTIONS})

@@ -14,29 +14,29 @@ from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint_scenarios.storage_probe import Cell, Suite
 
 KINDS: Mapping[str, str] = {
-    "disk_cap": "held by a cap: more outstanding I/O gets no more done",
-    "disk_device": "limited by the device itself: more outstanding I/O only waits longer",
-    "disk_concurrency": "limited by how little is outstanding: more at once would get more done",
-    "disk_latency": "limited by what each I/O takes: no cap is near",
+    "disk_cap": "at a limit of the disk: a higher queue depth brings no more throughput",
+    "disk_device": "limited by the device: a higher queue depth only raises latency",
+    "disk_concurrency": "limited by the queue depth: more outstanding I/Os would bring more throughput",
+    "disk_latency": "limited by the latency of each I/O; no limit of the disk was reached",
 }
 OVER_TIME: Mapping[str, str] = {
-    "disk_burst_exhausted": "fell to a lower level that holds: the burst credits ran out",
-    "disk_warm_up": "got faster while it was measured: the disk is still warming up",
+    "disk_burst_exhausted": "fell to a lower, constant rate: its burst credits are spent",
+    "disk_warm_up": "became faster during the measurement: the disk is still warming up",
 }
-OR_CACHE = ", or, as writes alone are seen to fall, a cache that takes them is full"
+OR_CACHE = ", or, because only writes fell, a write cache is full"
 OR_CAP = (
-    "but its repetitions differ less than a device's: it may be a cap that only this workload reaches; "
-    "eight seconds of measuring or more (--time-per-cell 5s) show it"
+    "but its repetitions vary less than those of a device: it may be a limit that only this workload "
+    "reaches. Measure for at least eight seconds to decide (--time-per-cell 5s)"
 )
 TOO_SHORT = (
-    "one repetition of less than five seconds shows no kind of limit: repeat it (--repeat 3) or measure "
-    "longer (--time-per-cell 5s)"
+    "one repetition of less than five seconds cannot show the kind of limit: repeat it (--repeat 3) or "
+    "measure longer (--time-per-cell 5s)"
 )
-NO_CAP = "no cap: others got twice as much of the same done here, or more"
+NO_CAP = "no limit: other workloads reached at least twice this rate on this disk"
 LIMITS_ARE: Mapping[str, str] = {
     "declared": "as declared",
-    "found": "as found here",
-    "both": "as declared and, where nothing is, as found here",
+    "found": "as measured",
+    "both": "as declared, or as measured where nothing is declared",
 }
 LISTED = 4
 
@@ -53,11 +53,11 @@ def summary(verdict: ProbeVerdict, probe: Probe, *, too_short: bool) -> str:
         said.append(f"{listed(workloads)}: {KINDS.get(kind, kind)}.")
     if verdict.limits is not None:
         caps = limits_words(verdict.limits.iops, verdict.limits.bytes_per_s)
-        said.append(f"Its caps {LIMITS_ARE[str(verdict.limits_are)]}: {caps}.")
+        said.append(f"Limits of the disk, {LIMITS_ARE[str(verdict.limits_are)]}: {caps}.")
     for name, cap in verdict.caps:
         if name.startswith(("read", "write")):
-            done = "read" if name.startswith("read") else "written"
-            said.append(f"What is {done} is held at {rate(name, cap.value)}.")
+            done = "reads" if name.startswith("read") else "writes"
+            said.append(f"{wording.capitalised(done)} are limited to {rate(name, cap.value)}.")
     if verdict.contradicted:
         said.append(verdict.contradicted)
     if verdict.host_cache:
@@ -65,12 +65,12 @@ def summary(verdict: ProbeVerdict, probe: Probe, *, too_short: bool) -> str:
     if not said:
         measured = bool(verdict.workloads)
         said.append(
-            "No limit shows: neither a rate that stays when more is outstanding nor a change over time."
+            "No limit was found: no rate stayed constant at a higher queue depth, and none changed over time."
             if measured
-            else "Nothing was measured, so nothing can be said."
+            else "Nothing was measured."
         )
     if probe.state != "finished":
-        said.append("The suite was not finished: what is said rests on the part that was measured.")
+        said.append("The suite is not finished: this verdict covers only the measured part.")
     return " ".join(said)
 
 
@@ -82,35 +82,41 @@ def listed(names: Sequence[str]) -> str:
 
 def contradiction(name: str, declared: float, found: float, why: str) -> str:
     """The disk stands at another cap than the declared one."""
-    return f"Declared are {rate(name, declared)}, but it stands at {rate(name, found)}: {why}."
+    return f"The declared limit is {rate(name, declared)}, the measured one {rate(name, found)}: {why}."
 
 
 def exceeded(name: str, declared: float, most: float) -> str:
     """It does more than it is declared to be able to."""
     done = rate(name, most)
-    return f"Declared are {rate(name, declared)}, but {done} were done: the declaration does not hold."
+    return (
+        f"The declared limit is {rate(name, declared)}, but {done} were measured: the declaration is wrong."
+    )
 
 
 def above(cell: Cell, name: str, found: float, allowed: float, profile: str | None) -> str:
     """Reads beyond the type's figures, while no write is."""
-    of = f"{profile} allows" if profile else "is declared"
-    return f"{cell.name} read {rate(name, found)} where {rate(name, allowed)} {of}, and no write exceeded it"
+    of = f"{profile} allows" if profile else "are declared"
+    return (
+        f"{cell.name} read {rate(name, found)}, more than the {rate(name, allowed)} that {of}; no "
+        "write exceeded that limit"
+    )
 
 
 def reads_apart(cell: Cell, name: str, found: float, cap: float) -> str:
     """Reads alone do more than all that writes."""
     return (
-        f"{cell.name} read {rate(name, found)} where writes, and reads among writes, stand at "
-        f"{rate(name, cap)}; or those were credits, spent before the writes: more repetitions show it"
+        f"{cell.name} read {rate(name, found)}, but writes and mixed I/O are limited to "
+        f"{rate(name, cap)}. Burst credits that were spent before the writes are another explanation: "
+        "more repetitions decide"
     )
 
 
 def remembered(reads: RateChange, writes: RateChange | None) -> str:
     """Reads that depend on the trial."""
-    went = f"what is read became {units.times(reads.after / reads.before)} as fast: {reads.how}"
+    went = f"reads became {units.times(reads.after / reads.before)} as fast: {reads.how}"
     if writes is None:
-        return f"{went}; too few writes to see whether the disk warms up"
-    return f"{went}, what is written did not, and the page cache here had no part in it"
+        return f"{went}; too few writes to tell whether the disk is warming up"
+    return f"{went}; writes did not, and the page cache of this machine was not involved"
 
 
 def distance(verdict: ProbeVerdict, declared: DeclaredDisk) -> str | None:
@@ -118,10 +124,10 @@ def distance(verdict: ProbeVerdict, declared: DeclaredDisk) -> str | None:
     if not verdict.declared_used:
         return None
     used = " and ".join(
-        f"{units.percent(ratio)} of its {'I/Os' if name == 'iops' else 'bytes'} per second"
+        f"{units.percent(ratio)} of the {'IOPS' if name == 'iops' else 'bytes per second'}"
         for name, ratio in verdict.declared_used.items()
     )
-    return f"Of {declared.words or 'what is declared'} at most {used}."
+    return f"Reached at most {used} of {declared.words or 'the declared limits'}."
 
 
 def varied(cells: Sequence[Cell], repetitions: int) -> str:
@@ -130,14 +136,14 @@ def varied(cells: Sequence[Cell], repetitions: int) -> str:
     times = f"{repetitions} repetition{'s' * (repetitions != 1)}"
     if len(depths) > 1:
         return f"outstanding I/Os from {min(depths):,} to {max(depths):,}; {times}"
-    return f"nothing but time: {times}"
+    return f"only time: {times}"
 
 
 def untold(used: float | None) -> str:
     """Of a cell whose tool reports no I/Os."""
     if used is None:
-        return "bytes per second alone, and no cap to hold them against: what limits is not known"
-    return f"{units.percent(used)} of the cap in bytes"
+        return "only bytes per second were measured and no limit is known, so the kind of limit is unknown"
+    return f"{units.percent(used)} of the limit in bytes per second"
 
 
 def moved(change: RateChange | None) -> str | None:
@@ -146,7 +152,7 @@ def moved(change: RateChange | None) -> str | None:
         return None
     if change.move == "steady":
         return "steady"
-    way = {"fell": "fell and held", "rose": "rose", "unsteady": "fell and did not hold"}[change.move]
+    way = {"fell": "fell and stayed lower", "rose": "rose", "unsteady": "fell and rose again"}[change.move]
     where = f" after {units.seconds(change.at_s)}" if change.at_s is not None else ""
     where = f" in repetition {change.at_trial}" if change.at_trial is not None else where
     return f"{way}: {units.times(change.after / change.before) if change.before else ''}{where}"
@@ -156,15 +162,15 @@ def estimate(found: dict[str, Any]) -> str:
     """What it will take, before it begins."""
     parts = [f"{found['jobs']} measurement{'s' * (found['jobs'] != 1)}"]
     if found["seconds"]:
-        parts.append(f"about {units.seconds(found['seconds'])} of timed ones")
+        parts.append(f"about {units.seconds(found['seconds'])} of measuring")
     if found["pauses_s"]:
         parts.append(f"{units.seconds(found['pauses_s'])} of pauses")
     if found["untimed"]:
         size = units.bytes_(found["longest_bytes"])
-        parts.append(f"{found['untimed']} that last until their work is done, up to {size} each")
+        parts.append(f"{found['untimed']} that end when their I/O is done (up to {size} each)")
     if found["bytes"]:
         parts.append(
-            f"before them a file of {units.bytes_(found['bytes'])} is written, as fast as the disk takes it"
+            f"before that, a file of {units.bytes_(found['bytes'])} is written at the disk's full speed"
         )
     return "estimate: " + "; ".join(parts)
 
@@ -175,7 +181,7 @@ def in_memory(chosen: Suite, size_bytes: int, memory_bytes: int) -> list[str]:
         return []
     most, memory = units.bytes_(size_bytes), units.bytes_(memory_bytes)
     why = (
-        f"the suite {chosen.name} goes through the page cache, and a file of {most} is less than twice the "
-        f"memory ({memory}): it is memory, in part or wholly, that was measured; leave the size to the suite"
+        f"the suite {chosen.name} uses the page cache, and its file ({most}) is smaller than twice the "
+        f"memory ({memory}): memory was measured, at least in part. Omit --size"
     )
     return [why]

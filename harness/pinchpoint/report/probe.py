@@ -83,7 +83,9 @@ def cells(found: Mapping[Cell, Figures], verdict: ProbeVerdict) -> Table:
     tried = {cell: one for cell, one in found.items() if one.trials or one.failed}
     rows = [_row(cell, one, kinds.get(cell.name)) for cell, one in tried.items()]
     missing = len(found) - len(tried)
-    left = f" {missing} of {len(found)} cells are not measured yet: --resume goes on." if missing else ""
+    left = (
+        f" {missing} of {len(found)} cells are not measured yet: continue with --resume." if missing else ""
+    )
     return Table(
         name="cells",
         title="Measurements",
@@ -153,7 +155,7 @@ def behaves_like(verdict: ProbeVerdict) -> Table:
             Column("source", "source"),
         ),
         rows=[{**one.to_json(), "type": one.type} for one in verdict.behaves_like],
-        empty="None in the catalogue: no limit was found, or no type has such limits.",
+        empty="None in the catalogue: no limit was found, or no disk type has these limits.",
     )
 
 
@@ -204,7 +206,7 @@ def probe_text(probe: Probe, verdict: ProbeVerdict) -> str:
     blocks.append(_drawn(cells(found, verdict), _CELLS))
     untried = sum(not (one.trials or one.failed) for one in found.values())
     if untried:
-        said = f"{untried} of {len(probe.cells)} cells are not measured yet: --resume goes on with them."
+        said = f"{untried} of {len(probe.cells)} cells are not measured yet: continue with --resume."
         blocks.append(wrapped(said))
     blocks.append(_drawn(workloads(verdict, probe.options.line_s), _WORKLOADS))
     why = [f"{one.workload}: {one.cells[-1].why}" for one in verdict.workloads]
@@ -231,7 +233,7 @@ def comparison_text(found: ProbeComparison) -> str:
     blocks = [
         wrapped(found.summary),
         _drawn(changes(found)),
-        *_listed("Another limit than before:", moved),
+        *_listed("A different kind of limit than before:", moved),
         *_listed("Other differences:", found.confounders),
         *_listed("Warnings:", found.warnings, "  ! "),
     ]

@@ -74,7 +74,7 @@ def _state(line: FigureTrend) -> str:
 def _sentences(line: FigureTrend) -> Iterator[str]:
     yield from (_sentence(line, change) for change in line.changes)
     if line.drift:
-        yield f"{_sentence(line, line.drift)}, step by step"
+        yield f"{_sentence(line, line.drift)}, in several steps"
     if line.zero_since:
         yield f"{figure(line.key)}: {zero_words(line.zero_since)}: worse"
 
@@ -84,12 +84,12 @@ def lone_words(trend: Trend) -> Iterator[str]:
     for line in trend.lines:
         for one in line.lone:
             value = units.of_metric(line.key.metric, one.value)
-            yield f"{figure(line.key)}: {value} in {one.run} ({one.started}) alone"
+            yield f"{figure(line.key)}: {value} in {one.run} ({one.started}), a single run"
 
 
 def zero_words(since: Entry) -> str:
     """``0 from run-8 (2026-...) on``."""
-    return f"0 from {since.run} ({since.started}) on"
+    return f"0 since {since.run} ({since.started})"
 
 
 def _sentence(line: FigureTrend, change: LevelChange) -> str:
@@ -99,6 +99,6 @@ def _sentence(line: FigureTrend, change: LevelChange) -> str:
     )
     span = f", {units.percent(change.ci95[0])} to {units.percent(change.ci95[1])}" if change.ci95 else ""
     return (
-        f"{figure(line.key)}: {before} until {change.after}, {after} from {change.first} "
-        f"({change.started}) on ({units.percent(change.ratio)} of that{span}): {change.call}"
+        f"{figure(line.key)}: {before} up to {change.after}, {after} since {change.first} "
+        f"({change.started}; {units.percent(change.ratio)} of the level before{span}): {change.call}"
     )

@@ -26,7 +26,7 @@ def document(trend: Trend) -> PlainReport:
     return PlainReport(
         title=(f"Trend of {trend.plan}", "", ""),
         kind="Trend",
-        headline=(f"Worse: {worse}." if worse else "No figure is worse.") if trend.lines else NOTHING,
+        headline=(f"Worse: {worse}." if worse else "No figure became worse.") if trend.lines else NOTHING,
         parts=tuple(
             ReportPart(
                 f"line-{number}",
@@ -49,7 +49,7 @@ def _changes(line: FigureTrend, number: int) -> Table:
             Column("first", "from run"),
             Column("started", "since", lambda stamp: str(day_and_time(stamp))),
             Column("call", "change"),
-            share("ratio", "new level, of the old"),
+            share("ratio", "new level / old level"),
             Column("ci95", "95 % interval", _interval, "not known"),
         ),
         [asdict(one) for one in (*line.changes, *((line.drift,) if line.drift else ()))],

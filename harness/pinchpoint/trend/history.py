@@ -107,7 +107,8 @@ def read_histories(directory: Path, plan: str) -> Histories:
         near = nearest_name(plan, names)
         hint = f"; nearest: {near}" if near else ""
         raise InputError(
-            f"--trend {plan}: {directory} holds no run of it; it holds: {listed(sorted(names))}{hint}"
+            f"--trend {plan}: {directory} contains no run of this plan; it contains runs of: "
+            f"{listed(sorted(names))}{hint}"
         )
     found.sort(key=lambda one: (one[0], str(one[1])))
     return _gathered(plan, [(place, manifest) for _, place, manifest in found], left_out)
@@ -126,7 +127,7 @@ def _gathered(plan: str, runs: Iterable[tuple[Path, Mapping[str, Any]]], left_ou
     warnings: list[str] = []
     for place, manifest in runs:
         if manifest["state"] != "finished":
-            left_out.append(f"{place.name}: its work is not whole ({manifest['state']})")
+            left_out.append(f"{place.name}: the run is not complete ({manifest['state']})")
             continue
         try:
             verdict = saved_verdict(place)
@@ -134,15 +135,15 @@ def _gathered(plan: str, runs: Iterable[tuple[Path, Mapping[str, Any]]], left_ou
             left_out.append(str(error))
             continue
         if verdict["outcome"] == "invalid":
-            left_out.append(f"{place.name}: is no valid evidence")
+            left_out.append(f"{place.name}: invalid run")
             continue
         farm = str((manifest.get("farm") or {}).get("name"))
         before = plans.get(farm)
         work = {key: value for key, value in manifest["plan"].items() if key not in NO_WORK}
         if before is not None and before[1] != work:
             warnings.append(
-                f"{farm}: the plan is another one from {place.name} on than in {before[0]}: what changes "
-                "there may be its doing"
+                f"{farm}: the plan changed between {before[0]} and {place.name}: a change of level there "
+                "may come from the plan"
             )
         plans[farm] = (place.name, work)
         for key, value in _figures(farm, verdict):
@@ -152,7 +153,7 @@ def _gathered(plan: str, runs: Iterable[tuple[Path, Mapping[str, Any]]], left_ou
                 zero_since.pop(key, None)
             else:  # it has no place on a scale of ratios, and is no night to be silent about
                 warnings.append(
-                    f"{place.name}: {key.metric} of {key.about} on {farm} was 0; it is not in the line"
+                    f"{place.name}: {key.metric} of {key.about} on {farm} was 0; it is not part of the trend"
                 )
                 zero_since.setdefault(key, entry)
     return Histories(

@@ -146,7 +146,7 @@ def _line(key: FigureKey, entries: tuple[Entry, ...], zero_since: Entry | None) 
         entries=entries,
         changes=changes,
         level=median(levels[ends[-2] :].tolist()),
-        why_not=f"{len(values)} of the {LEAST_RUNS} runs that a change takes to show" if few else None,
+        why_not=f"{len(values)} runs, at least {LEAST_RUNS} are needed" if few else None,
         zero_since=zero_since if key.better == "higher" else None,
         drift=_drift(key, entries, levels, ends, changes),
         lone=tuple(entry for entry, alone in zip(entries, lone, strict=True) if alone),

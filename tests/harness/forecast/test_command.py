@@ -23,7 +23,7 @@ def test_a_disk_of_the_catalogue_in_place_of_this_one(run: Path) -> None:
     """Text for people; JSON is one document and nothing else."""
     done = run_cli("what-if", run, "--set", "sql.log=azure/p30")
     assert done.returncode == 0, done.stderr
-    assert "sql.log = azure/p30 (5,000 IOPS, 200 MB/s) (now: 240 IOPS)" in done.stdout
+    assert "sql.log = azure/p30 (5,000 IOPS, 200 MB/s) (in this run: 240 IOPS)" in done.stdout
     done = run_cli("what-if", run, "--set", "sql.log.iops=480", "--set", "sql.log.latency=1ms", "--json")
     content = json.loads(done.stdout)
     assert content["scenarios"][0]["ratio"] == pytest.approx(2, rel=0.1)
@@ -36,7 +36,7 @@ def test_bad_input_is_said_in_sentences_and_writes_nothing(run: Path, tmp_path: 
     assert done.returncode == 2
     assert done.stdout == ""
     first, second = done.stderr.splitlines()
-    assert first.startswith("--set sql.lgo=azure/p30: this run has no")
+    assert first.startswith("--set sql.lgo=azure/p30: this run does not have")
     assert "nearest: sql.log" in first
     assert "nearest: azure/p3" in second
     assert run_cli("what-if", tmp_path, "--set", "sql.log=azure/p30").returncode == 2

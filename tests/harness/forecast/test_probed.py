@@ -110,7 +110,7 @@ def test_a_capped_log_is_shared_by_more_commits() -> None:
     assert one_of(found).then_per_s > 400
     assert one_of(found).low_per_s <= expected <= one_of(found).high_per_s
     assert found.binds_then.how == "used_up"
-    assert any("a cap held all of the probe's cells" in one for one in found.assumes)
+    assert any("every measurement of the probe" in one for one in found.assumes)
 
 
 def test_a_cap_that_lets_through_in_bursts() -> None:
@@ -241,7 +241,7 @@ def test_a_probe_that_does_not_tell() -> None:
         measured_disk(probe_of(Disk(0.002), [], "bonnie"))
     deep = [cell for cell in probe_of(Disk(0.002), suite="iometer").cells if cell.outstanding == 32]
     disk = measured_disk(probe_of(Disk(0.002), deep))
-    with pytest.raises(InputError, match=r"--set sql.log=PROBE: the probe of .* writes one at a time"):
+    with pytest.raises(InputError, match=r"--set sql.log=PROBE: the probe of .* single writes"):
         ask(read_asked(commits(0.002)), [setting("sql.log", disk)])
 
 
@@ -262,9 +262,9 @@ def test_the_command_prints_one_page_or_one_document(farm: Path) -> None:
     assert done.returncode == 0, done.stderr
     for words in (
         "sql.log = as",
-        "What the probed disk changes:",
+        "With the probed disk:",
         "a flush is 1.0",
-        "writes an operation",
+        "writes per operation",
         "Assumed:",
     ):
         assert words in done.stdout
@@ -283,10 +283,10 @@ def test_the_command_prints_one_page_or_one_document(farm: Path) -> None:
     ("settings", "words"),
     [
         (["sql.log={probe}", "sql.log.latency=1ms"], "--set sql.log.latency: sql.log has a probe as well"),
-        (["sql.log={run}"], "holds no probe.json, so it is no probe; `pinchpoint probe` makes one"),
-        (["sql.log={run}/manifest.json"], "is no probe's directory, and no probe.json"),
+        (["sql.log={run}"], "contains no probe.json, so it is not a probe; `pinchpoint probe` makes one"),
+        (["sql.log={run}/manifest.json"], "is neither the directory of a probe nor a probe.json"),
         (["sql.log={probe}/none"], 'has no disk "'),
-        (["sql.data={probe}"], 'this run has no "sql.data"; allowed: sql.log'),
+        (["sql.data={probe}"], 'this run does not have "sql.data"; allowed: sql.log'),
     ],
 )
 def test_what_is_no_probe_is_said(farm: Path, settings: list[str], words: str) -> None:

@@ -53,7 +53,7 @@ def side(*parts: Part, **unmeasured: str) -> Measured:
 
 
 PRIMARY = disk("sql1", 0.012, 500)
-UNLIKE = "which is of several hosts that do not differ alike"
+UNLIKE = "(several hosts that differ in different ways)"
 
 
 @pytest.mark.parametrize(
@@ -108,38 +108,39 @@ def test_hosts_that_differ_alike_are_set_at_once(
         (
             [PRIMARY, disk("sql2", 0.012, 500)],
             [disk("sql1", 0.003, 500), disk("sql2", 0.012, 500)],
-            f"sql.log, {UNLIKE}",
+            f"sql.log {UNLIKE}",
         ),
         # The standby lets less through there: what is set for the primary would be its own as well.
         (
             [PRIMARY, disk("sql2", 0.012, 500, idle=True)],
             [disk("sql1", 0.012, 900), disk("sql2", 0.012, 500, idle=True)],
-            f"sql.log, {UNLIKE}",
+            f"sql.log {UNLIKE}",
         ),
         (
             [PRIMARY],
             [disk("sql1", 0.003, 500), disk("sql2", 0.003, 500)],
-            "sql.log, of which the base has 1 and the other side 2",
+            "sql.log (1 in the base, 2 on the other side)",
         ),
         (
             [cores("search1", 2), cores("search2", 2)],
             [cores("search1", 2), cores("search2", 8)],
-            f"search.cpu, {UNLIKE}",
+            f"search.cpu {UNLIKE}",
         ),
         (
             [cores("search1", 2), cores("search2", 2)],
             [cores("search1", 4)],
-            "search.cpu, of which the base has 2 and the other side 1",
+            "search.cpu (2 in the base, 1 on the other side)",
         ),
         (
             [cores("box", 2, "search", "sql")],
             [cores("box", 2, "search", "sql"), cores("box", 0.5, "search", allowance=True)],
-            "search.cpu, which is an allowance on the other side, and what several tiers share in the base",
+            "search.cpu (a CPU limit of the tier on the other side, a CPU shared by several tiers in "
+            "the base)",
         ),
         (
             [machine("sql1", "azure/ds12"), machine("sql2", "azure/ds12")],
             [machine("sql1", "azure/ds12"), machine("sql2", "azure/ds14")],
-            f"sql.machine, {UNLIKE}",
+            f"sql.machine {UNLIKE}",
         ),
     ],
 )
@@ -156,12 +157,12 @@ def test_hosts_that_do_not_differ_alike_are_not_put_into_the_model(
 def test_what_a_host_does_not_tell_is_not_told_by_another(name: str, unseen: int) -> None:
     """One host's log and CPU were not measured, on either side: neither is set."""
     parts = [(PRIMARY, cores("sql1", 2, "sql")), (disk("sql1", 0.003, 500), cores("sql1", 4, "sql"))]
-    why = {"sql_log": "its I/O was not measured", "sql_cpu": "nobody looked"}
+    why = {"sql_log": "its I/O was not measured", "sql_cpu": "not measured"}
     found = between(*(side(*each, **(why if at == unseen else {})) for at, each in enumerate(parts)))
     assert found.settings == ()
-    assert found.unset == (
-        f"sql.log, as on a host of {name} its I/O was not measured",
-        f"sql.cpu, as on a host of {name} nobody looked",
+    assert found.untold == (
+        f"sql.log (a host of {name}: its I/O was not measured)",
+        f"sql.cpu (a host of {name}: not measured)",
     )
 
 
@@ -175,5 +176,5 @@ def test_a_standby_nobody_looked_at_does_not_prevent_a_prediction() -> None:
     found = predict_beside(ours, theirs)
     assert found["why_none"] is None
     assert [row["scenario"] for row in found["rows"]] == ["orders"]
-    assert any("sql.log, as on a host of the base" in note for note in found["notes"])
-    assert not any("Nothing that was measured" in note for note in found["notes"])
+    assert any("sql.log (a host of the base" in note for note in found["notes"])
+    assert not any("are the same on both sides" in note for note in found["notes"])

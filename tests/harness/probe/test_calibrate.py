@@ -57,7 +57,7 @@ def test_no_cap_but_a_curve(tmp_path: Path) -> None:
     """A disk that nothing holds: its latency over outstanding I/Os alone."""
     probe = probe_on("sql.data", Disk(0.001))
     said = calibration(probe, judge(probe))
-    assert "no cap" in said
+    assert "no common limit" in said
     limits = pasted(tmp_path, "data", said)
     assert limits.iops is None
     assert limits.latency == ((1.0, 0.001), (32.0, 0.001))
@@ -88,7 +88,7 @@ def test_neither_cap_nor_latency() -> None:
     probe = probe_on("sql.log", Disk(0.001))
     probe.cells = {}
     said = calibration(probe, judge(probe))
-    assert "neither a cap of sql.log nor its latency" in said
+    assert "neither a limit of sql.log nor its latency" in said
     assert "limits:" not in said
 
 
@@ -96,7 +96,7 @@ def test_a_suite_that_was_not_finished_gives_no_line() -> None:
     probe = probe_on("sql.log", Disk(0.0005, 500, 60e6))
     probe.state = "interrupted"
     said = calibration(probe, judge(probe))
-    assert "--resume goes on" in said
+    assert "continue with --resume" in said
     assert "limits:" not in said
 
 
@@ -116,4 +116,4 @@ def test_a_cap_of_writes_is_a_log_s(tmp_path: Path, role: str, iops: int | None)
     probe = probe_on(f"sql.{role}", Disk(0.0005, write_iops=290))
     said = calibration(probe, judge(probe))
     assert pasted(tmp_path, role, said).iops == iops
-    assert ("no cap of reads and writes together" in said) == (iops is None)
+    assert ("no common limit of reads and writes" in said) == (iops is None)

@@ -38,11 +38,11 @@ def test_another_thing_limits() -> None:
     """From a cap to a disk without one: what limits random reads moved."""
     found = compare(probe_of(Disk(0.001, 500, 60e6)), probe_of(Disk(0.001)))
     assert found.moved["RND4K read"] == ("disk_cap", "disk_concurrency")
-    assert "another thing" in found.summary
+    assert "kind of limit differs" in found.summary
     text = " ".join(comparison_text(found).split())
     assert (
-        "RND4K read: held by a cap: more outstanding I/O gets no more done; now limited by how little is "
-        "outstanding: more at once would get more done" in text
+        "RND4K read: at a limit of the disk: a higher queue depth brings no more throughput; now "
+        "limited by the queue depth: more outstanding I/Os would bring more throughput" in text
     )
 
 
@@ -94,7 +94,7 @@ def test_what_else_differs_weakens_the_claim() -> None:
     found = compare(base, other)
     assert "machine: host1 and host2" in found.confounders
     assert "fio: None and fio-3.36" in found.confounders
-    assert "not shown to be theirs" in found.summary
+    assert "may not come from them" in found.summary
 
 
 def saved_probe(folder: Path, probe: Probe) -> Path:
@@ -110,7 +110,7 @@ def test_probes_compare_with_probes_of_one_suite(tmp_path: Path) -> None:
     assert not are_probes([tmp_path])
     with pytest.raises(InputError, match="probes compare with probes"):
         are_probes([one, tmp_path])
-    with pytest.raises(InputError, match="of one suite"):
+    with pytest.raises(InputError, match="of the same suite"):
         compared([one], [two])
     with pytest.raises(InputError, match="one on each side"):
         compared([one, one], [two])

@@ -139,6 +139,6 @@ def test_the_estimate_of_what_is_gone_on_with_is_of_what_is_left() -> None:
 def test_a_file_that_memory_holds_is_said_where_the_page_cache_takes_part() -> None:
     """bonnie++ with 1 GiB on a machine of 16: a warning; with 33 GiB, or by fio past the page cache: none."""
     [why] = words.in_memory(SUITES["bonnie"], 2**30, 16 * 2**30)
-    assert "1.07 GB is less than twice the memory (17.2 GB)" in why
+    assert "(1.07 GB) is smaller than twice the memory (17.2 GB)" in why
     assert words.in_memory(SUITES["bonnie"], 33 * 2**30, 16 * 2**30) == []
     assert words.in_memory(SUITES["database"], 2**30, 16 * 2**30) == []

@@ -97,7 +97,7 @@ def test_credits_that_are_used_up_are_named_and_the_cap_behind_them_is_found(
     assert not verdict.host_cache
     if full > 3_000:  # fewer are gone before the first cell that waits for them
         assert verdict.over_time.get("disk_burst_exhausted"), verdict.summary
-        assert "fell to a lower level that holds" in verdict.summary
+        assert "fell to a lower, constant rate" in verdict.summary
 
 
 def test_credits_that_come_back_before_each_repetition() -> None:
@@ -192,7 +192,7 @@ def test_reads_before_credits_were_used_up_hide_no_cap_of_what_came_then() -> No
     for workload in ("SEQ1M write", "RND4K write", "SEQ1M mix", "RND4K mix"):
         assert kind_of(verdict, workload) == "disk_cap"
     [why] = verdict.host_cache
-    assert "or those were credits" in why
+    assert "Burst credits that were spent" in why
     assert kind_of(verdict, "RND4K read") is None
 
 

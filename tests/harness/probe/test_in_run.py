@@ -67,7 +67,7 @@ def test_its_verdict_lies_beside_the_run(tmp_path: Path) -> None:
     assert content["verdict"]["caps"]["iops"]["value"] == pytest.approx(500, rel=0.01)
     assert (content["where"]["disk"], content["where"]["device"]) == ("sql.log", "sdb")
     assert content["options"]["repeat"] == 2
-    assert any("while the rest of a plan went on" in warning for warning in content["warnings"])
+    assert any("while the other scenarios ran" in warning for warning in content["warnings"])
     done = CliRunner().invoke(report_command, [str(written)], catch_exceptions=False)
     assert done.output.strip() == str(written / "report.html")
 

@@ -82,7 +82,7 @@ def test_the_distance_to_what_is_declared_is_told_everywhere() -> None:
     probe = probe_of(Disk(0.001, 500, 60e6), said=said)
     verdict = judge(probe)
     for made in (page(probe, verdict), probe_text(probe, verdict)):
-        assert "Of 2 x azure/p30 at most 5 % of its I/Os per second and 15 % of its bytes" in made
+        assert "Reached at most 5 % of the IOPS and 15 % of the bytes per second of 2 x azure/p30" in made
 
 
 def test_a_line_that_not_even_one_holds_is_not_called_unmeasured() -> None:

@@ -51,7 +51,7 @@ def test_a_file_that_is_no_probe(tmp_path: Path, content: str, words: str) -> No
 
 
 def test_a_folder_without_a_probe(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="it is no probe"):
+    with pytest.raises(InputError, match="it is not a probe"):
         load(tmp_path)
 
 

@@ -121,7 +121,7 @@ def test_the_disk_is_described(host: Host) -> None:
 
 @pytest.mark.parametrize(
     ("path", "device", "says"),
-    [("/no/such/folder", None, "is no folder there"), (None, "nosuchdisk9", "is not mounted there")],
+    [("/no/such/folder", None, "is not a folder"), (None, "nosuchdisk9", "is not mounted there")],
 )
 def test_a_disk_that_is_not_there(host: Host, path: str | None, device: str | None, says: str) -> None:
     with pytest.raises(InputError, match=says):
@@ -206,13 +206,13 @@ def test_what_is_not_ours_stays(host: Host) -> None:
     theirs = host.folder / FOLDER
     theirs.mkdir()
     (theirs / "precious").write_text("x")
-    with pytest.raises(GuardError, match="not by Pinchpoint"), there(host.address, looked, SIZE):
+    with pytest.raises(GuardError, match="not created by Pinchpoint"), there(host.address, looked, SIZE):
         pass
     assert (theirs / "precious").read_text() == "x"
     shutil.rmtree(theirs)
     here = claim(host.folder)
     try:
-        with pytest.raises(GuardError, match="another probe works there"), there(host.address, looked, SIZE):
+        with pytest.raises(GuardError, match="another probe uses it"), there(host.address, looked, SIZE):
             pass
     finally:
         here.release()
@@ -220,7 +220,7 @@ def test_what_is_not_ours_stays(host: Host) -> None:
 
 def test_a_probe_on_that_machine_does_not_meet_one_that_came_over_ssh(host: Host) -> None:
     with there(host.address, host.looked(), SIZE) as machine:
-        with pytest.raises(NotOurs, match="another probe works there"):
+        with pytest.raises(NotOurs, match="another probe uses it"):
             claim(host.folder)
         assert machine.folder.is_dir()
 

@@ -57,7 +57,7 @@ def test_every_format_of_a_comparison(tmp_path: Path) -> None:
     directory = Path(done.stdout.splitlines()[-1])
     assert "<svg" in (directory / "report.html").read_text()
     page, text, content = told(directory, "--format", "html,md,json", "--out", tmp_path / "again")
-    for words in ("Changed limits", "intervals are of repetitions", "Each cell"):
+    for words in ("Changed limits", "the intervals cover repetitions", "Each cell"):
         assert words in page.read_text()
         assert words in text.read_text()
     assert "/srv/one<b>" not in page.read_text()

@@ -29,7 +29,7 @@ def test_a_cap_of_writes_alone_is_found(suite: str) -> None:
     assert verdict.caps.write_iops.value == pytest.approx(290, rel=0.01)
     assert verdict.caps.limits is None
     assert verdict.caps.read_iops is None
-    assert "What is written is held at 290 IOPS" in verdict.summary
+    assert "Writes are limited to 290 IOPS" in verdict.summary
     writes = {
         "crystaldiskmark": "RND4K write",
         "iometer": "8K random write",
@@ -94,7 +94,7 @@ def test_writes_that_come_as_evenly_as_no_device_serves_are_held() -> None:
     verdict = even_writes(0.0)
     assert verdict.caps.write_iops is not None
     assert verdict.caps.write_iops.value == pytest.approx(2000)
-    assert "as even as no device's" in verdict.caps.write_iops.why
+    assert "more even than any device" in verdict.caps.write_iops.why
     assert kind_of(verdict, "RND4K write") == "disk_cap"
 
 
@@ -162,7 +162,7 @@ def test_writes_held_below_what_is_declared_are_judged_by_what_was_found() -> No
     verdict = judge(probe_of(Disk(0.0005, 5000, write_iops=290), suite="iometer", repeat=3, said=said))
     assert verdict.contradicted is None
     assert kind_of(verdict, "8K random write") == "disk_cap"
-    assert "What is written is held at 290 IOPS" in verdict.summary
+    assert "Writes are limited to 290 IOPS" in verdict.summary
     [write] = [one for one in verdict.workloads if one.workload == "8K random write"]
     assert (write.cells[-1].limit, write.cells[-1].exact) == ("found", True)
 

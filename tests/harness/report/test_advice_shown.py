@@ -28,9 +28,9 @@ def test_advice_is_a_table_with_its_source(report: Report) -> None:
     [row] = report.verdict["advice"]
     low, high = row["interval_ratio"]
     assert low < row["gain_ratio"] < high
-    assert gain == f"{wording.gains(row['gain_ratio'], low, high)} of orders"
+    assert gain == f"{wording.gains(row['gain_ratio'], low, high)} in the throughput of orders"
     assert gain.startswith("+43 % (")
-    assert then == "the time that no measured part explains"
+    assert then == "the time that no measured resource explains"
     assert "the same mix of operations" in assumes
     assert what_if == "--set sql.machine=azure/ds14"
     assert "azure/ds12, azure/ds14: Azure, previous generations of virtual machine sizes" in source

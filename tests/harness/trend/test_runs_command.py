@@ -44,7 +44,7 @@ def test_options_of_a_trend_without_one_are_bad_input(folder: Path) -> None:
     """Exit status 2 and what is missing; the list of runs stays what it was."""
     done = run_cli("runs", folder, "--fail-on", "worse")
     assert done.returncode == 2
-    assert "--fail-on: belong to --trend PLAN" in done.stderr
+    assert "--fail-on: only with --trend PLAN" in done.stderr
     assert "dev-00" in run_cli("runs", folder).stdout
 
 
@@ -54,6 +54,6 @@ def test_three_nights_cannot_fail_and_say_so(tmp_path: Path) -> None:
         "runs", "--trend", "nightly", nightly(tmp_path, nights((200, 2), (50, 1))), "--fail-on", "worse"
     )
     assert done.returncode == 0
-    assert "3 of the 8 runs that a change takes to show" in done.stdout
+    assert "3 runs, at least 8 are needed" in done.stdout
     assert "No change of level" not in done.stdout
-    assert "no figure has runs enough to show a change" in done.stderr
+    assert "no figure has enough runs to detect a change" in done.stderr

@@ -68,7 +68,7 @@ def test_few_runs_are_no_history(tmp_path: Path) -> None:
     """Seven runs, however they fell: how many more it takes is said."""
     line = lines(tmp_path, nights((200, 4), (100, 3)))["throughput_per_s"]
     assert line.changes == ()
-    assert line.why_not == "7 of the 8 runs that a change takes to show"
+    assert line.why_not == "7 runs, at least 8 are needed"
 
 
 def test_a_small_change_is_found_and_not_called(tmp_path: Path) -> None:
@@ -91,9 +91,9 @@ def test_what_is_no_run_of_the_plan_is_left_out_and_said(tmp_path: Path) -> None
     counts = {(line.key.farm, line.key.metric): len(line.entries) for line in found.lines}
     assert counts["dev", "throughput_per_s"] == 11
     assert counts["prod", "throughput_per_s"] == 1
-    assert any("bad: is no valid evidence" in text for text in found.left_out)
-    assert any("cut: its work is not whole" in text for text in found.left_out)
-    assert any("the plan is another one from more on" in text for text in found.warnings)
+    assert any("bad: invalid run" in text for text in found.left_out)
+    assert any("cut: the run is not complete" in text for text in found.left_out)
+    assert any("the plan changed between" in text for text in found.warnings)
 
 
 def test_what_a_plan_declares_to_be_judged_is_no_other_plan(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_what_a_plan_declares_to_be_judged_is_no_other_plan(tmp_path: Path) -> N
 def test_a_plan_that_nobody_ran_is_bad_input(tmp_path: Path) -> None:
     """Those there are, and the nearest."""
     nightly(tmp_path, [200.0])
-    with pytest.raises(InputError, match=r"holds no run of it; it holds: nightly; nearest: nightly"):
+    with pytest.raises(InputError, match=r"contains no run of this plan; it contains runs of: nightly; nearest: nightly"):
         read_histories(tmp_path, "nigthly")
 
 
@@ -118,8 +118,8 @@ def test_a_trend_reads_as_lines_and_as_a_page(tmp_path: Path) -> None:
     found = find_trend(read_histories(nightly(tmp_path, nights((200, 15), (160, 10))), "nightly"))
     text = trend_text(found)
     assert "throughput of orders on dev" in text
-    assert "until dev-14" in text
-    assert "from dev-15" in text
+    assert "up to dev-14" in text
+    assert "since dev-15" in text
     drawn = html.write(document(found))
     assert drawn.count("<svg") == 2
     assert "https://" not in drawn.replace("http://www.w3.org", "")
@@ -134,7 +134,7 @@ def test_nothing_to_follow_is_no_steady_history(tmp_path: Path) -> None:
     text = trend_text(found)
     assert "No trend: no run" in text
     assert "No change of level" not in text
-    assert text.count("is no valid evidence") == 3
+    assert text.count("invalid run") == 3
     assert "No trend: no run" in html.write(document(found))
 
 
@@ -146,7 +146,7 @@ def test_a_night_in_which_nothing_was_done_is_said(tmp_path: Path) -> None:
     verdict["scenarios"]["orders"]["throughput_per_s"] = 0.0
     path.write_text(json.dumps(verdict))
     found = find_trend(read_histories(tmp_path, "nightly"))
-    assert "dark: throughput_per_s of orders on dev was 0; it is not in the line" in found.warnings
+    assert "dark: throughput_per_s of orders on dev was 0; it is not part of the trend" in found.warnings
     assert {len(line.entries) for line in found.lines} == {8, 9}
 
 
@@ -165,8 +165,8 @@ def test_where_nothing_is_done_any_more_it_is_worse(tmp_path: Path) -> None:
     dark(tmp_path, 6, 7)
     found = find_trend(read_histories(tmp_path, "nightly"))
     assert [line.key.metric for line in found.worse] == ["throughput_per_s"]
-    assert "throughput of orders on dev: 0 from dark-6" in trend_text(found)
-    assert "0 from dark-6" in html.write(document(found))
+    assert "throughput of orders on dev: 0 since dark-6" in trend_text(found)
+    assert "0 since dark-6" in html.write(document(found))
     one_run(tmp_path / "light", 8, 200)
     assert find_trend(read_histories(tmp_path, "nightly")).worse == ()
 

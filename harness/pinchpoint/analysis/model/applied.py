@@ -19,25 +19,28 @@ from pinchpoint.base import units
 from pinchpoint.base.errors import InputError
 
 ASSUMED_LATENCY = (
-    "{target} was only seen at its limit: an I/O that none waits before is taken to be done in {seconds}; "
-    "--set {target}.latency=... says otherwise"
+    "{target} was measured only at its limit: {seconds} is assumed for an I/O without a queue; --set "
+    "{target}.latency=... gives another value"
 )
 MAYBE_QUEUED = (
-    "no cap of {target} is known, and I/O waits behind I/O there: {seconds} is taken for its latency; were "
-    "it the time of a queue, a disk that lets more through would bring as much as the interval's end says"
+    "the limits of {target} are unknown and its I/Os queue: {seconds} is assumed for its latency. If "
+    "part of that is queue time, a faster disk gains up to the upper end of the interval"
 )
 OTHER_TYPE = (
-    "no catalogue says how long an I/O of {target} would take: {seconds}, as now, is taken for it; a type "
-    "that answers sooner brings as much as the interval's end says; --set {target}.latency=... says otherwise"
+    "the catalogue has no latency for {target}: {seconds}, as in this run, is assumed. A disk type with "
+    "a lower latency gains up to the upper end of the interval; --set {target}.latency=... gives "
+    "another value"
 )
 INDEX_COMMITS = (
-    "an index is committed for all at once: how much of the time waits for {target} is taken from how busy "
-    "it is, and may be far off"
+    "one index commit serves all users: the time spent waiting for {target} is estimated from its "
+    "utilisation and may be far off"
 )
-FROM_PROBE = "a disk does for the load's I/O what it did for the probe's; the mix of I/Os stays the run's"
+FROM_PROBE = (
+    "the disk serves the I/O of the run as it served that of the probe; the mix of I/Os is that of the run"
+)
 LOG_STRIPES = (
-    "writes of {target} follow each other within one disk of the stripe: its I/Os per second are taken to "
-    "stay those of one, its bytes per second to grow"
+    "consecutive writes of {target} go to one disk of the stripe: striping raises its limit in bytes "
+    "per second, but not in I/Os per second"
 )
 
 
@@ -291,7 +294,7 @@ def _change(
         # Of several settings of one disk, the run's own figures stand beside each.
         said.append(Changed(one.name, _was(measured.parts[place], one), _is(parts[place], one)))
     if not said:
-        raise InputError(f"{_key(one)} is not in the model: nothing of it was measured")
+        raise InputError(f"{_key(one)} is not in the model: it was not measured")
     return said[0]
 
 
@@ -323,8 +326,8 @@ def _profile(disk: Disk, one: Setting) -> Disk:
 def _striped(disk: Disk, one: Setting) -> Disk:
     if not disk.caps.known:
         raise InputError(
-            f"what {disk.target} can do is not known, so neither is what {one.text} of it can; declare it in "
-            f"farm.yaml, or set {disk.target}.iops or {disk.target}.bytes"
+            f"the limits of {disk.target} are unknown, so those of {one.text} disks are as well; declare "
+            f"them in farm.yaml, or set {disk.target}.iops or {disk.target}.bytes"
         )
     factor = one.number / disk.stripes
     caps = disk.caps.times(factor)

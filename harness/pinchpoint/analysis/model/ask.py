@@ -37,7 +37,7 @@ LEAST_ERROR, MOST_ERROR = 0.05, 0.10
 proportion (in logarithms). What pairs of emulated farms showed (tests/ground_truth/pairs)."""
 MISFIT = 0.10
 """The model reproduces the run itself within this much, or says so."""
-STAYS = f"{SAME}; the time that no measured part explains stays the same"
+STAYS = f"{SAME}; the time that no measured resource explains stays the same"
 STEADY = {"closed", "open", "soak"}
 """Models of a load that stays what it is."""
 SHOWS = 0.005
@@ -130,8 +130,8 @@ def _mix(asked: Asked, probes: Sequence[Setting]) -> Mapping[str, DiskMix]:
     models = {flow.load.model for flow in asked.case.flows if flow.finished}
     if asked.case.climb or not models <= STEADY:
         why = (
-            f"the load of {asked.name} is {', '.join(sorted(models))}; allowed for the disk of a "
-            "probe: fixed users, or a rate that stays (closed, open, soak)"
+            f"the load of {asked.name} is {', '.join(sorted(models))}; allowed with the disk of a probe: "
+            "a constant load (closed, open, soak)"
         )
         raise InputError(*(f"--set {one.name}={one.text}: {why}" for one in probes))
     per_s = sum(one.per_s for one in asked.measured.seen)
@@ -259,14 +259,16 @@ def _binding(loads: Sequence[Users], parts: Sequence[Part], found: Solution) -> 
         return Binding("used_up", key, named[key].name, min(1.0, full[key]), None)
     held_up = [one for one in loads if not is_open(one) and not _kept_up(one, found)]
     if not held_up:
-        return Binding("nothing", None, "nothing: all of the load that is given is done", None, None)
+        return Binding("nothing", None, "nothing: the whole offered load is served", None, None)
     one = max(held_up, key=lambda one: one.users - found.per_s[one.scenario] * one.think_s)
     time_s = one.users / found.per_s[one.scenario]
     stays = {key: stay / time_s for (key, name), stay in found.stays_s.items() if name == one.scenario}
     key = max(stays, key=stays.__getitem__, default="")
     elsewhere = 1 - sum(stays.values()) - one.think_s / time_s
     if not key or stays[key] < elsewhere:
-        return Binding("elsewhere", None, "the time that no measured part explains", elsewhere, one.scenario)
+        return Binding(
+            "elsewhere", None, "the time that no measured resource explains", elsewhere, one.scenario
+        )
     return Binding("waited_for", key, named[key].name, stays[key], one.scenario)
 
 
@@ -299,14 +301,14 @@ def _warnings(measured: Measured, now: Solution) -> Iterator[str]:
         ratio = now.per_s[one.name] / one.per_s
         if abs(ratio - 1) > MISFIT:
             yield (
-                f"{one.name}: the model makes {units.percent(ratio)} of the throughput that was measured in "
-                "the run itself; what it predicts is told from its own"
+                f"{one.name}: the model calculates {units.percent(ratio)} of the throughput measured in "
+                "this run; changes are relative to the model's value"
             )
     for part in measured.parts:
         if isinstance(part, Cores) and part.others_ratio > STRANGERS.value:
             yield (
-                f"{units.percent(part.others_ratio)} of {part.name} is used by other programs: it is "
-                "taken that they leave half of it to who wants it"
+                f"{units.percent(part.others_ratio)} of {part.name} is used by other processes: half of "
+                "that is assumed to be available to the farm"
             )
     for target, why in measured.unmeasured.items():
         yield f"{target} is not part of the model: {why}"

@@ -150,12 +150,14 @@ def measured_disk(
         each_s=found.read_s if reading else write_and_flush_s(resource, found),
     )
     if disk.waits_s and not disk.each_s:
-        return "operations wait for it, and how long its I/O takes was not measured"
+        return "operations wait for it, but its latency was not measured"
     if _is_log(disk, seen):
         return _log(disk, seen, shares, beside)
     part = _part(disk, shares)
     if not disk.waits_s and disk.at_limit:
-        why = "it is written in the background as fast as it goes: what a faster one changes was not seen"
+        why = (
+            "it is written in the background at full speed, so the gain of a faster disk cannot be predicted"
+        )
         part = replace(part, unseen=why)
     return _without_others(part, disk, rows, shares) if beside.reads_only else part
 

@@ -227,7 +227,9 @@ def _with_rest(seen: Seen, parts: Sequence[Part]) -> Users:
 def _left_out(case: Case, seen: Sequence[Seen]) -> Iterator[str]:
     for flow in case.flows:
         if flow.load.scenario not in {one.name for one in seen}:
-            why = "the farm sets its pace by itself" if flow.load.native else "nothing of it was timed"
+            why = (
+                "the farm decides its rate itself" if flow.load.native else ("its operations were not timed")
+            )
             yield f"{flow.load.scenario} is not predicted: {why}"
 
 
@@ -306,7 +308,7 @@ def _pool(
     """A pool of cores: what its tiers use by each operation; what others use stays what it is."""
     found, cores = measure_cpu(resource, rows), resource.cores
     if found.busy is None or cores is None:
-        why = "how much of its CPU is used was not measured"
+        why = "its CPU utilisation was not measured"
         unmeasured.update({f"{tier}.cpu": why for tier in resource.tiers})
         return
     used = found.busy * cores

@@ -19,12 +19,17 @@ from pinchpoint.data.inputs import Limits
 from pinchpoint.data.series import mean
 
 HIDDEN = (
-    "a cap held all of the probe's cells that show how long {what} of {disk} takes: one that none waits "
-    "before is taken to be done in {seconds}"
+    "every measurement of the probe that shows how long {what} of {disk} takes was at a limit: "
+    "{seconds} is assumed without a queue"
 )
-NOT_FLUSHED = "the probe of {disk} flushed no write by itself: one that is flushed is taken to last as long"
-BACKGROUND = "what is written to {disk} without anybody's waiting holds the load at a cap only"
-DEEPER = "the probe of {disk} had up to {deepest} outstanding: more of them are taken to get no more done"
+NOT_FLUSHED = (
+    "the probe of {disk} did not flush single writes: a flushed write is assumed to take as "
+    "long as one without a flush"
+)
+BACKGROUND = "background writes to {disk} slow the load only when the disk is at its limit"
+DEEPER = (
+    "the probe of {disk} measured up to {deepest} outstanding I/Os: no more throughput is assumed beyond that"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,14 +204,15 @@ def swapped(part: Disk, disk: ProbedDisk, mix: DiskMix) -> Swap:
         found, others, arithmetic, assumes = _answering(bare, answered, mix)
     elif caps.known:
         found, others, assumes = bare, (), (BACKGROUND.format(disk=part.target),)
-        arithmetic = f"{part.target}: no operation waits for it; only its caps count"
+        arithmetic = f"{part.target}: no operation waits for it; only its limits matter"
     else:
         raise InputError(
-            f"no operation waits for {part.target}, and the probe of {disk.label} shows no cap: nothing "
-            "there would hold this load"
+            f"no operation waits for {part.target}, and the probe of {disk.label} found no limit: this "
+            "disk does not limit this load"
         )
     after = (
-        f"as {disk.label} was probed ({disk.suite}: {limits_words(caps.iops, caps.bytes_per_s) or 'no cap'})"
+        f"as {disk.label} was probed ({disk.suite}: "
+        f"{limits_words(caps.iops, caps.bytes_per_s) or 'no limit'})"
     )
     exchanged = Exchanged(disk.label, disk.suite, disk.limits_are, mix, arithmetic)
     return Swap(found, others, after, exchanged, assumes)
@@ -242,8 +248,8 @@ def _answering(bare: Disk, answered: Answered, mix: DiskMix) -> _Put:
     seen_s = mix.read_s if mix.reads_ratio >= 0.5 else mix.write_s
     waited = sum(part.waits.values()) / len(part.waits)
     arithmetic = (
-        f"{bare.target}: {waited:.3g} I/Os an operation are waited for; each {_took(seen_s)} in the run, on "
-        f"the probed disk as {answered.workload}: {units.seconds(each_s)} one at a time"
+        f"{bare.target}: {waited:.3g} I/Os per operation are waited for; each {_took(seen_s)} in the "
+        f"run; on the probed disk (workload {answered.workload}) {units.seconds(each_s)} at queue depth 1"
     )
     if curve is None:
         hidden = HIDDEN.format(what="an I/O", disk=bare.target, seconds=units.seconds(each_s))

@@ -162,7 +162,9 @@ def _setting(text: str, names: Mapping[str, Place], probe_at: Probes | None) -> 
     if not equals or not name or not value:
         raise Unfit("is no setting", "allowed: NAME=VALUE, such as sql.log=azure/p30 or sql.log.latency=2ms")
     if name not in names:
-        raise Unfit(f"this run has no {quoted(name)}", f"allowed: {listed(names)}", nearest_name(name, names))
+        raise Unfit(
+            f"this run does not have {quoted(name)}", f"allowed: {listed(names)}", nearest_name(name, names)
+        )
     target, what = names[name]
     if what == "profile" and probe_at and value not in catalogue() and Path(value).exists():
         return Setting(name, target, "probe", probe_at(Path(value)), value)
@@ -181,8 +183,8 @@ def _together(found: Sequence[Setting]) -> Iterator[str]:
     for one in found:
         if one.what in _SAYS.get(said.get(one.target, one.what), ()):
             yield (
-                f"--set {one.name}: {one.target} has a {said[one.target]} as well, which says that; allowed: "
-                "one of them"
+                f"--set {one.name}: {one.target} has a {said[one.target]} as well, which sets the same; "
+                "allowed: one of them"
             )
 
 
@@ -192,7 +194,7 @@ def _of_catalogue(kind: str) -> Callable[[str], str]:
         if text not in names:
             raise Unfit(
                 f"the catalogue has no {kind} {quoted(text)}"
-                + (", and no probe lies there" if kind == "disk" else ""),
+                + (", and there is no probe in that directory" if kind == "disk" else ""),
                 f"allowed: {listed(names)}"
                 + ("; or the directory of a kept probe" if kind == "disk" else ""),
                 nearest_name(text, names),
