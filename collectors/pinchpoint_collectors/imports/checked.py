@@ -131,7 +131,7 @@ def _is_wait(metric: str) -> bool:
 def _guess(metric: str, middle: float) -> tuple[str, str | None]:
     """What a column may be in that has this value in the middle, and the scale into ours; None: not known."""
     if middle < 0:
-        return "it is below 0: perhaps its sign, or what is added to it, is wrong", None
+        return "it is below 0: perhaps its sign or its offset is wrong", None
     units: tuple[tuple[str, float], ...] = ()
     if metric.endswith("_ratio"):
         units = (("percent", 0.01), ("per mille", 0.001), ("percent x 100", 0.0001))
@@ -143,5 +143,5 @@ def _guess(metric: str, middle: float) -> tuple[str, str | None]:
         if middle * scale <= most:
             return f"perhaps {name}", f"{scale:.9f}".rstrip("0")
     if metric.endswith("_per_s"):
-        return "perhaps a total since the machine started, and no rate", None
-    return "it is in another unit", None
+        return "perhaps a total since the machine started, not a rate", None
+    return "it may be in another unit", None

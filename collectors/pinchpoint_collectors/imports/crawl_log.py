@@ -81,7 +81,7 @@ def _rows(lines: Iterable[str]) -> Iterator[_Row]:
             line = before + reader.line_num
             if None in row or None in row.values():
                 raise ForeignFileError(
-                    f"its cells are not those of the header ({len(reader.fieldnames or ())}); the line is "
+                    f"its cells do not match the header ({len(reader.fieldnames or ())}); the line is "
                     "damaged, or the file was cut off there: export it again",
                     line,
                 )
@@ -89,11 +89,11 @@ def _rows(lines: Iterable[str]) -> Iterator[_Row]:
             yield line, row
     except csv.Error as error:
         raise ForeignFileError(
-            f"no line of a CSV: {error}; the file may be cut off there: export it again",
+            f"not a line of a CSV: {error}; the file may be truncated there: export it again",
             before + reader.reader.line_num,
         ) from error
     if empty:
-        raise ForeignFileError("it holds a header and not a single row")
+        raise ForeignFileError("it contains a header but no row")
 
 
 def _history(rows: Iterable[_Row], settings: Settings, found: FileFacts) -> Iterator[Sample]:
@@ -108,7 +108,7 @@ def _history(rows: Iterable[_Row], settings: Settings, found: FileFacts) -> Iter
         found.line = line
         yield from _crawl(row, line, ended_s, ended_s - begun_s, decimal)
     if open_:
-        found.note(f"crawls that had not ended when the history was exported were left out: {open_}")
+        found.note(f"{open_} crawls that were still running at the export were ignored")
 
 
 def _crawl(

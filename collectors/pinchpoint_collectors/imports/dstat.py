@@ -52,7 +52,7 @@ class Dstat:
                 part = _Section(settings, found)
             elif part is not None:
                 yield from last.kept(part.samples(text, line))
-        found.note("its first row was left out: it covers the time since the machine started")
+        found.note("the first row covers the time since boot and was ignored")
 
 
 class _Section:
@@ -87,7 +87,8 @@ class _Section:
             names = [name.rpartition(":")[2] for name in row]
             if len(names) != len(self._groups):
                 raise ForeignFileError(
-                    f"found {len(names)} names; allowed: {len(self._groups)}, as the line above has groups",
+                    f"found {len(names)} names; allowed: {len(self._groups)}, one for each column group "
+                    "of the line above",
                     line,
                 )
             self._columns = list(zip(self._groups, names, strict=True))
@@ -143,13 +144,13 @@ class _Section:
             return self._settings.start_s
         if self._begin is None:
             raise ForeignFileError(
-                "its rows have no time: record with -t or --epoch, or say when the first was made and how "
-                "far apart they are: --start 2026-11-20T09:00:00+01:00 --every 5s",
+                "its rows have no time: record with -t or --epoch, or give the time of the first row "
+                "and the interval: --start 2026-11-20T09:00:00+01:00 --every 5s",
                 line,
             )
         self._found.note(
-            f"its rows have no time: they were taken for one each {self._every_s:g} s (its command line) "
-            "from the date in its header on; record with -t or --epoch"
+            f"its rows have no time: one row per {self._every_s:g} s (its command line) from the date in "
+            "its header was assumed; record with -t or --epoch"
         )
         return self._local_s(self._begin)
 
@@ -158,7 +159,7 @@ class _Section:
         begin = self._begin
         if begin is None:
             raise ForeignFileError(
-                f"found the time {text!r} and no date in the header, which has the year; record with --epoch",
+                f"found the time {text!r} but no date with the year in the header; record with --epoch",
                 line,
             )
         for format_ in _TIMES:

@@ -79,7 +79,7 @@ class Esxtop:
         columns = _columns(header[1:], known)
         if not columns:
             raise ForeignFileError(
-                f"no counter is known by its name; found {'; '.join(header[1:4]) or 'none at all'}; record "
+                f"no counter was recognised; found {'; '.join(header[1:4]) or 'none at all'}; record "
                 "with esxtop -b -a",
                 line,
             )

@@ -68,7 +68,7 @@ def _rows(lines: Iterable[str], found: FileFacts) -> Iterator[tuple[int, Mapping
     numbered = [(line, text) for line, text in enumerate(lines, 1) if text.strip()]
     begin = next((at for at, (_, text) in enumerate(numbered) if _is_content(text)), None)
     if begin is None:
-        raise ForeignFileError("it holds no header line; export the counters again")
+        raise ForeignFileError("it contains no header line; export the counters again")
     header_text = numbered[begin][1]
     reader = csv.reader(
         (text.replace("\0", "") for _, text in numbered[begin:]),
@@ -86,14 +86,14 @@ def _rows(lines: Iterable[str], found: FileFacts) -> Iterator[tuple[int, Mapping
             elif len(row) != len(header):
                 damage = ForeignFileError(
                     f"found {len(row)} cells; allowed: {len(header)}, one for each name of the header "
-                    f"({', '.join(header)[:60]}); take the row out, or export the counters again",
+                    f"({', '.join(header)[:60]}); remove the row, or export the counters again",
                     line,
                 )
             else:
                 yield line, dict(zip(header, row, strict=True))
     except csv.Error as error:
         raise ForeignFileError(
-            f"no line of a CSV: {error}; export the counters again", reader.line_num
+            f"not a line of a CSV: {error}; export the counters again", reader.line_num
         ) from error
     if not (set(header) >= _SETS or set(header) >= _SINGLE):
         raise ForeignFileError(
@@ -101,7 +101,7 @@ def _rows(lines: Iterable[str], found: FileFacts) -> Iterator[tuple[int, Mapping
             "Export-Csv), or Timestamp, Path and CookedValue (of its CounterSamples)"
         )
     if damage is not None:
-        found.note("its last row is cut off, and was left out")
+        found.note("the last row is truncated and was ignored")
 
 
 def _reported(row: Mapping[str, str], line: int) -> Iterator[Cell]:
@@ -113,7 +113,7 @@ def _reported(row: Mapping[str, str], line: int) -> Iterator[Cell]:
         if len(texts) % 2:
             raise ForeignFileError(
                 f"found {len(texts)} lines in Readings; allowed: a counter's path and its value in turn; "
-                "take the row out, or export the counters again",
+                "remove the row, or export the counters again",
                 line,
             )
         cells = [

@@ -60,11 +60,11 @@ class Iostat:
             reports = listed(block.get("statistics"), "statistics")
             if len(reports) < 2:
                 raise ForeignFileError(
-                    f"found {len(reports)} report of {host}; the first one covers the time since the machine "
-                    "started and is left out: record for longer (an interval and a count)"
+                    f"found {len(reports)} report of {host}; the first one covers the time since boot "
+                    "and is ignored: record for longer (an interval and a count)"
                 )
             times = _times(reports, settings, found)
-            found.note("its first report was left out: it covers the time since the machine started")
+            found.note("the first report covers the time since boot and was ignored")
             for report, before_s, time_s in zip(reports[1:], times, times[1:], strict=False):
                 interval_s = time_s - before_s
                 for metric, instance, value, weight in _values(report, interval_s, found):
@@ -163,8 +163,9 @@ def _times(reports: Sequence[Fields], settings: Settings, found: FileFacts) -> l
         times = [settings.start_s + place * settings.every_s for place in range(len(reports))]
     else:
         raise ForeignFileError(
-            "its reports have no time: record with -t (S_TIME_FORMAT=ISO iostat -t -x -o JSON 5), or say "
-            "when the first was made and how far apart they are: --start 2026-11-20T09:00:00+01:00 --every 5s"
+            "its reports have no time: record with -t (S_TIME_FORMAT=ISO iostat -t -x -o JSON 5), or "
+            "give the time of the first report and the interval: --start 2026-11-20T09:00:00+01:00 "
+            "--every 5s"
         )
     for place, (before_s, time_s) in enumerate(itertools.pairwise(times), 2):
         if time_s <= before_s:
@@ -180,8 +181,7 @@ def _time_s(moment: datetime, last_s: float | None, settings: Settings, found: F
     if settings.zone is None:
         found.zone_assumed = True
         found.note(
-            "its times name no zone and were taken for UTC; --zone says which they are, and with "
-            "S_TIME_FORMAT=ISO in its environment iostat writes it"
+            "its times have no time zone; UTC was assumed: give --zone, or record with S_TIME_FORMAT=ISO"
         )
     return zoned_s(moment, settings.zone or UTC, last_s)
 
@@ -224,9 +224,7 @@ def _short(disk: Fields, device: str, interval_s: float, found: FileFacts) -> It
     rate = number(disk, "tps")
     yield "disk.transfers_per_s", device, rate, None
     if number(disk, "await") is None:
-        found.note(
-            "it was recorded without -x: of its disks neither latencies nor how busy they were are there"
-        )
+        found.note("it was recorded without -x, so it has neither latency nor utilisation of the disks")
     else:
         weight = None if rate is None else rate * interval_s
         yield "disk.transfer_latency_s", device, latency(number(disk, "await"), rate), weight

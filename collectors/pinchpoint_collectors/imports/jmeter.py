@@ -121,7 +121,7 @@ class JMeter:
             value = number(row["elapsed"], "elapsed", line) if row.get("success", "true") == "true" else None
             one.readings.append((int(row["timeStamp"]) / 1000, value, line))
         if left:
-            found.note(f"{len(left)} labels are of no metric that is used here, such as {next(iter(left))}")
+            found.note(f"{len(left)} labels are not used and were ignored, such as {next(iter(left))}")
         for one in series.values():
             yield from _samples(one, series.values(), found)
 
@@ -138,14 +138,14 @@ def _rows(lines: Iterable[str], found: FileFacts) -> Iterator[tuple[int, Mapping
                     values = (its["ts"], its["t"], its["lb"], its.get("s", "true"))
                     yield line, dict(zip(_NAMES, values, strict=True))
                 else:
-                    words = "found a sample without ts, t or lb; allowed: each has them"
+                    words = "found a sample without ts, t or lb; allowed: samples that have all three"
                     last.damaged(ForeignFileError(words, line))
         elif not header:
             header = next(csv.reader([text.replace("\0", "")]))
             if missing := [name for name in _NAMES[:3] if name not in header]:
                 raise ForeignFileError(
-                    f"found no column {', '.join(missing)}; allowed: the names of a results file first "
-                    "(jmeter.save.saveservice.print_field_names=true)",
+                    f"found no column {', '.join(missing)}; allowed: a results file that begins with the "
+                    "column names (jmeter.save.saveservice.print_field_names=true)",
                     line,
                 )
         else:
@@ -184,7 +184,7 @@ def _samples(one: _LabelReadings, all_: Iterable[_LabelReadings], found: FileFac
         if wait := beside.get(_MEANS["CPU", "iowait"]):
             waits = {round(at_s): value for at_s, value, _ in wait.readings if value is not None}
         else:
-            found.note("how busy its CPU was has waiting for I/O in it: record CPU iowait as well")
+            found.note("its CPU utilisation includes waiting for I/O: record CPU iowait as well")
     pace = ReadingTimes()
     before_s: float | None = None
     for at_s, theirs, line in one.readings:

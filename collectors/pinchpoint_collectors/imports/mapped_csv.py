@@ -84,7 +84,8 @@ class MappedCsv:
         mapping = settings.mapping
         if mapping is None:
             raise ForeignFileError(
-                "the columns of a CSV are unknown: give --map MAPPING, a YAML file that says so"
+                "the columns of a CSV are unknown: describe them in a YAML file and give it with --map "
+                "MAPPING"
             )
         reader = csv.reader(lines, delimiter=mapping.delimiter)
         try:
@@ -95,7 +96,7 @@ class MappedCsv:
                     yield from rows.samples(row, reader.line_num)
             rows.report()
         except csv.Error as error:
-            raise ForeignFileError(f"no line of a CSV: {error}", reader.line_num) from error
+            raise ForeignFileError(f"not a line of a CSV: {error}", reader.line_num) from error
 
 
 def _header(reader: Iterator[list[str]]) -> list[str]:
@@ -182,7 +183,7 @@ class _MappedRows:
         if plain.lower() in _NOTHING or plain.startswith("#"):
             return None
         if numerals.is_none(plain):
-            self._found.note("cells that hold inf, or nan in another way, are no numbers: not measured")
+            self._found.note("cells with inf or an unusual nan are not numbers and count as not measured")
             return None
         mapping = self._mapping
         try:
@@ -218,8 +219,8 @@ class _MappedRows:
             return moment.timestamp()
         if self._settings.zone is None:
             self._found.zone_assumed = True
-            self._found.note("its times name no zone and were taken for UTC; --zone says which they are")
-        # Rows that say how long they are need no order: an hour that comes twice is ambiguous.
+            self._found.note("its times have no time zone; UTC was assumed: give --zone if that is wrong")
+        # Rows that say how long they are need no order: of an hour that comes twice nobody knows which it is.
         last_s = self._last_s.get(host) if self._mapping.interval_s is None else None
         return zoned_s(moment, self._settings.zone or UTC, last_s)
 
@@ -242,8 +243,8 @@ class _MappedRows:
             return None
         if time_s <= before_s:
             raise ForeignFileError(
-                "the time is not later than that of the row before; sort the file by time, or say how long a "
-                "row is (interval: 15s in the mapping)",
+                "the time is not later than that of the row before; sort the file by time, or give the "
+                "interval of a row (interval: 15s in the mapping)",
                 line,
             )
         return self._paces.setdefault(host, ReadingTimes()).covered_s(before_s, time_s)
@@ -259,7 +260,8 @@ def _check_latency(sample: Sample, column: str, line: int) -> None:
     if outstanding > _MOST_OUTSTANDING:
         raise ForeignFileError(
             f"column {column!r} gives {sample.value:g} s for {sample.metric}, with {outstanding:,.0f} "
-            "outstanding at a time: no disk does that; of milliseconds say `scale: 0.001` in the mapping",
+            "outstanding at a time, which no disk does; for milliseconds write `scale: 0.001` in the "
+            "mapping",
             line,
         )
 
@@ -285,7 +287,7 @@ def _unix_s(text: str, format_: str, line: int) -> float:
     time_s = numerals.strict(text) / _UNIX[format_]
     if abs(time_s) > _MS:
         raise ForeignFileError(
-            f"found the time {text[:40]!r}, which is no second since 1970; of milliseconds say "
+            f"found the time {text[:40]!r}, which is not in seconds since 1970; for milliseconds write "
             "`format: unix_ms` under time in the mapping",
             line,
         )

@@ -91,7 +91,7 @@ class _Recording:
         if table == "AAA":
             if second in self._facts and second == "progname":
                 raise ForeignFileError(
-                    "another recording begins here; split the file before this line, and import the parts",
+                    "another recording begins here; split the file before this line and import the parts",
                     line,
                 )
             self._facts.setdefault(second, ",".join(rest).rstrip(","))
@@ -109,8 +109,8 @@ class _Recording:
         columns = self._columns.get(table)
         if columns is None or len(cells) < len([name for name in columns if name]):
             raise ForeignFileError(
-                f"found {len(cells)} cells of {table}; allowed: {len(columns or ())}, one for each name of "
-                "its header; take the line out, or record again",
+                f"found {len(cells)} cells of {table}; allowed: {len(columns or ())}, one for each name "
+                "of its header; remove the line, or record again",
                 line,
             )
         return {
@@ -124,7 +124,9 @@ class _Recording:
         os = self._facts.get("OS", "").partition(",")[0] or ("AIX" if "AIX" in self._facts else "Linux")
         self._found.facts(host).update(os=os, cores=int(cores) if cores.isdecimal() else None)
         if left := self._rows.keys() - self._moments.keys():
-            self._found.note(f"{len(left)} snapshots have no time (ZZZZ), such as {min(left)}: left out")
+            self._found.note(
+                f"{len(left)} snapshots have no time (ZZZZ), such as {min(left)}, and were ignored"
+            )
         pace, last_s = ReadingTimes(), None
         times: list[tuple[str, float]] = []
         zone = zone_of(settings, self._found)

@@ -23,7 +23,7 @@ from pinchpoint_collectors.imports.times import ReadingTimes
 from pinchpoint_collectors.record import Sample
 
 _BEGINS = re.compile(r"[\ufeff\s]*\{\s*\"status\"\s*:\s*\"")
-AS_IT_CAME = "save the answer of Prometheus as it came"
+AS_IT_CAME = "save the answer of Prometheus unchanged"
 
 
 class NodeExporter:
@@ -52,11 +52,11 @@ class NodeExporter:
             by_host.setdefault(_host(labels), []).append((labels, points))
         if not by_host:
             raise ForeignFileError(
-                f"no series of node_exporter is there; found {', '.join(list(unused)[:5]) or 'nothing'}; ask "
+                f"it contains no series of node_exporter; found {', '.join(list(unused)[:5]) or 'nothing'}; ask "
                 'for the raw ones: {__name__=~"node_(cpu|disk|memory|network|pressure|vmstat|procs)_.*"}[1h]'
             )
         if unused:
-            found.note(f"{len(unused)} series have no counterpart here, such as {next(iter(unused))}")
+            found.note(f"{len(unused)} series are not used and were ignored, such as {next(iter(unused))}")
         for host, series in by_host.items():
             exporter = whose({labels[NAME] for labels, _ in series})
             if exporter is not None:

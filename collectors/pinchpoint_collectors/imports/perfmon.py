@@ -47,7 +47,7 @@ _DISKS = ("LogicalDisk", "PhysicalDisk")
 SIZE_OF_MEMORY = {
     "metric": "mem.available_ratio",
     "instance": "",
-    "why": "Windows' counters do not say how much memory there is",
+    "why": "Windows counters do not contain the memory size",
     "remedy": "say it: --memory HOST=SIZE",
 }
 SHOWN = 3
@@ -104,7 +104,7 @@ class Perfmon:
         number, header = next(rows, (1, []))
         if not header:
             raise ForeignFileError(
-                "it holds no header line; allowed: the file as perfmon or typeperf wrote it"
+                "it contains no header line; allowed: the file as perfmon or typeperf wrote it"
             )
         pace = ReadingTimes()
         clock = clock_of(header[0], number, settings, pace, found)
@@ -143,8 +143,8 @@ def samples(
             yield from _samples(columns, row, time_s, (time_s - last_s, covered_s), line)
         last_s = time_s
     if last_s is None:
-        raise ForeignFileError("it holds a header and not a single row; record for longer")
-    pace.report(found)
+        raise ForeignFileError("it contains a header but no row; record for longer")
+    pace.tell(found)
     _note(columns, found)
 
 
@@ -161,7 +161,7 @@ def rows_of(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
         try:
             row = next(csv.reader([text], delimiter=delimiter))
         except csv.Error as error:
-            raise ForeignFileError(f"no line of a CSV: {error}; export the log again", number) from error
+            raise ForeignFileError(f"not a line of a CSV: {error}; export the log again", number) from error
         # A cell whose quote is not closed was cut off: what is there of it is no value.
         yield number, row[:-1] if text.startswith('"') and not text.endswith('"') else row
 
@@ -178,25 +178,25 @@ def whole_rows(
             held = None
         if row and _HEADER.fullmatch(row[0].strip()):
             raise ForeignFileError(
-                "another log begins here; split the file before this line, and import the parts one by one",
+                "another log begins here; split the file before this line and import the parts one by one",
                 line,
             )
         if _is_words(row, width):
             ended = True
         elif ended:
             raise ForeignFileError(
-                "readings go on after the end of a log; split the file there, and import the "
-                "parts one by one",
+                "samples continue after the end of a log; split the file there and import the parts one "
+                "by one",
                 line,
             )
         elif len(row) != width:
             if next(rows, None) is not None:
                 raise ForeignFileError(
-                    f"found {len(row)} cells, the header has {width}; a line in the middle is damaged: take "
-                    "it out, or export the log again (relog LOG.blg -f csv)",
+                    f"found {len(row)} cells, the header has {width}; a line in the middle is damaged: "
+                    "remove it, or export the log again (relog LOG.blg -f csv)",
                     line,
                 )
-            found.note("its last line is cut off, and was left out")
+            found.note("the last line is truncated and was ignored")
             return
         else:
             held = line, row
@@ -236,15 +236,15 @@ def clock_of(cell: str, line: int, settings: Settings, pace: ReadingTimes, found
     match = _HEADER.fullmatch(cell.strip())
     if match is None:
         raise ForeignFileError(
-            f"found the first cell {cell[:60]!r}; allowed: (PDH-CSV 4.0), and behind it (ZONE)(MINUTES)", line
+            f"found the first cell {cell[:60]!r}; allowed: (PDH-CSV 4.0), followed by (ZONE)(MINUTES)", line
         )
     minutes = match["minutes"]
     if settings.zone is None and minutes is None:
         found.zone_assumed = True
-        why = "the file names no time zone (typeperf writes none)"
+        why = "the file has no time zone (typeperf writes none)"
         if match["unreadable"]:
             why = f"the time zone in its header cannot be read ({match['unreadable'][:40]})"
-        found.note(f"{why}, so its times were taken for UTC; --zone says which they are")
+        found.note(f"{why}; UTC was assumed: give --zone if that is wrong")
     if settings.zone is None:
         found.utc_offset_s = -60 * int(minutes or 0)
     return LocalClock(settings.zone, 60.0 * int(minutes or 0), pace, found)
@@ -304,7 +304,7 @@ def _note(columns: Sequence[Column], found: FileFacts) -> None:
         found.note(f"{len(never)} counters have no value in the whole file, such as {never[0]}")
     negative = sum(one.negative for one in columns)
     if negative:
-        found.note(f"{negative} values are below 0, which says that they could not be read: not measured")
+        found.note(f"{negative} values are below 0 (perfmon could not read them) and count as not measured")
 
 
 # ---- which columns are used, and what each becomes --------------------------------------------------------
@@ -374,10 +374,11 @@ def columns_of(paths: Sequence[str], names: Mapping[str, frozenset[int]], found:
     if not known:
         shown = "; ".join(path for path in paths[:SHOWN]) or "no counter at all"
         raise ForeignFileError(
-            f"no counter is known by its name; found {shown}; names are known in {', '.join(LANGUAGES)}; of "
-            "another language give Windows' own list with --names (on that system, in PowerShell: "
-            "(Get-ItemProperty 'HKLM:\\SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\\Perflib\\"
-            "CurrentLanguage').Counter > names.txt), or say what the columns are: --kind csv --map MAPPING",
+            f"no counter was recognised; found {shown}; counter names are known in "
+            f"{', '.join(LANGUAGES)}; for another language, give Windows' list of names with --names (on "
+            "that system, in PowerShell: (Get-ItemProperty 'HKLM:\\SOFTWARE\\Microsoft\\Windows "
+            "NT\\CurrentVersion\\Perflib\\CurrentLanguage').Counter > names.txt), or describe the "
+            "columns: --kind csv --map MAPPING",
             1,
         )
     _name_servers(known)
@@ -418,8 +419,8 @@ def _without_same_disks(known: Sequence[Column], found: FileFacts) -> list[Colum
     each += [one for one in disks if sums.get(one.host) == one.object]
     for host in sums:
         found.note(
-            f"of the disks of {host or 'the machine'} only _Total was logged, which hides the slow one among "
-            "the others: log \\LogicalDisk(*)\\*"
+            f"for the disks of {host or 'the machine'} only _Total was logged, which hides a slow disk "
+            "among the others: log \\LogicalDisk(*)\\*"
         )
     kept = {one.at: one for one in _reported_once(each, found)}
     return [kept.get(one.at, one) for one in known if one.object not in _DISKS or one.at in kept]
@@ -451,18 +452,18 @@ def _beside(
     more = [one for one in columns if any(one.means.metric not in drive for drive in above)]
     names = ", ".join(one.counter for one in more[:SHOWN]) + (", ..." if len(more) > SHOWN else "")
     if not more:
-        found.note(f"{whose}: left out, as its drives show the same I/O")
+        found.note(f"{whose} was ignored, because its logical drives show the same I/O")
     elif len(above) == 1:
         drive = next(iter(above[0].values())).instance
         found.note(
-            f"{whose}: {names} were not logged of LogicalDisk {drive}, and taken for it; the rest was "
-            "left out, as it shows the same I/O"
+            f"{whose}: {names} were used for LogicalDisk {drive}, which lacks them; the rest was "
+            "ignored, because it shows the same I/O"
         )
         yield from (replace(one, instance=drive) for one in more)
     else:
         found.note(
-            f"{whose}: {names} were not logged of each of its drives, so it stands beside them and shows "
-            "their I/O once more: log \\LogicalDisk(*)\\*"
+            f"{whose}: {names} were not logged for each of its drives, so it is listed beside them and "
+            "its I/O appears twice: log \\LogicalDisk(*)\\*"
         )
         yield from columns
 
@@ -485,8 +486,8 @@ def _left_out(paths: Sequence[str], known: Sequence[Column], found: FileFacts) -
     rest = [path for at, path in enumerate(paths, 1) if at not in used]
     if rest:
         found.note(
-            f"{len(rest)} of {len(paths)} counters have no counterpart here and were left out, "
-            f"such as {rest[0] or 'one without a name'}"
+            f"{len(rest)} of {len(paths)} counters are not used and were ignored, such as "
+            f"{rest[0] or 'one without a name'}"
         )
 
 

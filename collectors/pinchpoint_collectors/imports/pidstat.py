@@ -48,7 +48,7 @@ class Pidstat:
                 yield from last.kept(tasks.samples(row["time"], row["rest"], line))
         if tasks is not None:
             yield from tasks.end()
-        found.note("of processes the CPU time and the waiting for a CPU were taken; the rest was left out")
+        found.note("only the CPU time and CPU waits of processes were used; the rest was ignored")
 
 
 class _Tasks:

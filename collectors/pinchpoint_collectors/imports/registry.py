@@ -54,7 +54,7 @@ def recognised(head: str) -> Format:
             return format_
     first = next((line for line in head.splitlines() if line.strip()), "")
     seen = f"it begins with {first[:80]!r}" if first else "it is empty"
-    raise ForeignFileError(f"of no kind that is known: {seen}; the kinds there are:\n{listed()}")
+    raise ForeignFileError(f"unknown kind of file: {seen}; the known kinds:\n{listed()}")
 
 
 register(Esxtop())

@@ -62,7 +62,7 @@ class Sadf:
                 if not interval_s or interval_s > _LONGEST_S:
                     continue  # the first record after a restart covers nothing
                 if last_s <= until_s.get(host, -math.inf):
-                    found.note(f"records of {host} that are not later than the one before were left out")
+                    found.note(f"records of {host} that are not later than the one before were ignored")
                     continue
                 until_s[host] = last_s
                 for metric, instance, value, weight in values(statistics, block, interval_s, found):
@@ -84,8 +84,8 @@ def _time_s(stamp: Fields, last_s: float | None, settings: Settings, found: File
     if not utc and settings.zone is None:
         found.zone_assumed = True
         found.note(
-            f"its times are local ones ({named or 'no zone is named'}) "
-            "and were taken for UTC; --zone says which they are, sadf without -t and -T writes UTC"
+            f"its times are local ones ({named or 'no zone is named'}); UTC was assumed: give --zone, or "
+            "export with sadf without -t and -T, which writes UTC"
         )
     return zoned_s(moment, UTC if utc or settings.zone is None else settings.zone, last_s)
 
@@ -127,7 +127,7 @@ def _memory(statistics: Fields, block: Fields, found: FileFacts) -> Iterator[Rep
         return
     page = PAGES.get(str(block.get("machine")))
     if page is None:
-        found.note(f"how large a page of swap is on {block.get('machine')} is not known: paging was left out")
+        found.note(f"the page size of {block.get('machine')} is unknown: paging was ignored")
         return
     yield "mem.paged_in_bytes_per_s", "", scaled(number(swap, "pswpin"), page), None
     yield "mem.paged_out_bytes_per_s", "", scaled(number(swap, "pswpout"), page), None

@@ -62,7 +62,9 @@ def _mended(text: str, found: FileFacts) -> str:
 
     mended = _FAULTS.sub(mend, text)
     if mended != text:
-        found.note("its commas were mended: this version of sysstat writes JSON with one too many or too few")
+        found.note(
+            "its commas were corrected: this version of sysstat writes JSON with one too many or too few"
+        )
     return mended
 
 
@@ -73,9 +75,9 @@ def _documents(text: str, found: FileFacts) -> Iterator[Any]:
             content, end = legible.DECODER.raw_decode(text, sign.start())
         except json.JSONDecodeError as error:
             content, end = _whole_part(text[sign.start() :], error), len(text)
-            found.note("it was cut off (the recorder was ended): what is not whole at its end was left out")
+            found.note("it is truncated (the recorder was stopped): the incomplete end was ignored")
         except RecursionError as error:
-            raise ForeignFileError("no JSON of sysstat: it is nested too deeply; export again") from error
+            raise ForeignFileError("not a JSON of sysstat: it is nested too deeply; export again") from error
         yield legible.content(content)
         sign = _SIGN.search(text, end)
 
@@ -102,9 +104,9 @@ def _whole_part(text: str, error: json.JSONDecodeError) -> Any:
     if whole and open_:
         with contextlib.suppress(json.JSONDecodeError):  # then it is damaged before its end, too
             return legible.DECODER.decode(f"{text[:whole]}]}}]}}}}")
-    why = "it ends in the middle: the recording was cut off" if open_ else f"no JSON: {error.msg}"
+    why = "it is truncated: the recording ends in the middle" if open_ else f"no JSON: {error.msg}"
     raise ForeignFileError(
-        f"{why}; let the recorder end by itself (a count behind the interval), or export again",
+        f"{why}; give the recorder a count after the interval, or export again",
         error.lineno,
     ) from error
 
@@ -194,6 +196,6 @@ def available_of(
     if available is not None and (free is None or available >= free / 2):
         return available
     if reckoned is not None:
-        why = "is not in the file" if available is None else "contradicts what is free"
-        found.note(f"what is available of the memory {why}: free and cached together were taken for it")
+        why = "is not in the file" if available is None else "contradicts the free memory"
+        found.note(f"the available memory {why}: the sum of free and cached was used")
     return reckoned

@@ -27,8 +27,8 @@ DATES = (
 )
 """Times as the locales of America, Europe and East Asia write them; ISO 8601 needs no format."""
 ALLOWED_DATES = (
-    "allowed: ISO 8601 (S_TIME_FORMAT=ISO in the recorder's environment), or as locales of America, Europe "
-    "and East Asia write it, all times of a file in the same form"
+    "allowed: ISO 8601 (S_TIME_FORMAT=ISO in the recorder's environment), or as locales of America, "
+    "Europe and East Asia write it, the same for all times of a file"
 )
 POWERSHELL_DATES = (
     "%m/%d/%Y %I:%M:%S %p",
@@ -41,8 +41,8 @@ POWERSHELL_DATES = (
 )
 """As PowerShell writes times in the cultures of America, Europe and East Asia."""
 ALLOWED_POWERSHELL_DATES = (
-    "allowed: ISO 8601, or as PowerShell writes it in America (en-US), Europe (de-DE, fr-FR) or East Asia "
-    "(ja-JP), all times of a file in the same form"
+    "allowed: ISO 8601, or as PowerShell writes it in America (en-US), Europe (de-DE, fr-FR) or East "
+    "Asia (ja-JP), the same for all times of a file"
 )
 _NOTHING = frozenset({"", "-", "nan", "-nan"})
 """Cells that hold no value."""
@@ -57,7 +57,7 @@ def number(text: str, column: str, line: int) -> float | None:
         return numerals.strict(plain.replace(",", ".") if "." not in plain else plain)
     except ValueError as error:
         raise ForeignFileError(
-            f"found {text[:40]!r} in column {column}; allowed: a number; take the line out, or record again",
+            f"found {text[:40]!r} in column {column}; allowed: a number; remove the line, or record again",
             line,
         ) from error
 
@@ -67,7 +67,7 @@ def cells(columns: Sequence[str], words: Sequence[str], line: int) -> Mapping[st
     if len(columns) != len(words):
         raise ForeignFileError(
             f"found {len(words)} cells; allowed: {len(columns)}, one for each column of the header "
-            f"({' '.join(columns)[:60]}); take the line out, or record again",
+            f"({' '.join(columns)[:60]}); remove the line, or record again",
             line,
         )
     return dict(zip(columns, words, strict=True))
@@ -94,7 +94,7 @@ class LastLine:
             self._found.line = line
             yield line, text
         if self._damage is not None:
-            self._found.note("its last line is cut off, and was left out")
+            self._found.note("the last line is truncated and was ignored")
 
     def kept(self, samples: Iterable[Sample]) -> Sequence[Sample]:
         """What the line that is being read brings: nothing of a damaged one."""
@@ -152,5 +152,5 @@ def zone_of(settings: Settings, found: FileFacts) -> tzinfo:
     """The zone of times that name none; ``found`` notes where it is not known."""
     if settings.zone is None:
         found.zone_assumed = True
-        found.note("its times name no zone and were taken for UTC; --zone says which they are")
+        found.note("its times have no time zone; UTC was assumed: give --zone if that is wrong")
     return settings.zone or UTC

@@ -110,13 +110,13 @@ class LocalClock:
         time_s = zoned_s(local, self._zone, self._last_s) if self._zone else self._by_offset(local)
         if self._last_s is not None and time_s <= self._last_s:
             if local == self._last:
-                raise ForeignFileError(f"two rows have the time {local}; take one of the two out", line)
+                raise ForeignFileError(f"two rows have the time {local}; remove one of the two", line)
             if self._last_s - time_s <= SET_S:
                 self._note_put_back()
                 return None
             raise ForeignFileError(
-                f"the time goes back from {self._last} to {local}, and that is no clock change of an hour; "
-                "split the file where that happens, and import the parts one by one",
+                f"the time goes back from {self._last} to {local}, which is not a clock change of an "
+                "hour; split the file there and import the parts one by one",
                 line,
             )
         self._last, self._last_s = local, time_s
@@ -126,8 +126,8 @@ class LocalClock:
         if not self._was_put_back:
             self._was_put_back = True
             self._found.note(
-                f"its clock was put back by less than a minute, first after {self._last:%Y-%m-%d %H:%M:%S} "
-                "local time: rows whose times had been there before were left out"
+                "its clock was put back by less than a minute, first after "
+                f"{self._last:%Y-%m-%d %H:%M:%S} local time: rows with repeated times were ignored"
             )
 
     def _by_offset(self, local: datetime) -> float:
@@ -140,9 +140,9 @@ class LocalClock:
             self._offset_s += change_s
             what = "an hour comes twice" if change_s > 0 else "an hour is missing"
             self._found.note(
-                f"{what} at {local:%Y-%m-%d %H:%M} local time: taken for a clock change, as the file notes "
-                "its distance from UTC only once; --zone with the name of the time zone follows "
-                "its rules instead"
+                f"{what} at {local:%Y-%m-%d %H:%M} local time: a clock change was assumed, because the "
+                "file gives its offset from UTC only once; give the name of the time zone with --zone "
+                "to apply its rules"
             )
         return time_s + change_s
 
@@ -187,8 +187,8 @@ class Dates:
         if differing is not None:
             taken, other = (f"{moment.day} {moment:%B %Y}" for moment in differing)
             found.note(
-                f"one of its dates is {taken}, or {other}: no date in the file shows whether the day or the "
-                "month comes first. The former was taken; record dates as ISO 8601 where that matters"
+                f"one of its dates is {taken}, or {other}: no date in the file shows whether the day or "
+                "the month comes first. The former was assumed; record dates as ISO 8601 to be sure"
             )
 
     def read(self, text: str) -> datetime:

@@ -53,7 +53,7 @@ class Vmstat:
         most = max((one for one in cached if one is not None), default=None)
         is_kib = most is not None and most >= LEAST_KIB
         if most is not None and not is_kib:
-            found.note("its memory is not in KiB (-S), and it does not say in what: memory was left out")
+            found.note("its memory is not in KiB (-S) and its unit is not given: memory was ignored")
         pace, last_s = ReadingTimes(), None
         for at, (line, time, row) in enumerate(rows):
             found.line = line
@@ -63,8 +63,8 @@ class Vmstat:
                 for metric, instance, value, weight in _values(row, is_kib=is_kib, found=found):
                     yield Sample(round(time_s * 1e9), interval_s, "", metric, instance, value, weight)
             last_s = time_s
-        pace.report(found)
-        found.note("its first row was left out: it covers the time since the machine started")
+        pace.tell(found)
+        found.note("the first row covers the time since boot and was ignored")
 
 
 def _rows(lines: Iterable[str], found: FileFacts) -> list[tuple[int, str, Fields]]:
@@ -97,8 +97,8 @@ def _time_s(
         time_s = settings.start_s + at * settings.every_s
     else:
         raise ForeignFileError(
-            "its rows have no time: record with -t (vmstat -t 5), or say when the first was made and how far "
-            "apart they are: --start 2026-11-20T09:00:00+01:00 --every 5s",
+            "its rows have no time: record with -t (vmstat -t 5), or give the time of the first row and "
+            "the interval: --start 2026-11-20T09:00:00+01:00 --every 5s",
             line,
         )
     if last_s is not None and time_s <= last_s:

@@ -140,7 +140,7 @@ def import_(  # noqa: PLR0913 - one for each option
         directory = import_alone(sources, settings, places, between, out)
     else:
         if between != TimeSpan():
-            raise InputError("--from, --to: with --into the run's own time decides; leave them out")
+            raise InputError("--from, --to: with --into, the time of the run is used; omit them")
         added = import_into(run, sources, settings, places)
         click.echo(f"{added:,} samples were added to {run}", err=True)
         directory = run
@@ -157,7 +157,7 @@ def _published(files: Sequence[Path], *, into: Path | None) -> int:
     from pinchpoint.published.text import published_text  # noqa: PLC0415 -- likewise
 
     if into is not None:
-        raise InputError("--into: published figures hold no sample that could be added; leave it out")
+        raise InputError("--into: published figures contain no samples; omit it")
     reports = [read_report(path) for path in files]
     for report in reports:
         click.echo(published_text(judge_report(report)))

@@ -97,7 +97,7 @@ def import_alone(
         return making.rename(free_path(out, sources[0].path.stem, begin_s))
     except OSError as error:
         raise InputError(
-            f"{out}: cannot be written: {error.strerror or error}; make room, or give --out"
+            f"{out}: cannot be written: {error.strerror or error}; free some space, or give --out"
         ) from error
     finally:
         shutil.rmtree(making, ignore_errors=True)
@@ -107,21 +107,21 @@ def _span(gathered: Gathered, between: TimeSpan) -> tuple[float, float]:
     """Begin and end of what was taken. Raises InputError where that is nothing, or too much."""
     if gathered.span_s is None:
         spans = ", ".join(f"{read.source.path.name}: {span_words(read.span_s)}" for read in gathered.reads)
-        raise InputError(f"--from, --to: nothing was recorded between them; there is {spans}")
+        raise InputError(f"--from, --to: nothing was recorded between them; the file covers {spans}")
     begin_s, end_s = gathered.span_s
     begin_s, end_s = max(begin_s, between.from_s or begin_s), min(end_s, between.to_s or end_s)
     length_s = end_s - begin_s
     if length_s > LONGEST_S:
         raise InputError(
             f"{span_words((begin_s, end_s))} is {length_s / 86400:,.0f} days; allowed: "
-            f"{LONGEST_S / 86400:.0f} days at most; give a part of it with --from and --to"
+            f"{LONGEST_S / 86400:.0f} days at most; select a part with --from and --to"
         )
     steps = length_s / (COARSE_S if length_s > LONG_RUN_S else 1)
     if steps * len(gathered.series) > MAX_CELLS:
         hours = MAX_CELLS * COARSE_S / len(gathered.series) / 3600
         raise InputError(
-            f"{span_words((begin_s, end_s))} with {len(gathered.series)} series is too much to be analysed "
-            f"at once; give a part of it with --from and --to, {hours:.0f} hours at most"
+            f"{span_words((begin_s, end_s))} with {len(gathered.series)} series is too much to be "
+            f"analysed at once; select a part with --from and --to, {hours:.0f} hours at most"
         )
     return begin_s, end_s
 

@@ -57,7 +57,7 @@ def import_into(
     """
     run = open_run(directory)
     if run.manifest["state"] == "running":
-        raise InputError(f"{directory}: this run is still going on; import into it when it has ended")
+        raise InputError(f"{directory}: this run is still running; import into it after it has ended")
     _not_again(run, sources)
     between = TimeSpan(*_span_s(run))
     places = _of_run(run, places)
@@ -95,7 +95,7 @@ def _not_again(run: StoredRun, sources: Sequence[RecordingFile]) -> None:
     if again:
         raise InputError(
             *(
-                f"{source.path}: was imported into {run.directory.name} before; nothing was changed"
+                f"{source.path}: is already imported into {run.directory.name}; nothing was changed"
                 for source in again
             )
         )
@@ -139,8 +139,8 @@ def _check(gathered: Gathered, between: TimeSpan, left: set[Key]) -> None:
         if unknown:
             raise InputError(
                 *(
-                    f"{path}: names no time zone, so how it lies beside the run is not known: give --zone, "
-                    "such as --zone Europe/Berlin, --zone +02:00 or --zone UTC"
+                    f"{path}: has no time zone, so it cannot be aligned with the run: give --zone, such "
+                    "as --zone Europe/Berlin, --zone +02:00 or --zone UTC"
                     for path in unknown
                 )
             )
@@ -148,8 +148,9 @@ def _check(gathered: Gathered, between: TimeSpan, left: set[Key]) -> None:
     begin_s, end_s = between.from_s or 0.0, between.to_s or 0.0
     raise InputError(
         *(
-            f"{read.source.path}: has nothing of the run's time: it covers {span_words(read.span_s)}, the "
-            f"run {span_words((begin_s, end_s))}{_hint(read, begin_s, end_s)}"
+            f"{read.source.path}: does not cover the time of the run: it covers "
+            f"{span_words(read.span_s)}, the run "
+            f"{span_words((begin_s, end_s))}{_hint(read, begin_s, end_s)}"
             for read in gathered.reads
         )
     )
@@ -163,10 +164,10 @@ def _hint(read: Read, begin_s: float, end_s: float) -> str:
     for shift_s in SHIFTS_S:
         if first_s + shift_s <= begin_s and last_s + shift_s >= end_s:
             hours = shift_s / 3600
-            assumed = " (its times were taken for UTC)" if read.found.zone_assumed else ""
+            assumed = " (UTC was assumed for its times)" if read.found.zone_assumed else ""
             return (
-                f"; {hours:+g} h would make it fit{assumed}: is its time zone another one? --zone says "
-                "which, such as --zone Europe/Berlin or --zone +02:00"
+                f"; {hours:+g} h would make it fit{assumed}: give its time zone with --zone, such as "
+                "--zone Europe/Berlin or --zone +02:00"
             )
     return ""
 
@@ -188,8 +189,8 @@ def _added(
     said = [*notes(gathered)]
     if left:
         said.append(
-            f"{len(left)} series of the imported files were left out, as the run has them already, such as "
-            f"{' '.join(min(left))}"
+            f"{len(left)} series of the imported files were ignored, because the run already has them, "
+            f"such as {' '.join(min(left))}"
         )
     unknown = [
         *layered_disks(new, gathered, places),

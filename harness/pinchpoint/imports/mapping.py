@@ -55,7 +55,7 @@ class HostColumn(Record):
 class ValueColumn(Record):
     """What one column is; see ``MappedColumn``."""
 
-    metric: Annotated[str, BeforeValidator(_metric)] = Field(description="one of our metrics")
+    metric: Annotated[str, BeforeValidator(_metric)] = Field(description="a metric of Pinchpoint")
     instance: str = ""
     scale: Number = 1.0
     offset: Number = 0.0

@@ -65,7 +65,7 @@ class HostPlaces:
         if self.host is not None:
             return self.host
         if not machine:
-            raise InputError("the file does not say which machine it is of: give --host NAME")
+            raise InputError("the file does not name its machine: give --host NAME")
         known = {**{host.casefold(): host for host in (*self.tiers, *hosts)}, **self.names}
         whole = machine.casefold()
         return known.get(whole) or known.get(whole.partition(".")[0]) or machine

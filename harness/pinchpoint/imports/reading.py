@@ -165,14 +165,14 @@ def read_all(
         except ForeignFileError as error:
             raise source.said(error) from error
         if read.span_s is None:
-            raise InputError(f"{source.path}: there is no sample in it; record for longer")
+            raise InputError(f"{source.path}: it contains no sample; record for longer")
         if settings.zone:
             begins = datetime.fromtimestamp(read.span_s[0], settings.zone)
             read.found.utc_offset_s = int((begins.utcoffset() or timedelta()).total_seconds())
         if source.is_guessed and not "".join([*read.machines.values(), *read.found.notes]).isascii():
             read.found.note(
-                f"its letters were taken for those of western Windows ({source.encoding}); where names are "
-                "not legible, --encoding says which they are"
+                f"the encoding of western Windows ({source.encoding}) was assumed; if names are not "
+                "legible, give --encoding"
             )
         _once(read, gathered.reads[:-1])
 
@@ -186,8 +186,8 @@ def _once(read: Read, earlier: Sequence[Read]) -> None:
             if end_s - begin_s > OVERLAP_S:
                 raise InputError(
                     f"{read.source.path}: has {' '.join(key).strip()} of {utc(round(begin_s * NS))} to "
-                    f"{utc(round(end_s * NS))}, which {other.source.path} has too; give one of the two, or "
-                    "export them so that they do not overlap"
+                    f"{utc(round(end_s * NS))}, which {other.source.path} has too; import one of the "
+                    "two, or export them without overlap"
                 )
 
 
@@ -200,8 +200,8 @@ def _placed(samples: Iterable[Sample], source: RecordingFile) -> Iterator[Sample
             raise InputError(
                 f"{source.path}: a value at {at_ns / NS:.0f} s since 1970 that covers {interval_s:g} s; "
                 f"allowed: times from 1980 to {time.gmtime(latest_ns / NS).tm_year}, that cover "
-                f"{bounds.LONGEST_INTERVAL_S / bounds.DAY_S:.0f} days at most; look at the recorder's clock, "
-                "and at how the file's times are written"
+                f"{bounds.LONGEST_INTERVAL_S / bounds.DAY_S:.0f} days at most; check the recorder's "
+                "clock and the format of the times"
             )
         yield sample
 
@@ -284,7 +284,7 @@ def layered_disks(
 
 
 def _role(disk: str, data_io: str, role: DiskPlace | None) -> dict[str, Any]:
-    why = None if role else "what this disk is for is not known"
+    why = None if role else "the role of this disk is not known"
     return {"given": disk if role else None, "device": disk, "data_io": data_io, "why": why}
 
 
@@ -304,8 +304,8 @@ def unknown_hosts(hosts: Iterable[str], places: HostPlaces) -> str:
     if not unknown:
         return ""
     return (
-        f"--disk, --tier, --memory: no file is of {', '.join(unknown)}, so what was said of it counts for "
-        f"nothing; the files are of {', '.join(there)}"
+        f"--disk, --tier, --memory: no file is of {', '.join(unknown)}, so the option has no effect; the "
+        f"files are of {', '.join(there)}"
     )
 
 
@@ -316,8 +316,8 @@ def unknown_paths(hosts: Mapping[str, Mapping[str, Any]], places: HostPlaces) ->
         if host is not None and role.role not in hosts[host]["roles"]:
             disks = ", ".join(hosts[host]["disks"]) or "none"
             yield (
-                f"{host}: on which disk {path} ({role.role}) lies is not in these files; they have "
-                f"{disks}. --disk {host}:DISK={role.tier}.{role.role} says it"
+                f"{host}: the files do not show on which disk {path} ({role.role}) is; they contain "
+                f"{disks}. Give --disk {host}:DISK={role.tier}.{role.role}"
             )
 
 
@@ -333,7 +333,7 @@ def unknown_roles(hosts: dict[str, dict[str, Any]]) -> str:
         return ""
     one = len(unknown) == 1
     return (
-        f"what {'this disk is' if one else 'these disks are'} for is not known: {', '.join(unknown)}; "
-        f"{'it is' if one else 'they are'} held to the limit of any disk. --disk {unknown[0]}=sql.log, or a "
-        "farm.yaml with --farm, says it"
+        f"the role of {'this disk' if one else 'these disks'} is not known: {', '.join(unknown)}. The "
+        f"general latency limit was used; give the role with --disk {unknown[0]}=sql.log, or a farm.yaml "
+        "with --farm"
     )

@@ -18,7 +18,7 @@ _HEAD = 8192
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _WESTERN = "cp1252"
 _BINARY = {
-    ".blg": "a binary log of the Performance Monitor; turn it into text: relog LOG.blg -f csv -o LOG.csv",
+    ".blg": "a binary log of the Performance Monitor; convert it to text: relog LOG.blg -f csv -o LOG.csv",
     ".etl": "a binary trace; only a log of counters can be imported",
     ".gz": "a compressed file; unpack it",
     ".zip": "a compressed file; unpack it",
@@ -113,7 +113,7 @@ def _encoding(path: Path, head: bytes) -> str:
     if b"\0" in head:
         what = _BINARY.get(path.suffix.lower(), "no text; export what recorded it as CSV or JSON")
         if path.name.startswith("sa") and path.name[2:].isdecimal():
-            what = "sar's daily file in its binary form; turn it into text: sadf -j FILE -- -A > FILE.json"
+            what = "sar's daily file in its binary form; convert it to text: sadf -j FILE -- -A > FILE.json"
         raise InputError(f"{path}: it is {what}")
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)

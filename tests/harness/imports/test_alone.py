@@ -302,7 +302,7 @@ def test_a_disk_below_another_is_no_second_suspect(tmp_path: Path) -> None:
         directory = imported(tmp_path, text, read_places(None, given, [], [], None), "sa20.json")
         manifest = open_run(directory).manifest
         assert set(manifest["hosts"]["db1"]["roles"]) == judged_ones
-        assert any(warning.startswith(f"db1: {left}: left out") for warning in manifest["warnings"])
+        assert any(warning.startswith(f"db1: {left} ignored") for warning in manifest["warnings"])
 
 
 def test_too_short_to_say_anything(tmp_path: Path) -> None:

@@ -36,6 +36,6 @@ def test_what_was_named_stands_in_its_disks_place() -> None:
 def test_a_number_that_does_not_tell_is_said() -> None:
     """Virtio's first disk or LVM's first volume: the remedy names it."""
     words = left_out_words("db1", ["dev9-0", "dev253-0"])
-    assert "db1: dev9-0, dev253-0: left out" in words
-    assert "(whether dev253-0 does, the number does not show); --disk db1:dev253-0=sql.log" in words
+    assert "db1: dev9-0, dev253-0 ignored" in words
+    assert "the number does not show whether dev253-0 does" in words
     assert "number" not in left_out_words("db1", ["dm-0", "dev9-0", "dev8-1"])

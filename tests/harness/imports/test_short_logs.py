@@ -186,7 +186,7 @@ def test_known_faults_of_sysstats_commas_are_mended(fault: str, tmp_path: Path) 
     text = text.replace('"statistics": [', '"statistics": [\n,\n') if fault == "leading" else text
     verdict = judged(tmp_path, text, places(), "iostat.json")
     assert (verdict["bottleneck"]["resource"], verdict["bottleneck"]["instance"]) == ("disk", "sdb")
-    assert any("commas were mended" in each for each in verdict["warnings"])
+    assert any("commas were corrected" in each for each in verdict["warnings"])
 
 
 def test_bytes_that_contradict_requests_and_their_size_are_not_taken(tmp_path: Path) -> None:
