@@ -52,8 +52,8 @@ class NodeExporter:
             by_host.setdefault(_host(labels), []).append((labels, points))
         if not by_host:
             raise ForeignFileError(
-                f"it contains no series of node_exporter; found {', '.join(list(unused)[:5]) or 'nothing'}; ask "
-                'for the raw ones: {__name__=~"node_(cpu|disk|memory|network|pressure|vmstat|procs)_.*"}[1h]'
+                f"it contains no series of node_exporter; found {', '.join(list(unused)[:5]) or 'nothing'}; "
+                'query raw series: {__name__=~"node_(cpu|disk|memory|network|pressure|vmstat|procs)_.*"}[1h]'
             )
         if unused:
             found.note(f"{len(unused)} series are not used and were ignored, such as {next(iter(unused))}")

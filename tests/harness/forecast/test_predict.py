@@ -207,7 +207,12 @@ def test_a_prediction_is_plain_json_and_text() -> None:
     assert content["schema"] == "pinchpoint.what-if/1"
     assert content["changed"][0]["after"] == "azure/p30 (5,000 IOPS, 200 MB/s)"
     text = prediction_text(found)
-    for words in ("sql.log = azure/p30", "in this run: 240 IOPS", "Now: the bottleneck is the log disk of sql", "Assumed:"):
+    for words in (
+        "sql.log = azure/p30",
+        "in this run: 240 IOPS",
+        "Now: the bottleneck is the log disk of sql",
+        "Assumed:",
+    ):
         assert words in text
 
 

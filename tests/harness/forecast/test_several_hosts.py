@@ -134,8 +134,10 @@ def test_hosts_that_differ_alike_are_set_at_once(
         (
             [cores("box", 2, "search", "sql")],
             [cores("box", 2, "search", "sql"), cores("box", 0.5, "search", allowance=True)],
-            "search.cpu (a CPU limit of the tier on the other side, a CPU shared by several tiers in "
-            "the base)",
+            (
+                "search.cpu (a CPU limit of the tier on the other side, a CPU shared by several tiers in "
+                "the base)"
+            ),
         ),
         (
             [machine("sql1", "azure/ds12"), machine("sql2", "azure/ds12")],

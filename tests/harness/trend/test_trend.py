@@ -109,7 +109,9 @@ def test_what_a_plan_declares_to_be_judged_is_no_other_plan(tmp_path: Path) -> N
 def test_a_plan_that_nobody_ran_is_bad_input(tmp_path: Path) -> None:
     """Those there are, and the nearest."""
     nightly(tmp_path, [200.0])
-    with pytest.raises(InputError, match=r"contains no run of this plan; it contains runs of: nightly; nearest: nightly"):
+    with pytest.raises(
+        InputError, match=r"contains no run of this plan; it contains runs of: nightly; nearest: nightly"
+    ):
         read_histories(tmp_path, "nigthly")
 
 
