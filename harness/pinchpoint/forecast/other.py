@@ -312,10 +312,10 @@ def _notes(differing: Between, found: Prediction) -> Iterator[str]:
     if settings:
         what = ", ".join(f"{one.name} = {one.text}" for one in settings)
         yield f"Set in the model of the base, as measured on the other side: {what}."
-    elif not untold:
+    elif not unset:
         yield "The measured disks, cores and loads are the same on both sides."
-    if untold:
-        yield f"Not set in the model of the base: {'; '.join(untold)}."
+    if unset:
+        yield f"Not set in the model of the base: {'; '.join(unset)}."
     if settings:
         yield binds_words("Predicted", found.binds_then)
         yield f"Assumed: {'; '.join(found.assumes)}."

@@ -125,7 +125,7 @@ def test_into_a_run_by_time(tmp_path: Path) -> None:
     assert len(stored.manifest["imports"]) == 2
     assert any("ignored" in warning for warning in stored.manifest["warnings"])
     assert verdict.outcome == "inconclusive"
-    with pytest.raises(InputError, match="is already imported.*nothing was changed"):
+    with pytest.raises(InputError, match=r"is already imported.*nothing was changed"):
         import_into(directory, [source], Settings(), places())
 
 
