@@ -144,7 +144,7 @@ def samples(
         last_s = time_s
     if last_s is None:
         raise ForeignFileError("it contains a header but no row; record for longer")
-    pace.tell(found)
+    pace.report(found)
     _note(columns, found)
 
 

@@ -63,7 +63,7 @@ class Vmstat:
                 for metric, instance, value, weight in _values(row, is_kib=is_kib, found=found):
                     yield Sample(round(time_s * 1e9), interval_s, "", metric, instance, value, weight)
             last_s = time_s
-        pace.tell(found)
+        pace.report(found)
         found.note("the first row covers the time since boot and was ignored")
 
 

@@ -162,7 +162,7 @@ def test_what_a_host_does_not_tell_is_not_told_by_another(name: str, unseen: int
     why = {"sql_log": "its I/O was not measured", "sql_cpu": "not measured"}
     found = between(*(side(*each, **(why if at == unseen else {})) for at, each in enumerate(parts)))
     assert found.settings == ()
-    assert found.untold == (
+    assert found.unset == (
         f"sql.log (a host of {name}: its I/O was not measured)",
         f"sql.cpu (a host of {name}: not measured)",
     )
