@@ -115,7 +115,7 @@ def remembered(reads: RateChange, writes: RateChange | None) -> str:
     """Reads that depend on the trial."""
     went = f"reads became {units.times(reads.after / reads.before)} as fast: {reads.how}"
     if writes is None:
-        return f"{went}; too few writes to tell whether the disk is warming up"
+        return f"{went}; too few writes to decide whether the disk is warming up"
     return f"{went}; writes did not, and the page cache of this machine was not involved"
 
 
