@@ -25,7 +25,7 @@ from ground_truth.judge import NotBlind, judge
 from ground_truth.rows import Printer, Row, confusion, summary, write
 from ground_truth.standing import RunFailed, StandingFarm, standing_farm
 
-from pinchpoint.analysis.seen import stolen
+from pinchpoint.analysis.coverage import stolen
 from pinchpoint.base.errors import ExitStatus, InputError, PinchpointError
 from pinchpoint.base.interrupts import Interrupted, Interrupts
 from pinchpoint.data.inputs import read_inputs

@@ -105,4 +105,4 @@ def _virtualisation(files: Files) -> str | None:
     if " hypervisor" not in (files.fact("/proc/cpuinfo") or ""):
         return None
     names = [files.fact(f"/sys/class/dmi/id/{name}") for name in ("sys_vendor", "product_name")]
-    return " ".join(name for name in names if name) or "a hypervisor that does not say its name"
+    return " ".join(name for name in names if name) or "a hypervisor of unknown kind"

@@ -1,4 +1,4 @@
-"""From a stored run to a verdict: which resource gives way first, with the evidence and how sure it is."""
+"""From a stored run to a verdict: the bottleneck with its evidence and confidence."""
 
 from pinchpoint.analysis.analyse import analyse
 from pinchpoint.analysis.verdict import SCHEMA, Confidence, Fact, Next, Outcome, Suspect, Verdict, exit_status

@@ -35,7 +35,7 @@ from pinchpoint.analysis.outlook import Outlook, look_ahead
 from pinchpoint.analysis.proof import with_proof, without_proof
 from pinchpoint.analysis.recordings import is_recording, judge_recording
 from pinchpoint.analysis.resources.kinds import find_resources
-from pinchpoint.analysis.rests_on import counted
+from pinchpoint.analysis.sample_counts import counted
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.store_tables import store_table
 from pinchpoint.analysis.tables import cpu_table, disk_table, scenario_table
@@ -62,7 +62,7 @@ APART = ("summary", "sure", "blocking", "why")
 
 
 def analyse(run: StoredRun) -> Verdict:
-    """Say which resource gives way first, from tables alone: no clock, no files, no global state."""
+    """Name the bottleneck, from tables alone: no clock, no files, no global state."""
     whole = read_inputs(without_proof(run))
     if is_recording(whole):
         return replace(judge_recording(whole), measured=holds_values(run.samples))

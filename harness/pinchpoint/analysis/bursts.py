@@ -1,4 +1,4 @@
-"""Bursts one by one: when each was, what it brought, and how long until the scenario was as before."""
+"""Bursts one by one: time, throughput, and the time to recover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Step 3's answer: how much of each resource an operation takes, and at what throughput that uses it up.
+"""Step 3: the demand per operation on each resource, and the throughput at which it is saturated.
 
 Over the levels of a load in steps ``U = b + D X`` (METHOD step 3): X the throughput of the scenario that is
 varied; what the others take of it, and what is used at rest, is b. The ceiling is ``(1 - b) / D``. With one

@@ -1,4 +1,4 @@
-"""What a verdict is drawn from: steps 0 to 6 over one stretch of a run."""
+"""The input of a verdict: steps 0 to 6 over one stretch of a run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pinchpoint.analysis.blame import rank, suspects
+from pinchpoint.analysis.cause import rank, suspects
 from pinchpoint.analysis.flows import Flow, find_flows
 from pinchpoint.analysis.gates import Gate, check_gates
 from pinchpoint.analysis.growth import Climb, with_growth

@@ -1,4 +1,4 @@
-"""What a change on purpose did to throughput, what the model says it does, and whether they agree. Pure."""
+"""The causal test: the effect of a deliberate change, measured and predicted, and whether both agree."""
 
 from __future__ import annotations
 

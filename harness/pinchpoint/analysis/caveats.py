@@ -1,4 +1,4 @@
-"""What a reader must know beside the verdict: sentences for its warnings."""
+"""Caveats of a verdict: the sentences of its warnings."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.contention import find_contention
+from pinchpoint.analysis.coverage import stolen, unseen
 from pinchpoint.analysis.durability import losses
 from pinchpoint.analysis.failing import failures, said_of
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.disk.credits import credit_words
 from pinchpoint.analysis.resources.disk.machines import unknown_machines
 from pinchpoint.analysis.resources.kinds import KINDS
-from pinchpoint.analysis.seen import stolen, unseen
 from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, STRANGERS
 from pinchpoint.analysis.unanswered import given_up_words
 from pinchpoint.base import units, wording

@@ -1,4 +1,4 @@
-"""Every resource and the four kinds of evidence: which hold, which do not, which could not be told."""
+"""The four kinds of evidence for every resource: which hold, which do not, which are not known."""
 
 from __future__ import annotations
 

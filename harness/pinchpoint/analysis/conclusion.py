@@ -1,10 +1,11 @@
-"""Steps 6 to 8: what a case comes to: a bottleneck, nothing used up, no answer, or no valid evidence."""
+"""Steps 6 to 8: the outcome of a case: bottleneck, not_reached, inconclusive or invalid."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 from pinchpoint.analysis import output, summary
+from pinchpoint.analysis.all_clear import at_limit, brief_words, hidden, slower_words, troubles
 from pinchpoint.analysis.capacity import demands_of
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.confidence import Trust, trust
@@ -17,7 +18,6 @@ from pinchpoint.analysis.resources.kinds import KINDS, facts
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import MIN_SECONDS, OFTEN
 from pinchpoint.analysis.timeline import in_turn
-from pinchpoint.analysis.trouble import at_limit, brief_words, hidden, slower_words, troubles
 from pinchpoint.analysis.unanswered import unanswered_words
 from pinchpoint.analysis.verdict import Outcome, Suspect
 from pinchpoint.base import units

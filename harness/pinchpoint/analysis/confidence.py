@@ -1,4 +1,4 @@
-"""Step 8: how sure. The same resource must be named by resamples of the run, and nothing may be unseen."""
+"""Step 8: confidence. Resamples must name the same resource, and all resources must be measured."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pinchpoint.analysis.blame import rank, suspects
+from pinchpoint.analysis.cause import rank, suspects
+from pinchpoint.analysis.coverage import stolen, unseen
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.knee import Knee
 from pinchpoint.analysis.resources.base import Context, Resource, Suspicion, Untold
-from pinchpoint.analysis.resources.cpu import strangers, unwatched
+from pinchpoint.analysis.resources.cpu import other_processes, unwatched
 from pinchpoint.analysis.resources.kinds import KINDS, kind_of
-from pinchpoint.analysis.seen import stolen, unseen
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import (
     MIN_LEVELS,
@@ -181,7 +181,7 @@ def _not_the_farm(first: Suspicion) -> Untold | None:
 
     What the farm's own bottleneck would be without them, nobody has seen.
     """
-    rest = strangers(first.resource, first.found)
+    rest = other_processes(first.resource, first.found)
     if rest is None:
         return None
     host, unseen_tiers = first.resource.hosts[0], unwatched(first)

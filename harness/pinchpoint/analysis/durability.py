@@ -1,4 +1,4 @@
-"""What became of acknowledged writes: a scenario that reads them back tells it in an event."""
+"""Acknowledged writes that were lost: from the event of a scenario that reads its writes back."""
 
 from __future__ import annotations
 

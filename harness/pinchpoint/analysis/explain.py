@@ -1,13 +1,13 @@
-"""The chain behind a verdict: what was considered, why the winner won, what would change the answer."""
+"""The reasons of a verdict: what was considered, why this resource was named, what would change it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from pinchpoint.analysis.blame import Rank, rank, suspects
 from pinchpoint.analysis.capacity import Demand, demands_of
 from pinchpoint.analysis.case import Case, by_all_levels
+from pinchpoint.analysis.cause import Rank, rank, suspects
 from pinchpoint.analysis.checks import Looked, look
 from pinchpoint.analysis.conclusion import Conclusion
 from pinchpoint.analysis.confidence import RESAMPLES
@@ -15,7 +15,7 @@ from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.output import LEAST_USED, others
 from pinchpoint.analysis.resources.base import Suspicion
 from pinchpoint.analysis.resources.kinds import KINDS, kind_of, owner, thing
-from pinchpoint.analysis.rests_on import counted
+from pinchpoint.analysis.sample_counts import counted
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.verdict import Check, Considered, Explanation
 from pinchpoint.base import units

@@ -1,4 +1,4 @@
-"""What fails of what is asked for: a farm of which it does gets no all-clear, whatever it has left."""
+"""Failed operations: a farm with too many gets no all-clear, whatever room it has."""
 
 from __future__ import annotations
 

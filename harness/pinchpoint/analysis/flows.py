@@ -1,4 +1,4 @@
-"""What each scenario got through, and whether it pressed the farm: only a pressed farm can show a limit."""
+"""Throughput of each scenario, and whether it loaded the farm: only a loaded farm can show a limit."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pinchpoint.analysis.behind import held_behind
 from pinchpoint.analysis.objectives import missed_scenarios
 from pinchpoint.analysis.resources.disk.movement import COUNT_ERROR
 from pinchpoint.analysis.stages import offered_per_s
 from pinchpoint.analysis.stations import Station, find_stations
 from pinchpoint.analysis.thresholds import MANY_REFUSED, PRESSED, REGULATOR_FLAT, STARTED
+from pinchpoint.analysis.upstream import held_behind
 from pinchpoint.data.inputs import Inputs, Load
 from pinchpoint.data.operations import Latency, Traffic
 from pinchpoint.data.series import Floats, mean, spread

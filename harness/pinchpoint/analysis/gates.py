@@ -1,4 +1,4 @@
-"""Step 0: is the run valid evidence? What the generator or the recorder did wrong invalidates it.
+"""Step 0: is the run valid evidence? A fault of the load generator or the recorder invalidates it.
 
 Errors of the farm do not: they exclude that operation, or are the finding.
 """

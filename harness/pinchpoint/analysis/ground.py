@@ -1,4 +1,4 @@
-"""What advice stands on: the bottleneck, what would limit after it, and how a piece of advice is put."""
+"""The basis of advice: the bottleneck, what limits after it, and the form of a piece of advice."""
 
 from __future__ import annotations
 

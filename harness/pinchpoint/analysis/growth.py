@@ -1,4 +1,4 @@
-"""What several load levels add to the evidence: a queue that grows with load (E2), a ceiling that fits (E3).
+"""Evidence from several load levels: a queue that grows with load (E2), a ceiling that fits (E3).
 
 METHOD, steps 3 and 4: over the levels before the knee a resource's use is ``U = b + D X``, X the throughput
 of the scenario that is varied and the others held; it is used up at the ceiling ``(1 - b) / D``.

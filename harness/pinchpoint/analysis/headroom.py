@@ -1,4 +1,4 @@
-"""Step 7: headroom, throughput at the objectives ÷ throughput now - 1: read off levels, else reckoned."""
+"""Step 7: headroom, throughput at the objectives ÷ throughput now - 1: from load levels, else calculated."""
 
 from __future__ import annotations
 

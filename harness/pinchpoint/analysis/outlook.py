@@ -1,4 +1,4 @@
-"""Step 7 as a whole: headroom, what comes next and then, what to do; what the load takes of each resource."""
+"""Step 7 as a whole: headroom, the next bottlenecks, advice, and the demand of the load on each resource."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Step 7: from suspects to the verdict's parts: who is named, how much room is left, what comes next."""
+"""Step 7: the parts of a verdict: the bottleneck, headroom, the next bottleneck."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The causal test of ``run --prove``, as far as it is measured: what the verdict makes of its windows.
+"""The causal test of ``run --prove``, as far as it is measured: the verdict of its windows.
 
 What is known of the farm here is what was measured, and the share of its speed that a resource was left with.
 """

@@ -1,4 +1,4 @@
-"""A farm of which only a report's means are known: who may limit it, and what would have to be measured.
+"""A farm of which only the means of a report are known: what may limit it, and what has to be measured.
 
 The ranks are those of a run in which nothing stands out (``output``): a disk slower than its role's limit,
 then what was not measured. Means alone have no queue, no witness, no level that holds: at most one kind of

@@ -1,4 +1,4 @@
-"""verdict.json beside a run: reached anew and kept, or read back."""
+"""verdict.json beside a run: written by a new analysis, or read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint.analysis import Verdict, analyse
-from pinchpoint.analysis.kept import Kept
+from pinchpoint.analysis.history import Kept
 from pinchpoint.analysis.verdict import SCHEMA
 from pinchpoint.base.errors import InputError
 from pinchpoint.store import document

@@ -1,4 +1,4 @@
-"""What servers tell of themselves beside sessions and files, as figures: logs, queues, connections."""
+"""Tables of servers' own statistics beside sessions and files: logs, queues, connections."""
 
 from __future__ import annotations
 

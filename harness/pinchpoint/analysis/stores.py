@@ -1,4 +1,4 @@
-"""What NoSQL stores say of themselves: who waits in them for the log, for data, for a thread (METHOD step 4).
+"""NoSQL stores' own statistics: waits for the log, for data, for a thread (METHOD step 4).
 
 Nobody of them samples waits as a database does; each counts something that tells them:
 

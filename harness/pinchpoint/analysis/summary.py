@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.resources.base import Suspicion
-from pinchpoint.analysis.resources.cpu import strangers, unwatched
+from pinchpoint.analysis.resources.cpu import other_processes, unwatched
 from pinchpoint.analysis.resources.kinds import KINDS, proof, relief, thing
 from pinchpoint.analysis.verdict import Next, Suspect
 from pinchpoint.base import units
@@ -83,7 +83,7 @@ def _of_suspects(found: Sequence[Suspicion]) -> str:
     first = found[0]
     if first.demoted and len(found) == 1:
         return f"{capitalised(relief(first))} and repeat: if throughput rises, {thing(first)} was the limit."
-    if strangers(first.resource, first.found) is not None:
+    if other_processes(first.resource, first.found) is not None:
         host, unseen = first.resource.hosts[0], unwatched(first)
         if unseen:
             return f"Watch the processes of {listed(list(unseen))} on {host}, and run the same plan again."

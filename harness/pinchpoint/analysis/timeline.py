@@ -1,4 +1,4 @@
-"""What gave way when: a load or a farm that changes on its way may have several bottlenecks in turn."""
+"""The bottleneck over time: a load or a farm that changes may have several in turn."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def _row(directory: Path) -> dict[str, str]:
 
 def _outcome(verdict: Path) -> dict[str, str]:
     """What a verdict.json says, in words."""
-    from pinchpoint.analysis.kept import Kept  # noqa: PLC0415 -- a folder without runs needs no analysis
+    from pinchpoint.analysis.history import Kept  # noqa: PLC0415 -- a folder without runs needs no analysis
     from pinchpoint.analysis.verdict import SCHEMA  # noqa: PLC0415 -- likewise
 
     try:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from pinchpoint.analysis.kept import Named
+from pinchpoint.analysis.history import Named
 from pinchpoint.analysis.verdict import Next, Outcome
 from pinchpoint.base.errors import InputError
 from pinchpoint.base.figures import About, Better

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.data.operations import Traffic
 from pinchpoint.data.series import Key, Samples, Window, add_up
+from pinchpoint.data.timeaxis import shown_offset_s
 from pinchpoint.plan.arrivals import Bursts, bursts, scenario_seed
 from pinchpoint.store import samples as recorded
 from pinchpoint.store.read import StoredRun
@@ -160,6 +161,7 @@ class Inputs:
         whole: operations of the whole run; ``traffic`` those of the measure phase.
         generators: the load workers.
         views: (kind, host) of what was to measure a server from within: collectors beside those of hosts.
+        utc_offset_s: how far the time of day that people read is ahead of UTC.
     """
 
     state: str
@@ -176,6 +178,7 @@ class Inputs:
     events: tuple[Mapping[str, Any], ...]
     warnings: tuple[str, ...]
     views: tuple[tuple[str, str], ...] = ()
+    utc_offset_s: int = 0
 
     def during(self, window: Window) -> Inputs:
         """As if only this part of the window had been measured."""
@@ -220,6 +223,7 @@ def read_inputs(run: StoredRun) -> Inputs:
         traffic=traffic.during(window),
         events=tuple(run.events),
         warnings=tuple(manifest.get("warnings") or ()),
+        utc_offset_s=shown_offset_s(manifest),
         views=tuple(_views(manifest)),
     )
 

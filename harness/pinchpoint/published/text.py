@@ -39,7 +39,7 @@ def _farm(name: str, one: Published) -> Iterator[str]:
     for candidate in one.candidates:
         yield wrapped(_suspected(candidate), "  - ")
     for source in one.sources:
-        yield wrapped(f"{source.source} is limited by what lies outside of the farm: {source.why}", "  - ")
+        yield wrapped(f"{source.source} is limited by something outside of the farm: {source.why}", "  - ")
     for disk, kind in one.slow:
         means = [f"{units.seconds(disk.latency_s)} an I/O"] if disk.latency_s is not None else []
         means += [units.iops(disk.iops)] if disk.iops is not None else []

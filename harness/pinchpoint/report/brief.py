@@ -215,7 +215,8 @@ def _outlook(report: Report) -> Iterator[Answer]:
     for first in advice:
         gain = wording.gain_of(first)
         said = f"Gain: {gain or 'not known'}." if verdict["outcome"] != "invalid" or gain else ""
-        yield Answer(DO, _sentence(first["what"]), said, f"assuming {first['assumes']}" if gain else "")
+        assumed = _sentence(f"assuming {first['assumes']}") if gain else ""
+        yield Answer(DO, _sentence(first["what"]), said, assumed)
     if not advice:
         nothing = "Nothing at this load." if verdict["outcome"] == "not_reached" else "not known"
         yield Answer(DO, _sentence(verdict.get("experiment")) or nothing)

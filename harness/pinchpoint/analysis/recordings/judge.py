@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.coverage import stolen
 from pinchpoint.analysis.knee import no_knee
 from pinchpoint.analysis.recordings.cpu import cpus
 from pinchpoint.analysis.recordings.crawls import crawl_findings, crawl_rows
@@ -19,8 +20,7 @@ from pinchpoint.analysis.recordings.symptoms import collapses
 from pinchpoint.analysis.recordings.waiting import dependencies, locks, pools
 from pinchpoint.analysis.recordings.words import experiment, saturated_words, summary
 from pinchpoint.analysis.resources.disk.machines import unknown_machines
-from pinchpoint.analysis.rests_on import counted
-from pinchpoint.analysis.seen import stolen
+from pinchpoint.analysis.sample_counts import counted
 from pinchpoint.analysis.tables import cpu_table, disk_table
 from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, SEEN, SUSTAINED
 from pinchpoint.analysis.verdict import (
@@ -80,7 +80,7 @@ def judge_recording(inputs: Inputs) -> Verdict:
         timeline=_timeline(found),
         drift=(),
         checkpoints=(),
-        summary=summary(result, found, next(crawl_findings(inputs), "")),
+        summary=summary(result, found, next(crawl_findings(inputs), ""), inputs.utc_offset_s),
         warnings=tuple(dict.fromkeys(_warnings(inputs, found))),
     )
 
@@ -111,13 +111,15 @@ def _suspect(one: Resource, case: Case, confidence: Confidence | None, limits: S
 
 def _explained(found: Sequence[Resource], result: Conclusion, case: Case) -> Explanation:
     considered = tuple(_considered(one, result, case) for one in found)
-    reasons = [f"{one.name}: {saturated_words(one)}" for one in found if one.saturated or one.missing]
+    offset_s = case.inputs.utc_offset_s
+    named = [one for one in found if one.saturated or one.missing]
+    reasons = [f"{one.name}: {saturated_words(one, offset_s)}" for one in named]
     reasons += [f"why the confidence is not higher: {each}" for each in result.limits]
     decides = experiment(result)
     return Explanation(
         (),
         considered,
-        tuple(reasons or [summary(result, found, next(crawl_findings(case.inputs), ""))]),
+        tuple(reasons or [summary(result, found, next(crawl_findings(case.inputs), ""), offset_s)]),
         (decides,) if decides else (),
     )
 

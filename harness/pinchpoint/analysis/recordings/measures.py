@@ -373,7 +373,7 @@ def _stretches(window: Window, covered_s: Floats, over: Steps) -> tuple[Stretch,
 def _how_long(one: Measure) -> str:
     if not one.stretches:
         return "never at its limit"
-    return (
-        f"at its limit for {units.seconds(one.over_s)} of {units.seconds(one.measured_s)}, "
-        f"{units.seconds(one.stretches[0].seconds)} of that in a row"
-    )
+    over, measured, longest = map(units.span, (one.over_s, one.measured_s, one.stretches[0].seconds))
+    if over == measured == longest:
+        return f"at its limit for all {measured}"
+    return f"at its limit for {over} of {measured}" + (f", {longest} in a row" if longest != over else "")

@@ -9,6 +9,7 @@ from pinchpoint.analysis.recordings.outcome import LEAST_S, Conclusion
 from pinchpoint.base import units
 from pinchpoint.base.wording import capitalised, listed
 from pinchpoint.data.inputs import utc
+from pinchpoint.data.timeaxis import zone_words
 
 _STATES = {
     "cpu": "at least {limit} busy",
@@ -21,27 +22,27 @@ _NEARLY_ALL = 0.995
 """What was at its limit for that share of a recording was for all of it."""
 
 
-def summary(found: Conclusion, resources: Sequence[Resource], crawl: str) -> str:
+def summary(found: Conclusion, resources: Sequence[Resource], crawl: str, offset_s: int) -> str:
     """The outcome, and the figures behind it; ``crawl``: at which source a crawl's requests are, or ""."""
     if found.too_short is not None:
         recorded = units.seconds(found.too_short)
         return f"Inconclusive: only {recorded} were recorded, at least {LEAST_S:.0f} s are needed."
     if found.named is not None:
-        return _bottleneck(found, found.named)
+        return _bottleneck(found, found.named, offset_s)
     if found.outcome == "not_reached":
         return _not_reached(resources)
     if any(one.saturated for one in found.others):
-        return _over_limit([one for one in found.others if one.saturated])
+        return _over_limit([one for one in found.others if one.saturated], offset_s)
     if not any(one.measures for one in resources):
         return _nothing_measured(crawl)
     return f"Inconclusive: {_inconclusive(found)}{_not_measured(found)}"
 
 
-def _bottleneck(found: Conclusion, one: Resource) -> str:
-    text = f"Bottleneck: {one.name}. It was {saturated_words(one)}."
+def _bottleneck(found: Conclusion, one: Resource, offset_s: int) -> str:
+    text = f"Bottleneck: {one.name}. It was {saturated_words(one, offset_s)}."
     text += "".join(f" Meanwhile {each}." for each in found.symptoms[:2])
     return text + "".join(
-        f" At other times {each.name} was {saturated_words(each)}." for each in found.others
+        f" At other times {each.name} was {saturated_words(each, offset_s)}." for each in found.others
     )
 
 
@@ -54,14 +55,14 @@ def _nothing_measured(crawl: str) -> str:
     )
 
 
-def _over_limit(found: Sequence[Resource]) -> str:
+def _over_limit(found: Sequence[Resource], offset_s: int) -> str:
     """Several resources at their limits, or one that no work need have waited for: each with its figures."""
     names = listed([one.name for one in found])
     if len(found) == 1:
         text, rest = f"1 resource was over its limit: {names}.", "Whether it slows users"
     else:
         text, rest = f"{len(found)} resources were over their limits: {names}.", "Which of them slows users"
-    each = " ".join(f"{capitalised(one.name)}: {_with_doubt(one)}." for one in found)
+    each = " ".join(f"{capitalised(one.name)}: {_with_doubt(one, offset_s)}." for one in found)
     return f"{text} {each} {rest} is not known without response times or waits."
 
 
@@ -86,25 +87,20 @@ def _inconclusive(found: Conclusion) -> str:
     return "no recorded resource was saturated."
 
 
-def saturated_words(one: Resource) -> str:
-    """In what state it was, for how long, when for longest, and its mean."""
+def saturated_words(one: Resource, offset_s: int) -> str:
+    """In what state it was, for how long, when for longest (so far ahead of UTC), and its mean."""
     if not one.saturated:
         return "not measured" if not one.measures else "never saturated"
     first = one.saturated[0]
     mean = f"mean {units.of_metric(first.metric, first.value)}"
     if first.over_s >= _NEARLY_ALL * first.measured_s:
-        return f"{_state(one)} throughout, {mean}"
-    begin, end = (utc(round(at)) for at in (first.stretches[0].from_s, first.stretches[0].to_s))
+        return f"{_state(one)} for all {units.span(first.measured_s)}, {mean}"
+    begin, end = (utc(round(at + offset_s)) for at in (first.stretches[0].from_s, first.stretches[0].to_s))
     until = end[11:16] if begin[:10] == end[:10] else f"{end[:10]} {end[11:16]}"
     return (
-        f"{_state(one)} for {_length(first.over_s)} of {_length(first.measured_s)}, longest "
-        f"{begin[:10]} {begin[11:16]} to {until} UTC, {mean}"
+        f"{_state(one)} for {units.span(first.over_s)} of {units.span(first.measured_s)}, longest "
+        f"{begin[:10]} {begin[11:16]} to {until} {zone_words(offset_s)}, {mean}"
     )
-
-
-def _length(seconds: float) -> str:
-    """A time, to the minute from ten minutes on."""
-    return units.seconds(60.0 * round(seconds / 60) if seconds >= 600 else seconds)
 
 
 def experiment(found: Conclusion) -> str | None:
@@ -147,8 +143,8 @@ def _state(one: Resource) -> str:
     return f"saturated ({first.words})"
 
 
-def _with_doubt(one: Resource) -> str:
-    return f"{saturated_words(one)}{f'; but {one.doubt}' if one.doubt else ''}"
+def _with_doubt(one: Resource, offset_s: int) -> str:
+    return f"{saturated_words(one, offset_s)}{f'; but {one.doubt}' if one.doubt else ''}"
 
 
 def _not_measured(found: Conclusion) -> str:

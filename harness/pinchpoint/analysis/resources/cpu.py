@@ -204,7 +204,7 @@ class Cores(Cpu):
         if resource.machine != first.resource.machine:
             return
         found = measure_cpu(resource, context.rows)
-        rest = strangers(resource, found)
+        rest = other_processes(resource, found)
         if at_least(found.busy, UTILISATION) and rest is not None:
             share = units.percent(rest)
             yield f"{share} of the CPU of {resource.hosts[0]} was used by other processes"
@@ -548,7 +548,7 @@ def others_share(resource: Resource, found: Measures) -> float | None:
     return max(0.0, 1 - sum(found.uses.values()))
 
 
-def strangers(resource: Resource, found: Measures) -> float | None:
+def other_processes(resource: Resource, found: Measures) -> float | None:
     """The same, if that is a third or more; None where it is less."""
     rest = others_share(resource, found)
     return rest if rest is not None and rest >= STRANGERS.value else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pinchpoint.analysis.behind import at_work, calls
+from pinchpoint.analysis.coverage import unseen_at
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.base import (
     Context,
@@ -26,7 +26,6 @@ from pinchpoint.analysis.resources.base import (
 )
 from pinchpoint.analysis.resources.gain import Gain, advise
 from pinchpoint.analysis.resources.shared import OF_OPERATIONS, Figure, Shared
-from pinchpoint.analysis.seen import unseen_at
 from pinchpoint.analysis.sessions import sessions_at_work
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.stations import Station
@@ -41,6 +40,7 @@ from pinchpoint.analysis.thresholds import (
     PRESSURE,
     at_least,
 )
+from pinchpoint.analysis.upstream import at_work, calls
 from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed

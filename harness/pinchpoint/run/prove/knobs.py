@@ -245,7 +245,7 @@ def knob_for(
     if not named.get("tier") and named["kind"] == "cpu":
         return NoKnob("not_supported", "which tier uses the shared cores was not measured")
     if not named.get("tier"):
-        return NoKnob("not_supported", "what the verdict names lies outside of the farm")
+        return NoKnob("not_supported", "the bottleneck is outside of the farm")
     if str(named["kind"]).startswith("disk") and not named.get("role"):
         return NoKnob("not_supported", "it is a limit of all of a machine's disks together")
     if farm.embedded is None:

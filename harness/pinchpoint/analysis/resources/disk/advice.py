@@ -153,7 +153,7 @@ def _faster(ground: Ground, found: DiskMeasures, held: Held) -> Advice:
     limits = ground.first.resource.limits
     more, gain = _as_fast(ground, found, held)
     said = limits_words(limits.iops, limits.bytes_per_s) if limits and not ground.first.contradicted else ""
-    now = f"declared to do {said}" if said else level_words(found)
+    now = f"{said} now" if said else level_words(found)
     what = f"Put {held.target} on a faster disk ({now}{more}){_beyond(ground)}"
     return advise(ground.first.kind, held.target, what, gain)
 
@@ -170,7 +170,7 @@ def _as_fast(ground: Ground, found: DiskMeasures, held: Held) -> tuple[str, Gain
         size = float(f"{held.rates.bytes_per_s * times:.3g}")
         words, gain = limits_words(None, size), ground.by(f"{ground.disk_target}.bytes={size / 1e6:g}MB/s")
     if gain is not None:
-        return f"; {words} then", gain
+        return f", {words} then", gain
     return f"; {words} for all of it" if bound.ratio else "", bound
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pinchpoint.analysis.behind import MOST
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.base import (
     Context,
@@ -53,6 +52,7 @@ from pinchpoint.analysis.thresholds import (
     at_least,
     exceeds,
 )
+from pinchpoint.analysis.upstream import MOST
 from pinchpoint.analysis.verdict import Advice, Fact, Kind, Next, Suspect
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed

@@ -1,4 +1,4 @@
-"""What a history of many runs reads back of verdict.json; a report judges its run anew."""
+"""The parts of verdict.json that a history of many runs reads; a report judges its run anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of the farm was seen, and what was taken from it by others than the farm."""
+"""Which parts of the farm were measured, and what other processes took from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What forbids an all-clear though no measured resource was saturated, and what would tell more of it."""
+"""Reasons against an all-clear where no measured resource was saturated, and what to measure next."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.coverage import unseen
 from pinchpoint.analysis.failing import failing_words
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.levels import during_level
 from pinchpoint.analysis.resources.base import Untold
 from pinchpoint.analysis.resources.disk.measures import seldom, untold
 from pinchpoint.analysis.resources.kinds import KINDS
-from pinchpoint.analysis.seen import unseen
 from pinchpoint.analysis.thresholds import (
     DRIFTS,
     EXPECTED,

@@ -1,4 +1,4 @@
-"""Step 6: of several suspects the cause, and in what is shared the tier that uses most of it."""
+"""Step 6: the cause among several candidates, and the tier that uses most of a shared resource."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.base import Resource, Suspicion, mean_of
-from pinchpoint.analysis.resources.cpu import strangers
+from pinchpoint.analysis.resources.cpu import other_processes
 from pinchpoint.analysis.resources.disk.measures import untold
 from pinchpoint.analysis.resources.kinds import KINDS, WAYS, kind_of, suspect
 from pinchpoint.analysis.stages import Rows
@@ -22,7 +22,9 @@ def suspects(resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...])
     disks = [one for one in resources if one.is_device]
     found = [one for one in found if kind_of(one).felt(one, one.found, disks, rows, flows)]
     found = [one for one in found if not kind_of(one).explained(one, found)]
-    rest = _without_yielding([one for one in found if not _of_strangers(one, rows, flows)], resources, rows)
+    rest = _without_yielding(
+        [one for one in found if not _of_other_processes(one, rows, flows)], resources, rows
+    )
     if all(one.demoted for one in rest):
         rest = _without_yielding(found, resources, rows)
     return tuple(sorted(rest, key=rank, reverse=True))
@@ -34,13 +36,13 @@ def _without_yielding(found: list[Suspicion], resources: tuple[Resource, ...], r
     return firm if any(not one.demoted for one in firm) or _crowded(resources, rows) else found
 
 
-def _of_strangers(one: Suspicion, rows: Rows, flows: tuple[Flow, ...]) -> bool:
+def _of_other_processes(one: Suspicion, rows: Rows, flows: tuple[Flow, ...]) -> bool:
     """Whether cores are full of others' work, and the servers there say that hardly anybody wants them.
 
     So they are not what operations wait for, as far as those who press the farm spend their time there.
     """
     running = mean_of(one.resource, "running", rows)
-    if running is None or strangers(one.resource, one.found) is None:
+    if running is None or other_processes(one.resource, one.found) is None:
         return False
     pressed = [flow for flow in flows if flow.pressed]
     there = sum(flow.going_on(tier) for flow in flows for tier in one.resource.tiers)

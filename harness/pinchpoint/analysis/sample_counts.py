@@ -1,4 +1,4 @@
-"""How many samples, or operations, a fact of the verdict rests on."""
+"""The number of samples, or operations, behind a fact of the verdict."""
 
 from __future__ import annotations
 

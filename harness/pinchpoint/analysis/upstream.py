@@ -1,4 +1,4 @@
-"""Tiers behind tiers: whom a database works for though no scenario asked it (METHOD step 6).
+"""Upstream tiers: which tier a database works for if no scenario asked it (METHOD step 6).
 
 A client sees how long the web tier takes, and not that this waits for sql. But the database counts its
 sessions: as many more of them as scenarios have there themselves are those of the tiers before it.
