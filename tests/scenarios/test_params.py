@@ -86,7 +86,7 @@ def _problem(model: type[Any], given: dict[str, Any]) -> str:
         (SqlMixParams, {"presets": "balanced"}, "Extra inputs"),
         (SqlMixParams, {"hot_rows": 0}, "greater than or equal to 1"),
         (SqlMixParams, {"hold": "10"}, "no duration"),
-        (SqlMixParams, {"lock_rows": 2}, "at most as many lock_rows as hot_rows"),
+        (SqlMixParams, {"lock_rows": 2}, "allowed: lock_rows of hot_rows or less"),
         (SqlMixParams, {"skew": "80"}, "two percentages such as 80/20"),
         (
             SqlMixParams,

@@ -76,7 +76,7 @@ def test_an_unknown_cap_is_said_with_the_probe_that_tells() -> None:
     assert verdict.bottleneck is not None
     faster, unknown = verdict.advice
     assert "a faster disk (I/O limited to 50" in faster.what
-    assert "; 1,670 IOPS then" in faster.what
+    assert ", 1,670 IOPS then" in faster.what
     assert faster.set == ("sql.log.iops=1670",)
     assert faster.source is None
     assert "pinchpoint probe --farm farm.yaml --suite database" in unknown.what
@@ -210,4 +210,4 @@ def test_what_is_a_little_beyond_its_limit_comes_next() -> None:
     assert verdict.next is not None
     assert (verdict.next.role, verdict.next.gain_ratio) == ("data", 0.0)
     assert first(verdict).gain_ratio == pytest.approx(0.0, abs=0.001)
-    assert "no more of orders; then the data disk of sql limits" in first(verdict).text
+    assert "no change of orders; then the data disk of sql limits" in first(verdict).text

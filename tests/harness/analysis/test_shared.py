@@ -73,7 +73,7 @@ def test_to_know_of_the_generator_is_not_to_know_which_tier_uses_the_cores() -> 
     assert found.confidence == "low"
     assert "which tier uses the shared cores was not measured" in found.why_not_more
     assert (found.tier, found.host, found.shared_with) == (None, "web1", ("web", "sql"))
-    assert "cpu, web1" in explanation_text(verdict.to_json())
+    assert "the CPU shared by web and sql (web1)" in explanation_text(verdict.to_json())
 
 
 def test_shared_cores_that_come_next_are_nobody_s_where_nobody_measured_whose_they_are() -> None:

@@ -104,4 +104,4 @@ def test_a_run_of_any_name_and_any_verdict_is_listed(tmp_path: Path) -> None:
         status, out, _ = said("runs", tmp_path)
         assert status == 0
         assert b"[bold]one[unfinished" in out
-        assert b"its verdict cannot be read" in out
+        assert b"verdict unreadable" in out

@@ -29,7 +29,7 @@ def test_advice_is_a_table_with_its_source(report: Report) -> None:
     low, high = row["interval_ratio"]
     assert low < row["gain_ratio"] < high
     assert gain == f"{wording.gains(row['gain_ratio'], low, high)} in the throughput of orders"
-    assert gain.startswith("+43 % (")
+    assert gain.startswith("+42 % (")
     assert then == "the time that no measured resource explains"
     assert "the same mix of operations" in assumes
     assert what_if == "--set sql.machine=azure/ds14"

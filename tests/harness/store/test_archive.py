@@ -232,6 +232,6 @@ def test_what_cannot_be_packed(run: Path, packed: Path, tmp_path: Path) -> None:
     path.write_text(json.dumps(manifest))
     done = run_cli("pack", run, "--out", tmp_path / "other.zip")
     assert done.returncode == 2
-    assert "farm.endpoints.sql.url: holds what looks like a secret" in done.stderr
+    assert "farm.endpoints.sql.url" in done.stderr
     assert "hunter2" not in done.stderr
     assert not (tmp_path / "other.zip").exists()
