@@ -56,6 +56,8 @@ def _within_limits() -> Iterator[None]:
 def _ended_with(link: Connection) -> Iterator[None]:
     """SIGIO ends this process when the other end is closed: the process that asked may have been killed.
 
+    The signal also comes when the other end has read an answer: so the link is asked.
+
     PR_SET_PDEATHSIG would not do: it follows the thread that started this process, not the process.
     """
     flags = fcntl.fcntl(link.fileno(), fcntl.F_GETFL)
@@ -80,6 +82,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
     with contextlib.suppress(BrokenPipeError, ConnectionResetError), Connection(descriptor) as link:
         fcntl.fcntl(link.fileno(), fcntl.F_SETOWN, os.getpid())
+        # Nothing but the end comes before the answer.
+        signal.signal(signal.SIGIO, lambda *_: os._exit(0) if link.poll(0) else None)
         _serve(link, limited=limited)
 
 

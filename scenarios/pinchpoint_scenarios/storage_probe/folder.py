@@ -88,8 +88,8 @@ def remove_left(folder: Path) -> None:
         )
     if owner.get("host") != socket.gethostname() or _lives(folder, owner):
         raise NotOurs(
-            f"{folder}: another probe works there (process {owner.get('pid')} on {owner.get('host')}); "
-            "wait for its end. Where it is certain that there is none any more, remove that folder"
+            f"{folder}: another probe uses it (process {owner.get('pid')} on {owner.get('host')}); "
+            "wait until it ends. If no probe is running, remove that folder"
         )
     shutil.rmtree(folder)
 

@@ -94,7 +94,7 @@ def test_two_probes_do_not_meet(tmp_path: Path, elsewhere: bool) -> None:
         if elsewhere:
             owner = {"pid": 1, "began": 1.0, "host": "another"}
             (folder / "owner.json").write_text(json.dumps(owner))
-        with pytest.raises(GuardError, match="another probe works there"), machine.own_folder(tmp_path):
+        with pytest.raises(GuardError, match="another probe uses it"), machine.own_folder(tmp_path):
             pass
         assert folder.exists()
 

@@ -212,7 +212,7 @@ def test_what_is_not_ours_stays(host: Host) -> None:
     shutil.rmtree(theirs)
     here = claim(host.folder)
     try:
-        with pytest.raises(GuardError, match="another probe works there"), there(host.address, looked, SIZE):
+        with pytest.raises(GuardError, match="another probe uses it"), there(host.address, looked, SIZE):
             pass
     finally:
         here.release()
@@ -220,7 +220,7 @@ def test_what_is_not_ours_stays(host: Host) -> None:
 
 def test_a_probe_on_that_machine_does_not_meet_one_that_came_over_ssh(host: Host) -> None:
     with there(host.address, host.looked(), SIZE) as machine:
-        with pytest.raises(NotOurs, match="another probe works there"):
+        with pytest.raises(NotOurs, match="another probe uses it"):
             claim(host.folder)
         assert machine.folder.is_dir()
 
