@@ -11,8 +11,8 @@ from pinchpoint.analysis.coverage import unseen
 from pinchpoint.analysis.failing import failing_words
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.levels import during_level
-from pinchpoint.analysis.resources.base import Untold
-from pinchpoint.analysis.resources.disk.measures import seldom, untold
+from pinchpoint.analysis.resources.base import Undecided
+from pinchpoint.analysis.resources.disk.measures import seldom, seldom_read
 from pinchpoint.analysis.resources.kinds import KINDS
 from pinchpoint.analysis.thresholds import (
     DRIFTS,
@@ -57,36 +57,36 @@ READINGS = 2
 """Readings that a burst takes at least, for one of them to be of nothing else."""
 
 
-def troubles(case: Case) -> Iterator[Untold]:
+def troubles(case: Case) -> Iterator[Undecided]:
     """All of it, what was not seen first: behind that may lie all else."""
     yield from hidden(case)
-    yield from (Untold(text, WHY_FAILING) for text in failing_words(case.inputs, case.flows))
+    yield from (Undecided(text, WHY_FAILING) for text in failing_words(case.inputs, case.flows))
     answers = (slower_words(case), unanswered_words(case.inputs, case.flows))
-    yield from (Untold(text, UNWATCHED) for text in answers if text)
+    yield from (Undecided(text, UNWATCHED) for text in answers if text)
     if brief := brief_words(case):
-        yield Untold(brief, OFTENER)
+        yield Undecided(brief, OFTENER)
     for flow in (one for one in case.flows if one.load.model in CONSTANT):
-        yield from (Untold(text, UNWATCHED) for text in _silence(case.inputs, flow))
-        yield from (Untold(text, FOR_LONGER) for text in _rising(case.inputs, flow))
+        yield from (Undecided(text, UNWATCHED) for text in _silence(case.inputs, flow))
+        yield from (Undecided(text, FOR_LONGER) for text in _rising(case.inputs, flow))
 
 
-def at_limit(case: Case) -> Iterator[Untold]:
+def at_limit(case: Case) -> Iterator[Undecided]:
     """Disks that do all that was declared for them: who keeps pace does so with nothing to spare."""
     if case.stage is None:
         return
     for one in case.resources:
         if words := KINDS[one.type].at_limit(one, case.stage.rows):
-            yield Untold(words, MORE_LOAD)
+            yield Undecided(words, MORE_LOAD)
 
 
-def hidden(case: Case) -> Iterator[Untold]:
+def hidden(case: Case) -> Iterator[Undecided]:
     """What of the farm was not seen, or not often enough to say what it means."""
     missing = tuple(unseen(case.inputs))
     watch = f"Watch the whole farm ({wording.listed(missing)}), and run the same plan again."
-    yield from (Untold(why, watch) for why in missing)
+    yield from (Undecided(why, watch) for why in missing)
     if case.stage is not None:
         rows = case.stage.rows
-        yield from (seldom(disk, rows) for disk in untold(case.resources, rows))
+        yield from (seldom(disk, rows) for disk in seldom_read(case.resources, rows))
 
 
 def slower_words(case: Case) -> str:

@@ -25,10 +25,10 @@ from pinchpoint.analysis.levels import (
     held_levels,
     held_words,
     highest_held,
+    judged_levels,
     judged_part,
     level_table,
-    told_levels,
-    untold_words,
+    unjudged_words,
 )
 from pinchpoint.analysis.objectives import not_measured_words, objective_table
 from pinchpoint.analysis.outlook import Outlook, look_ahead
@@ -70,8 +70,8 @@ def analyse(run: StoredRun) -> Verdict:
     periods = find_periods(whole, levels)
     case = _judged_case(whole, levels, climbed, periods)
     found = _verdict(whole, levels, climbed, case, periods)
-    untold = untold_words(whole, held_levels(run.manifest))
-    return with_proof(replace(found, warnings=(*found.warnings, *untold)), run, case)
+    unjudged = unjudged_words(whole, held_levels(run.manifest))
+    return with_proof(replace(found, warnings=(*found.warnings, *unjudged)), run, case)
 
 
 def judged_case(run: StoredRun) -> Case | None:
@@ -86,8 +86,8 @@ def judged_case(run: StoredRun) -> Case | None:
 def _levels(run: StoredRun, whole: Inputs) -> tuple[tuple[Level, ...], tuple[dict[str, Any], ...]]:
     """(the levels of a load in steps, what each brought); where all were too short, the last and nothing."""
     noted = held_levels(run.manifest)
-    told = told_levels(whole, noted)
-    return told or noted[-1:], level_table(whole, told)
+    judged = judged_levels(whole, noted)
+    return judged or noted[-1:], level_table(whole, judged)
 
 
 def _verdict(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.base import Resource, Suspicion, mean_of
 from pinchpoint.analysis.resources.cpu import other_processes
-from pinchpoint.analysis.resources.disk.measures import untold
+from pinchpoint.analysis.resources.disk.measures import seldom_read
 from pinchpoint.analysis.resources.kinds import KINDS, WAYS, kind_of, suspect
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.stations import DEPTH
@@ -54,7 +54,7 @@ def _of_other_processes(one: Suspicion, rows: Rows, flows: tuple[Flow, ...]) -> 
 
 def _crowded(resources: tuple[Resource, ...], rows: Rows) -> bool:
     """Whether some of the farm's own has no room, or was read too seldom to say that it has."""
-    return _own_use(resources, rows) >= OWN_USE.value or bool(untold(resources, rows))
+    return _own_use(resources, rows) >= OWN_USE.value or bool(seldom_read(resources, rows))
 
 
 def _own_use(resources: Iterable[Resource], rows: Rows) -> float:

@@ -13,7 +13,7 @@ from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.disk.credits import credit_words
 from pinchpoint.analysis.resources.disk.machines import unknown_machines
 from pinchpoint.analysis.resources.kinds import KINDS
-from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, STRANGERS
+from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, OTHER_PROCESSES
 from pinchpoint.analysis.unanswered import given_up_words
 from pinchpoint.base import units, wording
 from pinchpoint.data.inputs import Inputs
@@ -31,7 +31,7 @@ def caveats(case: Case) -> Iterator[str]:
     yield from losses(inputs)
     yield from (gate.fact.fact for gate in case.failed)
     contention = find_contention(inputs)
-    if contention is not None and contention.ratio >= STRANGERS.value:
+    if contention is not None and contention.ratio >= OTHER_PROCESSES.value:
         yield contention.words()
     yield from unseen(inputs)
     yield from stolen(inputs)

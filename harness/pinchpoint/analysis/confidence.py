@@ -12,7 +12,7 @@ from pinchpoint.analysis.cause import rank, suspects
 from pinchpoint.analysis.coverage import stolen, unseen
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.knee import Knee
-from pinchpoint.analysis.resources.base import Context, Resource, Suspicion, Untold
+from pinchpoint.analysis.resources.base import Context, Resource, Suspicion, Undecided
 from pinchpoint.analysis.resources.cpu import other_processes, unwatched
 from pinchpoint.analysis.resources.kinds import KINDS, kind_of
 from pinchpoint.analysis.stages import Stage
@@ -102,9 +102,9 @@ def trust(
     stable = named[first.resource.key] / RESAMPLES
     if stable < STABLE_MEDIUM.value:
         return Trust(None, stable, ("resamples of the run name different resources",), named)
-    untold = _untold(inputs, first)
-    if untold is not None:
-        return Trust(None, stable, (untold.why,), named, untold.experiment)
+    undecided = _undecided(inputs, first)
+    if undecided is not None:
+        return Trust(None, stable, (undecided.why,), named, undecided.experiment)
     lowered = tuple(_lowering(inputs, found, resources, stage, flows))
     if lowered:
         return Trust("low", stable, lowered, named, kind_of(first).experiment(first, stage.rows))
@@ -156,7 +156,7 @@ def _lowering(
     yield from (f"the {tier} tier crashed during the run" for tier in crashed)
 
 
-def _untold(inputs: Inputs, first: Suspicion) -> Untold | None:
+def _undecided(inputs: Inputs, first: Suspicion) -> Undecided | None:
     """Why the first suspect cannot be named, however often the resamples name it."""
     return (
         _stolen_from(inputs, first)
@@ -165,7 +165,7 @@ def _untold(inputs: Inputs, first: Suspicion) -> Untold | None:
     )
 
 
-def _stolen_from(inputs: Inputs, first: Suspicion) -> Untold | None:
+def _stolen_from(inputs: Inputs, first: Suspicion) -> Undecided | None:
     """Why what seems used up may merely wait for CPU time that the hypervisor took; None where it does not.
 
     Of the CPU itself it can be said: what is left of it is used up.
@@ -173,10 +173,10 @@ def _stolen_from(inputs: Inputs, first: Suspicion) -> Untold | None:
     taken = listed(list(stolen(inputs, STOLEN)))
     if not taken or not kind_of(first).takes_cpu:
         return None
-    return Untold(taken, "Run the same plan again when the host under that machine has room.")
+    return Undecided(taken, "Run the same plan again when the host under that machine has room.")
 
 
-def _not_the_farm(first: Suspicion) -> Untold | None:
+def _not_the_farm(first: Suspicion) -> Undecided | None:
     """Why no tier is to blame for full cores: other programs used too much of them; None where they did not.
 
     What the farm's own bottleneck would be without them, nobody has seen.
@@ -188,4 +188,4 @@ def _not_the_farm(first: Suspicion) -> Untold | None:
     who = "other processes"
     if unseen_tiers:
         who = f"processes that were not watched: {', '.join(unseen_tiers)}, or {who}"
-    return Untold(f"{units.percent(rest)} of the CPU of {host} was used by {who}")
+    return Undecided(f"{units.percent(rest)} of the CPU of {host} was used by {who}")

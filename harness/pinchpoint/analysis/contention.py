@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pinchpoint.analysis.thresholds import CONTENDED, CPU_WAIT, STRANGERS
+from pinchpoint.analysis.thresholds import CONTENDED, CPU_WAIT, OTHER_PROCESSES
 from pinchpoint.analysis.verdict import Fact
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
@@ -40,7 +40,7 @@ class Contention:
     def delays(self) -> bool:
         """Whether it is enough to make a load worker late that has room on its own core."""
         if self.waited_ratio is None:
-            return self.ratio >= STRANGERS.value
+            return self.ratio >= OTHER_PROCESSES.value
         return self.ratio >= CONTENDED.value and self.waited_ratio >= CPU_WAIT.value
 
     @property

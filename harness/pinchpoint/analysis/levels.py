@@ -61,14 +61,14 @@ def held_levels(manifest: Mapping[str, Any]) -> tuple[Level, ...]:
     )
 
 
-def told_levels(inputs: Inputs, levels: Sequence[Level]) -> tuple[Level, ...]:
+def judged_levels(inputs: Inputs, levels: Sequence[Level]) -> tuple[Level, ...]:
     """Those that hold a whole step: in a run of hours, with steps of ten seconds, a short one may not."""
     return tuple(level for level in levels if level.window(inputs.window.step_s).steps)
 
 
-def untold_words(inputs: Inputs, noted: Sequence[Level]) -> Iterator[str]:
+def unjudged_words(inputs: Inputs, noted: Sequence[Level]) -> Iterator[str]:
     """That nothing is known of some levels."""
-    told, step_s = told_levels(inputs, noted), inputs.window.step_s
+    told, step_s = judged_levels(inputs, noted), inputs.window.step_s
     for scenario in dict.fromkeys(level.scenario for level in noted if level not in told):
         every = [level for level in noted if level.scenario == scenario]
         missing = sum(level not in told for level in every)

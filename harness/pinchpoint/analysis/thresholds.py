@@ -119,7 +119,7 @@ SEND_LAG_SHARE = Threshold(0.10, "design", "send lag: at most a tenth of the p99
 LITTLE = Threshold(0.05, "design", "Little's law: users = throughput x (time + think time) within 5 %")
 CLIENT_TIME_S = Threshold(0.0002, "design", "a client's own work between operations: at most 0.2 ms")
 RECONNECT_S = Threshold(2.5, "design", "a session waits 2.5 s at most before it connects again (Backoff)")
-STRANGERS = Threshold(1 / 3, "design", "other processes use a third of its CPU")
+OTHER_PROCESSES = Threshold(1 / 3, "design", "other processes use a third of its CPU")
 CONTENDED = Threshold(0.05, "design", "contention: others take 5 % of the load generator's CPU")
 CPU_WAIT = Threshold(0.01, "design", "and the load generator waits for a core one second in a hundred")
 HELD_UP = Threshold(0.50, "design", "a farm no longer answers: at least half of the sessions wait for it")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from statistics import mean
 from typing import Any, Literal
 
 from pinchpoint.base import units, wording
+from pinchpoint.base.clock import seconds_of
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.data.timeline import Axis, Panel
 from pinchpoint.report.comparison import SECTIONS as COMPARED_SECTIONS
@@ -65,6 +67,14 @@ class Brief:
     plots: tuple[Plot, ...]
     sections: tuple[tuple[str, tuple[Table, ...]], ...]
     warnings: tuple[str, ...]
+
+    @property
+    def made_at(self) -> datetime:
+        """The UTC instant that a document says it was made: the run's, so that it is the same each time."""
+        found = (
+            datetime.fromtimestamp(seconds_of(self.at), UTC) if self.at else datetime(1980, 1, 1, tzinfo=UTC)
+        )
+        return found.replace(microsecond=0, tzinfo=None)
 
     def answer(self, question: str) -> Answer | None:
         """The answer to one of ``QUESTIONS``; None where it does not apply."""

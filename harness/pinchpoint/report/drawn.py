@@ -1,9 +1,11 @@
-"""The charts of a report as pictures, in reading order, for formats that hold pictures."""
+"""The charts of a report, for every format that shows them as pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
 
+from pinchpoint.data.latency import Distribution
 from pinchpoint.report.brief import Gathered
 from pinchpoint.report.charts import Chart, burst_chart, distribution_chart, level_charts
 from pinchpoint.report.comparison import ComparisonReport
@@ -20,29 +22,56 @@ def charts_of(report: Gathered) -> tuple[list[Chart], list[Chart]]:
     """The charts that belong beside the evidence, and all others."""
     match report:
         case Report():
-            marks = marks_of(report.run.manifest, report.verdict, report.clock)
-            panels = {
-                panel.name: panel_chart(panel, report.clock, marks.get(panel.name))
-                for panel in report.panels
-                if panel.series
-            }
+            panels = panel_charts(report)
             first = [panels.pop(name) for name in FIRST if name in panels]
-            return first, [*panels.values(), *_of_load(report)]
+            return first, [
+                *panels.values(),
+                *climb_charts(report),
+                *(chart for chart, _ in latency_charts(report)),
+                *burst_charts(report),
+            ]
         case ComparisonReport():
-            labels = [side.label for side in report.sides]
-            named = [{**one, "name": figure_name(one)} for one in report.content["changes"]]
-            ratios = ratio_chart(labels[0], labels[1], named)
+            ratios = ratios_of(report)
             pairs = [chart for pair in both_timelines(report.content) for chart in pair]
             return pairs[:_BESIDE], [*([ratios] if ratios else []), *pairs[_BESIDE:]]
     charts = [chart for part in report.parts for chart in part.charts]
     return charts[:_BESIDE], charts[_BESIDE:]
 
 
-def _of_load(report: Report) -> Iterator[Chart]:
+def panel_charts(report: Report) -> dict[str, Chart]:
+    """A chart for each panel that has figures, by the panel's name."""
+    marks = marks_of(report.run.manifest, report.verdict, report.clock)
+    return {
+        panel.name: panel_chart(panel, report.clock, marks.get(panel.name))
+        for panel in report.panels
+        if panel.series
+    }
+
+
+def climb_charts(report: Report) -> list[Chart]:
+    """Throughput and p95 by load, where the load had levels."""
     verdict = report.verdict
-    yield from level_charts(verdict.get("levels") or (), (verdict.get("knee") or {}).get("level"))
-    for scenario in dict.fromkeys(each.scenario for each in report.distributions):
-        yield distribution_chart(scenario, [one for one in report.distributions if one.scenario == scenario])
-    for name, figures in (verdict.get("scenarios") or {}).items():
-        if figures.get("bursts"):
-            yield burst_chart(name, figures["bursts"])
+    return level_charts(verdict.get("levels") or (), (verdict.get("knee") or {}).get("level"))
+
+
+def latency_charts(report: Report) -> list[tuple[Chart, list[Distribution]]]:
+    """One chart per scenario, with the distributions drawn in it."""
+    by_scenario: dict[str, list[Distribution]] = {}
+    for each in report.distributions:
+        by_scenario.setdefault(each.scenario, []).append(each)
+    return [(distribution_chart(scenario, kinds), kinds) for scenario, kinds in by_scenario.items()]
+
+
+def burst_charts(report: Report) -> list[Chart]:
+    """One chart for each scenario with bursts."""
+    scenarios: Mapping[str, Mapping[str, Any]] = report.verdict.get("scenarios") or {}
+    return [
+        burst_chart(name, figures["bursts"]) for name, figures in scenarios.items() if figures.get("bursts")
+    ]
+
+
+def ratios_of(report: ComparisonReport) -> Chart | None:
+    """Other side ÷ base side of each change; None where nothing can be drawn."""
+    base, other = report.sides
+    named = [{**one, "name": figure_name(one)} for one in report.content["changes"]]
+    return ratio_chart(base.label, other.label, named)

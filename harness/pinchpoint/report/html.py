@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
@@ -19,18 +19,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pinchpoint.base import units, wording
-from pinchpoint.data.latency import Distribution
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.brief import Brief, Gathered, brief_of
-from pinchpoint.report.charts import Chart, burst_chart, distribution_chart, level_charts
 from pinchpoint.report.comparison import SECTIONS as COMPARED_SECTIONS
 from pinchpoint.report.comparison import ComparisonReport
-from pinchpoint.report.comparison_tables import figure_name
 from pinchpoint.report.cover import PLAIN, Cover
-from pinchpoint.report.ratio_chart import ratio_chart
+from pinchpoint.report.drawn import burst_charts, climb_charts, latency_charts, panel_charts, ratios_of
 from pinchpoint.report.report import SECTIONS, Report
 from pinchpoint.report.tables import run_header
-from pinchpoint.report.timeline_chart import FIRST, both_timelines, marks_of, panel_chart
+from pinchpoint.report.timeline_chart import FIRST, both_timelines
 
 _TEMPLATES = "templates"
 _SAYS_OUTCOME = {
@@ -70,13 +67,7 @@ def _page(template: str, scripts: Sequence[str] = (), **shown: Any) -> str:
 
 
 def _run(report: Report, brief: Brief, cover: Cover) -> str:
-    marks = marks_of(report.run.manifest, report.verdict, report.clock)
-    charts = {
-        panel.name: panel_chart(panel, report.clock, marks.get(panel.name))
-        for panel in report.panels
-        if panel.series
-    }
-    latencies = _latencies(report)
+    charts, latencies = panel_charts(report), latency_charts(report)
     scripts = [_bundle(), template_file("page.js")] if charts or latencies else []
     return _page(
         "report.html.j2",
@@ -93,14 +84,8 @@ def _run(report: Report, brief: Brief, cover: Cover) -> str:
         first_names=FIRST,
         first=[name for name in FIRST if name in charts],
         latencies=latencies,
-        climbs=level_charts(
-            report.verdict.get("levels") or (), (report.verdict.get("knee") or {}).get("level")
-        ),
-        bursts=[
-            burst_chart(name, figures["bursts"])
-            for name, figures in (report.verdict.get("scenarios") or {}).items()
-            if figures.get("bursts")
-        ],
+        climbs=climb_charts(report),
+        bursts=burst_charts(report),
         outcome_words=""
         if report.headline.startswith(_SAYS_OUTCOME[str(report.verdict["outcome"])])
         else wording.OUTCOME[str(report.verdict["outcome"])],
@@ -123,22 +108,9 @@ def _comparison(report: ComparisonReport, brief: Brief, cover: Cover) -> str:
         other=report.sides[1],
         look=look,
         invalid=sum(run["outcome"] == "invalid" for side in report.sides for run in side.runs),
-        ratios=ratio_chart(report.sides[0].label, report.sides[1].label, _named(content["changes"])),
+        ratios=ratios_of(report),
         pairs=both_timelines(content),
     )
-
-
-def _named(changes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Changes under names for people."""
-    return [{**one, "name": figure_name(one)} for one in changes]
-
-
-def _latencies(report: Report) -> list[tuple[Chart, list[Distribution]]]:
-    """One chart per scenario, with the distributions drawn in it."""
-    by_scenario: dict[str, list[Distribution]] = {}
-    for each in report.distributions:
-        by_scenario.setdefault(each.scenario, []).append(each)
-    return [(distribution_chart(scenario, kinds), kinds) for scenario, kinds in by_scenario.items()]
 
 
 def policy(scripts: Sequence[str]) -> str:

@@ -20,7 +20,6 @@ from pinchpoint.report.drawn import charts_of
 from pinchpoint.report.html import template_file
 from pinchpoint.report.libraries import library
 from pinchpoint.report.tables import Column, Table
-from pinchpoint.report.xlsx import made_at
 
 _HEADING = 110
 """Letters of the title above the first page."""
@@ -44,7 +43,7 @@ def write(report: Gathered, cover: Cover = PLAIN) -> bytes:
     brief = brief_of(report)
     first, rest = charts_of(report)
     content = json.dumps(_content(brief, cover, first, rest), ensure_ascii=False)
-    return _compiled(typst, content, made_at(brief.at).replace(tzinfo=UTC))
+    return _compiled(typst, content, brief.made_at.replace(tzinfo=UTC))
 
 
 def _compiled(typst: Any, content: str, at: datetime) -> bytes:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import zipfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -27,8 +29,6 @@ from pinchpoint.report.cover import PLAIN, Cover
 from pinchpoint.report.document import Answer, Plot
 from pinchpoint.report.libraries import library
 from pinchpoint.report.report import Report
-from pinchpoint.report.xlsx import made_at
-from pinchpoint.report.zipped import rewritten
 
 _WIDTH, _HEIGHT = 960.0, 540.0
 """Points of a slide, 16 to 9."""
@@ -50,6 +50,9 @@ _FEW = 30
 """With more points than that a line has no marks, and gaps where nothing was measured."""
 _FORMAT = {"rate": "#,##0.##", "latency": "0.####", "ratio": "0%"}
 _UNIT = {"rate": "per second", "latency": "seconds", "ratio": "share"}
+
+_BEGIN = (1980, 1, 1, 0, 0, 0)
+_STAMP = re.compile(rb"(<dcterms:(?:created|modified)[^>]*>)[^<]*(<)")
 
 Box = tuple[float, float, float, float]
 """Left, top, width, height in points."""
@@ -165,7 +168,7 @@ class _Deck:
     """python-pptx, by what a report needs of it; lengths are points."""
 
     def __init__(self, brief: Brief, cover: Cover) -> None:
-        self._at: datetime = made_at(brief.at)
+        self._at: datetime = brief.made_at
         library("pptx", "--format pptx")
         import pptx  # noqa: PLC0415 -- see libraries
         import pptx.chart.data  # noqa: PLC0415 -- likewise
@@ -193,7 +196,7 @@ class _Deck:
         """The file."""
         written = io.BytesIO()
         self._deck.save(written)
-        return rewritten(written.getvalue(), self._at.replace(tzinfo=UTC))
+        return _rewritten(written.getvalue(), self._at)
 
     def slide(self, title: str, logo: Cover = PLAIN) -> None:
         """A new slide and its title, which screen readers read first."""
@@ -385,3 +388,21 @@ def _row_height(row: Sequence[str], widths: Sequence[float], size: float) -> flo
         fit.lines(cell, size, width - 2 * _INSET - 2) for cell, width in zip(row, widths, strict=True)
     )
     return tallest * size * fit.LINE + 2 * _INSET
+
+
+def _rewritten(document: bytes, at: datetime) -> bytes:
+    """The archive, and those in it, without the time at which they were made."""
+    written = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(document)) as given,
+        zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as made,
+    ):
+        for name in given.namelist():
+            content = given.read(name)
+            if name.endswith(".xlsx"):
+                content = _rewritten(content, at)
+            elif name == "docProps/core.xml":
+                stamp = f"{at:%Y-%m-%dT%H:%M:%SZ}".encode()
+                content = _STAMP.sub(rb"\g<1>" + stamp + rb"\g<2>", content)
+            made.writestr(zipfile.ZipInfo(name, _BEGIN), content, zipfile.ZIP_DEFLATED)
+    return written.getvalue()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -203,7 +204,7 @@ def _cpus(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _published(column: Column) -> Column:
-    return Column(column.key, column.title, column.show, _ABSENT, column.numeric)
+    return replace(column, absent=_ABSENT)
 
 
 def _bars(

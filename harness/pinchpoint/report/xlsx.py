@@ -5,11 +5,9 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from pinchpoint.base import units
-from pinchpoint.base.clock import seconds_of
 from pinchpoint.base.text import one_line
 from pinchpoint.data.timeline import Axis
 from pinchpoint.report.brief import Brief, Gathered, brief_of
@@ -54,7 +52,7 @@ def write(report: Gathered, cover: Cover = PLAIN) -> bytes:
             "title": one_line(cover.title or brief.title),
             "subject": brief.kind,
             "author": "Pinchpoint",
-            "created": made_at(brief.at),
+            "created": brief.made_at,
         }
     )
     sheets = _Sheets(book)
@@ -70,12 +68,6 @@ def write(report: Gathered, cover: Cover = PLAIN) -> bytes:
         sheets.plot(plot)
     book.close()
     return buffer.getvalue()
-
-
-def made_at(at: str | None) -> datetime:
-    """The instant that a document says it was made: that of the run, so that it is the same each time."""
-    found = datetime.fromtimestamp(seconds_of(at), UTC) if at else datetime(1980, 1, 1, tzinfo=UTC)
-    return found.replace(microsecond=0, tzinfo=None)
 
 
 class _Sheets:

@@ -22,7 +22,7 @@ from pinchpoint.analysis.model.probed import DiskMix, mix_of
 from pinchpoint.analysis.model.settings import Setting
 from pinchpoint.analysis.resources.gain import SAME
 from pinchpoint.analysis.stages import Rows
-from pinchpoint.analysis.thresholds import STRANGERS, UTILISATION
+from pinchpoint.analysis.thresholds import OTHER_PROCESSES, UTILISATION
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError
 from pinchpoint.data.resample import block_rows
@@ -305,7 +305,7 @@ def _warnings(measured: Measured, now: Solution) -> Iterator[str]:
                 "this run; changes are relative to the model's value"
             )
     for part in measured.parts:
-        if isinstance(part, Cores) and part.others_ratio > STRANGERS.value:
+        if isinstance(part, Cores) and part.others_ratio > OTHER_PROCESSES.value:
             yield (
                 f"{units.percent(part.others_ratio)} of {part.name} is used by other processes: half of "
                 "that is assumed to be available to the farm"

@@ -240,7 +240,7 @@ class DiskMeasures:
         sessions: of the database's sessions, how many waited for this device, as it says itself.
         log_waits: the share of a store's work, or of its writes' time, that is waiting for its log, likewise.
         backlog: tasks in the background that wait to be let at it, likewise.
-        told: whether it was read often enough to say how it limits (``disk.measures.told``).
+        often_read: whether it was read often enough to say how it limits (``disk.measures.often_read``).
     """
 
     io: float | None
@@ -258,7 +258,7 @@ class DiskMeasures:
     sessions: float | None
     log_waits: float | None = None
     backlog: float | None = None
-    told: bool = True
+    often_read: bool = True
 
     @property
     def spread(self) -> float | None:
@@ -351,7 +351,7 @@ Measures = CpuMeasures | DiskMeasures | ShareMeasures
 
 
 @dataclass(frozen=True, slots=True)
-class Untold:
+class Undecided:
     """Why no one is named though something is saturated.
 
     Attributes:
@@ -651,7 +651,7 @@ class ResourceKind(ABC, Generic[M]):
         """Why what yields may wait for this one, in words; "" where nothing says so."""
         return ""
 
-    def unnameable(self, one: Suspicion, found: M, inputs: Inputs) -> Untold | None:
+    def unnameable(self, one: Suspicion, found: M, inputs: Inputs) -> Undecided | None:
         """Why it cannot be named, however often resamples name it; None where it can."""
         return None
 

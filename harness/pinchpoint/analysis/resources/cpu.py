@@ -39,9 +39,9 @@ from pinchpoint.analysis.resources.disk.types import AT_LEAST
 from pinchpoint.analysis.resources.gain import SAME, Gain, advise
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import (
+    OTHER_PROCESSES,
     OWN_USE,
     PRESSURE,
-    STRANGERS,
     THREAD_BUSY,
     UTILISATION,
     at_least,
@@ -214,7 +214,7 @@ class Cores(Cpu):
         tiers, own = one.resource.tiers, found.uses.get(GENERATOR, 0.0)
         if len(tiers) > 1 and not set(found.uses) & set(tiers):
             yield "which tier uses the shared cores was not measured"
-        if own >= STRANGERS.value:
+        if own >= OTHER_PROCESSES.value:
             used = units.percent(own)
             yield f"the load generator used {used} of these cores: without it they can do more"
 
@@ -551,7 +551,7 @@ def others_share(resource: Resource, found: Measures) -> float | None:
 def other_processes(resource: Resource, found: Measures) -> float | None:
     """The same, if that is a third or more; None where it is less."""
     rest = others_share(resource, found)
-    return rest if rest is not None and rest >= STRANGERS.value else None
+    return rest if rest is not None and rest >= OTHER_PROCESSES.value else None
 
 
 def unwatched(one: Suspicion) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from pinchpoint.analysis.resources.base import (
     Resource,
     ShareMeasures,
     Suspicion,
-    Untold,
+    Undecided,
     Way,
     busy,
 )
@@ -171,13 +171,13 @@ class Dependency(Shared):
                 more,
             )
 
-    def unnameable(self, one: Suspicion, found: ShareMeasures, inputs: Inputs) -> Untold | None:
+    def unnameable(self, one: Suspicion, found: ShareMeasures, inputs: Inputs) -> Undecided | None:
         """Where the load generator itself is late by as much, or what lies deeper was not measured."""
         lags = [inputs.samples.mean(*key) or 0.0 for key in inputs.samples.keys("generator.loop_lag_s")]
         if not found.each_s or max(lags, default=0.0) < LOOP_LAG.value * found.each_s:
             return deeper_unseen(inputs, one.resource.tiers)
         lag, each = units.seconds(max(lags)), units.seconds(found.each_s)
-        return Untold(
+        return Undecided(
             f"the load generator itself is {lag} late; the wait takes only {each}",
             "Give the load generator more CPU, and run the same plan again.",
         )
@@ -193,7 +193,7 @@ class Dependency(Shared):
         yield from _strange_sessions(inputs, tiers, context.flows)
 
 
-def deeper_unseen(inputs: Inputs, tiers: tuple[str, ...]) -> Untold | None:
+def deeper_unseen(inputs: Inputs, tiers: tuple[str, ...]) -> Undecided | None:
     """What of these tiers, or behind them, was not measured: what waits there may be its victim.
 
     It is named only where everything deeper has room (METHOD step 5), which then is not known.
@@ -203,7 +203,7 @@ def deeper_unseen(inputs: Inputs, tiers: tuple[str, ...]) -> Untold | None:
         return None
     what = listed(missing)
     why = f"the rest of the farm was not fully measured: {what}"
-    return Untold(why, f"Watch the whole farm ({what}), and run the same plan again.")
+    return Undecided(why, f"Watch the whole farm ({what}), and run the same plan again.")
 
 
 def _waits_for_io(context: Context, host: str) -> Iterator[str]:

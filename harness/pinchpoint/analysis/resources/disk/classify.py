@@ -204,7 +204,7 @@ def _kind(resource: Resource, found: DiskMeasures, state: DiskState) -> Kind:
     kind, pace = disk_kind(state), resource.pace
     by_bytes = pace is not None and pace.differ and not pace.known
     unclear = by_bytes and kind in {"disk_device", "disk_latency"}
-    return "disk" if unclear or not found.told else kind
+    return "disk" if unclear or not found.often_read else kind
 
 
 def disk_kind(state: DiskState) -> Kind:

@@ -11,7 +11,7 @@ import numpy as np
 from pinchpoint.analysis.resources.base import (
     DiskMeasures,
     Resource,
-    Untold,
+    Undecided,
     busy,
     mean_of,
 )
@@ -30,7 +30,7 @@ TOLD_BY = {
 """A disk's columns that tell whether it is at a limit, in words."""
 
 
-def told(resource: Resource, rows: Rows) -> bool:
+def often_read(resource: Resource, rows: Rows) -> bool:
     """Whether a disk was read often enough to say whether it is at a limit, or merely slow, or neither.
 
     How I/O moves from one second to the next tells a limit from a device and both from a mere delay.
@@ -40,7 +40,7 @@ def told(resource: Resource, rows: Rows) -> bool:
 
 
 def readings(resource: Resource, rows: Rows) -> int:
-    """In how many of the rows all was read of a disk that ``told`` asks for."""
+    """In how many of the rows all was read of a disk that ``often_read`` asks for."""
     columns = [resource.columns[name][rows] for name in _asked(resource)]
     return int(np.isfinite(columns).all(axis=0).sum())
 
@@ -55,19 +55,19 @@ def _asked(resource: Resource) -> tuple[str, ...]:
     return ("reads", "writes") if resource.by_database else tuple(TOLD_BY)
 
 
-def kind_unknown(disk: Resource, rows: Rows) -> Untold:
+def kind_unknown(disk: Resource, rows: Rows) -> Undecided:
     """Why it cannot be told how a disk limits, and what would tell."""
-    if disk.pace is None or not told(disk, rows):
+    if disk.pace is None or not often_read(disk, rows):
         return seldom(disk, rows)
     why = (
         "its I/Os differ in size, and too few were measured to separate a slow device from a limit of "
         "bytes per second"
     )
     what = f"what the {disk.role} disk of {disk.hosts[0]} can do (limits)"
-    return Untold(why, f"Declare {what} in the farm file, or measure for longer; then run again.")
+    return Undecided(why, f"Declare {what} in the farm file, or measure for longer; then run again.")
 
 
-def seldom(disk: Resource, rows: Rows) -> Untold:
+def seldom(disk: Resource, rows: Rows) -> Undecided:
     """Why nothing can be said of a disk that was read too seldom."""
     place = disk.hosts[0]
     where = f"all disks of {place} together" if disk.whole else f"the {disk.role} disk of {place}"
@@ -75,19 +75,21 @@ def seldom(disk: Resource, rows: Rows) -> Untold:
     if missing:
         what = f"{listed(list(missing))} of {where}"
         why = f"{what} was not measured: needed to separate a limit from latency"
-        return Untold(why, f"Measure {what} as well, and run the same plan again.")
+        return Undecided(why, f"Measure {what} as well, and run the same plan again.")
     read = readings(disk, rows)
     why = (
         f"{where} {'were' if disk.whole else 'was'} read {read} times only in {len(rows)} steps: whether "
         f"it is at a limit or merely slow takes {MIN_SAMPLES.value:.0f} readings"
     )
-    return Untold(why, f"Read {where} more often, or measure for longer; then run again.")
+    return Undecided(why, f"Read {where} more often, or measure for longer; then run again.")
 
 
-def untold(resources: Iterable[Resource], rows: Rows) -> tuple[Resource, ...]:
+def seldom_read(resources: Iterable[Resource], rows: Rows) -> tuple[Resource, ...]:
     """Disks that are busy most of the time, and were read too seldom to say what that means."""
     disks = (one for one in resources if one.type == "disk" and one.whole is None)
-    return tuple(one for one in disks if (busy(one, rows) or 0.0) >= OWN_USE.value and not told(one, rows))
+    return tuple(
+        one for one in disks if (busy(one, rows) or 0.0) >= OWN_USE.value and not often_read(one, rows)
+    )
 
 
 def settle(resources: Iterable[Resource], rows: Rows) -> tuple[Resource, ...]:
@@ -156,7 +158,7 @@ def measure_disk(resource: Resource, rows: Rows) -> DiskMeasures:
         sessions=mean(columns["sessions"]),
         log_waits=mean(columns["log_waits"]) if "log_waits" in columns else None,
         backlog=mean(columns["backlog"]) if "backlog" in columns else None,
-        told=told(resource, rows),
+        often_read=often_read(resource, rows),
     )
     at_limit = utilisation is not None and utilisation >= UTILISATION.value
     return found if at_limit else replace(found, binding=found.held or nearest)
