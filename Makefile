@@ -108,7 +108,6 @@ lint: setup docs
 format: setup
 	.venv/bin/ruff format .
 	.venv/bin/ruff check --fix .
-	.venv/bin/python tests/glossary.py --shrink
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build dist

@@ -1,8 +1,4 @@
-"""Finds words that the glossary forbids in strings, docstrings and documentation; ``make lint`` runs it.
-
-Places that are still to be mended stand in ``glossary-to-mend.txt``, a file and a number each. A file may not
-have more than its number, and one that has none left must leave the list: it only becomes shorter.
-"""
+"""Finds words that the glossary forbids in strings, docstrings and documentation; ``make lint`` runs it."""
 
 from __future__ import annotations
 
@@ -13,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-TO_MEND = Path(__file__).with_name("glossary-to-mend.txt")
 CODE = ("scenarios", "collectors", "infra", "harness")
 NOT_PROSE = ("docs/experiments/", "CHANGELOG.md")
 """Notes and history stay as they were written."""
@@ -73,28 +68,11 @@ def files() -> Iterator[Path]:
             yield path
 
 
-def complaints(allowed: dict[str, int], found: dict[str, list[str]]) -> Iterator[str]:
-    """Each place that is not allowed, and each entry of the list that is no longer needed."""
-    for place, each in sorted(found.items()):
-        if len(each) > allowed.get(place, 0):
-            yield from each
-    for place in allowed:
-        if not found.get(place):
-            yield f"{TO_MEND.name}: {place}: has no such word any more; `make format` removes the line"
-
-
 def main() -> int:
-    """0 where every text keeps to the glossary, or is in the list; ``--shrink`` first makes that shorter."""
-    lines = (line.rsplit(None, 1) for line in TO_MEND.read_text(encoding="utf-8").splitlines())
-    allowed = {place: int(number) for place, number in lines}
-    found = {path.relative_to(ROOT).as_posix(): found_in(path) for path in files()}
-    if "--shrink" in sys.argv:
-        allowed = {place: min(n, len(found[place])) for place, n in allowed.items() if found.get(place)}
-        TO_MEND.write_text("".join(f"{place} {n}\n" for place, n in allowed.items()), encoding="utf-8")
-    said = list(complaints(allowed, found))
-    for line in said:
-        print(line)
-    return int(bool(said))
+    """Print each forbidden word; the exit status is 0 where there is none."""
+    found = [line for path in files() for line in found_in(path)]
+    print(*found, sep="\n" if found else "", end="\n" if found else "")
+    return int(bool(found))
 
 
 if __name__ == "__main__":

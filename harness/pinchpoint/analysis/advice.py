@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pinchpoint.analysis.advice_inputs import AdviceInputs
 from pinchpoint.analysis.capacity import Demand
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.gates import Gate
-from pinchpoint.analysis.ground import Ground
 from pinchpoint.analysis.model.ask import Asked
 from pinchpoint.analysis.resources.gain import Gain, advise
 from pinchpoint.analysis.resources.kinds import KINDS, kind_of
@@ -22,8 +22,8 @@ from pinchpoint.base.wording import capitalised
 
 def find_advice(case: Case, demands: tuple[Demand, ...]) -> tuple[Advice, ...]:
     """What to do about the bottleneck of a case, the most useful first."""
-    ground = Ground(case, case.found[0], demands, Asked(case, ""))
-    return tuple(kind_of(ground.first).advise(ground, ground.first.found))
+    basis = AdviceInputs(case, case.found[0], demands, Asked(case, ""))
+    return tuple(kind_of(basis.first).advise(basis, basis.first.found))
 
 
 def advice_on_candidates(candidates: Sequence[Suspect], case: Case) -> tuple[Advice, ...]:

@@ -57,7 +57,7 @@ READINGS = 2
 """Readings that a burst takes at least, for one of them to be of nothing else."""
 
 
-def troubles(case: Case) -> Iterator[Undecided]:
+def health_checks(case: Case) -> Iterator[Undecided]:
     """All of it, what was not seen first: behind that may lie all else."""
     yield from hidden(case)
     yield from (Undecided(text, WHY_FAILING) for text in failing_words(case.inputs, case.flows))

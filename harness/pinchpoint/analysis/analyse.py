@@ -101,7 +101,7 @@ def _verdict(
     ahead = look_ahead(case, concluded.outcome, concluded.candidates, concluded.blocking)
     checkpoints, objectives = checkpoint_table(inputs), tuple(_objectives(whole, levels, inputs))
     in_turn = _in_turn(levels, climbed, case, concluded, periods)
-    told = [*in_turn, *(f"{capitalised(words)}." for words in credits_of(case))]
+    sentences = [*in_turn, *(f"{capitalised(words)}." for words in credits_of(case))]
     return Verdict(
         **{name: getattr(ahead, name) for name in Outlook.__slots__},
         **{
@@ -109,7 +109,7 @@ def _verdict(
             for name in Conclusion.__slots__
             if name not in APART
         },
-        summary=" ".join([concluded.summary, *told, *held_words(held, levels)]),
+        summary=" ".join([concluded.summary, *sentences, *held_words(held, levels)]),
         capacity_at_least_per_s=case.served_per_s() if _kept_up(case, concluded) else {},
         objectives=objectives,
         scenarios=_scenarios(case),
@@ -140,9 +140,9 @@ def _scenarios(case: Case) -> dict[str, dict[str, Any]]:
 
 
 def _kept_up(case: Case, concluded: Conclusion) -> bool:
-    """Whether what was served is a lower bound: nobody waited, though it may be that not all was seen."""
-    nobody = not any(flow.pressed for flow in case.flows)
-    return concluded.outcome == "not_reached" or (concluded.outcome == "inconclusive" and nobody)
+    """Whether served throughput is a lower bound of capacity: no session waited for the farm."""
+    no_wait = not any(flow.pressed for flow in case.flows)
+    return concluded.outcome == "not_reached" or (concluded.outcome == "inconclusive" and no_wait)
 
 
 def _rests_on(answer: Any, case: Case) -> Any:
@@ -168,7 +168,7 @@ def _in_turn(
     concluded: Conclusion,
     periods: Sequence[Period],
 ) -> tuple[str, ...]:
-    """That it moved, in words; where nobody is named, and it is no climb, what was used up at times."""
+    """That the bottleneck moved, in words; if none is named, what was saturated for part of the time."""
     if not levels and concluded.outcome == "inconclusive" and (turns := alternating_words(case)):
         return (turns,)
     if not levels and not case.found and concluded.outcome in {"inconclusive", "not_reached"}:
@@ -200,7 +200,7 @@ def _judged_case(
 ) -> Case:
     """The part of the run that is judged, taken through the steps."""
     if not levels and moved(periods):
-        # Two bottlenecks mixed are neither: the one that held longest is judged, the others are told.
+        # Two bottlenecks mixed are neither: the one that lasted longest is judged, the others are reported.
         window = longest(periods).window
         return build_case(whole.during(window), since=whole.during(whole.window.until(window)))
     if not climbed:
@@ -218,7 +218,7 @@ def _judged_case(
 def _climb(
     whole: Inputs, levels: tuple[Level, ...], climbed: tuple[dict[str, Any], ...], knee: Knee
 ) -> Climb:
-    """What the levels of the scenario that was varied tell of every resource."""
+    """What the load levels of the varied scenario show of every resource."""
     name = levels[0].scenario
     rows = [row for row in climbed if row["scenario"] == name]
     return Climb(

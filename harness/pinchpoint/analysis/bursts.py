@@ -30,9 +30,8 @@ Steps = tuple[int, int]
 def burst_steps(inputs: Inputs, load: Load) -> list[Steps]:
     """The steps of each burst of a scenario, in order: ramps, and steps it shares with the base, included.
 
-    When bursts were is told by the schedule, which chance does not blur as it does the counts. Of a run that
-    does not say when its load began (older ones) they are where more than half-way between base and peak was
-    scheduled.
+    The schedule gives the times of bursts; counts would add noise. If the manifest does not say when the load
+    began, a burst is where more than half-way between base and peak was scheduled.
     """
     begun_s = _begun_s(inputs, load.scenario)
     if load.bursts is None or begun_s is None:
@@ -122,9 +121,9 @@ def _known(value: float) -> float | None:
 def _backlog(inputs: Inputs, scenario: str, offered: Floats) -> Floats:
     """How many operations were due and had neither ended nor been dropped at the end of each step.
 
-    ``offered``: how many were due in each. What was dropped stands in the second it was meant for, and waited
-    from then on until it was too late. As many as are missing at the emptiest moment had been waiting when
-    the measuring began.
+    ``offered``: how many were due in each step. A dropped operation is counted in the second of its intended
+    start, and waited from then until it was dropped. The lowest count is subtracted: that many operations
+    were waiting before the measure phase began.
     """
     window = inputs.window
     until_late_s = math.ceil(LATEST_START_S / window.step_s) * window.step_s

@@ -39,11 +39,12 @@ class Demand:
     Attributes:
         found: what was measured in the stage that is judged.
         use: how much of it is used there.
-        base: of that at rest and by scenarios that were not varied; 0 where one level cannot tell.
-        each_s: what one operation takes of it (share times seconds); None where one level cannot tell whose.
-        ceiling_ratio: ceiling ÷ throughput there, 1 or more while it is not used up.
+        base: the part of it used at rest and by scenarios that were not varied; 0 if one level cannot show
+            it.
+        each_s: what one operation takes of it (share times seconds); None if one level cannot show whose.
+        ceiling_ratio: ceiling ÷ throughput there, 1 or more while it is not saturated.
         ceilings_per_s: by scenario, the throughput that uses it up.
-        levels: how many load levels tell.
+        levels: how many load levels this is measured over.
         assumes: what must stay as it is for that to hold.
     """
 
@@ -130,7 +131,7 @@ def _of_one_level(resource: Resource, measured: Measures, use: float, served: Ma
 
 
 def _unmoved(resource: Resource, climb: Climb) -> bool:
-    """Whether it is used alike at every level: sessions that stay open hold their connections at any load."""
+    """Whether its use is the same at every level: open sessions keep their connections at any load."""
     uses = [found.use for found in climb.measured(resource)]
     known = [use for use in uses if use is not None]
     return len(known) > 1 and max(known) - min(known) < MOVES
@@ -139,9 +140,9 @@ def _unmoved(resource: Resource, climb: Climb) -> bool:
 def _of_levels(
     resource: Resource, measured: Measures, use: float, served: Mapping[str, float], climb: Climb
 ) -> Demand | None:
-    """By the line through the levels; None where they do not tell it, or the line does not hold up to now.
+    """By the line through the levels; None if there are too few levels, or the line contradicts a level.
 
-    It does not where the resource still has room at a throughput at which the line has it used up.
+    It does if the resource still has room at a throughput at which the line says that it is saturated.
     """
     scenario = climb.levels[0].scenario
     uses, now = [found.use for found in climb.measured(resource)], served.get(scenario)

@@ -75,7 +75,7 @@ def build_case(
     Args:
         inputs: the stretch.
         knee: of a load in steps.
-        climb: likewise what all its levels tell.
+        climb: likewise, the figures of all its levels.
         since: the same with what was measured before: a disk whose credits ran out then has none now.
     """
     flows, stages = find_flows(inputs), find_stages(inputs)
@@ -94,9 +94,9 @@ def by_all_levels(found: tuple[Suspicion, ...], climb: Climb | None) -> tuple[Su
 
 
 def _paced(resources: tuple[Resource, ...], climb: Climb | None) -> tuple[Resource, ...]:
-    """What the time of disks goes with is told best by all levels: the last ones are too much alike."""
-    paces = {one.key: one.pace for one in climb.resources} if climb else {}
-    return tuple(replace(one, pace=paces.get(one.key, one.pace)) for one in resources)
+    """The service-time model of disks, over all levels: the last ones differ too little."""
+    models = {one.key: one.service_time for one in climb.resources} if climb else {}
+    return tuple(replace(one, service_time=models.get(one.key, one.service_time)) for one in resources)
 
 
 def _fallen(resources: tuple[Resource, ...], since: Inputs | None) -> tuple[Resource, ...]:
@@ -110,7 +110,7 @@ def _fallen(resources: tuple[Resource, ...], since: Inputs | None) -> tuple[Reso
 def _judged(
     stages: tuple[Stage, ...], resources: tuple[Resource, ...], flows: tuple[Flow, ...]
 ) -> tuple[Stage | None, tuple[Resource, ...], tuple[Suspicion, ...]]:
-    """The first stage in which something is used up (the sustained one comes first), else the first one."""
+    """The first stage in which a resource is saturated (sustained ones first), else the first one."""
     first = None
     for stage in stages:
         there = settle(resources, stage.rows)

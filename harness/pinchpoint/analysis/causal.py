@@ -20,7 +20,7 @@ from pinchpoint.data.series import Floats
 AS_IS, SLOWER, CONTROL = "as_is", "slower", "control"
 SURE = 0.95
 DRIFT_FROM = 6
-"""With fewer windows what they differ by cannot be told from a drift."""
+"""With fewer windows a difference cannot be separated from a drift."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,8 @@ def predicted(one: Suspicion | None, kind: Kind, change: Mapping[str, Any], work
     """What a resource that limits as the verdict says does to throughput when it is slower.
 
     What operations wait for takes 1 ÷ ratio as long: X' ÷ X = 1 ÷ (1 + w (1 ÷ ratio - 1)), where w is the
-    share of their users' time, thinking included (Little's law at a fixed number of users). What is used up
-    does so much less: X' ÷ X = ratio ÷ U, and no less than nothing changes while U is below the ratio
+    share of their users' time, thinking included (Little's law at a fixed number of users). A saturated
+    resource does less in proportion: X' ÷ X = ratio ÷ U, and nothing changes while U is below the ratio
     (utilisation law).
 
     Args:
@@ -130,8 +130,7 @@ def answer(
 ) -> tuple[Literal["agrees", "contradicts", "undecided"], str]:
     """Whether what was measured is what the model says, with a sentence that says why.
 
-    It is told by the share of the model's effect that was measured, on the scale of logarithms, with its
-    interval.
+    Judged by the measured share of the model's effect, on a logarithmic scale, with its interval.
 
     Args:
         effect: of the change.

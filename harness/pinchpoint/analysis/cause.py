@@ -69,9 +69,9 @@ def _own_use(resources: Iterable[Resource], rows: Rows) -> float:
 class Rank(NamedTuple):
     """What decides which of two suspects is the cause: the first field that differs, the larger first.
 
-    What waits for nothing comes last; want of memory before the disk that reads for it. Then more and more
-    exact evidence first, then depth. Waiting for a disk that has room left (``disk_latency``) comes after
-    what is used up.
+    A resource that no session waits for comes last; a memory shortage comes before the disk that reads
+    because of it. Then by amount and exactness of evidence, then by depth. A disk with room left that is
+    waited for (``disk_latency``) comes after saturated resources.
     """
 
     waited_for: bool

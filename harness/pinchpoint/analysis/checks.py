@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pinchpoint.analysis.case import Case
-from pinchpoint.analysis.growth import why_untold, with_growth
+from pinchpoint.analysis.growth import why_not_shown, with_growth
 from pinchpoint.analysis.resources.base import Resource, Suspicion
 from pinchpoint.analysis.resources.kinds import KINDS, facts, suspect
 from pinchpoint.analysis.stages import Stage
@@ -18,7 +18,7 @@ KIND = {"E2": (GROWS["E2"], RISES), "E3": (GROWS["E3"], CEILING)}
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """One resource with what was asked about it.
+    """One resource with the checks it went through.
 
     Attributes:
         one: what speaks against it; without evidence where nothing does.
@@ -73,14 +73,14 @@ def _growth(one: Suspicion, case: Case, kind: str) -> Check:
     grown = next((fact for fact in one.grown if fact.evidence == kind), None)
     if grown is not None:
         return Check(kind, True, grown)
-    why = "only a load in steps can show it" if case.climb is None else why_untold(one, case.climb, kind)
+    why = "only a load in steps can show it" if case.climb is None else why_not_shown(one, case.climb, kind)
     if why:
         return Check(kind, None, _unknown(one, f"{says}: {why}", rule))
     return Check(kind, False, _unknown(one, f"{says}: not found at the load levels", rule))
 
 
 def _witness(one: Suspicion) -> Check:
-    """E4: what somebody else says of it."""
+    """E4: what an independent source reports of it."""
     seen = tuple(KINDS[one.resource.type].witnesses(one, one.found))
     fact = next((each for each in seen if each.evidence == "E4"), next(iter(seen), None))
     if fact is None or fact.value is None:

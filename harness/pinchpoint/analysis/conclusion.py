@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pinchpoint.analysis import output, summary
-from pinchpoint.analysis.all_clear import at_limit, brief_words, hidden, slower_words, troubles
+from pinchpoint.analysis.all_clear import at_limit, brief_words, health_checks, hidden, slower_words
 from pinchpoint.analysis.capacity import demands_of
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.confidence import Trust, trust
@@ -28,8 +28,8 @@ class Conclusion:
     """What the steps came to; the verdict adds tables and outlook to it.
 
     Attributes:
-        why: why nobody is named though the run is valid evidence, in words; "" where somebody is, or nothing
-            was reached. The explanation has it, and ``sure`` and ``blocking``.
+        why: why no bottleneck is named though the run is valid, in words; "" if one is named, or no limit was
+            reached. The explanation contains it, and ``sure`` and ``blocking``.
         measured: whether an operation ended in a measure phase.
     """
 
@@ -46,7 +46,7 @@ class Conclusion:
 
 
 def conclude(case: Case) -> Conclusion:
-    """The first answer that holds: not valid, nothing to judge, nothing used up, or a bottleneck."""
+    """The first that is true: not valid, nothing to judge, nothing saturated, or a bottleneck."""
     blocking = _blocking(case)
     if blocking:
         fault = output.generator_at_fault(case.inputs, case.stage, blocking)
@@ -87,11 +87,11 @@ def _blocking(case: Case) -> tuple[Gate, ...]:
 
 
 def _excused(case: Case) -> bool:
-    """Whether operations that were not started may be the farm's doing: it is used up.
+    """Whether the farm may be the cause of operations that were not started: it is saturated.
 
-    So does one that was full now and then, as in bursts, one whose operations took so much longer than at the
-    first level that the sessions would have done else, one that no longer answered at the end, and not having
-    seen the farm, its locks, or bursts as brief as they were: then nobody knows whether it was.
+    It may also be if it was saturated at times, as in bursts; if its operations took longer than at the first
+    level by more than the sessions could make up for; if it no longer answered at the end; and if the farm,
+    its locks, or its short bursts were not measured.
     """
     return bool(
         case.found
@@ -137,7 +137,7 @@ def _nothing_to_judge(case: Case) -> tuple[str, str] | None:
 
 
 def _used_up(case: Case, stage: Stage) -> Conclusion:
-    """A bottleneck if it can be told apart, else two candidates."""
+    """A bottleneck if one can be separated from the others, else two candidates."""
     first = case.found[0]
     second = next((one for one in case.found[1:] if not one.demoted), None)
     alone = first.demoted and not first.exact
@@ -169,7 +169,7 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
 def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
     """Not reached if the schedule limited the load; if the farm did, something that is not seen holds it."""
     full = tuple(at_limit(case))
-    pressed, found = pressed_words(case.flows), (*full, *troubles(case))
+    pressed, found = pressed_words(case.flows), (*full, *health_checks(case))
     if not pressed and not found:
         following = next(iter(output.following(None, demands_of(case))), None)
         words = summary.not_reached_words(case.served_per_s(), following)

@@ -39,7 +39,7 @@ class Trust:
     """How far the finding can be trusted.
 
     Attributes:
-        level: None where two candidates cannot be told apart.
+        level: None if two candidates cannot be separated.
         stable_ratio: share of the resamples that named the same resource.
         why_not_more: sentences.
         named: resource -> how many resamples named it first; None: those that named nothing.
@@ -142,7 +142,7 @@ def _lowering(
         yield f"only {len(stage.rows)} samples, {MIN_SAMPLES.value:.0f} are needed"
     if first.outrun:
         yield f"throughput went on rising while it was saturated: {first.outrun}"
-    yield from kind_of(first).doubts(first, first.found, context)
+    yield from kind_of(first).confidence_limits(first, first.found, context)
     if kind_of(first).yields:
         yield from filter(None, (KINDS[one.type].deeper(one, stage.rows) for one in resources))
     for one in resources:
@@ -161,14 +161,14 @@ def _undecided(inputs: Inputs, first: Suspicion) -> Undecided | None:
     return (
         _stolen_from(inputs, first)
         or _not_the_farm(first)
-        or kind_of(first).unnameable(first, first.found, inputs)
+        or kind_of(first).why_not_named(first, first.found, inputs)
     )
 
 
 def _stolen_from(inputs: Inputs, first: Suspicion) -> Undecided | None:
-    """Why what seems used up may merely wait for CPU time that the hypervisor took; None where it does not.
+    """Why what seems saturated may only wait for CPU time that the hypervisor took; None if it does not.
 
-    Of the CPU itself it can be said: what is left of it is used up.
+    For the CPU itself this is no objection: all CPU time that the hypervisor left is used.
     """
     taken = listed(list(stolen(inputs, STOLEN)))
     if not taken or not kind_of(first).takes_cpu:
@@ -177,9 +177,9 @@ def _stolen_from(inputs: Inputs, first: Suspicion) -> Undecided | None:
 
 
 def _not_the_farm(first: Suspicion) -> Undecided | None:
-    """Why no tier is to blame for full cores: other programs used too much of them; None where they did not.
+    """Why no tier is named for saturated cores: other processes used too much of them; None if they did not.
 
-    What the farm's own bottleneck would be without them, nobody has seen.
+    What the bottleneck would be without those processes was not measured.
     """
     rest = other_processes(first.resource, first.found)
     if rest is None:

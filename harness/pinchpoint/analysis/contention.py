@@ -16,7 +16,7 @@ from pinchpoint_collectors.linux.others import HYPERVISOR, METRIC, PROCESS
 
 _THE_HYPERVISOR = "the hypervisor"
 NAMED = 3
-"""So many of those that took most are named."""
+"""How many of those that took most are named."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,17 +35,17 @@ def unseen(inputs: Inputs) -> Iterator[str]:
             yield f"{host} was only partly measured"
     yield from _disks_partly_seen(inputs)
     for kind, host in inputs.views:
-        told = inputs.samples.steps(host, "collector.ok", kind)
-        if not np.isfinite(told).any():
+        answered = inputs.samples.steps(host, "collector.ok", kind)
+        if not np.isfinite(answered).any():
             yield f"the {kind} server on {host} was not measured"
-        elif float((told >= 1).mean()) < WATCHED:
+        elif float((answered >= 1).mean()) < WATCHED:
             yield f"the {kind} view of {host} was only partly measured"
 
 
 def unseen_at(inputs: Inputs, tiers: Collection[str]) -> Iterator[str]:
-    """What was not seen at all of some tiers: hosts, servers from within, disks with a role.
+    """What was not measured at all of some tiers: hosts, servers from within, disks with a role.
 
-    A host that nobody can look at, whose database tells of its disks, is none of them.
+    A host without a collector does not count if its database reports the I/O of its disks.
     """
     hosts = dict.fromkeys(host.name for host in inputs.hosts if host.tier in tiers)
     for host in hosts:
@@ -63,7 +63,7 @@ def unseen_at(inputs: Inputs, tiers: Collection[str]) -> Iterator[str]:
 
 
 def _not_seen(inputs: Inputs, host: str) -> str:
-    """What of a host whose CPU nobody read was not seen: all of it, or what its server does not report."""
+    """What of a host without CPU samples was not measured: all of it, or what its server does not report."""
     if _is_managed(inputs, host):
         return f"{host} was not measured, only its database"
     servers = [
@@ -77,7 +77,7 @@ def _not_seen(inputs: Inputs, host: str) -> str:
 
 
 def _is_managed(inputs: Inputs, host: str) -> bool:
-    """Whether its database tells of its disks, as nobody can look at it."""
+    """Whether its database reports the I/O of its disks, as the host has no collector."""
     return any(disk.host == host and files_of(inputs, disk) for disk in inputs.disks)
 
 

@@ -20,7 +20,7 @@ _EVENT_ONLY = ("deleted", "unchanged", "bytes", "repository_latency_p50_s", "rep
 _BULK = "crawl/bulk"
 """A request to the destination that carries the documents of several users."""
 _LOGGED = 50
-"""So many failed items of a source are listed; the crawl database has all of them."""
+"""How many failed items of a source are listed; the crawl database has all of them."""
 
 
 def crawl_table(inputs: Inputs) -> list[dict[str, Any]]:
@@ -72,7 +72,7 @@ def _ended_crawl(traffic: Traffic, ended: Mapping[str, Any], load: Load) -> list
 
 
 def _open_crawl(traffic: Traffic, load: Load) -> list[dict[str, Any]]:
-    """A crawl that did not end: what its operations tell, marked as incomplete."""
+    """A crawl that did not end: the figures of its operations, marked as incomplete."""
     rows = []
     destination = _destination(traffic, None, load)
     for operation in traffic.whole().operation_names:
@@ -137,8 +137,8 @@ def _destination(traffic: Traffic, limit: int | None, load: Load) -> dict[str, A
 
     Returns:
         busy: mean number of requests that were going on there, over the seconds in which there were any.
-        limit: at most so many at a time: where requests carry the documents of several users, what the crawl
-            says; else its users. None where neither is known.
+        limit: the most requests at a time: where requests carry the documents of several users, as the crawl
+            reports it; else its users. None where neither is known.
         busy_ratio: over the limit.
     """
     bulk = traffic.operations(_BULK)

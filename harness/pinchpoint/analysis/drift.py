@@ -30,8 +30,8 @@ def drift_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:
     """How things went from the first tenth of a soak to its last; empty for any other load.
 
     One row per thing: ``{of, instance, metric, first, last, change_ratio, trend}``; the trend is ``rises`` or
-    ``falls`` where it changed by a tenth or more and the tenths stand in that order beyond chance, ``steady``
-    where not, and None where too little was measured to tell.
+    ``falls`` if it changed by a tenth or more and the order of the tenths is significant, ``steady``
+    if not, and None if too little was measured.
     """
     window = inputs.window
     soaks = [load.scenario for load in inputs.loads if load.model == "soak"]

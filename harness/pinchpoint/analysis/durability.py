@@ -22,17 +22,17 @@ def writes_table(inputs: Inputs, scenario: str) -> dict[str, Any] | None:
     ``missing``, ``different`` and ``expired``; ``examples`` of records that are missing or different;
     ``not_read``: why the rest was not read, of each generator with a rest or lost.
     """
-    told = [
+    checks = [
         event
         for event in inputs.events
         if event.get("event") == READ_BACK and event.get("scenario") == scenario
     ]
-    if not told:
+    if not checks:
         return None
-    row: dict[str, Any] = {name: sum(int(event.get(name) or 0) for event in told) for name in _COUNTS}
-    row["sample"] = "all" if all(event.get("sample") == "all" for event in told) else "sample"
-    row["examples"] = [item for event in told for item in event.get("examples") or ()][:_EXAMPLES]
-    row["not_read"] = [str(event["not_read"]) for event in told if event.get("not_read")]
+    row: dict[str, Any] = {name: sum(int(event.get(name) or 0) for event in checks) for name in _COUNTS}
+    row["sample"] = "all" if all(event.get("sample") == "all" for event in checks) else "sample"
+    row["examples"] = [item for event in checks for item in event.get("examples") or ()][:_EXAMPLES]
+    row["not_read"] = [str(event["not_read"]) for event in checks if event.get("not_read")]
     row["not_read"] += [
         f"load generator {event['worker']} was lost, and with it the knowledge of what it had written"
         for event in inputs.events

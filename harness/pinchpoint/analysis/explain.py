@@ -67,7 +67,7 @@ def _row(case: Case, looked: Looked, concluded: Conclusion) -> Considered:
 
 
 def _suspected(one: Suspicion) -> bool:
-    """Whether it is used up or waited for: that what waits for it grows with the load is not enough."""
+    """Whether it is saturated or waited for; a queue that grows with the load is not enough."""
     return bool(one.evidence & {"E1", "E4"})
 
 
@@ -181,9 +181,9 @@ def _would_change(
 
 
 def _nearest(case: Case, looked: tuple[Looked, ...]) -> Iterator[str]:
-    """What is nearest to its limit, and at how much more of the load it would be there.
+    """The resource nearest to its limit, and at which load it would reach it.
 
-    By the same model as headroom: of memory, or of what merely takes time, more load does not tell that.
+    By the same model as headroom, which does not cover memory and resources that only add latency.
     """
     loaded = others(None, demands_of(case))
     if not loaded:
@@ -201,7 +201,7 @@ def _nearest(case: Case, looked: tuple[Looked, ...]) -> Iterator[str]:
 
 
 def _times(demand: Demand) -> float:
-    """At how many times the load it is called used up, which is before nothing is left of it."""
+    """At how many times the load it counts as saturated, which is before 100 %."""
     limit = KINDS[demand.resource.type].limit
     return demand.ceiling_ratio * (limit.value - demand.base) / (1 - demand.base)
 

@@ -14,10 +14,10 @@ from pinchpoint.data.inputs import Inputs
 from pinchpoint.data.operations import NO_ERRORS
 
 OF_CONTENT = ("not_found", "permission", "authentication", "token_expired", "robots", "not_supported")
-"""Outcomes that tell what was asked for, and not how much: a crawl of real content has some in any case."""
+"""Outcomes that depend on the content and not on the load: a crawl of real content always has some."""
 
 NAMED = 3
-"""So many kinds of failures, and messages of the server, are said of a scenario."""
+"""How many kinds of failures, and messages of the server, are listed for a scenario."""
 
 
 def failures(inputs: Inputs, flow: Flow) -> Iterator[str]:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pinchpoint.analysis.objectives import missed_scenarios
-from pinchpoint.analysis.resources.disk.movement import COUNT_ERROR
+from pinchpoint.analysis.resources.disk.rate_response import COUNT_ERROR
 from pinchpoint.analysis.stages import offered_per_s
 from pinchpoint.analysis.stations import Station, find_stations
 from pinchpoint.analysis.thresholds import MANY_REFUSED, PRESSED, REGULATOR_FLAT, STARTED
-from pinchpoint.analysis.upstream import held_behind
+from pinchpoint.analysis.upstream import waiting_downstream
 from pinchpoint.data.inputs import Inputs, Load
 from pinchpoint.data.operations import Latency, Traffic
 from pinchpoint.data.series import Floats, mean, spread
@@ -37,7 +37,7 @@ class Flow:
         failures: those that failed.
         refused: of the failures, those that found no connection free.
         dropped: those that could not start.
-        started_ratio: started ÷ scheduled; None for closed load or where nobody counted.
+        started_ratio: started ÷ scheduled; None for closed load, or if not counted.
         service: of all operations.
         commits: service time of what commits (an operation, or a crawl's statements); None where nothing did.
         in_flight: mean number of operations going on (throughput x service time).
@@ -70,7 +70,7 @@ class Flow:
         Those that another tier waits with for this one are among them.
         """
         own = sum(station.going_on for station in self.stations if station.tier == tier)
-        behind = (station.behind[tier] for station in self.stations if tier in station.behind)
+        behind = (station.downstream[tier] for station in self.stations if tier in station.downstream)
         return own + sum(float(held.mean()) for held in behind)
 
     def share(self, tier: str) -> float:
@@ -93,9 +93,9 @@ def find_flows(inputs: Inputs) -> tuple[Flow, ...]:
     """One flow per planned scenario, in the plan's order."""
     missed = missed_scenarios(inputs)
     flows = [_flow(inputs, load, missed=load.scenario in missed) for load in inputs.loads]
-    behind = iter(held_behind(inputs, [station for flow in flows for station in flow.stations]))
+    held = iter(waiting_downstream(inputs, [station for flow in flows for station in flow.stations]))
     return tuple(
-        replace(flow, stations=tuple(replace(one, behind=next(behind)) for one in flow.stations))
+        replace(flow, stations=tuple(replace(one, downstream=next(held)) for one in flow.stations))
         for flow in flows
     )
 
@@ -136,11 +136,11 @@ def _paused_s(traffic: Traffic) -> float:
 
 
 def _is_even(inputs: Inputs, load: Load, traffic: Traffic) -> bool:
-    """Arrivals at random differ from step to step by the root of their number; bursts are two levels.
+    """Random arrivals vary from step to step by the square root of their number; bursts are two levels.
 
-    So many may come in a step that chance spreads them by no more than a regulator: a schedule's spread by
-    half of what chance would make it at most.
-    Where no generator said what was scheduled, the plan's word for arrivals that are evenly spaced.
+    At a high rate random arrivals vary as little as a rate limit does; so a schedule is even if it varies by
+    at most half of what random arrivals would.
+    If no generator recorded the schedule, the plan says whether arrivals are evenly spaced.
     """
     if not load.scheduled or load.peak_per_s is not None:
         return False
@@ -198,17 +198,17 @@ def _waits(load: Load, service: Latency | None, started: float | None, think_s: 
 
 
 def going_on(inputs: Inputs, flows: tuple[Flow, ...], tier: str) -> Floats:
-    """Operations under way at a tier, as their clients see it.
+    """Operations in flight at a tier, as their clients see it.
 
-    The mean over the window: an operation counts in the second in which it ends, and one that waits for a
-    lock may do so for many.
+    The mean over the window: an operation counts in the second in which it ends, and may have waited for a
+    lock for many seconds.
     """
     total = sum(flow.going_on(tier) for flow in flows)
     return np.full(inputs.window.steps, total)
 
 
 def pressed_words(flows: Iterable[Flow]) -> str:
-    """Who waited for the farm, or missed an objective; "" where nobody did."""
+    """The scenarios that waited for the farm, or missed an objective; "" if none did."""
     pressed = [flow for flow in flows if flow.pressed]
     parts = {
         "{} waited for the farm": [one.load.scenario for one in pressed if not one.missed],

@@ -42,7 +42,7 @@ class Gate:
         fact: what was measured; of one that did not hold, what is wrong.
         remedy: what to do where it did not hold.
         held: whether it did.
-        excusable: the farm being used up explains it, so it does not invalidate then.
+        excusable: a saturated farm explains it, and then the run stays valid.
         contention: what took the CPU where that, and not the load generator, is why it did not hold.
         blames: what the load generator did instead, as far as nothing else explains it.
     """
@@ -158,7 +158,7 @@ def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
 
     Operations that straddle the window's ends widen the tolerance, by as much of it as the longest takes (a
     stall of the farm holds all users at once), and so does the client's own work between two operations,
-    which shows where operations take a millisecond. Where much is missing, what was under way at the end is
+    which shows where operations take a millisecond. Where much is missing, what was in flight at the end is
     added: a farm that no longer answers holds its users, too. A crawl's sessions wait for its frontier, a
     probe's for each other and between repetitions, without an operation going on: there only an excess is an
     error. After a failure a session may wait before it connects again: each failure explains one such pause.

@@ -1,7 +1,7 @@
 """Evidence from several load levels: a queue that grows with load (E2), a ceiling that fits (E3).
 
 METHOD, steps 3 and 4: over the levels before the knee a resource's use is ``U = b + D X``, X the throughput
-of the scenario that is varied and the others held; it is used up at the ceiling ``(1 - b) / D``.
+of the scenario that is varied and the others held; it is saturated at the ceiling ``(1 - b) / D``.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Climb:
         return np.arange(max(0, first), min(self.window.steps, first + span.steps))
 
     def measured(self, resource: Resource) -> list[Measures]:
-        """Its figures at each level; empty where it is none of those that the levels tell of."""
+        """Its figures at each level; empty if the levels do not cover this resource."""
         same = next((one for one in self.resources if one.key == resource.key), None)
         return [measure(same, self.rows(level)) for level in self.levels] if same else []
 
@@ -67,9 +67,9 @@ class Line:
     """What the use of a resource is made of.
 
     Attributes:
-        base: of it is used at no throughput of the scenario that is varied: at rest, and by the others.
-        each_s: of it is used by one operation: its share times seconds.
-        levels: how many tell so.
+        base: the part of it used without the varied scenario: at rest, and by the other scenarios.
+        each_s: what one operation uses of it: share times seconds.
+        levels: how many levels this is measured over.
     """
 
     base: float
@@ -78,7 +78,7 @@ class Line:
 
     @property
     def ceiling_per_s(self) -> float:
-        """The throughput at which it is used up."""
+        """The throughput at which it is saturated."""
         return (1 - self.base) / self.each_s
 
 
@@ -125,8 +125,8 @@ def _queue(one: Suspicion, measured: Sequence[Measures], use: Floats, climb: Cli
     return _fact(one, text, metric, float(waiting[known][-1]), "E2", RISES)
 
 
-def why_untold(one: Suspicion, climb: Climb, kind: str) -> str:
-    """Why the levels cannot tell whether what waits grows (``E2``) or the ceiling fits (``E3``), else ""."""
+def why_not_shown(one: Suspicion, climb: Climb, kind: str) -> str:
+    """Why the levels cannot show whether the queue grows (``E2``) or the ceiling fits (``E3``), else ""."""
     if len(climb.levels) < MIN_LEVELS.value:
         return f"{len(climb.levels)} load levels, at least {MIN_LEVELS.value:.0f} are needed"
     measured = climb.measured(one.resource)
@@ -138,7 +138,7 @@ def why_untold(one: Suspicion, climb: Climb, kind: str) -> str:
 
 
 def _ceiling(one: Suspicion, line: Line | None, climb: Climb) -> Fact | None:
-    """E3: what an operation takes of it says where it is used up, and there throughput ends."""
+    """E3: the ceiling computed from its use per operation is the highest throughput measured."""
     reached = float(climb.done.max())
     if line is None or abs(line.ceiling_per_s / reached - 1) > CEILING.value:
         return None
@@ -166,14 +166,14 @@ def _used_up_words(line: Line, reached: float) -> str:
 
 
 def find_line(climb: Climb, use: Floats) -> Line | None:
-    """U = b + D X over the levels before the knee at which it was not used up; no less than nothing at rest.
+    """U = b + D X over the levels before the knee at which it was not saturated; b is 0 or more.
 
     Args:
         climb: the levels, and the throughput at each.
         use: of each of the levels, NaN where it is not known.
 
     Returns:
-        None where fewer than three levels tell it, or its use does not grow with throughput.
+        None if fewer than three levels have it, or its use does not grow with throughput.
     """
     before = np.array([_before(climb, level) for level in climb.levels]) & (use < UTILISATION.value)
     done, used = climb.done[before], use[before]

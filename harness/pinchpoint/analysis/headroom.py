@@ -49,7 +49,7 @@ def find_headroom(
 
 
 def _endless(first: Suspicion) -> str:
-    """Why its use does not tell at what load it ends; "" where it does."""
+    """Why its limit cannot be computed from its use; "" if it can."""
     if first.outrun:
         return f"throughput went on rising while the bottleneck was saturated: {first.outrun}"
     if WAYS[first.kind] == "time":
@@ -126,7 +126,7 @@ def _one_scenario(case: Case) -> str | None:
 
 
 def _until(case: Case, own: Demand, room: float, demands: Sequence[Demand]) -> Headroom:
-    """Until ``own`` is used up, or the times of a scenario reach their objective by what they use."""
+    """The load at which ``own`` is saturated, or a scenario's modelled times reach their objective."""
     bound: Mapping[str, Any] | None = None
     for row in objective_table(case.inputs):
         there = (one for one in demands if row["scenario"] in loads_of(one.resource, case.flows))

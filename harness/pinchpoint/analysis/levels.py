@@ -68,10 +68,10 @@ def judged_levels(inputs: Inputs, levels: Sequence[Level]) -> tuple[Level, ...]:
 
 def unjudged_words(inputs: Inputs, noted: Sequence[Level]) -> Iterator[str]:
     """That nothing is known of some levels."""
-    told, step_s = judged_levels(inputs, noted), inputs.window.step_s
-    for scenario in dict.fromkeys(level.scenario for level in noted if level not in told):
+    judged, step_s = judged_levels(inputs, noted), inputs.window.step_s
+    for scenario in dict.fromkeys(level.scenario for level in noted if level not in judged):
         every = [level for level in noted if level.scenario == scenario]
-        missing = sum(level not in told for level in every)
+        missing = sum(level not in judged for level in every)
         yield (
             f"{missing} of {len(every)} levels of {scenario} were too short to judge: a run of this "
             f"length is stored in steps of {step_s} s; hold each for {3 * step_s} s or more"
@@ -83,15 +83,15 @@ def judged_part(
 ) -> Inputs:
     """The part of a run that is judged, as if there were nothing else.
 
-    Of a load in steps the levels beyond the knee, and its own where the same was used up all through it
-    (``full_from_s``: from when on); where no knee was found those at the end at which it was, else the last
-    one, which is the highest. Of a ramp what came when it had reached its end.
+    For a load in steps: the levels beyond the knee, and the knee's own level if the same resource was
+    saturated all through it (``full_from_s``: since when). Without a knee: the levels at the end at which it
+    was saturated, else the last one, which is the highest. For a ramp: the part after it reached its end.
     """
     if levels:
         climber, top = levels[0].scenario, max(levels, key=lambda level: level.end_s)
         knee_at = knee.level if knee and knee.found and knee.level is not None else math.inf
         own = [one for one in levels if one.scenario == climber]
-        full_s = full_from_s - float(inputs.window.step_s)  # which is told in whole steps
+        full_s = full_from_s - float(inputs.window.step_s)  # which is in whole steps
         judged = [
             one for one in own if one.amount > knee_at or (one.amount == knee_at and one.start_s > full_s)
         ]
@@ -167,16 +167,16 @@ def _due(there: Inputs, level: Level) -> Iterator[dict[str, Any]]:
     """
     for row in objective_table(there):
         offered = level.unit == "per_s" and level.amount >= row["target"]
-        told = row["met"] or (row["value"] or 0.0) < STARTED.value * level.amount
-        if row["scenario"] == level.scenario and (row["metric"] != THROUGHPUT or (offered and told)):
+        counts = row["met"] or (row["value"] or 0.0) < STARTED.value * level.amount
+        if row["scenario"] == level.scenario and (row["metric"] != THROUGHPUT or (offered and counts)):
             yield row
 
 
 def climbed_objectives(inputs: Inputs, levels: Sequence[Level]) -> tuple[dict[str, Any], ...]:
     """The objectives of scenarios whose load was in steps: met as far as the first level that misses it.
 
-    The climb goes on until something gives way, so that its last level says nothing of an objective; the
-    value is that of the highest level at which it held. Throughput is what the best level reached.
+    The load rises until a limit is reached, so its last level does not show whether an objective can be met;
+    the value is that of the highest level that met it. Throughput is that of the best level.
     """
     rows: list[dict[str, Any]] = []
     for scenario in dict.fromkeys(level.scenario for level in levels):

@@ -29,7 +29,7 @@ def objective_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:
 def missed_scenarios(inputs: Inputs) -> frozenset[str]:
     """The scenarios whose times or errors missed an objective.
 
-    Throughput is as much the load's doing: whether the farm is to blame for what is missing, its pace tells.
+    Throughput objectives are left out: throughput also depends on the offered load.
     """
     rows = (row for row in objective_table(inputs) if row["metric"] != THROUGHPUT)
     return frozenset(row["scenario"] for row in rows if row["met"] is False)
@@ -78,7 +78,7 @@ def _wanted(traffic: Traffic) -> int:
 
 
 def _holds(inputs: Inputs, scenario: str, met: bool | None) -> str:
-    """Up to what load it holds: one level tells of itself only."""
+    """Up to what load it holds; unknown from one level alone."""
     if met is None:
         return "not measured"
     load = inputs.load(scenario)

@@ -65,7 +65,7 @@ def look_ahead(
 
 
 def _with_room(one: _Ahead, case: Case, first: Suspicion | None, now: float) -> _Ahead:
-    """Its gain also assumes that what cannot be told of has room: what limits next may be among that."""
+    """Its gain also assumes room on resources that were not measured: the next limit may be one of them."""
     if one.gain_ratio is None:
         return one
     unknown = list(_unknown_room(case, first, (1 + one.gain_ratio) * now))

@@ -136,9 +136,10 @@ def _candidate(inputs: Inputs, stage: Stage, one: Usage) -> Suspect:
 
 
 def reach(first: Suspicion, demands: Sequence[Demand]) -> float:
-    """The throughput at which the first resource is used up ÷ throughput now: 1 where that is now.
+    """The throughput at which the first resource is saturated ÷ throughput now: 1 if it is saturated now.
 
-    Of a disk whose credits ran out it is less than 1: what is left of the mean of before and after.
+    For a disk whose burst credits ran out it is below 1: the throughput since then ÷ the mean before and
+    after.
     """
     left = kind_of(first).left(first, first.found)
     if left is not None:
@@ -165,7 +166,7 @@ def _counts(one: Demand, first: Suspicion | None) -> bool:
 
 
 def following(first: Suspicion | None, demands: Sequence[Demand]) -> tuple[Next, ...]:
-    """What would give way once the first is gone, in order: gain at most X_2 ÷ X_1 - 1 (METHOD step 7)."""
+    """The next bottlenecks after the first, in order: gain at most X_2 ÷ X_1 - 1 (METHOD step 7)."""
     now = 1.0 if first is None else reach(first, demands)
     return tuple(_next(one, now) for one in others(first, demands))
 

@@ -1,8 +1,8 @@
 """Published points are judged by the rules of a run: means over outstanding I/Os, or means of a farm's parts.
 
-A probe's table, an imported one, or a report's figures: nobody has their samples, and none are invented. What
-takes samples (a level that holds from second to second, a queue that grows) is not said; what a mean tells
-alone is no more than Little's law: latency = outstanding ÷ rate holds for every disk and names none.
+A probe's table, an imported one, or a report's figures: there are no samples, and none are invented. What
+needs samples (a rate that stays level, a queue that grows) is not judged. A mean alone shows only
+Little's law: latency = outstanding ÷ rate holds for every disk and identifies none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from pinchpoint.analysis.resources.base import DiskMeasures, Resource
 from pinchpoint.analysis.resources.disk.classify import disk_evidence, disk_kind, state_of
 from pinchpoint.analysis.resources.disk.measures import nearest_limit
-from pinchpoint.analysis.resources.disk.movement import Movement
+from pinchpoint.analysis.resources.disk.rate_response import RateResponse
 from pinchpoint.analysis.resources.disk.types import limits_words
 from pinchpoint.analysis.thresholds import CAP_MATCH, FLAT, REGULATOR_FLAT, WAITING_IO, exceeds
 from pinchpoint.analysis.verdict import Kind
@@ -25,11 +25,11 @@ from pinchpoint.data.inputs import COMMIT_ROLES, DiskRole, Limits
 from pinchpoint.data.series import Floats
 
 NO_LIMIT = Limits(None, None, None)
-"""It is known that no cap holds: another answer than None, which is that nobody knows."""
+"""It is known that there is no cap; None means that it is not known."""
 TENFOLD = 10.0
 DEVICE_QUEUE = 32
-"""Means are flat over outstanding I/Os for a device, too, once its own queue (SATA: 32) is full. Flat as only
-a regulator is they tell a cap from where the device's queue is not, over ten times as many (our values)."""
+"""The rate of a device is also flat over outstanding I/Os once its own queue (SATA: 32) is full. A cap is
+identified if the rate is flat from below that depth over a range of ten times (our values)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,10 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What one point tells.
+    """What one point shows.
 
     Attributes:
-        kind: how the disk limits there; None where the point does not tell.
+        kind: how the disk limits there; None if the point does not show it.
         limit: ``declared`` or ``burst``: which of the two it was held against; None where none is known.
         used_ratio: of that limit; None where none is known.
         exact: it stands at that limit.
@@ -114,7 +114,7 @@ def judge_points(
         points: of the same block size and mix, in any order.
         limits: the declared caps; None: not known; ``NO_LIMIT``: there is none.
         burst: the caps on credits, where it has them: they hold for a point above the others.
-        role: what the disk is for; of a log nobody can issue more at once.
+        role: what the disk is for; a log's queue depth cannot be raised.
         wait_ratio: how much of its time who issues the I/Os waits for them (a probe: 1); None: not known.
         declared: whether ``limits`` are what the user declared; else they were found, and are worded so.
 
@@ -189,13 +189,13 @@ def _columns(point: Point) -> tuple[Floats, Floats]:
 def _measures(points: Sequence[Point], at: int, resource: Resource) -> DiskMeasures:
     point = points[at]
     binding, used = nearest_limit(resource, *_columns(point))
-    moves = {"io": _movement(points, at, resource), "bytes": Movement()}
+    responses = {"io": _response(points, at, resource), "bytes": RateResponse()}
     return DiskMeasures(
         io=point.iops,
         bytes=point.bytes_per_s,
         utilisation=used,
         binding=binding,
-        moves=moves,
+        responses=responses,
         outstanding=point.going_on,
         busy=None,
         reads_ratio=None,
@@ -207,13 +207,13 @@ def _measures(points: Sequence[Point], at: int, resource: Resource) -> DiskMeasu
     )
 
 
-def _movement(points: Sequence[Point], at: int, resource: Resource) -> Movement:
+def _response(points: Sequence[Point], at: int, resource: Resource) -> RateResponse:
     """How the rate moves when more is outstanding: towards the next point, from the one before at the end."""
     point = points[at]
     other = at + 1 if at + 1 < len(points) else at - 1
     slope = _slope(point, points[other], resource) if 0 <= other < len(points) else None
     queued = (point.going_on or 0.0) >= WAITING_IO.value
-    found = Movement(slope=slope, level=point.iops, queued=queued, count=point.iops * point.seconds)
+    found = RateResponse(slope=slope, level=point.iops, queued=queued, count=point.iops * point.seconds)
     same = [one for one in points if abs(one.iops - point.iops) <= FLAT.value * point.iops]
     depth = [one.going_on for one in same if one.going_on]
     if any(one.spread is not None and one.spread > FLAT.value for one in same):

@@ -60,7 +60,7 @@ class Figure:
         return SPEED if self.name == "operations_per_busy_s" else "throughput"
 
     def of(self, traffic: Traffic, seconds: int) -> float | None:
-        """Its value over the operations of so many seconds; None of times where nothing got through."""
+        """Its value over that many seconds; None for times if no operation finished."""
         done = traffic.of(self.scenario).whole().ok()
         if self.name == "throughput_per_s":
             return done.count / seconds
@@ -71,8 +71,8 @@ class Figure:
 def with_proof(verdict: Verdict, run: StoredRun, case: Case) -> Verdict:
     """The verdict with what the causal test says of it; as it is where there was none.
 
-    Agreement changes nothing but what the reader is told (METHOD 3.8 knows no such evidence). A contradiction
-    lowers confidence to low; where throughput hardly answered at all, nobody is named any more.
+    Agreement adds a sentence and changes nothing else (METHOD 3.8 has no such evidence). A contradiction
+    lowers confidence to low; if throughput hardly responded at all, no bottleneck is named any more.
     """
     given = run.manifest.get("proof")
     if given is None:
@@ -116,8 +116,8 @@ def _judged(
     effects = _effects(windows)
     change, model = given["change"], predicted(one, target.kind, given["change"], _working(case, figure))
     control = _control(given.get("control"), effects.get(CONTROL), figure)
-    alike = control is not None and control["result"] == "contradicts"
-    also = given["control"]["change"]["what"] if alike else None
+    also_slower = control is not None and control["result"] == "contradicts"
+    also = given["control"]["change"]["what"] if also_slower else None
     result, why = answer(effects.get(SLOWER), model, also, figure.words)
     proof = {
         **_untested(given),
@@ -133,15 +133,15 @@ def _judged(
     }
     fact = _fact(change, figure, effects.get(SLOWER), model, windows)
     reasons = (*verdict.explanation.reasons, f"made slower on purpose: {result}: {why}")
-    told = replace(verdict, proof=proof, explanation=replace(verdict.explanation, reasons=reasons))
-    return _amended(told, fact, proof, effects.get(SLOWER), model)
+    explained = replace(verdict, proof=proof, explanation=replace(verdict.explanation, reasons=reasons))
+    return _amended(explained, fact, proof, effects.get(SLOWER), model)
 
 
 # ---- what was measured -------------------------------------------------------------------------------
 
 
 def _figure(flows: Iterable[Flow], one: Suspicion | None, target: Suspect) -> Figure | None:
-    """The scenario that the farm holds up most at the suspect's tier, and what of it must answer."""
+    """The scenario that waits most at the suspect's tier, and the figure of it that must respond."""
     flows = [flow for flow in flows if flow.ok]
     named = (one.disk.waiting if one.disk else one.resource.scenario) if one else None
     own = [flow for flow in flows if flow.load.scenario == named]
@@ -173,14 +173,14 @@ def _values(run: StoredRun, figure: Figure, windows: Iterable[Mapping[str, Any]]
 
 
 def _effects(windows: Sequence[Mapping[str, Any]]) -> dict[str, Effect]:
-    """What each change did; of one none where nothing got through in a window of it, or as it is.
+    """The effect of each change; none if no operation finished in a window with, or without, the change.
 
-    What is left would tell of the better windows alone.
+    The remaining windows would be the better ones alone.
     """
     empty = {row["what"] for row in windows if row["value"] is None or row["value"] == 0}
-    told = [(row["what"], row["at_s"], row["value"]) for row in windows if row["value"] is not None]
-    told = [(kind, at_s, value) for kind, at_s, value in told if value > 0]
-    found = {} if AS_IS in empty else find_effects(told)
+    rows = [(row["what"], row["at_s"], row["value"]) for row in windows if row["value"] is not None]
+    rows = [(kind, at_s, value) for kind, at_s, value in rows if value > 0]
+    found = {} if AS_IS in empty else find_effects(rows)
     return {kind: effect for kind, effect in found.items() if kind not in empty}
 
 
@@ -246,21 +246,21 @@ def _fact(
 def _amended(
     verdict: Verdict, fact: Fact, proof: Mapping[str, Any], effect: Effect | None, model: Model
 ) -> Verdict:
-    """Tell it among the evidence, and take back what the farm contradicts."""
+    """The verdict with this evidence added, and without what the test contradicts."""
     result, why = proof["result"], proof["why"]
     target = verdict.bottleneck or verdict.candidates[0]
-    told = replace(target, evidence=(*target.evidence, fact))
+    named = replace(target, evidence=(*target.evidence, fact))
     if verdict.bottleneck is None:
-        return replace(verdict, candidates=(told, *verdict.candidates[1:]))
+        return replace(verdict, candidates=(named, *verdict.candidates[1:]))
     if result != "contradicts":
-        return replace(verdict, bottleneck=told)
+        return replace(verdict, bottleneck=named)
     sentence = f"made slower on purpose it did not answer as what limits does: {why}"
     warnings = (*verdict.warnings, f"the test contradicts this verdict: {why}")
     _, most = effect.shares(model.ratio) if effect else (None, None)
     if most is None or most >= PROOF_NOTHING.value:
-        doubted = replace(told, confidence="low", why_not_more=(*told.why_not_more, sentence))
+        doubted = replace(named, confidence="low", why_not_more=(*named.why_not_more, sentence))
         return replace(verdict, bottleneck=doubted, warnings=warnings)
-    candidates = tuple(replace(one, confidence=None) for one in (verdict.runner_up, told) if one is not None)
+    candidates = tuple(replace(one, confidence=None) for one in (verdict.runner_up, named) if one is not None)
     return replace(
         verdict,
         outcome="inconclusive",

@@ -75,7 +75,7 @@ class Suspected:
         of: ``cpu``, ``disk`` or ``dependency``.
         role: a disk's role, else None.
         source: the one source it limits; None: all of the load.
-        measured: False where it is suspected because nobody looked.
+        measured: False if it is suspected only because it was not measured.
         why: in words.
     """
 
@@ -94,7 +94,7 @@ class Published:
     """What means alone come to.
 
     Attributes:
-        outcome: ``bottleneck`` only where one is used up, all others were measured, and have room.
+        outcome: ``bottleneck`` only if one is saturated and all others were measured and have room.
         confidence: ``low`` at most: means are one kind of evidence.
         candidates: the two nearest to their limits, hosts of one tier together; of a bottleneck that one.
         rest: further ones that may limit it.
@@ -147,7 +147,7 @@ def judge_means(
 
 
 def _kind(disk: DiskMean) -> Kind | None:
-    """How a disk limits by its own means; None where it is fast enough, or these do not tell."""
+    """How a disk limits by its own means; None if it is fast enough, or they do not show it."""
     slow = disk.latency_s is not None and disk.latency_s > latency_limit(disk.role).value
     if disk.iops is None:
         return "disk_latency" if slow else None
@@ -169,7 +169,7 @@ def _slow(disk: DiskMean, kind: Kind) -> Suspected:
 
 
 def _unknown(disk: DiskMean) -> str:
-    """Why its means do not tell how near to a limit a disk is, in words; "" where they do."""
+    """Why means do not show how near to a limit a disk is, in words; "" if they do."""
     cap = disk.limits.iops if disk.limits is not None else None
     if cap and disk.iops is not None and exceeds(disk.iops / cap):
         return (
@@ -216,9 +216,9 @@ def _together(found: Sequence[Suspected]) -> tuple[Suspected, ...]:
 
 
 def _outside(sources: Sequence[SourceMean]) -> tuple[Suspected, ...]:
-    """A source outside of the farm in which half or more of all requests under way are (Little's law).
+    """A source outside of the farm in which half or more of all requests in flight are (Little's law).
 
-    It limits its own source: what the others do is told by the rest of the farm.
+    It limits its own source alone; the other sources are judged by the rest of the farm.
     """
     going_on = {source.name: source.rate_per_s * source.latency_s for source in sources}
     total = sum(going_on.values())
@@ -239,5 +239,5 @@ def _outside(sources: Sequence[SourceMean]) -> tuple[Suspected, ...]:
 def _name(one: Suspected) -> str:
     hosts = ", ".join(one.hosts)
     what = f"the {one.role} disks" if one.of == "disk" else "the CPU"
-    told = one.measured or one.of == "disk"  # of a disk it may be its limit that is not known
-    return f"{what} of {one.tier} ({hosts}{'' if told else ', not measured'})"
+    shown = one.measured or one.of == "disk"  # of a disk it may be its limit that is not known
+    return f"{what} of {one.tier} ({hosts}{'' if shown else ', not measured'})"

@@ -15,10 +15,10 @@ OF_LEVELS = ("E2", "E3")
 
 
 def counted(fact: Fact, case: Case) -> Fact:
-    """The fact with how many samples it rests on, or how many operations where it is about these.
+    """The fact with the number of its samples, or of operations if it is about these.
 
-    Hosts of one machine read the same: it is told of the first of them that did. What several levels say
-    rests on all of them, anything else on what is judged.
+    Hosts of one machine read the same: the number is that of the first of them. A fact from several levels
+    counts all of them, any other the part that is judged.
     """
     parts = [(case.inputs, None if case.stage is None else case.stage.rows)]
     if fact.evidence in OF_LEVELS and case.climb is not None:

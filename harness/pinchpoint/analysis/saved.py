@@ -16,7 +16,7 @@ from pinchpoint.store.schema import VERDICT
 from pinchpoint.store.write import write_json
 
 _MAY_NOT = (errno.EACCES, errno.EPERM, errno.EROFS)
-"""A run of somebody else's, or on a medium that is read only."""
+"""A run of another user, or on a read-only medium."""
 
 
 def verdict_of(directory: Path) -> tuple[StoredRun, Verdict]:

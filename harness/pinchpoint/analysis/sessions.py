@@ -95,10 +95,10 @@ def held_for_disks(inputs: Inputs, host: str) -> Floats:
 
 
 def waiting_sessions(inputs: Inputs, roles: Iterable[DiskRole]) -> Floats:
-    """How many sessions waited for a device with these roles; NaN where no database was asked.
+    """How many sessions waited for a device with these roles; NaN if no database was read.
 
-    A data disk holds the log and the temporary files too, where they have no disk of their own. What waits
-    for a disk of a role that no wait is named after, such as a second data disk, no database tells.
+    A data disk holds the log and the temporary files too, where they have no disk of their own. No database
+    reports waits for a disk whose role has no wait event, such as a second data disk.
     """
     total = np.full(inputs.window.steps, np.nan)
     for role in roles:

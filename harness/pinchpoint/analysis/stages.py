@@ -27,7 +27,7 @@ class Stage:
         name: ``measure``, or ``base`` and ``peak`` where the load comes in bursts.
         rows: the steps of the window that belong to it, the transient left out.
         cut_steps: how many steps were cut as transient.
-        steady: whether the level held; None where there are too few samples to tell.
+        steady: whether the level held; None if there are too few samples.
         unsteady: the scenarios whose throughput still changed.
     """
 

@@ -17,7 +17,7 @@ ENDPOINT = {"sql-mix": "sql", "nosql-burst": "nosql"}
 """The tier whose endpoint all of a scenario's operations go to."""
 
 DEPTH = {"web": 1, "search": 1, "files": 1, "sql": 2, "nosql": 2}
-"""How deep a tier lies on the call path. A resource that is used up pushes back upstream, so the deepest of
+"""How deep a tier lies on the call path. A saturated resource makes upstream tiers wait, so the deepest of
 several is the cause. Tiers a user named are taken as the first to be called."""
 
 SOURCE_TIER = {"sharepoint": "web", "profiles": "web", "files": "files"}
@@ -39,7 +39,7 @@ class Station:
         going_on: mean number of users, or of operations, that are there.
         per_step: likewise in each step of the window.
         mean_s: of one request to it; None where there was none.
-        behind: of those that are there, how many that tier waits with for a deeper one (``behind``).
+        downstream: of those that are there, how many wait, through that tier, for a deeper one.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Station:
     going_on: float
     per_step: Floats
     mean_s: float | None
-    behind: Mapping[str, Floats] = field(default_factory=dict)
+    downstream: Mapping[str, Floats] = field(default_factory=dict)
 
 
 def find_stations(inputs: Inputs, load: Load) -> tuple[Station, ...]:

@@ -55,10 +55,10 @@ FIGURES: Mapping[tuple[str, str], str] = {
 
 
 def store_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:
-    """A row per store and figure it told: ``{tier, host, of, metric, instance, mean, max}``, base units.
+    """A row per store and figure it reported: ``{tier, host, of, metric, instance, mean, max}``, base units.
 
-    Over the measure phase; the mean of a time is one over operations. A figure the store does not have is
-    no row, one that was to be read and was not has nulls.
+    Over the measure phase; the mean of a time is one over operations. A figure that the store does not
+    have has no row; one that should have been read and was not has nulls.
     """
     tiers = {host.name: host.tier for host in inputs.hosts}
     hosts = dict.fromkeys(host for kind, host in inputs.views if kind in KINDS)

@@ -1,11 +1,11 @@
 """NoSQL stores' own statistics: waits for the log, for data, for a thread (METHOD step 4).
 
-Nobody of them samples waits as a database does; each counts something that tells them:
+None of them samples waits as a database does; each has counters from which waits follow:
 
-- Valkey, Redis: one thread serves all clients in turn, and tells how much of its time goes into its log.
-- Cassandra: a write keeps its place in a stage until it is in the commit log (and, where the node is told so,
-  until the disk has it), a read until it is read. What keeps a place and neither is on a CPU nor waits for
-  one waits for a disk: writes for the data's while memtables wait to be written out, else for the log's.
+- Valkey, Redis: one thread serves all clients in turn, and the share of its time in its log is counted.
+- Cassandra: a write keeps its place in a stage until it is in the commit log (and, if the node is configured
+  so, until the disk has it), a read until it is read. What keeps a place and neither is on a CPU nor waits
+  for one waits for a disk: writes for the data's while memtables wait to be written out, else for the log's.
 - MongoDB: the journal's flushes are timed, and clients' waiting for pages and for room in the cache.
 """
 
@@ -101,9 +101,9 @@ def _valkey_log(inputs: Inputs, host: str, told: _Told) -> None:
 def _mongodb_log(inputs: Inputs, host: str, told: _Told) -> None:
     """Of a write's time what is waiting for the journal.
 
-    Flushes that follow one another have those who wait for the next one all the time; else a write waits for
-    its own flush, and meets another one going on as often as there is one. Writes that take less than half of
-    a flush do not wait for it; of those in between nobody knows how many do.
+    If flushes follow one another without a pause, writes always wait for the next one. Else a write waits for
+    its own flush, and for another one as often as one is running. Writes that take less than half of a flush
+    do not wait for it; for those in between the number is not known.
     """
     key = Key(host, "db.journal.sync_s_per_s", "")
     busy, flush_s = inputs.samples.steps(*key), inputs.samples.steps(host, "db.journal.sync_latency_s")
@@ -115,7 +115,7 @@ def _mongodb_log(inputs: Inputs, host: str, told: _Told) -> None:
 
 
 def waiting_for_data(inputs: Inputs, host: str) -> Floats:
-    """Of MongoDB's clients how many wait for pages, or for room in the cache; NaN where nobody says so."""
+    """Of MongoDB's clients how many wait for pages, or for room in the cache; NaN if not reported."""
     told = _Told(inputs.window.steps)
     _mongodb_data(inputs, host, told)
     return told.waiting
@@ -177,7 +177,7 @@ def _pools(inputs: Inputs, host: str, names: tuple[str, ...]) -> list[str]:
 
 
 def _on_cpu(inputs: Inputs, name: str) -> tuple[Floats, Floats]:
-    """(how many of a store's threads are on a CPU, at most how many wait for one); NaN where nobody saw it.
+    """(how many of a store's threads are on a CPU, at most how many wait for one); NaN if not measured.
 
     On a CPU: the cores' worth it uses. Waiting: at most ``u² ÷ (1 - u)``, the queue of one server that is
     busy u of the time (M/M/1); several serve it sooner.

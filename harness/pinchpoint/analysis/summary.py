@@ -79,7 +79,7 @@ def experiment(flows: Sequence[Flow], found: Sequence[Suspicion]) -> str:
 
 
 def _of_suspects(found: Sequence[Suspicion]) -> str:
-    """What would tell two suspects apart, or one from chance."""
+    """What would separate two suspects, or one from chance."""
     first = found[0]
     if first.demoted and len(found) == 1:
         return f"{capitalised(relief(first))} and repeat: if throughput rises, {thing(first)} was the limit."

@@ -47,7 +47,7 @@ def _latencies(name: str, found: Latency | None) -> dict[str, float | None]:
 
 
 def disk_table(inputs: Inputs) -> list[dict[str, Any]]:
-    """Every disk with a role, over the measure phase; what a disk did not tell is null, with the reason."""
+    """Every disk with a role, over the measure phase; what was not measured is null, with the reason."""
     return [_disk(inputs, disk) for disk in inputs.disks]
 
 

@@ -33,19 +33,19 @@ from pinchpoint.data.series import Window
 Steps = npt.NDArray[np.bool_]
 
 MOST_BLOCKS = 24
-"""A window is looked at in at most so many parts of equal length."""
+"""A window is divided into at most this number of parts of equal length."""
 READINGS = 2
-"""Each of them holds so many readings of each disk."""
+"""Each of them contains at least this number of readings of each disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A part of the window in which one resource, or none, was used up.
+    """A part of the window in which one resource, or none, was saturated.
 
     Attributes:
         window: the part.
         blocks: how many parts in a row said the same.
-        first: the suspicion of the part's first block; None where nothing was used up.
+        first: the suspicion of the part's first block; None if nothing was saturated.
         suspected: resource -> in how many of its blocks there was evidence against it.
         seen: resource -> in how many of its blocks it was measured at all.
         level: of a load in steps the levels it covers, in words; else "".
@@ -60,7 +60,7 @@ class Period:
 
     @property
     def key(self) -> str | None:
-        """What was used up."""
+        """The saturated resource."""
         return self.first.resource.key if self.first else None
 
 
@@ -96,7 +96,7 @@ def _windows(inputs: Inputs, levels: Sequence[Level]) -> Iterator[tuple[Window, 
 
 
 def _longest_reading_s(inputs: Inputs) -> float:
-    """Seconds between the readings of the disk that was read most seldom: parts without one tell nothing."""
+    """The longest interval between readings of a disk, in seconds: a part needs at least one reading."""
     known = ((one.host, one.device) for one in inputs.disks if one.device is not None)
     each_s = (disk_reading_s(inputs.samples, [host], device) for host, device in known)
     return max(each_s, default=0.0)
@@ -131,15 +131,15 @@ def _joined(blocks: Sequence[Period]) -> Period:
 
 
 def moved(periods: Sequence[Period]) -> bool:
-    """Whether one resource held for a while, another for another while, and neither in most of the other's.
+    """Whether two resources were saturated in turn, and neither during most of the other's time.
 
-    Two that are used up at the same time take turns at coming first; that is no move.
+    Two that are saturated at the same time alternate in first place; that is no move.
     """
     return any(_apart(a, b) and _apart(b, a) for a, b in itertools.combinations(_held(periods), 2))
 
 
 def _held(periods: Sequence[Period]) -> list[Period]:
-    """Those in which something was used up for long enough to be no chance."""
+    """Those in which a resource was saturated for too long to be chance."""
     return [one for one in periods if one.first and one.blocks >= MIN_BLOCKS.value]
 
 
@@ -150,18 +150,18 @@ def _apart(one: Period, other: Period) -> bool:
 
 
 def moved_at_s(periods: Sequence[Period]) -> float:
-    """Up to when what was used up first was so; infinite where it did not move."""
+    """Until when the first resource was saturated; infinite if the bottleneck did not move."""
     return _held(periods)[0].window.end_s if moved(periods) else math.inf
 
 
 def longest(periods: Sequence[Period]) -> Period:
-    """The period in which something was used up for longest, the later one of two equals."""
+    """The longest period in which a resource was saturated, the later one of two equals."""
     held = [one for one in periods if one.first]
     return max(held, key=lambda one: (one.window.seconds, one.window.first_s))
 
 
 def full_from_s(periods: Sequence[Period]) -> float:
-    """From when on one resource was used up until the end; infinite where at the end none was."""
+    """Since when one resource was saturated until the end; infinite if none was at the end."""
     last = periods[-1] if periods else None
     return float(last.window.first_s) if last and last.first else math.inf
 
@@ -184,7 +184,7 @@ def _clock(time_s: float) -> str:
 
 
 def at_times_words(periods: Sequence[Period]) -> str:
-    """What was used up for a part of the time, in words; "" where nothing was for long enough to be told."""
+    """What was saturated for a part of the time, in words; "" if nothing was for long enough."""
     lasted, blocks = Counter[str](), Counter[str]()
     firsts: dict[str, Suspicion] = {}
     for one in periods:
@@ -247,11 +247,11 @@ def _any(turns: Sequence[tuple[Resource, Steps]], like: Steps) -> Steps:
 def timeline_table(
     periods: Sequence[Period], judged: Suspicion | None = None, window: Window | None = None
 ) -> tuple[dict[str, Any], ...]:
-    """One row per period: from, to, level, and what was used up (``kind`` null: nothing was).
+    """One row per period: from, to, level, and what was saturated (``kind`` null: nothing).
 
     Args:
         periods: of the whole window.
-        judged: what the verdict is about: all that was judged tells better than a block how it limits.
+        judged: the resource of the verdict: its kind of limit comes from the whole window, not from a block.
         window: what of the run was judged.
     """
     return tuple(

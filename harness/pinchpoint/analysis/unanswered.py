@@ -1,6 +1,6 @@
-"""Operations that were under way when the load ended: a farm that no longer answers leaves no others.
+"""Operations that were in flight when the load ended: the only trace of a farm that stopped answering.
 
-What was under way then is in no table of what was done; where all users wait, what is counted is from before.
+They are in no table of finished operations; if all users wait, those tables describe an earlier time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WAITS_BY_ITSELF = ("full-crawl", "storage-probe")
 
 
 def unanswered(inputs: Inputs, scenario: str) -> tuple[int, float]:
-    """(how many of its operations were under way when the window ended; how long they had been in it, s)."""
+    """(operations in flight when the window ended; the seconds they had been in flight)."""
     begin_s, end_s = inputs.window.first_s, inputs.window.end_s
     return inputs.whole.of(scenario).under_way(end_s, begin_s)
 
@@ -34,9 +34,9 @@ def sessions(inputs: Inputs, flow: Flow) -> float | None:
     planned: users may have been more, or fewer, in what was lost.
     """
     keys = [key for key in inputs.samples.keys("generator.users") if key.instance == flow.load.scenario]
-    told = joined(inputs.samples.steps(*key) for key in keys) if keys else np.empty(0)
-    known = np.isfinite(told)
-    return float(told[known].mean()) if len(told) and known.mean() >= SEEN.value else flow.load.users
+    users = joined(inputs.samples.steps(*key) for key in keys) if keys else np.empty(0)
+    known = np.isfinite(users)
+    return float(users[known].mean()) if len(users) and known.mean() >= SEEN.value else flow.load.users
 
 
 def unanswered_words(inputs: Inputs, flows: tuple[Flow, ...]) -> str:

@@ -1,7 +1,7 @@
 """Upstream tiers: which tier a database works for if no scenario asked it (METHOD step 6).
 
 A client sees how long the web tier takes, and not that this waits for sql. But the database counts its
-sessions: as many more of them as scenarios have there themselves are those of the tiers before it.
+sessions: those beyond the scenarios' own belong to the upstream tiers.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pinchpoint.data.inputs import Inputs
 from pinchpoint.data.series import Floats, added, mean
 
 MOST = 1.2
-"""Sessions, or reads, for each operation there is: more than that are (also) somebody else's."""
+"""Sessions, or reads, per operation: more than that belong (also) to another tier."""
 
 
-def held_behind(inputs: Inputs, stations: Sequence[Station]) -> tuple[Mapping[str, Floats], ...]:
+def waiting_downstream(inputs: Inputs, stations: Sequence[Station]) -> tuple[Mapping[str, Floats], ...]:
     """Of each station, how many of its operations wait for which deeper tier: tier -> one value per step."""
     found: list[dict[str, Floats]] = [{} for _ in stations]
     for tier in dict.fromkeys(host.tier for host in inputs.hosts):

@@ -67,7 +67,7 @@ class Check:
 
     Attributes:
         evidence: ``E1`` to ``E4``, or ``gate``.
-        holds: None where it could not be told.
+        holds: None if it could not be judged.
         fact: what was measured, and what it was compared with; ``value`` None where nothing was.
     """
 
@@ -124,7 +124,7 @@ class Suspect:
     Attributes:
         kind: how it limits (DESIGN.md section 9).
         tier: the tier it is blamed on: on a shared machine the one that uses most of it, of a dependency the
-            one behind it; None where the farm has none, or nobody measured which tier uses shared cores.
+            one behind it; None if the farm has none, or which tier uses the shared cores was not measured.
         host: the host.
         resource: ``cpu``, ``thread``, ``disk``, ``memory``, ``network``, ``lock``, ``pool``, ``dependency``,
             ``generator``, ``recorder``.
@@ -154,10 +154,10 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """What would give way once the bottleneck is gone.
+    """The next bottleneck once this one is removed.
 
     Attributes:
-        gain_ratio: at most so much more throughput until then (0.38 = 38 %).
+        gain_ratio: the most throughput gained until then (0.38 = 38 %).
         utilisation_ratio: how much of it is used now.
         assumes: what must stay as it is for that to hold.
     """
@@ -180,7 +180,7 @@ class Headroom:
     Attributes:
         ratio: None where that is not known; 0 where there is none.
         how: ``levels``: read off a load in steps; ``model``: reckoned from what is used; else ``unknown``.
-        scenario: whose load it is about; None: all of them alike.
+        scenario: whose load it is about; None: all of them in the same proportion.
         now_per_s: its throughput in what was judged.
         objectives_per_s: the highest throughput at which its objectives hold.
         why: how that was found, or why it could not be, in words.
@@ -204,7 +204,7 @@ class Advice:
         kind: the kind of limit it is about.
         target: what it is done to: ``sql.log``, ``search``.
         what: what to do.
-        gain_ratio: so much more throughput by it (0.38 = 38 %), as ``what-if`` says where ``set`` is given,
+        gain_ratio: the throughput gained by it (0.38 = 38 %), as ``what-if`` says where ``set`` is given,
             else at most; None where that is not known.
         limit_next: what limits then; None where that is not known.
         assumes: what must stay as it is for that to hold, or why the gain is not known.
@@ -233,8 +233,8 @@ class Verdict:
     """Everything an analysis found, see DESIGN.md section 9 for the keys' meaning.
 
     Attributes:
-        capacity_at_least_per_s: where nothing gave way, the throughput that was served, by scenario.
-        then: what would give way after the next.
+        capacity_at_least_per_s: if no limit was reached, the throughput served, by scenario.
+        then: the bottleneck after the next.
         headroom: the same as ``headroom_ratio``, with how it was found.
         advice: what to do, the most useful first.
         demand: what the load takes of each resource, and where that ends (``capacity.demand_table``).
@@ -243,10 +243,10 @@ class Verdict:
         levels: of a load in steps, what each level brought; else empty.
         objectives_held: of such a load, per scenario, the highest level at which its objectives held.
         explanation: what was considered, why this is the answer, what would change it.
-        timeline: what was used up when, one row per period (``timeline.timeline_table``).
+        timeline: what was saturated when, one row per period (``timeline.timeline_table``).
         drift: of a soak, what changed over it (``drift.drift_table``); else empty.
         checkpoints: the load while a database wrote them, and in between (``checkpoints.checkpoint_table``).
-        stores: what NoSQL stores told of themselves (``store_tables.store_table``).
+        stores: what NoSQL stores reported of themselves (``store_tables.store_table``).
         proof: what the test of ``run --prove`` said (``proof.with_proof``); None where none was wanted.
         measured: whether anything was measured at all: False where the measure phase never began, where no
             operation ended in it, or, of samples alone, where no sample holds a value.

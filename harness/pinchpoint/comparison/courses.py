@@ -206,7 +206,7 @@ def widest(courses: Sequence[Course | None]) -> tuple[float, float] | None:
 Key: TypeAlias = tuple[str, str | None, str | None, str | None, str]
 """About, whose it is (source, scenario or tier), host, role, metric."""
 
-ALIKE = 1.05
+TOLERANCE = 1.05
 """A course further from the figure of the verdict is that of another stretch of the run, and is not used."""
 
 _PERCENTS = {"p50_s": 50.0, "p95_s": 95.0}
@@ -228,15 +228,15 @@ def courses_of(run: StoredRun, inputs: Inputs, verdict: Mapping[str, Any]) -> di
     figures = dict(_figures(verdict))
     found: dict[Key, Course] = {}
     for key, course in (*_scenarios(run, inputs), *_sources(run, verdict), *_disks(inputs), *_cpus(inputs)):
-        if key not in found and course is not None and _alike(course.value, figures.get(key)):
+        if key not in found and course is not None and _within_tolerance(course.value, figures.get(key)):
             found[key] = course
     return found
 
 
-def _alike(value: float, figure: float | None) -> bool:
+def _within_tolerance(value: float, figure: float | None) -> bool:
     if not figure or figure < 0 or not math.isfinite(value) or value <= 0:
         return False
-    return abs(math.log(value / figure)) <= math.log(ALIKE)
+    return abs(math.log(value / figure)) <= math.log(TOLERANCE)
 
 
 def _figures(verdict: Mapping[str, Any]) -> Iterator[tuple[Key, Any]]:

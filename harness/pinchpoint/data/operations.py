@@ -118,8 +118,8 @@ class _Rows:
         return self._times("response")
 
     def _times(self, column: str) -> Times:
-        alike = [self.codes[name] for name in ("outcome", "operation", "scenario")]
-        return Times(self.table[column], np.lexsort((self.time_s, *alike)))
+        codes = [self.codes[name] for name in ("outcome", "operation", "scenario")]
+        return Times(self.table[column], np.lexsort((self.time_s, *codes)))
 
 
 def _coded(column: pa.ChunkedArray) -> tuple[list[str], Ints]:

@@ -384,8 +384,8 @@ def _by_key(snapshot: Snapshot) -> dict[Key, Counters]:
     found: dict[Key, Row] = {}
     for row in snapshot.rows:
         key = tuple(row.get(name, "") for name in snapshot.kind.key)
-        alike = found.get(key)
-        found[key] = row if alike is None else _together(alike, row, snapshot.kind)
+        before = found.get(key)
+        found[key] = row if before is None else _together(before, row, snapshot.kind)
     return {key: Counters(row, snapshot.at_s) for key, row in found.items()}
 
 

@@ -43,10 +43,10 @@ def counted_once(disks: Collection[str], named: Collection[str]) -> set[str]:
 def left_out_words(host: str, left: Sequence[str]) -> str:
     """What a reader must know of those that are not."""
     unknown = [disk for disk in left if (number := _number(disk)) and not _is_known(number[0])]
-    untold = f" (the number does not show whether {_shown(unknown)} does)" if unknown else ""
+    uncertain = f" (the number does not show whether {_shown(unknown)} does)" if unknown else ""
     return (
         f"{host}: {_shown(left)} ignored: virtual devices (loop, LVM, RAID) repeat the I/O of the disks "
-        f"below{untold}. To use one, name every disk to use: --disk {host}:{(unknown or left)[0]}=sql.log"
+        f"below{uncertain}. To use one, name every disk to use: --disk {host}:{(unknown or left)[0]}=sql.log"
     )
 
 

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 
 from pinchpoint.analysis.drift import PARTS
-from pinchpoint.analysis.resources.disk.movement import COUNTED
+from pinchpoint.analysis.resources.disk.rate_response import COUNTED
 from pinchpoint.analysis.thresholds import DISK_SHIFT, DRIFTS, FLAT, LEVEL_SHIFT, MIN_SAMPLES
 from pinchpoint.data import changes
 from pinchpoint.data.inputs import Limits

@@ -9,7 +9,7 @@ from statistics import median
 
 import numpy as np
 
-from pinchpoint.analysis.resources.disk.movement import COUNT_ERROR, COUNTED
+from pinchpoint.analysis.resources.disk.rate_response import COUNT_ERROR, COUNTED
 from pinchpoint.analysis.thresholds import IRREGULAR, MIN_STEPS
 from pinchpoint.data.series import spread
 from pinchpoint.probe.record import Probe, Trial

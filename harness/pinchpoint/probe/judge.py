@@ -369,7 +369,7 @@ def _cell(cell: Cell, one: Figures, judged: Judged | None, held: HeldAgainst) ->
         used_ratio=used,
         exact=exact,
         really_outstanding=None,
-        why=words.untold(used),
+        why=words.no_latency(used),
     )
 
 

@@ -139,7 +139,7 @@ def varied(cells: Sequence[Cell], repetitions: int) -> str:
     return f"only time: {times}"
 
 
-def untold(used: float | None) -> str:
+def no_latency(used: float | None) -> str:
     """Of a cell whose tool reports no I/Os."""
     if used is None:
         return "only bytes per second were measured and no limit is known, so the kind of limit is unknown"

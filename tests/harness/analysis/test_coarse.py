@@ -15,7 +15,7 @@ from harness.analysis.verdicts import length
 
 from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.analysis.flows import find_flows
-from pinchpoint.analysis.resources.disk.movement import Movement, io_movement
+from pinchpoint.analysis.resources.disk.rate_response import RateResponse, io_response
 from pinchpoint.data.inputs import read_inputs
 from pinchpoint.store.coarse import coarse
 from pinchpoint.store.read import StoredRun
@@ -71,7 +71,7 @@ def test_a_limit_read_seldom_is_still_one(seconds: int) -> None:
     assert (named.kind, named.role, named.confidence) == ("disk_cap", "log", "medium"), named.why_not_more
 
 
-def movement(found: Seconds, seconds: int) -> Movement:
+def movement(found: Seconds, seconds: int) -> RateResponse:
     """Of its reads, as one reading of so many seconds tells of them, in steps of one."""
     parts = found.length // seconds
 
@@ -81,7 +81,7 @@ def movement(found: Seconds, seconds: int) -> Movement:
         return told
 
     io, size, outstanding, busy = map(column, (found.reads, found.bytes, found.time_s, found.busy))
-    return io_movement(io, size, outstanding, busy, float(seconds))
+    return io_response(io, size, outstanding, busy, float(seconds))
 
 
 # ---- loads ---------------------------------------------------------------------------------------

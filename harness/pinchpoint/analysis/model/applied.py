@@ -45,7 +45,7 @@ LOG_STRIPES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Doubts:
+class Uncertainties:
     """Disks of which something that the answer rests on was not seen.
 
     Attributes:
@@ -63,22 +63,22 @@ class Doubts:
     indexes: tuple[str, ...]
 
     @classmethod
-    def of(cls, before: Sequence[Part], after: Sequence[Part], settings: Sequence[Setting]) -> Doubts:
+    def of(cls, before: Sequence[Part], after: Sequence[Part], settings: Sequence[Setting]) -> Uncertainties:
         """Of the parts as they are to be, those that a setting is about."""
         set_: dict[str, set[What]] = {}
         for one in settings:
             set_.setdefault(one.target, set()).add(one.what)
         disks = [part for part in after if isinstance(part, Disk) and part.target in set_]
         types = {part.key: part.profile for part in before if isinstance(part, Disk)}
-        untold = [disk for disk in disks if "latency_s" not in set_[disk.target]]
+        undeclared = [disk for disk in disks if "latency_s" not in set_[disk.target]]
         assumed = tuple(disk for disk in disks if disk.assumed)
-        queued = tuple(disk for disk in untold if _perhaps_a_queue(disk, set_[disk.target]))
+        queued = tuple(disk for disk in undeclared if _perhaps_a_queue(disk, set_[disk.target]))
         return cls(
             assumed=assumed,
             queued=queued,
             others=tuple(
                 disk
-                for disk in untold
+                for disk in undeclared
                 if disk.profile not in (None, types[disk.key])
                 and (disk.waits or disk.commits)
                 and disk not in (*assumed, *queued)
@@ -224,15 +224,20 @@ def apply(measured: Measured, settings: Sequence[Setting], mix: Mapping[str, Dis
             problems.append(f"--set {one.name}={one.text}: {error}")
     if problems:
         raise InputError(*dict.fromkeys(problems))
-    doubts = Doubts.of(measured.parts, parts, [one for one in settings if one.what != "probe"])
+    uncertainties = Uncertainties.of(measured.parts, parts, [one for one in settings if one.what != "probe"])
     others = ((*parts[:at], other, *parts[at + 1 :]) for at, swap in swaps.items() for other in swap.others)
     assumes = [text for swap in swaps.values() for text in swap.assumes]
     return Applied(
         parts=tuple(parts),
         loads=tuple(loads),
         changed=tuple(changed[one.name] for one in settings),
-        assumes=(*doubts.words(), *_assumed(parts, settings), *assumes, *([FROM_PROBE] if swaps else [])),
-        uncertain=(*doubts.least_and_most(parts), *others),
+        assumes=(
+            *uncertainties.words(),
+            *_assumed(parts, settings),
+            *assumes,
+            *([FROM_PROBE] if swaps else []),
+        ),
+        uncertain=(*uncertainties.least_and_most(parts), *others),
         exchanged=tuple(swap.exchanged for swap in swaps.values()),
     )
 

@@ -69,12 +69,12 @@ class Sessions:
         per_s = float(self.per_s.sum())
         if per_s <= 0:
             return 1.0, 0.0
-        alike = per_s**2 / float((self.per_s**2 / self.users).sum())
-        away = max(0.0, alike / per_s - self._mean(self.each_s)) / flush_s
-        if alike > CROWD:
+        equal_users = per_s**2 / float((self.per_s**2 / self.users).sum())
+        away = max(0.0, equal_users / per_s - self._mean(self.each_s)) / flush_s
+        if equal_users > CROWD:
             return _crowd(per_s * flush_s, away)
-        below = max(1, math.floor(alike))
-        part = alike - below
+        below = max(1, math.floor(equal_users))
+        part = equal_users - below
         found = [_looked_up(users, away) for users in (below, below + (part > 0))]
         return (
             found[0][0] * (1 - part) + found[1][0] * part,

@@ -180,9 +180,9 @@ def _caps(resource: Resource, found: DiskMeasures, wait: float, kind: Kind | Non
     if kind in NO_LIMIT_KINDS:
         return caps, False  # one write after the other is flat as well, without any regulator
     if held and not abs(used - 1) <= CAP_MATCH.value:
-        level = found.moves[held].level or (io if held == "io" else size)
+        level = found.responses[held].level or (io if held == "io" else size)
         caps = Caps(iops=level) if held == "io" else Caps(bytes_per_s=level)
-    elif not caps.known and at_least(found.outstanding, WAITING_IO) and found.moves["io"].stays:
+    elif not caps.known and at_least(found.outstanding, WAITING_IO) and found.responses["io"].stays:
         caps = Caps(iops=io)  # a device that does no more, whatever waits
     # Who waits for it and then works on what it wrote leaves it idle meanwhile: it does all it may.
     busy = min(1.0, found.busy or 1.0)

@@ -154,9 +154,9 @@ def _rested(measured: Measured) -> Measured:
     ):
         rest_s = one.rest_s
         if logs and (high.rest_s - low.rest_s) * FELT > 2 * KNOWN * (seen.time_s + seen.think_s):
-            told = all(part.waited_s for part in logs)
+            complete = all(part.waited_s for part in logs)
             rest_s = min(
-                high.rest_s, max(low.rest_s, guess.rest_s if told else (low.rest_s + high.rest_s) / 2)
+                high.rest_s, max(low.rest_s, guess.rest_s if complete else (low.rest_s + high.rest_s) / 2)
             )
         loads.append(replace(one, rest_s=rest_s))
     return replace(measured, loads=tuple(loads), ends=(fastest, slowest))

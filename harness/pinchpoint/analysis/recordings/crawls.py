@@ -1,4 +1,4 @@
-"""Crawls of a search product as its own log tells of them: a row per content source."""
+"""Crawls of a search product from its own log: a row per content source."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ SELDOM_PER_S = Threshold(1.0, "design", "a disk with less than one I/O a second 
 QUEUED = Threshold(2.0, "PAL", "Avg. Disk Queue Length: more than 2 are waiting")
 _SUM = "_total"
 WAYS = ("write", "read", "transfer")
-"""``transfer``: reads and writes together, where they were not told apart."""
+"""``transfer``: reads and writes together, if the file does not separate them."""
 NOUNS = {"write": "a write took", "read": "a read took", "transfer": "an I/O took"}
 CONTEXT = (
     ("disk.writes_per_s", "writes"),
@@ -74,7 +74,7 @@ def disks(inputs: Inputs, host: Host) -> Iterator[Resource]:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What was read of a disk: each way's latency, and what tells of a queue."""
+    """What was read of a disk: latency per direction, and how busy it was."""
 
     latencies: tuple[Measure, ...]
     busy: Measure | None
@@ -165,7 +165,7 @@ def _rate(inputs: Inputs, disk: DiskRole, way: str) -> Floats:
 
 
 def _doubt(inputs: Inputs, disk: DiskRole, slow: Measure, seen: _Seen) -> tuple[str, str]:
-    """(why nothing need have waited for it, what would tell); "" where PAL's rule says that it did.
+    """(why work may not have waited for it, what would show it); "" if PAL's rule says that it did.
 
     PAL calls a disk overwhelmed where I/Os are slow and queue. Writes to data files are mostly asynchronous
     (METHOD 3.2), whatever their latency.

@@ -177,7 +177,7 @@ def _timeline(found: Sequence[Resource]) -> tuple[dict[str, Any], ...]:
 
 
 def _disk_row(inputs: Inputs, row: dict[str, Any]) -> dict[str, Any]:
-    """Where reads and writes were not told apart, their sum is the disk's I/O."""
+    """If the file does not separate reads and writes, their sum is the disk's I/O."""
     if row["iops_mean"] is not None or row["device"] is None:
         return row
     series = inputs.samples.series(row["host"], "disk.transfers_per_s", row["device"])

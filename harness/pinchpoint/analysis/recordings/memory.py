@@ -90,11 +90,11 @@ def _of_host(inputs: Inputs, host: Host) -> Resource:
     if left is not None:
         free = measure(inputs, _used(left), _USED_LIMIT, "utilisation", "")
         assert free is not None  # noqa: S101 -- it was measured
-        told = paging is not None or waited is not None
-        low = _available(free, left, paging if told else None)
+        reported = paging is not None or waited is not None
+        low = _available(free, left, paging if reported else None)
         found = [low, *([paging] if paging and low.at_limit else [])]
         room = not low.at_limit
-        if low.at_limit and not told:
+        if low.at_limit and not reported:
             doubt, remedy = (
                 "whether the host was paging was not recorded",
                 f"record the paging of {host.name}",

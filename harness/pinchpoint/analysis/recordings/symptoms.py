@@ -65,8 +65,7 @@ def symptoms_during(inputs: Inputs, stretches: Sequence[Stretch]) -> Iterator[Sy
 def collapses(inputs: Inputs, host: Host) -> Iterator[Resource]:
     """Finished work that collapsed for a part of the recording: what it waited for was not measured.
 
-    Less load looks the same. That work waited is known where latency rose, or as many sessions as usual were
-    at work.
+    Less load looks the same. Work waited if latency rose, or if the usual number of sessions stayed active.
     """
     for key, rows in _series(inputs, _FINISHED, host.name):
         usual = float(np.nanmedian(rows.values))

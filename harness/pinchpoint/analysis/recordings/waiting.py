@@ -93,8 +93,8 @@ def dependencies(inputs: Inputs, host: Host) -> Iterator[Resource]:
         one = measure(inputs, share, ON_NETWORK, "attribution", noun, above=True)
         if one is not None:
             name = f"what the crawler of {host.name} fetches from"
-            told = replace(one, metric=key.metric)
-            waited = _waited_for(host, "external", "what it crawls", name, (told,), "dependency")
+            latency = replace(one, metric=key.metric)
+            waited = _waited_for(host, "external", "what it crawls", name, (latency,), "dependency")
             yield replace(waited, context=contexts(inputs, host.name, CRAWL))
 
 

@@ -1,1 +1,1 @@
-"""What can be used up: a module per resource, which finds it, judges it, names it and says what to do."""
+"""Resources that can saturate: a module each finds, judges and names one kind, and advises on it."""

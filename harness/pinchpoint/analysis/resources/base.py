@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.resources.disk.movement import Movement
-from pinchpoint.analysis.resources.disk.pace import Pace
+from pinchpoint.analysis.resources.disk.rate_response import RateResponse
+from pinchpoint.analysis.resources.disk.service_time import ServiceTimeModel
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import UTILISATION, WAIT_SHARE, Threshold, at_least
 from pinchpoint.analysis.verdict import Advice, Fact, Kind, Next, Suspect
@@ -18,7 +18,7 @@ from pinchpoint.data.inputs import DiskRole, Host, Inputs, Limits
 from pinchpoint.data.series import Floats, Key, mean
 
 if TYPE_CHECKING:
-    from pinchpoint.analysis.ground import Ground
+    from pinchpoint.analysis.advice_inputs import AdviceInputs
 
 GENERATOR = "generator"
 """Among the tiers that use a pool of cores, the load generators."""
@@ -81,8 +81,9 @@ class Resource:
         commit_path: whether commits wait for this device: it holds a log, or the data of a tier without one.
         even: whether a disk is asked in an even schedule that was kept: its rate is flat by that alone.
         shift: how a disk's I/O, or else its bytes, changed its level in the window; None where it did not.
-        pace: what a disk's time goes with, over all load levels where there are several; None where unknown.
-        moves: how a disk's I/O (``io``) and ``bytes`` move when what is outstanding does
+        service_time: what a disk's time goes with, over all load levels where there are several; None where
+            unknown.
+        responses: how a disk's I/O (``io``) and ``bytes`` move when what is outstanding does
             (``measures.settle``).
         whole: of all disks of a machine together, the machine's type; None for one device.
         scenario: whose users wait for a dependency.
@@ -90,7 +91,7 @@ class Resource:
         columns: one value per step of the window, NaN = not measured.
         views: the series on which rests what the server itself says of it (``stores``); of an interface that
             of its fuller direction.
-        told_by: of a disk that is not measured, metric -> the database's series of it (``managed``).
+        reported_by: of a disk that is not measured, metric -> the database's series of it (``managed``).
     """
 
     key: str
@@ -106,14 +107,14 @@ class Resource:
     commit_path: bool = False
     even: bool = False
     shift: DiskShift | None = None
-    pace: Pace | None = None
-    moves: Mapping[str, Movement] = field(default_factory=dict)
+    service_time: ServiceTimeModel | None = None
+    responses: Mapping[str, RateResponse] = field(default_factory=dict)
     whole: str | None = None
     scenario: str = ""
     step_s: float = 1.0
     columns: Mapping[str, Floats] = field(default_factory=dict)
     views: tuple[Key, ...] = ()
-    told_by: Mapping[str, Key] = field(default_factory=dict)
+    reported_by: Mapping[str, Key] = field(default_factory=dict)
 
     @property
     def by_database(self) -> bool:
@@ -229,7 +230,7 @@ class DiskMeasures:
         utilisation: max(I/O ÷ cap, bytes ÷ cap); None where no cap is declared.
         binding: ``io`` or ``bytes``: which of the two is at its declared cap, or held by something, or nearer
             to its cap.
-        moves: how each of the two moves when the outstanding count does.
+        responses: how each of the two moves when the outstanding count does.
         outstanding: mean number of I/Os going on.
         busy: share of the time with at least one I/O going on. 1 says nothing about saturation.
         reads_ratio: reads ÷ all I/O.
@@ -247,7 +248,7 @@ class DiskMeasures:
     bytes: float | None
     utilisation: float | None
     binding: str
-    moves: Mapping[str, Movement]
+    responses: Mapping[str, RateResponse]
     outstanding: float | None
     busy: float | None
     reads_ratio: float | None
@@ -263,13 +264,13 @@ class DiskMeasures:
     @property
     def spread(self) -> float | None:
         """The spread of the binding rate."""
-        return self.moves[self.binding].spread
+        return self.responses[self.binding].spread
 
     @property
     def level(self) -> float | None:
         """The binding rate: where it is held the level at which it is, else its mean."""
         if self.held == self.binding:
-            return self.moves[self.binding].level
+            return self.responses[self.binding].level
         return self.mean
 
     @property
@@ -283,7 +284,7 @@ class DiskMeasures:
 
         Where all I/Os are of one size both are the same: it is counted in I/Os then.
         """
-        spreads = {name: one.spread or 0.0 for name, one in self.moves.items() if one.regulated}
+        spreads = {name: one.spread or 0.0 for name, one in self.responses.items() if one.regulated}
         return min(spreads, key=lambda name: (round(spreads[name], 4), name != "io"), default=None)
 
     @property
@@ -639,7 +640,7 @@ class ResourceKind(ABC, Generic[M]):
         """Whether operations may wait for one of these that was not measured."""
         return False
 
-    def doubts(self, one: Suspicion, found: M, context: Context) -> Iterator[str]:
+    def confidence_limits(self, one: Suspicion, found: M, context: Context) -> Iterator[str]:
         """Why no more than low confidence is due though its evidence holds, in sentences."""
         yield from ()
 
@@ -651,7 +652,7 @@ class ResourceKind(ABC, Generic[M]):
         """Why what yields may wait for this one, in words; "" where nothing says so."""
         return ""
 
-    def unnameable(self, one: Suspicion, found: M, inputs: Inputs) -> Undecided | None:
+    def why_not_named(self, one: Suspicion, found: M, inputs: Inputs) -> Undecided | None:
         """Why it cannot be named, however often resamples name it; None where it can."""
         return None
 
@@ -712,7 +713,7 @@ class ResourceKind(ABC, Generic[M]):
         )
 
     @abstractmethod
-    def advise(self, ground: Ground, found: M) -> Iterator[Advice]:
+    def advise(self, basis: AdviceInputs, found: M) -> Iterator[Advice]:
         """What to do about one that is the bottleneck, the most useful first."""
 
     def advise_on(self, one: Suspect, inputs: Inputs) -> Iterator[Advice]:

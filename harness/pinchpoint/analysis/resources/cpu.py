@@ -53,7 +53,7 @@ from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Floats, Samples, mean
 
 if TYPE_CHECKING:
-    from pinchpoint.analysis.ground import Ground
+    from pinchpoint.analysis.advice_inputs import AdviceInputs
 
 FOLDERS = ("files",)
 """Tiers that may be a mere folder, without processes of their own."""
@@ -135,7 +135,7 @@ class Cpu(ResourceKind[CpuMeasures]):
         text = self.busy_words(resource, found)
         yield compared(text, "cpu.busy_ratio", found.busy, place, "E1", self.limit)
         yield from self._pressure(resource, found)
-        yield from self._as_told(found, resource)
+        yield from self._as_reported(found, resource)
         for tier, share in found.uses.items():
             if tier == GENERATOR:
                 text = f"the load generator used {units.percent(share)} of it"
@@ -156,7 +156,7 @@ class Cpu(ResourceKind[CpuMeasures]):
             evidence = "E4" if self.witnessed(found) and self.kind == "cpu" else "context"
             yield compared(text, "pressure.cpu_ratio", found.pressure, place, evidence, PRESSURE)
 
-    def _as_told(self, found: CpuMeasures, resource: Resource) -> Iterator[Fact]:
+    def _as_reported(self, found: CpuMeasures, resource: Resource) -> Iterator[Fact]:
         if found.witness is not None:
             text = f"the server reports that it was working {units.percent(found.witness)} of the time"
             evidence = "E4" if self.witnessed(found) and self.kind != "cpu" else "context"
@@ -209,7 +209,7 @@ class Cores(Cpu):
             share = units.percent(rest)
             yield f"{share} of the CPU of {resource.hosts[0]} was used by other processes"
 
-    def doubts(self, one: Suspicion, found: CpuMeasures, context: Context) -> Iterator[str]:
+    def confidence_limits(self, one: Suspicion, found: CpuMeasures, context: Context) -> Iterator[str]:
         """That it is not known who uses them, or that the load generator uses too much of them."""
         tiers, own = one.resource.tiers, found.uses.get(GENERATOR, 0.0)
         if len(tiers) > 1 and not set(found.uses) & set(tiers):
@@ -247,18 +247,18 @@ class Cores(Cpu):
         alone = "give the tier a machine or core of its own"
         return alone if len(resource.tiers) > 1 else "give it more cores"
 
-    def advise(self, ground: Ground, found: CpuMeasures) -> Iterator[Advice]:
+    def advise(self, basis: AdviceInputs, found: CpuMeasures) -> Iterator[Advice]:
         """More of them; of what tiers share, who uses most of it; of several hosts, to spread the load."""
-        first = ground.first
+        first = basis.first
         resource, [tier, host] = first.resource, self.owner(first.resource, found)
-        more, gain = _more_cores(ground, resource.cores)
+        more, gain = _more_cores(basis, resource.cores)
         cores = _cores_words(resource.cores, more)
         if len(resource.tiers) > 1:
             what = f"Add CPUs to {host}, shared by {listed(resource.tiers)}{cores}{self._most(found, tier)}"
         else:
-            beside = _beside(ground, found) if tier else []
-            yield from _evenly(ground, found, beside)
-            yield from _all_full(ground, beside)
+            beside = _beside(basis, found) if tier else []
+            yield from _evenly(basis, found, beside)
+            yield from _all_full(basis, beside)
             what = f"Add CPUs to {f'{host}, of the hosts of {tier}' if beside else tier}{cores}"
         yield advise(first.kind, str(tier or host), what, gain)
 
@@ -339,13 +339,13 @@ class Allowance(Cpu):
         """More of it."""
         return "allow it more CPU"
 
-    def advise(self, ground: Ground, found: CpuMeasures) -> Iterator[Advice]:
+    def advise(self, basis: AdviceInputs, found: CpuMeasures) -> Iterator[Advice]:
         """More of it."""
-        resource = ground.first.resource
-        more, gain = _more_cores(ground, _allowed(resource))
+        resource = basis.first.resource
+        more, gain = _more_cores(basis, _allowed(resource))
         tier = resource.tiers[0]
         what = f"Allow {tier} more CPU{_cores_words(_allowed(resource), more)}"
-        yield advise(ground.first.kind, tier, what, gain)
+        yield advise(basis.first.kind, tier, what, gain)
 
     def busy_words(self, resource: Resource, found: CpuMeasures) -> str:
         """How busy it is."""
@@ -419,7 +419,7 @@ class Thread(Cpu):
 
     def witnesses(self, one: Suspicion, found: CpuMeasures) -> Iterator[Fact]:
         """What its server says."""
-        return self._as_told(found, one.resource)
+        return self._as_reported(found, one.resource)
 
     def name(self, resource: Resource, found: CpuMeasures) -> str:
         """``one thread of the nosql tier (main on nosql1)``."""
@@ -435,11 +435,11 @@ class Thread(Cpu):
         """A faster core, or several threads."""
         return "run it on a faster core, or as several processes"
 
-    def advise(self, ground: Ground, found: CpuMeasures) -> Iterator[Advice]:
+    def advise(self, basis: AdviceInputs, found: CpuMeasures) -> Iterator[Advice]:
         """A second one of it."""
-        tier, thread = ground.first.resource.tiers[0], _thread(ground.first.resource)
+        tier, thread = basis.first.resource.tiers[0], _thread(basis.first.resource)
         what = f"Run {tier} as two processes, or on a faster core ({thread} cannot use a second core)"
-        yield advise(ground.first.kind, tier, what, ground.asked_for(f"{tier}.processes=2"))
+        yield advise(basis.first.kind, tier, what, basis.asked_for(f"{tier}.processes=2"))
 
     def busy_words(self, resource: Resource, found: CpuMeasures) -> str:
         """How busy it is."""
@@ -461,22 +461,24 @@ def _named(cores: int | None) -> str:
 # ---- what more of it brings ---------------------------------------------------------------------
 
 
-def _beside(ground: Ground, found: CpuMeasures) -> list[tuple[Resource, float]]:
+def _beside(basis: AdviceInputs, found: CpuMeasures) -> list[tuple[Resource, float]]:
     """The other pools of cores that only the same tier uses, and how busy they are."""
-    first, stage = ground.first.resource, ground.case.stage
+    first, stage = basis.first.resource, basis.case.stage
     if stage is None or first.type != Cores.type or found.busy is None:
         return []
     others = (
         (one, busy(one, stage.rows))
-        for one in ground.case.resources
+        for one in basis.case.resources
         if one.type == Cores.type and one.key != first.key and one.tiers == first.tiers
     )
     return [(one, used) for one, used in others if used is not None]
 
 
-def _evenly(ground: Ground, found: CpuMeasures, beside: Sequence[tuple[Resource, float]]) -> Iterator[Advice]:
+def _evenly(
+    basis: AdviceInputs, found: CpuMeasures, beside: Sequence[tuple[Resource, float]]
+) -> Iterator[Advice]:
     """Where other hosts of the tier have much room: as much as all of them carry when they share the load."""
-    first = ground.first
+    first = basis.first
     if not beside or max(used for _, used in beside) >= OWN_USE.value or not found.busy:
         return
     [tier], host = first.resource.tiers, first.resource.hosts[0]
@@ -485,22 +487,22 @@ def _evenly(ground: Ground, found: CpuMeasures, beside: Sequence[tuple[Resource,
     what = (
         f"Spread the load of {tier} evenly over its hosts, if each host can do any of it (CPU used: {each})"
     )
-    times = ground.now * found.busy * len(uses) / sum(uses.values())
+    times = basis.now * found.busy * len(uses) / sum(uses.values())
     assumes = f"{SAME}; its hosts are the same, and each can do what {host} does"
-    yield advise(first.kind, tier, what, ground.until(times, f"the CPU of all hosts of {tier}", assumes))
+    yield advise(first.kind, tier, what, basis.until(times, f"the CPU of all hosts of {tier}", assumes))
 
 
-def _all_full(ground: Ground, beside: Sequence[tuple[Resource, float]]) -> Iterator[Advice]:
+def _all_full(basis: AdviceInputs, beside: Sequence[tuple[Resource, float]]) -> Iterator[Advice]:
     """Where other hosts of the tier are saturated as well: what it brings to do the same for all of them."""
-    first = ground.first.resource
+    first = basis.first.resource
     full = {one.key: one.hosts[0] for one, used in beside if used >= UTILISATION.value}
     if not full:
         return
-    demands = tuple(one for one in ground.demands if one.resource.key not in full)
-    more, gain = _more_cores(replace(ground, demands=demands), first.cores, {first.key, *full})
+    demands = tuple(one for one in basis.demands if one.resource.key not in full)
+    more, gain = _more_cores(replace(basis, demands=demands), first.cores, {first.key, *full})
     hosts = listed(sorted({first.hosts[0], *full.values()}))
     what = f"Add CPUs to {hosts} of {first.tiers[0]}{_cores_words(first.cores, more, ' each')}"
-    yield advise(ground.first.kind, first.tiers[0], what, gain)
+    yield advise(basis.first.kind, first.tiers[0], what, gain)
 
 
 def _allowed(resource: Resource) -> float | None:
@@ -508,22 +510,22 @@ def _allowed(resource: Resource) -> float | None:
 
 
 def _more_cores(
-    ground: Ground, cores: float | None, keys: Set[str] = frozenset()
+    basis: AdviceInputs, cores: float | None, keys: Set[str] = frozenset()
 ) -> tuple[float | None, Gain]:
     """(the cores that carry the load until something else limits, twice the number where nothing does; gain).
 
     Args:
-        ground: of the advice.
+        basis: the inputs of the advice.
         cores: how many there are; None where that is not known.
         keys: of the pools that are to have more, where that is not the bottleneck alone.
     """
-    bound = ground.until()
+    bound = basis.until()
     if cores is None:
         return None, bound
     times = 1 + bound.ratio if bound.ratio else AT_LEAST
     more = math.ceil(cores * times - 1e-9) if cores >= 1 else round(cores * times, 2)
-    target = ground.cpu_target(keys or {ground.first.resource.key})
-    gain = ground.by(f"{target}={more:g}") if target is not None and more > cores else None
+    target = basis.cpu_target(keys or {basis.first.resource.key})
+    gain = basis.by(f"{target}={more:g}") if target is not None and more > cores else None
     return more if gain is not None or bound.ratio else None, gain or bound
 
 

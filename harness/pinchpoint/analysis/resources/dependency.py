@@ -48,11 +48,11 @@ from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Floats, mean
 
 if TYPE_CHECKING:
-    from pinchpoint.analysis.ground import Ground
+    from pinchpoint.analysis.advice_inputs import AdviceInputs
 
 
 LOCKS = ("sql",)
-"""Tiers whose operations may wait for each other's locks: only the server itself can tell where they are."""
+"""Tiers whose operations may wait for each other's locks: only the server itself can report those."""
 
 
 class Dependency(Shared):
@@ -156,12 +156,12 @@ class Dependency(Shared):
         waiting = {resource.scenario: found.used * own.load.users}
         return Held(f"{resource.instance}.delay", None, found.each_s, waiting, "what is behind it has room")
 
-    def advise(self, ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
+    def advise(self, basis: AdviceInputs, found: ShareMeasures) -> Iterator[Advice]:
         """Without that wait."""
-        name, scenario = ground.first.resource.instance, ground.first.resource.scenario
+        name, scenario = basis.first.resource.instance, basis.first.resource.scenario
         what = f"Shorten the delay of {name}: {scenario} waits {units.seconds(found.each_s)} each time"
-        yield advise("external", name, what, ground.asked_for(f"{name}.delay=0ms"))
-        users = next((f.load.users for f in ground.case.flows if f.load.scenario == scenario), None)
+        yield advise("external", name, what, basis.asked_for(f"{name}.delay=0ms"))
+        users = next((f.load.users for f in basis.case.flows if f.load.scenario == scenario), None)
         if users:
             more = Gain(None, None, "the other end limits how much runs at once")
             yield advise(
@@ -171,7 +171,7 @@ class Dependency(Shared):
                 more,
             )
 
-    def unnameable(self, one: Suspicion, found: ShareMeasures, inputs: Inputs) -> Undecided | None:
+    def why_not_named(self, one: Suspicion, found: ShareMeasures, inputs: Inputs) -> Undecided | None:
         """Where the load generator itself is late by as much, or what lies deeper was not measured."""
         lags = [inputs.samples.mean(*key) or 0.0 for key in inputs.samples.keys("generator.loop_lag_s")]
         if not found.each_s or max(lags, default=0.0) < LOOP_LAG.value * found.each_s:
@@ -182,7 +182,7 @@ class Dependency(Shared):
             "Give the load generator more CPU, and run the same plan again.",
         )
 
-    def doubts(self, one: Suspicion, found: ShareMeasures, context: Context) -> Iterator[str]:
+    def confidence_limits(self, one: Suspicion, found: ShareMeasures, context: Context) -> Iterator[str]:
         """What lies deeper and may be why it is waited for: disks, and sessions of no one's."""
         tiers, inputs = one.resource.tiers, context.inputs
         if set(tiers) & set(LOCKS):
@@ -266,7 +266,7 @@ def held_outside(
 ) -> dict[str, Floats] | None:
     """``outside``: users held while the tier does nothing for them; ``own``, ``witness`` as in ShareMeasures.
 
-    None where it cannot be told what the tier does for them.
+    None if what the tier does for them was not measured.
     """
     hosts = [host for host in inputs.hosts if host.tier == station.tier]
     if station.tier in LOCKS:
@@ -286,7 +286,7 @@ def _as_server_sees(
         return None
     stations = [one for flow in flows for one in flow.stations]
     own = [one.per_step for one in stations if one.tier == station.tier]
-    behind = [one.behind[station.tier] for one in stations if station.tier in one.behind]
+    behind = [one.downstream[station.tier] for one in stations if station.tier in one.downstream]
     everybody = np.sum([*own, *behind], axis=0)
     idle = _share(np.maximum(0.0, everybody - working), everybody)
     used = _most(_cpu(inputs, hosts), inputs.window.steps)
@@ -296,12 +296,13 @@ def _as_server_sees(
 def _by_own_use(
     inputs: Inputs, station: Station, hosts: list[Host], disks: tuple[Resource, ...]
 ) -> dict[str, Floats] | None:
-    """Whom a tier works for uses its CPU or its disks.
+    """Users for whom the tier works, from its use of CPU and disks.
 
-    A source is served by many at a time: as many are worked for as it uses cores. Any other tier is taken for
-    one that does one thing at a time: while it works, all wait for that. A store may say more itself: how
-    much of the time its one thread is at work, which waiting for its log is as well, or how many operations
-    have a place in it. Nor is it outside what a tier waits for in a deeper one.
+    A content source serves many at a time: one user per core it uses. Any other tier counts as serving one at
+    a
+    time: while it works, all wait for it. A store may report more: how busy its one thread is (waiting for
+    its log included), or how many operations it holds. Time that a tier waits for a deeper tier is not
+    outside.
     """
     steps = inputs.window.steps
     busy = [disk.columns["busy"] for disk in disks if station.tier in disk.tiers]
@@ -327,7 +328,7 @@ def _by_own_use(
 
 def _not_behind(station: Station) -> Floats:
     """The share of those that are there for whom the tier does not wait for a deeper one."""
-    behind = sum(station.behind.values(), np.zeros_like(station.per_step))
+    behind = sum(station.downstream.values(), np.zeros_like(station.per_step))
     return np.clip(1 - behind / station.going_on, 0.0, 1.0) if station.going_on else np.ones_like(behind)
 
 

@@ -44,7 +44,7 @@ WAYS: Mapping[Kind, Way] = {kind: way for each in KINDS.values() for kind, way i
 
 
 def find_resources(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Resource, ...]:
-    """Every resource the run tells something about (METHOD section 3, point 2)."""
+    """Every resource that the run measured (METHOD section 3, point 2)."""
     found: list[Resource] = []
     for kind in KINDS.values():
         disks = tuple(one for one in found if one.is_device)
@@ -107,5 +107,5 @@ def relief(one: Suspicion) -> str:
 
 
 def proof(one: Suspicion) -> str:
-    """The figure that shows that a resource is used up, in words."""
+    """The figure that shows that a resource is saturated, in words."""
     return KINDS[one.resource.type].proof(one, one.found)

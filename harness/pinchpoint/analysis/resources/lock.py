@@ -31,7 +31,7 @@ from pinchpoint.base import units
 from pinchpoint.data.inputs import Inputs
 
 if TYPE_CHECKING:
-    from pinchpoint.analysis.ground import Ground
+    from pinchpoint.analysis.advice_inputs import AdviceInputs
 
 
 SOMEBODY = 0.5
@@ -79,19 +79,19 @@ class Lock(Shared):
         waiting = {flow.load.scenario: share * flow.going_on(tier) for flow in flows}
         return Held(f"{tier}.lock", None, None, waiting, "locks are held no longer than now")
 
-    def advise(self, ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
+    def advise(self, basis: AdviceInputs, found: ShareMeasures) -> Iterator[Advice]:
         """Without the wait for locks."""
-        tier, kind = ground.first.resource.tiers[0], ground.first.resource.instance
+        tier, kind = basis.first.resource.tiers[0], basis.first.resource.instance
         what = f"Shorten the transactions of {tier} that change the same rows, or spread them over more rows"
         what = f"{what} (they wait for {kind})" if kind else what
-        yield advise("lock", tier, what, ground.asked_for(f"{tier}.lock=0ms"))
+        yield advise("lock", tier, what, basis.asked_for(f"{tier}.lock=0ms"))
 
     def unseen(self, resources: Iterable[Resource], flows: tuple[Flow, ...]) -> bool:
         """Whether a session or more is at a database of whose locks nothing was measured."""
         known = {tier for one in resources if one.type == self.type for tier in one.tiers}
         return any(sum(flow.going_on(tier) for flow in flows) >= 1 for tier in LOCKS if tier not in known)
 
-    def doubts(self, one: Suspicion, found: ShareMeasures, context: Context) -> Iterator[str]:
+    def confidence_limits(self, one: Suspicion, found: ShareMeasures, context: Context) -> Iterator[str]:
         """That its holders wait for a disk."""
         if at_least(found.own, WAIT_SHARE):
             share = units.percent(found.own)

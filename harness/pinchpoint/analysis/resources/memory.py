@@ -21,7 +21,7 @@ from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Floats
 
 if TYPE_CHECKING:
-    from pinchpoint.analysis.ground import Ground
+    from pinchpoint.analysis.advice_inputs import AdviceInputs
 
 
 class Memory(Shared):
@@ -105,14 +105,14 @@ class Memory(Shared):
         own = (disk for disk in disks if set(disk.hosts) & set(one.resource.hosts))
         return waits or any(reads_are_waited_for(disk, measure_disk(disk, rows), flows) for disk in own)
 
-    def advise(self, ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
+    def advise(self, basis: AdviceInputs, found: ShareMeasures) -> Iterator[Advice]:
         """More of it."""
-        resource = ground.first.resource
+        resource = basis.first.resource
         place = next(iter(resource.tiers), resource.hosts[0])
         again = units.percent(found.witness)
         what = f"Give {place} more memory ({again} of its disk reads were of data evicted from memory before)"
         why = "only a run with more memory shows how much less is read"
-        yield advise("memory", place, what, ground.unknown(why))
+        yield advise("memory", place, what, basis.unknown(why))
 
     def name(self, resource: Resource, found: ShareMeasures) -> str:
         """A tier's, or a machine's."""

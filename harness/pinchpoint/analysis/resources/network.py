@@ -21,7 +21,7 @@ from pinchpoint.data.inputs import Inputs
 from pinchpoint.data.series import Floats, Key
 
 if TYPE_CHECKING:
-    from pinchpoint.analysis.ground import Ground
+    from pinchpoint.analysis.advice_inputs import AdviceInputs
 
 
 class Network(Shared):
@@ -89,14 +89,14 @@ class Network(Shared):
         waiting = {name: share * count for name, count in there.items()}
         return Held(f"{resource.tiers[0]}.network", speed, None, waiting, "the client and the path carry it")
 
-    def advise(self, ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
+    def advise(self, basis: AdviceInputs, found: ShareMeasures) -> Iterator[Advice]:
         """A faster one: as fast as carries the load until something else limits, else twice as fast."""
-        resource, bound, stage = ground.first.resource, ground.until(), ground.case.stage
-        times = (1 + bound.ratio) * ground.now * (found.used or NETWORK.value) if bound.ratio else AT_LEAST
+        resource, bound, stage = basis.first.resource, basis.until(), basis.case.stage
+        times = (1 + bound.ratio) * basis.now * (found.used or NETWORK.value) if bound.ratio else AT_LEAST
         speed = mean_of(resource, "speed", stage.rows) if stage is not None else None
-        gain = ground.unknown("its speed is not known")
+        gain = basis.unknown("its speed is not known")
         if speed is not None and resource.tiers:
-            gain = ground.asked_for(f"{resource.tiers[0]}.network={speed * times / 1e6:.3g}MB/s")
+            gain = basis.asked_for(f"{resource.tiers[0]}.network={speed * times / 1e6:.3g}MB/s")
         what = (
             f"Give {resource.hosts[0]} a faster interface than {resource.instance} "
             f"({units.percent(found.used)} of its speed is used; {units.times(times)} that speed)"

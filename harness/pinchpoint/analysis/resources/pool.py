@@ -20,7 +20,7 @@ from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Floats, Key
 
 if TYPE_CHECKING:
-    from pinchpoint.analysis.ground import Ground
+    from pinchpoint.analysis.advice_inputs import AdviceInputs
 
 
 class Pool(Shared):
@@ -64,21 +64,21 @@ class Pool(Shared):
                     deeper = np.nan_to_num(waiting_for_data(inputs, host.name))
                     yield _waited_for(inputs, flows, host, name, keys, in_use, deeper)
 
-    def advise(self, ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
+    def advise(self, basis: AdviceInputs, found: ShareMeasures) -> Iterator[Advice]:
         """More of them."""
-        tier = next(iter(ground.first.resource.tiers), "")
-        refused, name = units.percent(found.witness), ground.first.resource.instance
+        tier = next(iter(basis.first.resource.tiers), "")
+        refused, name = units.percent(found.witness), basis.first.resource.instance
         what = f"Allow {tier} more connections, or share fewer among the clients ({refused} were refused one)"
-        if ground.first.resource.views:
+        if basis.first.resource.views:
             what = f"Allow {tier} more {name} ({refused} of the operations wait for one)"
         why = "how long an operation holds one when more of them work at once was not measured"
-        yield advise("pool", tier, what, ground.unknown(why))
+        yield advise("pool", tier, what, basis.unknown(why))
 
     def load_use(self, resource: Resource, found: ShareMeasures, *, in_steps: bool) -> float | None:
         """Sessions stay open: how their number goes with the load, one level does not show it."""
         return found.used if in_steps else None
 
-    def unnameable(self, one: Suspicion, found: ShareMeasures, inputs: Inputs) -> Undecided | None:
+    def why_not_named(self, one: Suspicion, found: ShareMeasures, inputs: Inputs) -> Undecided | None:
         """Where what lies deeper, for want of which it may be full, was not measured."""
         return deeper_unseen(inputs, one.resource.tiers)
 

@@ -16,7 +16,7 @@ from pinchpoint.base import units
 from pinchpoint.data.series import mean
 
 OF_OPERATIONS = "operations.service"
-"""What is told by how many operations there were, and how long they took."""
+"""Facts that are derived from the number of operations and their times."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""Disks: a device, all disks of a machine together, or what a database counts of one nobody looks at."""
+"""Disks: a device, all disks of a machine together, or a disk known only by the counters of its database."""

@@ -30,7 +30,7 @@ from pinchpoint.data.curve import most_per_s
 from pinchpoint.data.inputs import COMMIT_ROLES
 
 if TYPE_CHECKING:
-    from pinchpoint.analysis.ground import Ground
+    from pinchpoint.analysis.advice_inputs import AdviceInputs
 
 FARM = "farm.yaml"
 
@@ -51,14 +51,14 @@ class Held:
     rates: Rates
 
 
-def about_disk(ground: Ground, found: DiskMeasures) -> Iterator[Advice]:
+def about_disk(basis: AdviceInputs, found: DiskMeasures) -> Iterator[Advice]:
     """What to do about the disk that limits."""
-    first = ground.first
+    first = basis.first
     held = _held(first.resource, found)
     if first.resource.whole is not None:
-        yield from _machine(ground, held)
+        yield from _machine(basis, held)
         return
-    yield from BY_KIND[first.kind](ground, found, held)
+    yield from BY_KIND[first.kind](basis, found, held)
     if first.contradicted:
         yield _wrong(first.kind, found, held)
     elif first.resource.limits is None and first.kind in NEEDS_A_CAP:
@@ -98,39 +98,39 @@ def _wrong(kind: Kind, found: DiskMeasures, held: Held) -> Advice:
 # ---- at a cap -----------------------------------------------------------------------------------
 
 
-def _cap(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Advice]:
+def _cap(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Iterator[Advice]:
     """A type of the catalogue, and the same one striped; in figures where no type was declared."""
-    if held.profile is None or ground.first.contradicted:
-        yield _faster(ground, found, held)
+    if held.profile is None or basis.first.contradicted:
+        yield _faster(basis, found, held)
         return
-    need = ground.need or AT_LEAST * ground.now
+    need = basis.need or AT_LEAST * basis.now
     better = larger(held.profile, held.rates, need, held.stripes)
     if better is not None:
-        yield _put_on(ground, held, better, 1)
+        yield _put_on(basis, held, better, 1)
     count = stripes_for(held.profile, held.rates, need, held.stripes)
     if count is not None:
-        yield _put_on(ground, held, held.profile, count)
+        yield _put_on(basis, held, held.profile, count)
     if better is None and count is None:
-        yield _faster(ground, found, held)
+        yield _faster(basis, found, held)
 
 
-def _put_on(ground: Ground, held: Held, entry: Profile, count: int) -> Advice:
+def _put_on(basis: AdviceInputs, held: Held, entry: Profile, count: int) -> Advice:
     assert held.profile is not None  # noqa: S101 -- only what was declared has another type
     room = held.rates.room(entry, count)
     now = _named(held.profile, held.stripes)
     how = f"Stripe {held.target} over" if count > 1 else f"Put {held.target} on"
-    what = f"{how} {_named(entry, count)} in place of {now}{_beyond(ground)}"
+    what = f"{how} {_named(entry, count)} in place of {now}{_beyond(basis)}"
     assumes = (
         f"{SAME}; a stripe spreads I/O evenly; striping lifts no cap of the machine" if count > 1 else ""
     )
-    gain = _as_type(ground, entry, count) or ground.until(room, f"{_named(entry, count)} itself", assumes)
-    return advise(ground.first.kind, held.target, what, gain, cited([held.profile, entry]))
+    gain = _as_type(basis, entry, count) or basis.until(room, f"{_named(entry, count)} itself", assumes)
+    return advise(basis.first.kind, held.target, what, gain, cited([held.profile, entry]))
 
 
-def _as_type(ground: Ground, entry: Profile, count: int = 1) -> Gain | None:
+def _as_type(basis: AdviceInputs, entry: Profile, count: int = 1) -> Gain | None:
     """What a disk of that type, or that number of them striped, gains by the model."""
-    striped = [f"{ground.disk_target}.stripes={count}"] if count > 1 else []
-    return ground.by(f"{ground.disk_target}={entry.name}", *striped)
+    striped = [f"{basis.disk_target}.stripes={count}"] if count > 1 else []
+    return basis.by(f"{basis.disk_target}={entry.name}", *striped)
 
 
 def _named(entry: Profile, count: int) -> str:
@@ -138,9 +138,9 @@ def _named(entry: Profile, count: int) -> str:
     return f"{times}{entry.name} ({caps_words(entry, count)})"
 
 
-def _beyond(ground: Ground) -> str:
+def _beyond(basis: AdviceInputs) -> str:
     """The next hidden limit: what the machine allows all its disks together, whatever these can do."""
-    machine = ground.machine
+    machine = basis.machine
     limits = machine.resource.limits if machine else None
     if machine is None or limits is None:
         return ""
@@ -148,39 +148,39 @@ def _beyond(ground: Ground) -> str:
     return f" (the machine {machine.resource.instance} ends at {caps} for all its disks)"
 
 
-def _faster(ground: Ground, found: DiskMeasures, held: Held) -> Advice:
+def _faster(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Advice:
     """In figures: no type was declared, or the declared one does not hold."""
-    limits = ground.first.resource.limits
-    more, gain = _as_fast(ground, found, held)
-    said = limits_words(limits.iops, limits.bytes_per_s) if limits and not ground.first.contradicted else ""
+    limits = basis.first.resource.limits
+    more, gain = _as_fast(basis, found, held)
+    said = limits_words(limits.iops, limits.bytes_per_s) if limits and not basis.first.contradicted else ""
     now = f"{said} now" if said else level_words(found)
-    what = f"Put {held.target} on a faster disk ({now}{more}){_beyond(ground)}"
-    return advise(ground.first.kind, held.target, what, gain)
+    what = f"Put {held.target} on a faster disk ({now}{more}){_beyond(basis)}"
+    return advise(basis.first.kind, held.target, what, gain)
 
 
-def _as_fast(ground: Ground, found: DiskMeasures, held: Held) -> tuple[str, Gain]:
+def _as_fast(basis: AdviceInputs, found: DiskMeasures, held: Held) -> tuple[str, Gain]:
     """(rates that carry the load until something else limits, else twice those of now, in words; gain)."""
-    bound = ground.until()
+    bound = basis.until()
     # Beyond what this disk would let through, which need not be used up now.
-    times = (1 + bound.ratio) * ground.now if bound.ratio else AT_LEAST
+    times = (1 + bound.ratio) * basis.now if bound.ratio else AT_LEAST
     if found.binding == "io":
         io = float(f"{held.rates.io * times:.3g}")
-        words, gain = limits_words(io, None), ground.by(f"{ground.disk_target}.iops={io:g}")
+        words, gain = limits_words(io, None), basis.by(f"{basis.disk_target}.iops={io:g}")
     else:
         size = float(f"{held.rates.bytes_per_s * times:.3g}")
-        words, gain = limits_words(None, size), ground.by(f"{ground.disk_target}.bytes={size / 1e6:g}MB/s")
+        words, gain = limits_words(None, size), basis.by(f"{basis.disk_target}.bytes={size / 1e6:g}MB/s")
     if gain is not None:
         return f", {words} then", gain
     return f"; {words} for all of it" if bound.ratio else "", bound
 
 
-def _twice_as_fast(ground: Ground, found: DiskMeasures) -> Gain | None:
+def _twice_as_fast(basis: AdviceInputs, found: DiskMeasures) -> Gain | None:
     """A device that takes half the time for each I/O does twice the number; None where that is not known."""
-    each_s, name = _each_s(ground.first.resource, found)[1], ground.disk_target
+    each_s, name = _each_s(basis.first.resource, found)[1], basis.disk_target
     if each_s is None or found.io is None:
         return None
     halved = f"{name}.latency={each_s * 1000 / AT_LEAST:.3g}ms"
-    return ground.by(f"{name}.iops={found.io * AT_LEAST:.3g}", halved)
+    return basis.by(f"{name}.iops={found.io * AT_LEAST:.3g}", halved)
 
 
 def _each_s(resource: Resource, found: DiskMeasures) -> tuple[str, float | None]:
@@ -190,44 +190,44 @@ def _each_s(resource: Resource, found: DiskMeasures) -> tuple[str, float | None]
     return "write", write_and_flush_s(resource, found)
 
 
-def _machine(ground: Ground, held: Held) -> Iterator[Advice]:
+def _machine(basis: AdviceInputs, held: Held) -> Iterator[Advice]:
     """The next machine of its series; faster or more disks would change nothing."""
-    entry, cached = held.profile, ground.first.resource.instance.endswith("(cached)")
+    entry, cached = held.profile, basis.first.resource.instance.endswith("(cached)")
     if entry is None:
         return
-    need = ground.need or AT_LEAST * ground.now
+    need = basis.need or AT_LEAST * basis.now
     better = larger(entry, held.rates, need, cached=cached)
     caps = caps_words(entry, cached=cached)
     if better is None:
         series = f"{entry.name} ({caps}) is the largest of its series"
         what = f"Spread the disks of {held.target} over two machines: {series}"
-        yield advise("disk_cap", held.target, what, ground.until(), cited([entry]))
+        yield advise("disk_cap", held.target, what, basis.until(), cited([entry]))
         return
     room = held.rates.room(better, cached=cached)
     what = (
         f"Make {held.target} an {better.name} ({caps_words(better, cached=cached)} for all its disks) "
         f"in place of {entry.name} ({caps}); faster or more disks alone do not help"
     )
-    asked = (ground.by(f"{tier}.machine={better.name}") for tier in ground.first.resource.tiers)
-    gain = next(filter(None, asked), None) or ground.until(room, f"the machine again, as {better.name}")
+    asked = (basis.by(f"{tier}.machine={better.name}") for tier in basis.first.resource.tiers)
+    gain = next(filter(None, asked), None) or basis.until(room, f"the machine again, as {better.name}")
     yield advise("disk_cap", held.target, what, gain, cited([entry, better]))
 
 
 # ---- other ways ---------------------------------------------------------------------------------
 
 
-def _device(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Advice]:
+def _device(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Iterator[Advice]:
     """The device itself ends: only another one, or several of it, do more."""
     rate = units.per_second(found.io)
     does = f"this one does {rate}, whatever the queue depth"
-    gain = _twice_as_fast(ground, found) or ground.until()
+    gain = _twice_as_fast(basis, found) or basis.until()
     what = f"Put {held.target} on a faster device, or stripe several: {does}"
     yield advise("disk_device", held.target, what, gain)
 
 
-def _burst(ground: Ground, _found: DiskMeasures, held: Held) -> Iterator[Advice]:
+def _burst(basis: AdviceInputs, _found: DiskMeasures, held: Held) -> Iterator[Advice]:
     """A type whose baseline carries what the credits carried."""
-    shift = ground.first.resource.shift
+    shift = basis.first.resource.shift
     if shift is None:
         return
     ratio = shift.before / shift.after
@@ -237,23 +237,23 @@ def _burst(ground: Ground, _found: DiskMeasures, held: Held) -> Iterator[Advice]
         rates, carried = Rates(shift.before, shift.other_before), units.per_second(shift.before)
     wanted = f"{carried}, which its credits carried"
     again, assumes = "what was done while the credits lasted", f"{SAME}; the load stays as it was then"
-    bound = ground.until(ratio * ground.now, again, assumes)
+    bound = basis.until(ratio * basis.now, again, assumes)
     if held.profile is None:
         what = f"Put {held.target} on a disk whose baseline, not its burst, is {wanted}"
         set_ = f"bytes={shift.before / 1e6:.4g}MB/s" if shift.of == "bytes" else f"iops={shift.before:.4g}"
-        gain = ground.by(f"{ground.disk_target}.{set_}") or bound
+        gain = basis.by(f"{basis.disk_target}.{set_}") or bound
         yield advise("disk_burst_exhausted", held.target, what, gain)
         return
     better = larger(held.profile, rates, 1.0, held.stripes)
     worth = _credits(held.profile) if shift.of == "io" else ""
     if better is not None:
         what = f"Put {held.target} on {_named(better, 1)}, whose baseline is at least {wanted}{worth}"
-        gain = _as_type(ground, better) or bound
+        gain = _as_type(basis, better) or bound
         yield advise("disk_burst_exhausted", held.target, what, gain, cited([held.profile, better]))
     count = stripes_for(held.profile, rates, 1.0, held.stripes)
     if count is not None:
         what = f"Stripe {held.target} over {_named(held.profile, count)}, whose baseline carries {wanted}"
-        gain = _as_type(ground, held.profile, count) or bound
+        gain = _as_type(basis, held.profile, count) or bound
         yield advise("disk_burst_exhausted", held.target, what, gain, cited([held.profile]))
 
 
@@ -266,20 +266,20 @@ def _credits(entry: Profile) -> str:
     return f" (full credits of {entry.name} are {worth:,.0f} I/Os above its {units.iops(entry.iops)})"
 
 
-def _warm_up(ground: Ground, _found: DiskMeasures, held: Held) -> Iterator[Advice]:
+def _warm_up(basis: AdviceInputs, _found: DiskMeasures, held: Held) -> Iterator[Advice]:
     what = (
         f"Use {held.target} until its rate stops rising, then run the same plan again; "
         f"`pinchpoint probe --farm {FARM} --suite stability` shows when that is"
     )
     why = "its rate when warm was not measured"
-    yield advise("disk_warm_up", held.target, what, Gain(None, ground.until().limit, why))
+    yield advise("disk_warm_up", held.target, what, Gain(None, basis.until().limit, why))
 
 
-def _concurrency(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Advice]:
+def _concurrency(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Iterator[Advice]:
     """More at once; a log writes one I/O after the other by its nature: it wants lower latency instead."""
-    resource = ground.first.resource
+    resource = basis.first.resource
     if resource.commit_path or resource.role in COMMIT_ROLES:
-        yield from _latency(ground, found, held)
+        yield from _latency(basis, found, held)
         return
     way = "reads" if at_least(found.reads_ratio, MOSTLY_READS) else "writes"
     outstanding = f"{found.outstanding:.2g} outstanding now" if found.outstanding is not None else "few now"
@@ -295,65 +295,65 @@ def _concurrency(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Ad
         why = f"the limits of {held.target} are not known"
         yield advise("disk_concurrency", held.target, what, Gain(None, None, why))
     else:
-        gain = ground.until(own, whose, f"{SAME}; its latency stays as it is")
+        gain = basis.until(own, whose, f"{SAME}; its latency stays as it is")
         yield advise("disk_concurrency", held.target, what, gain)
 
 
-def _unclear(ground: Ground, _: DiskMeasures, held: Held) -> Iterator[Advice]:
+def _unclear(basis: AdviceInputs, _: DiskMeasures, held: Held) -> Iterator[Advice]:
     """How it limits first: that decides what helps."""
-    disk, stage = ground.first.resource, ground.case.stage
+    disk, stage = basis.first.resource, basis.case.stage
     if stage is not None:
         unknown = kind_unknown(disk, stage.rows)
-        gain = Gain(None, ground.until().limit, f"how it limits is not known: {unknown.why}")
+        gain = Gain(None, basis.until().limit, f"how it limits is not known: {unknown.why}")
         yield advise(
             "disk", held.target, f"{unknown.experiment[:-1]}, before {held.target} is replaced", gain
         )
 
 
-def _latency(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Advice]:
+def _latency(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Iterator[Advice]:
     """The response recomputed with the latency of another disk, as far as it is waiting for this one."""
-    resource, kind = ground.first.resource, ground.first.kind
+    resource, kind = basis.first.resource, basis.first.kind
     each, now_s = _each_s(resource, found)
     named = _unpublished(held.profile)
-    for name, latency_s in _other_latencies(ground, now_s):
+    for name, latency_s in _other_latencies(basis, now_s):
         what = (
             f"Give {held.target} a disk of lower latency: {units.seconds(latency_s)} a {each}, as {name}, "
             f"in place of {units.seconds(now_s)}{named}"
         )
-        left = _left(ground, latency_s, now_s)
-        gain = ground.by(f"{ground.disk_target}.latency={latency_s * 1000:.3g}ms")
-        what = f"{what}{_at_its_rate(ground, left)}"
-        yield advise(kind, held.target, what, gain or _recomputed(ground, left))
+        left = _left(basis, latency_s, now_s)
+        gain = basis.by(f"{basis.disk_target}.latency={latency_s * 1000:.3g}ms")
+        what = f"{what}{_at_its_rate(basis, left)}"
+        yield advise(kind, held.target, what, gain or _recomputed(basis, left))
 
 
-def _left(ground: Ground, latency_s: float, now_s: float | None) -> float | None:
+def _left(basis: AdviceInputs, latency_s: float, now_s: float | None) -> float | None:
     """The share of the operations' time that is left with that latency; None where that is not known."""
-    share = ground.first.disk.wait_ratio if ground.first.disk else None
+    share = basis.first.disk.wait_ratio if basis.first.disk else None
     return None if share is None or not now_s else 1 - share * (1 - latency_s / now_s)
 
 
-def _at_its_rate(ground: Ground, left: float | None) -> str:
+def _at_its_rate(basis: AdviceInputs, left: float | None) -> str:
     """Of a load that kept its schedule no more is done by that alone: its operations take less time."""
-    waiting = ground.first.disk.waiting if ground.first.disk else None
-    flow = next((one for one in ground.case.flows if one.load.scenario == waiting), None)
+    waiting = basis.first.disk.waiting if basis.first.disk else None
+    flow = next((one for one in basis.case.flows if one.load.scenario == waiting), None)
     if left is None or flow is None or not flow.load.scheduled or (flow.started_ratio or 1) < STARTED.value:
         return ""
     return f"; at the rate of its schedule {waiting} then takes {units.percent(left)} of its time"
 
 
-def _recomputed(ground: Ground, left: float | None) -> Gain:
-    state = ground.first.disk
+def _recomputed(basis: AdviceInputs, left: float | None) -> Gain:
+    state = basis.first.disk
     if left is None or state is None:
-        return Gain(None, ground.until().limit, "the share of operation time that waits for it is not known")
+        return Gain(None, basis.until().limit, "the share of operation time that waits for it is not known")
     waits = units.percent(state.wait_ratio)
     assumes = f"{SAME}; the {waits} of the operations' time that waits for it shrinks with its latency"
-    times = ground.rounds(state.waiting, left)
-    return ground.until(times, "the rest of the operations' time", assumes)
+    times = basis.rounds(state.waiting, left)
+    return basis.until(times, "the rest of the operations' time", assumes)
 
 
-def _other_latencies(ground: Ground, now_s: float | None) -> Iterator[tuple[str, float]]:
+def _other_latencies(basis: AdviceInputs, now_s: float | None) -> Iterator[tuple[str, float]]:
     """(whose, seconds): the limit of its role, and the fastest other disk of the farm where that is lower."""
-    first, stage = ground.first.resource, ground.case.stage
+    first, stage = basis.first.resource, basis.case.stage
     limit = slowness(first)
     if now_s is not None and now_s * (1 - HARDLY.value) > limit.value:
         yield f"is good for its role ({limit.source})", limit.value
@@ -362,14 +362,14 @@ def _other_latencies(ground: Ground, now_s: float | None) -> Iterator[tuple[str,
     if stage is None or now_s is None:
         return
     others = {}
-    for one in ground.case.resources:
+    for one in basis.case.resources:
         if one.is_device and one.key != first.key:
             found = measure_disk(one, stage.rows)
             taken = write_and_flush_s(one, found)
             if taken is not None and taken < now_s and found.io:
                 role = one.roles[0]
-                alike = (role.tier, role.role) == (first.roles[0].tier, first.role)
-                others[f"{role.tier}.{role.role} has {f'on {role.host}' if alike else 'here'}"] = taken
+                same_kind = (role.tier, role.role) == (first.roles[0].tier, first.role)
+                others[f"{role.tier}.{role.role} has {f'on {role.host}' if same_kind else 'here'}"] = taken
     if others:
         name = min(others, key=others.__getitem__)
         yield name, others[name]
@@ -383,7 +383,7 @@ def _unpublished(entry: Profile | None) -> str:
 NEEDS_A_CAP = ("disk_cap", "disk_device", "disk_latency", "disk_concurrency")
 """Kinds that a known cap would separate with more confidence."""
 
-BY_KIND: Mapping[str, Callable[[Ground, DiskMeasures, Held], Iterator[Advice]]] = {
+BY_KIND: Mapping[str, Callable[[AdviceInputs, DiskMeasures, Held], Iterator[Advice]]] = {
     "disk": _unclear,
     "disk_cap": _cap,
     "disk_device": _device,

@@ -1,8 +1,8 @@
-"""Disks: the kinds of evidence that one is used up, and how it limits (METHOD section 3, points 3 and 6).
+"""Disks: the kinds of evidence that one is saturated, and how it limits (METHOD section 3, points 3 and 6).
 
-At one load level E2 (a queue that grows with load) and E3 (the ceiling is near the observed maximum) cannot
-be had: both need several levels. E1 and E4 can. Where no cap of a disk is known there is no utilisation;
-then latency beyond the role's limit stands in E1's place, with no more than medium confidence.
+E2 (a queue that grows with load) and E3 (the ceiling is near the highest throughput) need several load
+levels. One level gives E1 and E4. Without a known cap a disk has no utilisation; then latency above the
+role's limit takes the place of E1, with medium confidence at most.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ AT_A_LEVEL = ("disk_cap", "disk_device")
 """Kinds that a declared limit can be held against; burst credits exceed it by nature."""
 
 USED_UP = ("disk_cap", "disk_burst_exhausted")
-"""Kinds that say something of a disk also where nobody waits: it does all it can. Being slow is a fault only
-to those who wait for it."""
+"""Kinds that are reported even if no session waits: the disk is at its cap. Slowness matters only to sessions
+that wait."""
 
 
 def disk_state(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> DiskState:
@@ -63,16 +63,16 @@ def state_of(
     Args:
         resource: the disk.
         found: what was measured.
-        wait: the share of its time that ``scenario`` waits for it; None where nobody presses it.
+        wait: the share of its time that ``scenario`` waits for it; None if no scenario loads it enough.
         scenario: who waits.
         reading: whether who issues an I/O waits for it and could issue more of them at once.
     """
-    flat, io, waited_for = found.spread, found.moves["io"], at_least(wait, WAIT_SHARE)
+    flat, io, waited_for = found.spread, found.responses["io"], at_least(wait, WAIT_SHARE)
     used = _used(found, waited_for=waited_for)
     beyond = _beyond(found.utilisation, used)
     # Few large I/Os make seconds uneven by one of them, and smaller ones are more of them in a second; that
     # their size moves no bytes tells more than either.
-    any_size = found.moves[found.binding].any_size
+    any_size = found.responses[found.binding].any_size
     near = used is not None and not beyond and used >= UTILISATION.value and (any_size or not io.follows)
     held = at_most(flat, FLAT) or any_size
     at_cap = near and used is not None and used >= 1 - CAP_MATCH.value and held
@@ -86,7 +86,7 @@ def state_of(
     return DiskState(
         occupied=found.busy is None or found.busy >= DISK_OCCUPIED.value or waited_for or paced,
         at_cap=at_cap,
-        uneven=found.moves[found.binding].irregular is True,
+        uneven=found.responses[found.binding].irregular is True,
         used=used,
         near_cap=near,
         beyond_cap=beyond,
@@ -148,7 +148,7 @@ def _of_another_size(shift: DiskShift | None, found: DiskMeasures) -> bool:
         return False
     other = "bytes" if shift.of == "io" else "io"
     stayed = abs(shift.other_after / shift.other_before - 1) < DISK_SHIFT.value
-    return stayed and found.moves[other].regulated
+    return stayed and found.responses[other].regulated
 
 
 def _rose(shift: DiskShift | None) -> bool:
@@ -200,9 +200,9 @@ def judge_disk(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...])
 
 
 def _kind(resource: Resource, found: DiskMeasures, state: DiskState) -> Kind:
-    """Which it is; ``disk`` where too little was read to tell."""
-    kind, pace = disk_kind(state), resource.pace
-    by_bytes = pace is not None and pace.differ and not pace.known
+    """Which kind of limit; ``disk`` if too few samples were read."""
+    kind, model = disk_kind(state), resource.service_time
+    by_bytes = model is not None and model.differ and not model.known
     unclear = by_bytes and kind in {"disk_device", "disk_latency"}
     return "disk" if unclear or not found.often_read else kind
 

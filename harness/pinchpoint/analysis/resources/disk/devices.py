@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from pinchpoint.analysis.resources.base import DiskShift, Resource
 from pinchpoint.analysis.resources.disk.credits import with_credits
-from pinchpoint.analysis.resources.disk.managed import columns_of, files_of, told_by
-from pinchpoint.analysis.resources.disk.pace import find_pace
+from pinchpoint.analysis.resources.disk.managed import columns_of, files_of, reported_by
+from pinchpoint.analysis.resources.disk.service_time import fit_service_time
 from pinchpoint.analysis.sessions import waiting_sessions
 from pinchpoint.analysis.stores import store_view
 from pinchpoint.analysis.thresholds import LEVEL_SHIFT, MIN_SAMPLES, SAME_MIX
@@ -23,7 +23,7 @@ from pinchpoint.data.series import Floats, Samples, spread
 
 
 def find_disks(inputs: Inputs) -> Iterator[Resource]:
-    """Every device with a role, once per machine; and those that only a database tells of."""
+    """Every device with a role, once per machine; and those known only by a database's counters."""
     known = [disk for disk in inputs.disks if disk.device is not None]
     order = sorted(known, key=lambda disk: (disk.machine, disk.device or "", role_rank(disk.role)))
     for (machine, device), group in groupby(order, key=lambda disk: (disk.machine, disk.device or "")):
@@ -37,7 +37,7 @@ def find_disks(inputs: Inputs) -> Iterator[Resource]:
         if files:
             columns = columns_of(inputs, role.host, files)
             found = _disk(inputs, (role,), role.role, columns, float(inputs.window.step_s))
-            yield with_credits(replace(found, told_by=told_by(inputs, role.host, files)))
+            yield with_credits(replace(found, reported_by=reported_by(inputs, role.host, files)))
 
 
 def _disk(
@@ -55,7 +55,7 @@ def _disk(
         limits=next((role.limits for role in roles if role.limits), None),
         commit_path=any(_on_commit_path(role, inputs.disks) for role in roles),
         shift=_disk_shift(columns),
-        pace=find_pace(columns, step_s),
+        service_time=fit_service_time(columns, step_s),
         step_s=step_s,
         columns={
             **columns,
@@ -76,7 +76,7 @@ def _disk_shift(columns: Mapping[str, Floats]) -> DiskShift | None:
         ("io", kept["reads"] + kept["writes"]),
         ("bytes", np.nan_to_num(kept["bytes"])),
     )
-    alike = _usual_mix(kept["reads"], kept["writes"])
+    same_mix = _usual_mix(kept["reads"], kept["writes"])
     for (of, rate), (_, other) in zip(rates, reversed(rates), strict=True):
         least, smallest = MIN_SAMPLES.value, LEVEL_SHIFT.value
         shift = find_shift(rate, least=least, smallest=smallest)
@@ -92,8 +92,8 @@ def _disk_shift(columns: Mapping[str, Floats]) -> DiskShift | None:
                 outstanding_after=float(kept["outstanding"][at:].mean()),
                 busy_before=float(busy[:at].mean()),
                 busy_after=float(busy[at:].mean()),
-                alike_before=_mean(rate[:at][alike[:at]]),
-                alike_after=_mean(rate[at:][alike[at:]]),
+                alike_before=_mean(rate[:at][same_mix[:at]]),
+                alike_after=_mean(rate[at:][same_mix[at:]]),
                 other_before=float(other[:at].mean()),
                 other_after=float(other[at:].mean()),
             )
@@ -126,7 +126,7 @@ def role_rank(role: str) -> int:
 
 
 def disk_reading_s(samples: Samples, hosts: list[str], device: str) -> float:
-    """Seconds that a value of a device's columns tells of: so many I/Os were counted for it."""
+    """Seconds that a value of a device's columns covers: the time between two readings."""
     return samples.reading_s(hosts, "disk.writes_per_s", device)
 
 

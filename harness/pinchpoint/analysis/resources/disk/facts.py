@@ -31,14 +31,14 @@ from pinchpoint.analysis.thresholds import (
 from pinchpoint.analysis.verdict import Fact
 from pinchpoint.base import units
 
-SHARES_TOLD = {
+SHARE_WORDS = {
     "db.aof.wait_ratio": "the working time of its only thread was spent writing and flushing its log",
     "db.journal.sync_s_per_s": "the time of a write was spent waiting for the journal",
 }
 """A store's metric -> what its share is of."""
 AS_COUNTED = ", as counted by the database: the disk itself was not measured"
 OF_DATA = ("disk.writes_per_s", "disk.write_latency_s")
-"""What is recorded of data I/O apart, where it can be told from flushes (METHOD section 2)."""
+"""What is recorded of data I/O alone, where it can be separated from flushes (METHOD section 2)."""
 SPREADS = (REGULATOR_FLAT, BY_SIZE, DISK_SHIFT)
 """Rules about how a rate moves: no threshold for the rate they are about."""
 
@@ -78,7 +78,7 @@ def _fact(
 ) -> Fact:
     of_limit = limit.value if limit and limit not in SPREADS else None
     series = None if resource.whole is not None else resource.instance
-    key, metric = resource.told_by.get(metric), as_recorded(resource, metric)
+    key, metric = resource.reported_by.get(metric), as_recorded(resource, metric)
     return Fact(
         fact=f"{text}{AS_COUNTED}" if resource.by_database and metric.startswith("disk.") else text,
         metric=key.metric if key else metric,
@@ -153,7 +153,7 @@ def _latency(resource: Resource, found: DiskMeasures, *, device: bool) -> Fact:
 
 def _queue_words(found: DiskMeasures) -> str:
     count = units.count(found.outstanding or 0.0)
-    if found.moves["io"].stays:
+    if found.responses["io"].stays:
         return f"{count} I/Os were outstanding; more did not raise the rate"
     return f"{count} I/Os were outstanding all the time: whether more would raise the rate was not measured"
 
@@ -170,8 +170,8 @@ def _at_cap(resource: Resource, found: DiskMeasures, state: DiskState) -> Fact:
             text += f"; spread {units.percent(found.spread)}"
         fact = _fact(resource, text, rate, found.mean, "E1", UTILISATION)
         return replace(fact, threshold=declared(resource, found), source="declared")
-    if not found.moves[found.binding].flat and resource.pace is not None:
-        most = units.percent(resource.pace.follows_at_most)
+    if not found.responses[found.binding].flat and resource.service_time is not None:
+        most = units.percent(resource.service_time.follows_at_most)
         text = f"{held_words(resource, found)}: bytes follow at most {most} of a change in size"
         return _fact(resource, text, rate, found.level, "E1", BY_SIZE)
     text = f"{level_words(found)}, {units.percent(found.spread)} spread: a rate this steady shows a limit"
@@ -230,7 +230,7 @@ def disk_witnesses(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
         text = f"{units.percent(state.wait_ratio)} of the time of {state.waiting} is spent waiting for it"
         fact = _fact(resource, text, "operations.service", state.wait_ratio, "E4", WAIT_SHARE)
         yield replace(fact, host="", instance=state.waiting)
-    yield from _told(one, found)
+    yield from _reported(one, found)
     if found.pressure is not None:
         text = f"processes waited for I/O {units.percent(found.pressure)} of the time"
         kind = "E4" if found.pressure >= PRESSURE.value else "context"
@@ -240,19 +240,19 @@ def disk_witnesses(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
         yield _fact(resource, text, "disk.busy_ratio", found.busy, "context")
 
 
-def _told(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
+def _reported(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
     """What a store says itself, each figure by the first series it is read from."""
     kind = "E4" if one.disk is not None and one.disk.waited_for else "context"
     backed_up = "E4" if at_least(found.backlog, BACKLOG) else "context"
-    untold = {"share": found.log_waits, "count": found.sessions, "backlog": found.backlog}
+    left = {"share": found.log_waits, "count": found.sessions, "backlog": found.backlog}
     for view in one.resource.views:
         of = "backlog" if view.metric == "db.pool.pending" else "count"
-        of = "share" if view.metric in SHARES_TOLD else of
-        value = untold.pop(of, None)
+        of = "share" if view.metric in SHARE_WORDS else of
+        value = left.pop(of, None)
         if value is None:
             continue
         text, evidence, limit = {
-            "share": (f"{units.percent(value)} of {SHARES_TOLD.get(view.metric)}", kind, WAIT_SHARE),
+            "share": (f"{units.percent(value)} of {SHARE_WORDS.get(view.metric)}", kind, WAIT_SHARE),
             "count": (f"{units.count(value)} operations waited for it at any time", kind, None),
             "backlog": (f"{units.count(value)} compactions waited for their turn", backed_up, BACKLOG),
         }[of]
@@ -268,15 +268,18 @@ def level_words(found: DiskMeasures) -> str:
 
 def held_words(resource: Resource, found: DiskMeasures) -> str:
     """The same, and how it shows that something holds it there."""
-    if found.moves[found.binding].flat or resource.pace is None:
+    if found.responses[found.binding].flat or resource.service_time is None:
         return f"{level_words(found)}, a rate so steady that it shows a limit"
-    small, large = units.bytes_(resource.pace.small_bytes), units.bytes_(resource.pace.large_bytes)
+    small, large = (
+        units.bytes_(resource.service_time.small_bytes),
+        units.bytes_(resource.service_time.large_bytes),
+    )
     return f"{level_words(found)}, whether an I/O was of {small} or of {large}"
 
 
 def share_words(found: DiskMeasures, limit: str) -> str:
     """What was done of a declared limit: ``I/O limited to 499/s, 99.8 % of the declared limit``."""
-    held = at_most(found.spread, FLAT) or found.moves[found.binding].any_size
+    held = at_most(found.spread, FLAT) or found.responses[found.binding].any_size
     return f"{_held_at(found, found.mean, held=held)}, {units.percent(found.utilisation)} of {limit}"
 
 

@@ -32,7 +32,7 @@ from pinchpoint.analysis.resources.disk.facts import (
 )
 from pinchpoint.analysis.resources.disk.machines import find_machine_disks
 from pinchpoint.analysis.resources.disk.measures import kind_unknown, measure_disk
-from pinchpoint.analysis.resources.disk.movement import COUNT_ERROR
+from pinchpoint.analysis.resources.disk.rate_response import COUNT_ERROR
 from pinchpoint.analysis.resources.disk.slowness import MINOR_SHARE, is_slow, write_and_flush_s
 from pinchpoint.analysis.resources.disk.types import limits_words
 from pinchpoint.analysis.resources.disk.waits import most_waited
@@ -61,7 +61,7 @@ from pinchpoint.data.inputs import Inputs
 from pinchpoint.data.series import mean, spread
 
 if TYPE_CHECKING:
-    from pinchpoint.analysis.ground import Ground
+    from pinchpoint.analysis.advice_inputs import AdviceInputs
 
 
 HALF = 0.5
@@ -172,7 +172,7 @@ class Disk(ResourceKind[DiskMeasures]):
         machines = (other for other in found if other.resource.whole is not None and other.exact)
         return any(other.resource.machine == one.resource.machine for other in machines)
 
-    def doubts(self, one: Suspicion, found: DiskMeasures, context: Context) -> Iterator[str]:
+    def confidence_limits(self, one: Suspicion, found: DiskMeasures, context: Context) -> Iterator[str]:
         """What else would look the same."""
         return _doubts(one, found, context.rows, context.flows)
 
@@ -181,9 +181,9 @@ class Disk(ResourceKind[DiskMeasures]):
         if first.resource.type == self.type:
             yield from _shared_limit(first.resource, resource, context.rows)
 
-    def advise(self, ground: Ground, found: DiskMeasures) -> Iterator[Advice]:
+    def advise(self, basis: AdviceInputs, found: DiskMeasures) -> Iterator[Advice]:
         """By the way in which it limits."""
-        return about_disk(ground, found)
+        return about_disk(basis, found)
 
     def advise_on(self, one: Suspect, inputs: Inputs) -> Iterator[Advice]:
         """To measure what it can do, where that was not declared."""
@@ -362,7 +362,7 @@ def _evenly_asked(disk: Resource, flows: tuple[Flow, ...]) -> bool:
 
 def _no_more(found: DiskMeasures) -> str:
     """That more outstanding I/O gets no more done, where that was seen."""
-    if found.moves["io"].stays or found.outstanding is None:
+    if found.responses["io"].stays or found.outstanding is None:
         return ", whatever the queue depth"
     return f" with {units.count(found.outstanding)} outstanding; the rate varies as a device's does"
 
@@ -376,7 +376,7 @@ def _doubts(first: Suspicion, found: DiskMeasures, rows: Rows, flows: tuple[Flow
     if first.demoted:
         yield _unwaited(first, found)
     yield from _more_readers(first, found, flows)
-    yield from _alike(first, found)
+    yield from _ambiguous(first, found)
     if len(first.resource.roles) > 1 and first.resource.whole is None:
         roles = ", ".join(f"{role.tier}.{role.role}" for role in first.resource.roles)
         yield f"one device serves several roles ({roles}): whose I/O it is is not known"
@@ -389,14 +389,14 @@ def _unwaited(first: Suspicion, found: DiskMeasures) -> str:
     return "writes to data files are mostly asynchronous: no work was seen to wait for them"
 
 
-def _alike(first: Suspicion, found: DiskMeasures) -> Iterator[str]:
+def _ambiguous(first: Suspicion, found: DiskMeasures) -> Iterator[str]:
     """What else would make a disk's I/O look as it does: the disk is known, how it limits is not."""
-    io = found.moves["io"]
+    io = found.responses["io"]
     if first.kind in {"disk_latency", "disk_concurrency", "disk_device"} and io.slope is None:
         yield "the queue depth did not change: a limit of the disk would look the same"
     if first.kind != "disk_cap":
         return
-    held, declared = found.moves[found.binding], first.disk is not None and first.disk.near_cap
+    held, declared = found.responses[found.binding], first.disk is not None and first.disk.near_cap
     few = REGULATOR_FLAT.value * held.count < COUNT_ERROR
     if not declared and held.flat and not held.any_size and (few or held.irregular):
         yield "a device can be as steady at few I/Os a second, or at many slow ones"

@@ -1,4 +1,4 @@
-"""Disks of servers whose machine nobody looks into (a managed database): as the database counts them.
+"""Disks of servers without a collector on the host (a managed database): as the database counts them.
 
 A database counts what it asks its operating system for. That is not what reaches the disk: the page cache may
 join writes, or serve reads, and a file system adds its own. So a disk seen this way is judged by the same
@@ -24,14 +24,14 @@ FILES: Mapping[str, tuple[str, ...]] = {
 """Disk role -> the kinds of files it holds, as instances of the collectors' ``db.*`` metrics."""
 
 ALL_FILES = "innodb"
-"""All files of a server that does not tell them apart (MariaDB without its performance schema)."""
+"""All files of a server that does not separate them (MariaDB without its performance schema)."""
 
 TIMES = ("read", "write", "extend", "fsync")
 """What a database is timed in; sums of these times are how many of its processes were in such a call."""
 
 
 def files_of(inputs: Inputs, role: DiskRole) -> tuple[str, ...]:
-    """The kinds of files on a disk of this role that its database counted; none where nobody did.
+    """The kinds of files on a disk of this role that its database counted; empty if it counted none.
 
     A data disk holds the log and the temporary files too, where they have no disk of their own.
     """
@@ -49,8 +49,8 @@ def files_of(inputs: Inputs, role: DiskRole) -> tuple[str, ...]:
 def columns_of(inputs: Inputs, host: str, files: Sequence[str]) -> dict[str, Floats]:
     """The columns of a disk from what a database counted of these files, as ``devices.disk_columns``.
 
-    A flush is counted as no I/O of its own: it is how the write before it reaches the disk. How much of the
-    time there was I/O at all is not told: at most as much as its processes spent in it together.
+    A flush is no I/O of its own: it is how the write before it reaches the disk. How much of the time the
+    disk was busy is not reported; its upper bound is the time that all processes spent in I/O together.
     """
 
     def total(metric: str) -> Floats:
@@ -75,8 +75,8 @@ def columns_of(inputs: Inputs, host: str, files: Sequence[str]) -> dict[str, Flo
     return found
 
 
-def told_by(inputs: Inputs, host: str, files: Sequence[str]) -> dict[str, Key]:
-    """Metric of a disk -> the database's series that tells it: of the files with the most I/O."""
+def reported_by(inputs: Inputs, host: str, files: Sequence[str]) -> dict[str, Key]:
+    """Metric of a disk -> the database's series that reports it: of the files with the most I/O."""
 
     def level(metric: str, name: str) -> float:
         return inputs.samples.mean(host, metric, name) or 0.0

@@ -1,4 +1,4 @@
-"""A disk's figures over a choice of rows, and whether it was read often enough to tell anything."""
+"""A disk's figures over some rows, and whether it was read often enough to be judged."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from pinchpoint.analysis.resources.base import (
     busy,
     mean_of,
 )
-from pinchpoint.analysis.resources.disk.movement import Movement, bytes_movement, io_movement
+from pinchpoint.analysis.resources.disk.rate_response import RateResponse, bytes_response, io_response
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import MIN_SAMPLES, OWN_USE, SEEN, UTILISATION
 from pinchpoint.base.wording import listed
 from pinchpoint.data.series import Floats, mean, weighted_mean
 
-TOLD_BY = {
+COLUMN_WORDS = {
     "reads": "reads",
     "writes": "writes",
     "outstanding": "what is outstanding",
     "busy": "how busy it is",
 }
-"""A disk's columns that tell whether it is at a limit, in words."""
+"""A disk's columns that show whether it is at a limit, in words."""
 
 
 def often_read(resource: Resource, rows: Rows) -> bool:
     """Whether a disk was read often enough to say whether it is at a limit, or merely slow, or neither.
 
-    How I/O moves from one second to the next tells a limit from a device and both from a mere delay.
+    How the rate varies from second to second separates a cap, a slow device and a plain delay.
     """
     read = readings(resource, rows)
     return read >= MIN_SAMPLES.value or read >= SEEN.value * len(rows)
@@ -47,17 +47,17 @@ def readings(resource: Resource, rows: Rows) -> int:
 
 def not_measured(resource: Resource, rows: Rows) -> tuple[str, ...]:
     """What of it was not measured at all, in words."""
-    return tuple(TOLD_BY[name] for name in _asked(resource) if mean_of(resource, name, rows) is None)
+    return tuple(COLUMN_WORDS[name] for name in _asked(resource) if mean_of(resource, name, rows) is None)
 
 
 def _asked(resource: Resource) -> tuple[str, ...]:
     # A database that times none of its I/O has counted it all the same.
-    return ("reads", "writes") if resource.by_database else tuple(TOLD_BY)
+    return ("reads", "writes") if resource.by_database else tuple(COLUMN_WORDS)
 
 
 def kind_unknown(disk: Resource, rows: Rows) -> Undecided:
-    """Why it cannot be told how a disk limits, and what would tell."""
-    if disk.pace is None or not often_read(disk, rows):
+    """Why the kind of limit of a disk is not known, and what would show it."""
+    if disk.service_time is None or not often_read(disk, rows):
         return seldom(disk, rows)
     why = (
         "its I/Os differ in size, and too few were measured to separate a slow device from a limit of "
@@ -93,25 +93,27 @@ def seldom_read(resources: Iterable[Resource], rows: Rows) -> tuple[Resource, ..
 
 
 def settle(resources: Iterable[Resource], rows: Rows) -> tuple[Resource, ...]:
-    """The resources with how disks' rates move over those rows: known once, for all resamples of them.
+    """The resources with the rate response of their disks over those rows, computed once for all resamples.
 
-    What a slope is worth is told by its standard error. The few seconds that tell most would be missing from
-    many resamples, which say how sure a level is.
+    The standard error shows how reliable a slope is. Resamples would not: many would lack the few seconds
+    that determine it. They show how sure a level is.
     """
-    return tuple(replace(one, moves=_Moves(one, rows)) if one.type == "disk" else one for one in resources)
+    return tuple(
+        replace(one, responses=_Responses(one, rows)) if one.type == "disk" else one for one in resources
+    )
 
 
-class _Moves(Mapping[str, Movement]):
-    """How a disk's rates move over some rows, found out when it is asked for: of most disks nobody asks."""
+class _Responses(Mapping[str, RateResponse]):
+    """The rate response of a disk over some rows, computed on first use: most disks do not need it."""
 
     def __init__(self, disk: Resource, rows: Rows) -> None:
         self._disk, self._rows = disk, rows
 
     @cached_property
-    def _found(self) -> dict[str, Movement]:
-        return movements(self._disk, self._rows)
+    def _found(self) -> dict[str, RateResponse]:
+        return rate_responses(self._disk, self._rows)
 
-    def __getitem__(self, rate: str) -> Movement:
+    def __getitem__(self, rate: str) -> RateResponse:
         return self._found[rate]
 
     def __iter__(self) -> Iterator[str]:
@@ -121,15 +123,15 @@ class _Moves(Mapping[str, Movement]):
         return len(self._found)
 
 
-def movements(resource: Resource, rows: Rows) -> dict[str, Movement]:
+def rate_responses(resource: Resource, rows: Rows) -> dict[str, RateResponse]:
     """How a disk's I/O and bytes per second move over those rows."""
     columns = {name: column[rows] for name, column in resource.columns.items()}
     rate = columns["reads"] + columns["writes"]
     rest = columns["bytes"], columns["outstanding"], columns["busy"], resource.step_s
-    any_size = resource.pace is not None and resource.pace.by_bytes
+    any_size = resource.service_time is not None and resource.service_time.by_bytes
     found = {
-        "io": io_movement(rate, *rest),
-        "bytes": replace(bytes_movement(rate, *rest), any_size=any_size),
+        "io": io_response(rate, *rest),
+        "bytes": replace(bytes_response(rate, *rest), any_size=any_size),
     }
     if not resource.even:
         return found
@@ -147,7 +149,7 @@ def measure_disk(resource: Resource, rows: Rows) -> DiskMeasures:
         bytes=size,
         utilisation=utilisation,
         binding=nearest,
-        moves=resource.moves or movements(resource, rows),
+        responses=resource.responses or rate_responses(resource, rows),
         outstanding=mean(columns["outstanding"]),
         busy=mean(columns["busy"]),
         reads_ratio=reads / io if io and reads is not None else None,

@@ -55,7 +55,7 @@ def write_and_flush_s(resource: Resource, found: DiskMeasures) -> float | None:
 def overwhelmed(resource: Resource, found: DiskMeasures) -> bool:
     """PAL's rule for a queue that is too long, by the mean size of an I/O.
 
-    It stands in where how I/O moves is not known; not for a log, whose commits tell more.
+    Used if the rate response is not known; not for a log, whose commits show more.
     """
     if resource.commit_path:
         return False

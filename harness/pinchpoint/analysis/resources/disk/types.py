@@ -52,7 +52,7 @@ class Rates:
     bytes_per_s: float
 
     def room(self, entry: Profile, count: int = 1, *, cached: bool = False) -> float | None:
-        """What so many of that type can do ÷ what is done; None where it has no cap that tells.
+        """What ``count`` disks of that type can do ÷ what is done; None if it has no such cap.
 
         An I/O counts once per ``io_unit_bytes`` begun.
         """
@@ -71,7 +71,7 @@ def larger(
 ) -> Profile | None:
     """The smallest type that does ``need`` times what is done now; of its series, else of its vendor's disks.
 
-    Where none does so much: the one of the series that does most. None where none does clearly more than
+    If none is large enough: the one of the series that does most. None if none does clearly more than
     ``count`` of this one.
     """
 
@@ -103,7 +103,7 @@ def stripes_for(entry: Profile, rates: Rates, need: float, count: int) -> int | 
 
 
 def caps_words(entry: Profile, count: int = 1, *, cached: bool = False) -> str:
-    """``2,300 IOPS, 150 MB/s``: what so many of that type do at most."""
+    """``2,300 IOPS, 150 MB/s``: what ``count`` disks of that type do at most."""
     iops = entry.cached_iops if cached else entry.iops
     rate = entry.cached_bytes_per_s if cached else entry.bytes_per_s
     return limits_words(iops and iops * count, rate and rate * count)

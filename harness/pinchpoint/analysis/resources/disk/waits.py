@@ -50,19 +50,22 @@ def most_waited(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> floa
     if max(shares.values(), default=0.0) < WAIT_SHARE.value:
         return max(shares.values(), default=0.0)
     sessions, log_waits = (mean_of(resource, name, rows) for name in ("sessions", "log_waits"))
-    told = {tier: _as_told(sessions, log_waits, _going_on(waiters[tier], tier)) for tier in shares}
-    return max(share * (1.0 if (said := told[tier]) is None else said) for tier, share in shares.items())
+    reported = {tier: _as_reported(sessions, log_waits, _going_on(waiters[tier], tier)) for tier in shares}
+    return max(share * (1.0 if (said := reported[tier]) is None else said) for tier, share in shares.items())
 
 
 def _waiters(resource: Resource, flows: tuple[Flow, ...], tier: str) -> tuple[Flow, ...]:
     """The scenarios whose operations may wait for a disk: for a log those that commit, and not mere readers.
 
-    What a tier waits for there on behalf of a scenario may be a commit; where none commits, it is somebody's.
+    What a tier waits for there on behalf of a scenario may be a commit; if none commits, any scenario may
+    wait.
     """
     if not resource.roles or any(role.role not in COMMIT_ROLES for role in resource.roles):
         return flows
     there = (flow for flow in flows if flow.going_on(tier))
-    found = (one for one in there if one.commits or any(tier in station.behind for station in one.stations))
+    found = (
+        one for one in there if one.commits or any(tier in station.downstream for station in one.stations)
+    )
     return tuple(found) or flows
 
 
@@ -75,7 +78,7 @@ def _going_on(flows: tuple[Flow, ...], tier: str) -> float:
     return sum(flow.going_on(tier) for flow in flows)
 
 
-def _as_told(sessions: float | None, log_waits: float | None, going_on: float) -> float | None:
+def _as_reported(sessions: float | None, log_waits: float | None, going_on: float) -> float | None:
     """The share of a tier's operations that waits for the disk, as its server says; None if it does not."""
     if not going_on:
         return 0.0
@@ -86,9 +89,9 @@ def _as_told(sessions: float | None, log_waits: float | None, going_on: float) -
 
 def _within(resource: Resource, found: DiskMeasures, flow: Flow, going_on: float) -> float:
     """The share of its time at the disk's tier that a scenario waits for the disk."""
-    told = _as_told(found.sessions, found.log_waits, going_on)
-    if told is not None:
-        return told
+    reported = _as_reported(found.sessions, found.log_waits, going_on)
+    if reported is not None:
+        return reported
     reads = (found.io or 0.0) * (found.reads_ratio or 0.0) * (found.read_s or 0.0)
     return min(1.0, max(reads / going_on, _writes(resource, found, flow)))
 

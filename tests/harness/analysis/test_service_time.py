@@ -11,8 +11,8 @@ from harness.analysis.disks import Capped, Disk, Distant, Seconds, Spindle, comm
 
 from pinchpoint.analysis.resources.base import DiskMeasures, Resource
 from pinchpoint.analysis.resources.disk.classify import state_of
-from pinchpoint.analysis.resources.disk.movement import Movement
-from pinchpoint.analysis.resources.disk.pace import find_pace
+from pinchpoint.analysis.resources.disk.rate_response import RateResponse
+from pinchpoint.analysis.resources.disk.service_time import fit_service_time
 
 LEVEL_S = 20
 USERS = (1, 2, 4, 8, 16, 32)
@@ -44,7 +44,7 @@ def joined(
 @pytest.mark.parametrize("segments", [False, True])
 def test_under_a_limit_of_bytes_time_goes_with_bytes(bytes_per_s: float, segments: bool) -> None:
     """One write at a time, larger and larger: its bytes per second stay."""
-    pace = find_pace(climb(lambda: Capped(bytes_per_s=bytes_per_s), segments=segments), 1.0)
+    pace = fit_service_time(climb(lambda: Capped(bytes_per_s=bytes_per_s), segments=segments), 1.0)
     assert pace is not None
     assert pace.by_bytes, pace
 
@@ -62,7 +62,7 @@ def test_under_a_limit_of_bytes_time_goes_with_bytes(bytes_per_s: float, segment
 )
 def test_of_anything_else_it_does_not(disk: Callable[[], Disk]) -> None:
     """The same load on disks whose I/Os take their time whatever their size."""
-    pace = find_pace(climb(disk), 1.0)
+    pace = fit_service_time(climb(disk), 1.0)
     assert pace is None or not pace.by_bytes, pace
 
 
@@ -76,14 +76,14 @@ def test_io_of_one_size_does_not_tell() -> None:
         "busy": np.full(60, 0.99),
         "outstanding": np.full(60, 1.0),
     }
-    pace = find_pace(columns, 1.0)
+    pace = fit_service_time(columns, 1.0)
     assert pace is None or not pace.by_bytes, pace
 
 
 def test_a_disk_that_idles_tells_nothing() -> None:
     """What it would do if it were given more, nobody has seen."""
     columns = climb(lambda: Capped(bytes_per_s=5e6))
-    assert find_pace({**columns, "busy": columns["busy"] / 2}, 1.0) is None
+    assert fit_service_time({**columns, "busy": columns["busy"] / 2}, 1.0) is None
 
 
 @pytest.mark.parametrize(
@@ -98,16 +98,16 @@ def test_that_smaller_ios_are_more_of_them_contradicts_no_limit_of_bytes(
     the disk would do 167 % of it without its pauses.
     """
     log = Resource("sdb", "disk", "m1", ("nosql1",), ("nosql",), "sdb", commit_path=True)
-    moves = {
-        "io": Movement(spread=0.4, slope=0.95),
-        "bytes": Movement(spread=0.044, slope=0.1, any_size=any_size),
+    responses = {
+        "io": RateResponse(spread=0.4, slope=0.95),
+        "bytes": RateResponse(spread=0.044, slope=0.1, any_size=any_size),
     }
     found = DiskMeasures(
         io=100.0,
         bytes=5.99e6,
         utilisation=0.999,
         binding="bytes",
-        moves=moves,
+        responses=responses,
         outstanding=0.98,
         busy=busy,
         reads_ratio=0.0,

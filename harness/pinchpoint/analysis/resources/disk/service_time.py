@@ -1,4 +1,4 @@
-"""What a disk's time goes with: the number of its I/Os, or their bytes (METHOD, step 5).
+"""Service-time model of a disk: whether its time depends on the number of I/Os or on bytes (METHOD, step 5).
 
 A disk that is given one I/O at a time has no queue that could grow while its rate stays. But where I/Os
 differ in size, a limit of bytes takes its time by size, and one of latency takes the same for each.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pinchpoint.analysis.resources.disk.movement import COUNT_ERROR, SHARED_SECONDS
+from pinchpoint.analysis.resources.disk.rate_response import COUNT_ERROR, SHARED_SECONDS
 from pinchpoint.analysis.thresholds import (
     BY_SIZE,
     MIN_SECONDS,
@@ -35,7 +35,7 @@ UNEVEN = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ServiceTimeModel:
     """How the bytes that a disk does in the time it is occupied go with the size of its I/Os.
 
     Attributes:
@@ -60,7 +60,7 @@ class Pace:
 
     @property
     def known(self) -> bool:
-        """Whether there was enough to tell."""
+        """Whether there were enough samples."""
         return CHANCE * self.error <= abs(abs(self.follows) - BY_SIZE.value)
 
     @property
@@ -93,12 +93,12 @@ class Stretches:
     outstanding: Floats
 
 
-def find_pace(columns: Mapping[str, Floats], step_s: float) -> Pace | None:
-    """The pace of a disk over its seconds of hardly any idling; None where they are too few.
+def fit_service_time(columns: Mapping[str, Floats], step_s: float) -> ServiceTimeModel | None:
+    """The service-time model of a disk over its busy seconds; None if they are too few.
 
     Args:
         columns: ``reads``, ``writes``, ``bytes`` per second, ``busy`` and ``outstanding``, a value per step.
-        step_s: seconds that a value tells of (``Resource.step_s``).
+        step_s: seconds that a value covers (``Resource.step_s``).
     """
     told = _stretches(columns, step_s)
     if told is None:
@@ -112,7 +112,7 @@ def find_pace(columns: Mapping[str, Floats], step_s: float) -> Pace | None:
     if fitted is None:
         return None
     small, large = (float(np.quantile(sizes, end)) for end in ENDS)
-    return Pace(*fitted, small, large)
+    return ServiceTimeModel(*fitted, small, large)
 
 
 def _stretches(columns: Mapping[str, Floats], step_s: float) -> Stretches | None:
@@ -136,9 +136,9 @@ def _stretches(columns: Mapping[str, Floats], step_s: float) -> Stretches | None
 
 
 def _fit(rate: Floats, moved: list[Floats], worth: Floats) -> tuple[float, float, float] | None:
-    """(slope over size, its standard error, slope over what is outstanding); None where sizes are alike.
+    """(slope over size, its standard error, slope over what is outstanding); None if sizes are the same.
 
-    Least squares over those columns and a constant, each stretch as much as it is worth.
+    Least squares over those columns and a constant, each stretch with its weight.
     """
     if not np.ptp(moved[0]):
         return None

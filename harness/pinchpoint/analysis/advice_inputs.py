@@ -1,4 +1,4 @@
-"""The basis of advice: the bottleneck, what limits after it, and the form of a piece of advice."""
+"""The inputs of advice: the bottleneck, what limits after it, and the model that computes gains."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_NEXT = "no other measured resource is used enough to say what would limit nex
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class AdviceInputs:
     """The bottleneck, the demand of all resources, the smallest ceiling first, and the model to ask."""
 
     case: Case
@@ -32,7 +32,7 @@ class Ground:
 
     @property
     def now(self) -> float:
-        """The throughput at which the bottleneck is used up ÷ throughput now."""
+        """The throughput at which the bottleneck is saturated ÷ throughput now."""
         return reach(self.first, self.demands)
 
     @property
@@ -67,8 +67,8 @@ class Ground:
         """What limits then; the host, too, where it is called as what limits now."""
         own = self.first.resource
         text = limit_words(one.resource, one.found)
-        alike = own.whole is None and text == limit_words(own, self.first.found)
-        return f"{text} ({owner(one.resource, one.found)[1]})" if alike else text
+        same_words = own.whole is None and text == limit_words(own, self.first.found)
+        return f"{text} ({owner(one.resource, one.found)[1]})" if same_words else text
 
     def rounds(self, scenario: str | None, left: float) -> float:
         """How many times as often users come round whose operations take only ``left`` of what they take now.

@@ -9,7 +9,7 @@ from harness.analysis.test_disks import data, log
 from harness.analysis.verdicts import length
 
 from pinchpoint.analysis import analyse
-from pinchpoint.analysis.resources.disk.movement import Movement, io_movement
+from pinchpoint.analysis.resources.disk.rate_response import RateResponse, io_response
 
 SECONDS = 60
 RATE = 310
@@ -32,7 +32,7 @@ def disturbed_log() -> Seconds:
     return found
 
 
-def disturbed(spread: float, seed: int) -> Movement:
+def disturbed(spread: float, seed: int) -> RateResponse:
     """A log with one write outstanding, each of which takes a time that spreads by so much around 1/310 s.
 
     Every sixth second the file system commits, too, in larger writes: 292 are done, 6 times as large on
@@ -45,7 +45,7 @@ def disturbed(spread: float, seed: int) -> Movement:
     committing = np.arange(SECONDS) % 6 == 3
     io[committing], outstanding[committing] = 292.0, 1.45
     size[committing] = 6 * PAGE * 292.0
-    return io_movement(io, size, outstanding, np.ones(SECONDS), 1.0)
+    return io_response(io, size, outstanding, np.ones(SECONDS), 1.0)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
@@ -68,7 +68,7 @@ def test_what_follows_is_still_seen_to() -> None:
     random = np.random.default_rng(3)
     outstanding = np.round(random.uniform(2, 4, SECONDS), 3)
     io = np.round(outstanding / 0.02)
-    found = io_movement(io, io * PAGE, outstanding, np.ones(SECONDS), 1.0)
+    found = io_response(io, io * PAGE, outstanding, np.ones(SECONDS), 1.0)
     assert found.follows
 
 

@@ -1,8 +1,9 @@
-"""How a disk's rate moves when what is outstanding does (METHOD, step 5), from the seconds of one level.
+"""Rate response of a disk: how its rate changes with the queue depth (METHOD, step 5), at one load level.
 
-Under a regulator the rate stays and latency moves; where each I/O takes its time whatever else goes on,
-latency stays and the rate moves. The movement may be small: a log with one I/O at a time still idles more in
-one second than in the next. What a slope is worth is told by its standard error, not by how far things moved.
+Under a cap the rate stays level and latency changes. If each I/O takes a fixed time,
+latency stays level and the rate changes. The change may be small: a log with one I/O at a time still idles
+more in one second than in the next. The standard error shows how reliable a slope is, not how far the rate
+moved.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ COUNT_ERROR = 0.5
 """Counts of evenly spaced I/Os in a second differ by one: their standard deviation is half of that at most,
 and that far can the middle two thirds of them lie from their median."""
 ENDS_ERROR = 0.5**0.5
-"""Where so many a second are a whole number, an I/O ends with each second or just after it: what is counted
-is off by a half at either end, by chance, and so is the time of these I/Os."""
+"""If the rate is a whole number per second, an I/O ends exactly at each second or just after it: by chance
+the count is off by a half at either end, and so is the time of these I/Os."""
 COUNTED = 1.5
 """A count is off by one at a second's two ends, and half another by rounding."""
 TICK_S = 0.0005
@@ -47,19 +48,19 @@ SAME_SIZE = 2.0
 ROUNDING = 1e-9
 """A count that differs by exactly one is not more uneven than counting makes it."""
 SHARED_SECONDS = 2
-"""Neighbouring seconds resemble each other: so many tell what one independent one would."""
+"""Neighbouring seconds are correlated: how many of them are worth one independent second."""
 
 Rows = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Movement:
+class RateResponse:
     """One rate of one disk over the steps in which it was as full as it gets.
 
     Attributes:
         spread: of the rate.
         slope: change of the rate ÷ change of what is outstanding, both relative: 0 it stays, 1 it follows.
-            None where the steps do not tell.
+            None if the steps do not show it.
         of_any_size: the same slope without regard to the size of I/Os.
         of_usual_size: the same slope by I/Os of the usual size alone.
         exceeded: whether more than usual was done where clearly more was outstanding.
@@ -68,8 +69,8 @@ class Movement:
         count: I/Os per step.
         level: the rate, its median.
         queued: whether I/O waits behind I/O.
-        any_size: whether it stays however large the I/Os are (``pace.Pace``).
-        scheduled: whether it is flat as the schedule is: how it moves tells nothing of the disk.
+        any_size: whether it stays however large the I/Os are (``service_time.ServiceTimeModel``).
+        scheduled: whether it is flat as the schedule is: then the response says nothing about the disk.
     """
 
     spread: float | None = None
@@ -118,7 +119,7 @@ class Movement:
 
     @property
     def by_large(self) -> bool:
-        """Whether it is flat, and larger I/Os alone tell that it stays: they take longer on any disk."""
+        """Whether it is flat, and only larger I/Os show that it stays: they take longer on any disk."""
         stays = self.of_usual_size is not None and self.of_usual_size <= STAYS.value
         return self.flat and not (stays or self._steady or self._exact)
 
@@ -150,17 +151,17 @@ class Movement:
         return bool(np.sqrt(more * self.count) >= IRREGULAR.value)
 
 
-def io_movement(io: Floats, size: Floats, outstanding: Floats, busy: Floats, step_s: float) -> Movement:
+def io_response(io: Floats, size: Floats, outstanding: Floats, busy: Floats, step_s: float) -> RateResponse:
     """How I/Os per second move. Larger I/Os take longer on any device: first only those of one size count."""
     full = _full(io, outstanding, busy)
     sizes = np.divide(size, io, out=np.full_like(io, np.nan), where=full)
     usual = float(np.nanmedian(sizes)) if np.isfinite(sizes[full]).any() else np.nan
-    alike = full & (sizes <= SAME_SIZE * usual) & (sizes >= usual / SAME_SIZE)
+    same_size = full & (sizes <= SAME_SIZE * usual) & (sizes >= usual / SAME_SIZE)
     of_any_size = _slope_of_whole(io, outstanding, busy, full, step_s)
-    slope = _slope_of_whole(io, outstanding, busy, alike, step_s)
-    told = alike if _tell(io[alike], step_s) else full
+    slope = _slope_of_whole(io, outstanding, busy, same_size, step_s)
+    chosen = same_size if _tell(io[same_size], step_s) else full
     return replace(
-        _movement(io, io, outstanding, told, busy, step_s),
+        _response(io, io, outstanding, chosen, busy, step_s),
         slope=of_any_size if slope is None else slope,
         of_any_size=of_any_size,
         of_usual_size=slope,
@@ -173,13 +174,15 @@ def _tell(io: Floats, step_s: float) -> bool:
     return len(io) >= MIN_STEPS.value and float(np.median(io)) * step_s >= TELLING_COUNT.value
 
 
-def bytes_movement(io: Floats, size: Floats, outstanding: Floats, busy: Floats, step_s: float) -> Movement:
-    """How bytes per second move; they are counted in whole I/Os: few large ones tell a level badly."""
+def bytes_response(
+    io: Floats, size: Floats, outstanding: Floats, busy: Floats, step_s: float
+) -> RateResponse:
+    """The response of bytes per second; with few large I/Os a level is uncertain."""
     full = _full(io, outstanding, busy) & (np.nan_to_num(size) > 0)
     many = full & (io >= np.median(io[full]) / SAME_SIZE) if full.any() else full
     slope = _slope(size, io, outstanding, full, step_s)
     exceeded = _exceeded(size, io, outstanding, full, step_s)
-    found = _movement(size, io, outstanding, many, busy, step_s)
+    found = _response(size, io, outstanding, many, busy, step_s)
     return replace(found, slope=slope, of_any_size=slope, of_usual_size=slope, exceeded=exceeded)
 
 
@@ -205,12 +208,12 @@ def _occupied(io: Floats, outstanding: Floats, busy: Floats) -> Rows:
     return np.isfinite(io) & np.isfinite(outstanding) & (busy >= FULL_STEP.value * fullest)
 
 
-def _movement(
+def _response(
     rate: Floats, io: Floats, outstanding: Floats, rows: Rows, busy: Floats, step_s: float
-) -> Movement:
-    """All but how it moves. ``rows``: the steps that tell, if they are long enough for several I/Os."""
+) -> RateResponse:
+    """All but the response. ``rows``: the steps used, if they are long enough for several I/Os."""
     if rows.sum() < MIN_STEPS.value:
-        return Movement()
+        return RateResponse()
     few = math.ceil(TELLING_COUNT.value / (float(np.median(io[rows])) * step_s))
     if few == 1:
         return _evenness(rate[rows], io[rows], outstanding[rows], step_s)
@@ -219,7 +222,7 @@ def _movement(
     rate, io, outstanding = _joined((rate, io, outstanding), occupied, few)
     longer = _working(io, outstanding) & (rate > 0)
     if longer.sum() < MIN_STEPS.value:
-        return Movement(level=level)
+        return RateResponse(level=level)
     return _evenness(rate[longer], io[longer], outstanding[longer], step_s * few)
 
 
@@ -234,7 +237,7 @@ def _while_busy(rate: Floats, busy: Floats, occupied: Rows) -> float:
     return float(rate[known].sum() / np.minimum(busy[known], 1.0).sum())
 
 
-def _evenness(rate: Floats, io: Floats, outstanding: Floats, step_s: float) -> Movement:
+def _evenness(rate: Floats, io: Floats, outstanding: Floats, step_s: float) -> RateResponse:
     """How steps of several I/Os each differ."""
     flat, count = spread(rate), float(np.median(io)) * step_s
     latency = spread(outstanding / rate)
@@ -242,11 +245,13 @@ def _evenness(rate: Floats, io: Floats, outstanding: Floats, step_s: float) -> M
     if flat is not None and latency is not None:
         steadier = latency / max(flat, COUNT_ERROR / count)
     queued = float(np.median(outstanding)) >= WAITING_IO.value
-    return Movement(spread=flat, steadier=steadier, count=count, level=float(np.median(rate)), queued=queued)
+    return RateResponse(
+        spread=flat, steadier=steadier, count=count, level=float(np.median(rate)), queued=queued
+    )
 
 
 def _joined(columns: Sequence[Floats], rows: Rows, length: int) -> list[Floats]:
-    """The means of so many neighbouring steps each; what is left of a run of neighbours is too short."""
+    """The means of groups of neighbouring steps; an incomplete group at the end is left out."""
     told = np.flatnonzero(rows)
     runs = np.split(told, np.flatnonzero(np.diff(told) > 1) + 1)
     kept = np.concatenate([run[: len(run) // length * length] for run in runs])
@@ -254,10 +259,10 @@ def _joined(columns: Sequence[Floats], rows: Rows, length: int) -> list[Floats]:
 
 
 def _slope_of_whole(io: Floats, outstanding: Floats, busy: Floats, rows: Rows, step_s: float) -> float | None:
-    """The slope, where I/O seems to follow without the steps at whose end a long I/O was under way.
+    """The slope without the steps at whose end a long I/O was outstanding, if the rate seems to follow.
 
-    All of its time is counted when it has ended: fewer seem to be outstanding than some always were, and
-    fewer have ended.
+    All of its time is counted when it ends: until then both the outstanding and the finished I/Os are too
+    low.
     """
     slope = _slope(io, io, outstanding, rows, step_s)
     if slope is None or slope < FOLLOWS.value:
@@ -279,8 +284,8 @@ def _exceeded(rate: Floats, io: Floats, outstanding: Floats, rows: Rows, step_s:
 def _slope(rate: Floats, io: Floats, outstanding: Floats, rows: Rows, step_s: float) -> float | None:
     """The slope of log rate over log outstanding; None where its standard error is too large.
 
-    An I/O that ends just before or after a second's end is counted, with its time, on one side: that moves
-    both alike and is no movement of either. It is taken out of the variances (errors in variables).
+    An I/O that ends just before or after a second's end is counted, with its time, on one side. That moves
+    both figures together and is an error of counting. It is taken out of the variances (errors in variables).
     """
     if rows.sum() < MIN_STEPS.value:
         return None
