@@ -16,7 +16,7 @@ from pinchpoint.cli.arguments import OUT, PLAN, TOKEN_FILE
 from pinchpoint.cli.worker import address
 from pinchpoint.loadgen.crew import DEFAULT_PORT, Crew
 from pinchpoint.loadgen.permits import given_token, new_token
-from pinchpoint.plan import Farm, Plan, expand_all, guard, load
+from pinchpoint.plan import Farm, Plan, expand_all, guard, load, with_phases
 from pinchpoint.plan.locustfile import scenario_class
 from pinchpoint.report.files import conclude, write_run
 from pinchpoint.report.terminal import verdict_text
@@ -63,6 +63,16 @@ class RunCommand(click.Command):
     help="The farm.yaml to use. If repeated, the farms take turns; the first is the base of the comparison.",
 )
 @OUT
+@click.option(
+    "--measure",
+    metavar="DURATION",
+    help="Measure for this time, such as 30s, instead of the plan's phases.measure.",
+)
+@click.option(
+    "--warm-up",
+    metavar="DURATION",
+    help="Warm up for this time, or auto, instead of the plan's phases.warm_up.",
+)
 @click.option(
     "--repeat",
     type=click.IntRange(1, MOST_REPEATS),
@@ -165,11 +175,13 @@ def run(
     """
     crew = _crew(*(given.pop(name) for name in ("workers", "remote_workers", "listen", "token_file")))
     repeated = Repeated(*(given.pop(name) for name in ("repeat", "aa", "factors", "metrics")))
-    options = RunOptions(crew=crew, **given)
+    phases = {name: value for name in ("measure", "warm_up") if (value := given.pop(name)) is not None}
+    options = RunOptions(crew=crew, overrides=phases, **given)
     as_set = repeated.repeat is not None or repeated.aa or len(farm_files) > 1
     _check_set_options(repeated, as_set=as_set, resume=options.resume)
-    members = _loaded(farm_files, plan_file)
-    plan = members[0][1]
+    loaded = _loaded(farm_files, plan_file)
+    plan = with_phases(loaded[0][1], phases.get("measure"), phases.get("warm_up"))
+    members = [(farm, plan) for farm, _ in loaded]
     _check_fits(plan, options)
     if dry:
         _say_dry(members, out, repeated, options)

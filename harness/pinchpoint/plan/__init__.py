@@ -8,7 +8,16 @@ from pinchpoint.plan.farm import Collect, Disk, Farm, Host, Limits, Tier
 from pinchpoint.plan.guard import guard, guard_proof
 from pinchpoint.plan.load import expand_all, load, load_farm, load_plan
 from pinchpoint.plan.load_model import Burst, Closed, Load, Open, Ramp, Soak, Steps
-from pinchpoint.plan.plan import Measure, Objective, Phases, Plan, ScenarioPlan, StopRule, ending_scenarios
+from pinchpoint.plan.plan import (
+    Measure,
+    Objective,
+    Phases,
+    Plan,
+    ScenarioPlan,
+    StopRule,
+    ending_scenarios,
+    with_phases,
+)
 from pinchpoint.plan.prove import CPU, ENDPOINT, Allowed
 
 __all__ = [
@@ -51,4 +60,5 @@ __all__ = [
     "load_plan",
     "redacted",
     "redacted_text",
+    "with_phases",
 ]

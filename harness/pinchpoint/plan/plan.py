@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from pinchpoint.base.errors import InputError
 from pinchpoint.plan.compare import Compare
 from pinchpoint.plan.load_model import Load
 from pinchpoint.plan.locustfile import is_locustfile, scenario_class
@@ -302,6 +303,30 @@ class Plan(Record):
             if name not in FIGURES:
                 raise unknown("figure", name, FIGURES)
         return production
+
+
+def with_phases(plan: Plan, measure: str | None, warm_up: str | None) -> Plan:
+    """The plan with another measurement (``30s``) or warm-up (``5s``, ``auto``); None leaves the plan's.
+
+    Raises:
+        InputError: a value is no duration; it names the option of ``pinchpoint run``.
+    """
+    phases: dict[str, object] = {}
+    for option, value, parse in (("measure", measure, _measure), ("warm-up", warm_up, _warm_up)):
+        if value is None:
+            continue
+        try:
+            phases[option.replace("-", "_")] = parse(value)
+        except Unfit as error:
+            raise InputError(f"--{option}: {error}") from error
+    return Plan.from_json({**plan.to_json(), "phases": {**plan.phases.to_json(), **phases}})
+
+
+def _measure(value: str) -> dict[str, object]:
+    seconds = duration(value)
+    if not seconds:
+        raise Unfit(f"found {found(value)}", "allowed: more than 0 s")
+    return {"at_most_s": seconds}
 
 
 def ending_scenarios(plan: Plan) -> list[str]:

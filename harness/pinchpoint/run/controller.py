@@ -55,6 +55,7 @@ class RunOptions:
         resume: go on with work that was killed.
         take_over: take over what another run holds in a store.
         reset_index: a farm that crawls by itself resets the index of that name before.
+        overrides: phases that the command line gave instead of the plan's file (``{"measure": "30s"}``).
     """
 
     keep_data: bool = False
@@ -63,6 +64,7 @@ class RunOptions:
     resume: bool = False
     take_over: bool = False
     reset_index: str | None = None
+    overrides: Mapping[str, str] = field(default_factory=dict)
 
 
 PLAIN = RunOptions()
@@ -124,6 +126,8 @@ def run(
         interrupts.left = lambda: _places(made)
         facts, connected = _preflight(made, live, stack)
         manifest = first_manifest(farm, plan, live, facts, connected, assignments.here)
+        if options.overrides:
+            manifest["overrides"] = dict(options.overrides)
         with closing(RunWriter(free_path(out, f"{plan.name}-{farm.name}"), manifest)) as store:
             ended = Ended(store.directory)
             reach = partial(_reach, make)

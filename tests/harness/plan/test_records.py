@@ -23,6 +23,7 @@ from pinchpoint.plan import (
     load,
     load_farm,
     load_plan,
+    with_phases,
 )
 
 
@@ -216,3 +217,36 @@ def test_the_gravest_status_wins() -> None:
     assert gravest([]) is ExitStatus.FINE
     assert InputError("a", "b").exit_status == 2
     assert str(InputError("a", "b")) == "a\nb"
+
+
+def test_the_command_line_s_phases_take_the_place_of_the_plan_s(tmp_path: Path) -> None:
+    """A measurement and a warm-up given for one run; what is not given stays as it was."""
+    _, plan = load(*write(tmp_path, REAL_FARM, WHOLE_PLAN))
+    changed = with_phases(plan, "30s", "auto")
+    assert changed.phases.measure.to_json() == {"at_most_s": 30.0, "at_least_s": 0.0}
+    assert changed.phases.warm_up.auto
+    assert changed.phases.cool_down_s == plan.phases.cool_down_s == 30.0
+    assert with_phases(plan, None, "2s").phases.measure == plan.phases.measure
+    assert with_phases(plan, None, None) == plan
+
+
+@pytest.mark.parametrize(
+    ("measure", "warm_up", "said"),
+    [
+        ("30", None, '--measure: "30" has no unit'),
+        ("0s", None, '--measure: found the text "0s"; allowed: more than 0 s'),
+        ("auto", None, '--measure: "auto" is not a duration'),
+        (None, "3 x", '--warm-up: "3 x" has the unknown unit "x"'),
+        (None, "soon", "250ms, 10s, 10m or 1h30m, or auto"),
+    ],
+)
+def test_a_phase_that_is_no_duration_is_refused(measure: str | None, warm_up: str | None, said: str) -> None:
+    """With the option's name, what was found and what is allowed."""
+    plan = Plan.from_json({"name": "p", "scenarios": {"a": {"use": "sql-mix", "load": CLOSED}},
+                           "phases": {"measure": {"at_most_s": 1.0}}})  # fmt: skip
+    with pytest.raises(InputError) as error:
+        with_phases(plan, measure, warm_up)
+    assert said in str(error.value)
+
+
+CLOSED = {"model": "closed", "users": 1, "think_s": 0.0}
