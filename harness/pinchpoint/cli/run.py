@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,7 @@ from pinchpoint.cli.arguments import OUT, PLAN, TOKEN_FILE
 from pinchpoint.cli.worker import address
 from pinchpoint.loadgen.crew import DEFAULT_PORT, Crew
 from pinchpoint.loadgen.permits import given_token, new_token
-from pinchpoint.plan import Farm, Plan, expand_all, guard, load, with_phases
+from pinchpoint.plan import Closed, Farm, Plan, expand_all, guard, load, with_phases
 from pinchpoint.plan.locustfile import scenario_class
 from pinchpoint.report.files import conclude, write_run
 from pinchpoint.report.terminal import verdict_text
@@ -33,22 +35,21 @@ if TYPE_CHECKING:
 
 MOST_REPEATS = 1000
 DEFAULT_LIVE_PORT = 8765
-
-
-_LIVE = "--live"
+_LIVE, _WEB_UI = "--live", "--web-ui"
+_PORTS = {_LIVE: DEFAULT_LIVE_PORT, _WEB_UI: 8089}
+"""Options whose port may be left out; that of Locust's page is Locust's own."""
 
 
 class RunCommand(click.Command):
-    """A command whose ``--live`` may be given without its port, wherever it stands."""
+    """A command whose ``--live`` and ``--web-ui`` may be given without a port, wherever they stand."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """``--live PLAN`` is read as ``--live=DEFAULT PLAN``."""
         found: list[str] = []
         for place, argument in enumerate(args):
             port = args[place + 1] if place + 1 < len(args) else ""
-            found.append(
-                f"{_LIVE}={DEFAULT_LIVE_PORT}" if argument == _LIVE and not port.isdecimal() else argument
-            )
+            default = _PORTS.get(argument)
+            found.append(f"{argument}={default}" if default and not port.isdecimal() else argument)
         return super().parse_args(ctx, found)
 
 
@@ -153,6 +154,14 @@ class RunCommand(click.Command):
     f"0: any free port. [default PORT: {DEFAULT_LIVE_PORT}]",
 )
 @click.option(
+    _WEB_UI,
+    "web_ui_port",
+    metavar="[PORT]",
+    type=click.IntRange(1, 65535),
+    help="Set the number of users on Locust's own page, with start, stop and ramp, up to the users of the "
+    f"plan. The time since the last change is judged. [default PORT: {_PORTS[_WEB_UI]}]",
+)
+@click.option(
     "--otlp",
     metavar="URL",
     help="With --live: also send its metrics to OpenTelemetry, by OTLP over HTTP, such as "
@@ -173,16 +182,21 @@ def run(
     With --repeat, --aa or several farms it is that of a set: a folder for each farm, set.json, and the
     comparison of each farm with the first.
     """
+    web_ui_port = given.pop("web_ui_port")
     crew = _crew(*(given.pop(name) for name in ("workers", "remote_workers", "listen", "token_file")))
     repeated = Repeated(*(given.pop(name) for name in ("repeat", "aa", "factors", "metrics")))
     phases = {name: value for name in ("measure", "warm_up") if (value := given.pop(name)) is not None}
-    options = RunOptions(crew=crew, overrides=phases, **given)
     as_set = repeated.repeat is not None or repeated.aa or len(farm_files) > 1
+    if web_ui_port is not None:
+        crew = _web_ui_crew(web_ui_port, crew, as_set=as_set, **given)
+    options = RunOptions(crew=crew, overrides=phases, **given)
     _check_set_options(repeated, as_set=as_set, resume=options.resume)
     loaded = _loaded(farm_files, plan_file)
     plan = with_phases(loaded[0][1], phases.get("measure"), phases.get("warm_up"))
     members = [(farm, plan) for farm, _ in loaded]
     _check_fits(plan, options)
+    if web_ui_port is not None:
+        _check_web_ui(plan)
     if dry:
         _say_dry(members, out, repeated, options)
         return ExitStatus.FINE
@@ -314,6 +328,36 @@ def _crew(workers: int | None, remote: int | None, listen: str | None, token_fil
         return Crew(workers)
     made = token is None
     return Crew(workers, remote or 0, address("--listen", listen), token or new_token(), made)
+
+
+def _web_ui_crew(port: int, crew: Crew, *, as_set: bool, prove: bool, resume: bool, **_: object) -> Crew:
+    """One process that serves the page. Raises InputError, FarmUnavailable."""
+    if crew.workers not in (None, 1) or crew.remote:
+        raise InputError(f"{_WEB_UI}: one process serves the page and makes the load; leave the workers out")
+    if as_set or prove or resume:
+        raise InputError(
+            f"{_WEB_UI}: is for one run that you steer; leave out --repeat, --aa, --prove, --resume and "
+            "further farms"
+        )
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError as error:
+        raise FarmUnavailable(
+            f"{_WEB_UI}: port {port} of 127.0.0.1 cannot be used ({error.strerror}); "
+            f"give another: {_WEB_UI}=PORT"
+        ) from error
+    return replace(crew, workers=1, web_ui_port=port)
+
+
+def _check_web_ui(plan: Plan) -> None:
+    """Its page knows nothing but a number of users. Raises InputError."""
+    other = [name for name, planned in plan.scenarios.items() if not isinstance(planned.load, Closed)]
+    if other or plan.phases.measure.until:
+        what = f"the load of {', '.join(other)}" if other else "phases.measure.until: done"
+        raise InputError(
+            f"{_WEB_UI}: {what} cannot be set on Locust's page, which knows a number of users; "
+            "allowed: load: {model: closed, users: N} in every scenario, and a time to measure"
+        )
 
 
 def run_and_report(

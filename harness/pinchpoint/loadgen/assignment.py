@@ -22,6 +22,7 @@ class Assignment:
         slots: plan name -> the slots of its load that are done here (``loadgen.shares``).
         ranks: plan name -> (which of the workers that do that scenario this is, how many they are at first).
         clock_offset_ns: the controller's UTC clock minus this machine's.
+        web_ui_port: where Locust's own page sets the number of users, on this machine; None: the plan does.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Assignment:
     slots: dict[str, list[int]]
     ranks: dict[str, tuple[int, int]]
     clock_offset_ns: int = 0
+    web_ui_port: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The assignment as a JSON-ready dictionary."""

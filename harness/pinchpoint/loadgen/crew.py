@@ -23,6 +23,7 @@ class Crew:
         remote: this many workers of other machines are waited for.
         listen: (address, port) for them; None: none may come.
         token: the secret that they share with this run; empty where none may come.
+        web_ui_port: where Locust's own page sets the number of users; None: the plan does.
         token_made: whether the token was made here: it must still be shown to who starts a worker.
     """
 
@@ -31,6 +32,7 @@ class Crew:
     listen: tuple[str, int] | None = None
     token: str = field(default="", repr=False)
     token_made: bool = False
+    web_ui_port: int | None = None
 
 
 ONE_EACH = Crew()
@@ -91,6 +93,7 @@ def assign(
             cores=[cores[number % len(cores)]] if cores else [],
             beat_s=0.2 + 0.6 * number / len(parts),
             scenarios=part,
+            web_ui_port=crew.web_ui_port,
         )
         for number, part in enumerate(parts)
     )

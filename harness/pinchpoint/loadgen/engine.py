@@ -16,16 +16,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import flask
 import gevent
+import gevent.event
 from gevent.pool import Group
 from locust import argument_parser
 from locust.env import Environment
 from locust.event import Events
-from locust.stats import RequestStats
+from locust.runners import STATE_CLEANUP, STATE_STOPPED
+from locust.stats import RequestStats, stats_history
 from locust.util.load_locustfile import load_locustfile
 
+from pinchpoint.loadgen.recorder import NO_FAILURES
 from pinchpoint.loadgen.users import ScenarioLoad
 
+_HERE = "127.0.0.1"
 _STOP_S = 5.0  # how long operations in flight may take to end when the load stops
 
 LOCUST_VERSION: str = locust.__version__
@@ -43,7 +48,7 @@ class Engine:
         logging.getLogger("locust").setLevel(logging.CRITICAL)  # what goes wrong is reported by us
         self._loads = loads
         self._classes = {name: _user_class(load, failed) for name, load in loads.items()}
-        classes = list(self._classes.values())
+        classes: list[type[locust.User]] = list(self._classes.values())
         self._environment = Environment(user_classes=classes, stop_timeout=_STOP_S, reset_stats=False)
         self._runner = self._environment.create_local_runner()
 
@@ -56,6 +61,11 @@ class Engine:
     def all_open(self) -> bool:
         """Whether every user has its session."""
         return all(load.open_users >= load.users for load in self._loads.values())
+
+    @property
+    def over(self) -> bool:
+        """Whether someone has ended the load before the controller did."""
+        return False
 
     def own(self, name: str, slots: frozenset[int], from_ns: int, since_ns: int | None) -> None:
         """More of a scenario's load is done here from now on: see ``ScenarioLoad.own``."""
@@ -73,16 +83,129 @@ class Engine:
             self._runner.spawn_users({self._classes[name].__name__: users})
 
 
-def _user_class(load: ScenarioLoad, failed: Callable[[BaseException], None]) -> type[locust.User]:
-    def work(_user: locust.User) -> None:
+class WebUiEngine(Engine):
+    """Hosts the number of users that is set on Locust's own page, from its Start to its Stop.
+
+    The page shows what the recorder records, in Locust's statistics.
+
+    Args:
+        loads: the scenarios' shares, all of them closed load; their users are the most there can be.
+        failed: as for ``Engine``.
+        port: where the page is, on this machine.
+        event: writes ``web_ui_ready`` with the page's ``url``; and ``users_set`` with the ``users`` of each
+            scenario, after a change of their number is complete.
+    """
+
+    def __init__(
+        self,
+        loads: Mapping[str, ScenarioLoad],
+        failed: Callable[[BaseException], None],
+        port: int,
+        event: Callable[..., None],
+    ) -> None:
+        super().__init__(loads, failed)
+        self._failed = failed
+        self._most = sum(load.users for load in loads.values())
+        self._began = False
+        events: Any = self._environment.events
+        self._requests = events.request
+        events.test_start.add_listener(self._begin)
+        events.spawning_complete.add_listener(lambda **_: event("users_set", users=self._users()))
+        self._environment.parsed_options = argument_parser.get_parser(default_config_files=[]).parse_args([])
+        self._environment.parsed_options.num_users = self._most
+        page: Any = self._environment.create_web_ui(_HERE, port, delayed_start=True)
+        page.app.before_request(lambda: self._refused(port))
+        self._page = page
+        self._event, self._url = event, f"http://{_HERE}:{port}/"
+        gevent.spawn(stats_history, self._runner)
+
+    def open(self) -> None:
+        """Open the page, whose Start spawns users."""
+        self._page.start()
+        self._page.greenlet.link_exception(lambda greenlet: self._failed(greenlet.exception))
+        while not (self._page.server and self._page.server.started):
+            gevent.sleep(0.01)
+        self._event("web_ui_ready", url=self._url)
+
+    @property
+    def all_open(self) -> bool:
+        """Whether Start was pressed: sessions open as users are spawned."""
+        return self._began
+
+    @property
+    def over(self) -> bool:
+        """Whether Stop was pressed."""
+        return self._began and self._runner.state in (STATE_CLEANUP, STATE_STOPPED)
+
+    def hear(
+        self, scenario: str, operation: str, outcome: str, start_ns: int, end_ns: int, size_bytes: int
+    ) -> None:
+        """See ``recorder.Listener``: an operation, its stages left out, is a request to Locust."""
+        if "/" in operation:
+            return
+        self._requests.fire(
+            request_type=scenario,
+            name=operation,
+            response_time=(end_ns - start_ns) / 1e6,
+            response_length=size_bytes,
+            exception=None if outcome in NO_FAILURES else outcome,
+            context={},
+        )
+
+    def _begin(self, **_: object) -> None:
+        self._began = True
+
+    def _users(self) -> dict[str, int]:
+        counts = self._runner.user_classes_count
+        return {name: counts[made.__name__] for name, made in self._classes.items()}
+
+    def _refused(self, port: int) -> flask.Response | None:
+        """Other pages in the browser, and what the run cannot do, are turned away before Locust acts."""
+        allowed = {f"{host}:{port}" for host in (_HERE, "localhost")}
+        origin = flask.request.headers.get("Origin")
+        if flask.request.host not in allowed or (origin and origin.partition("://")[2] not in allowed):
+            return flask.Response("this page is for this machine alone\n", 403)
+        if flask.request.path != "/swarm":
+            return None
+        users = flask.request.form.get("user_count", "")
+        why = None
+        if self.over:
+            why = "The run is ending. Start another with: pinchpoint run --web-ui"
+        elif not users.isdecimal() or not 1 <= int(users) <= self._most:
+            why = f"Number of users: found {users}; allowed: 1 to {self._most}, the users of the plan"
+        return flask.jsonify({"success": False, "message": why, "host": ""}) if why else None
+
+
+class _User(locust.User):
+    """A user that learns when it is to leave."""
+
+    abstract = True
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self.leaving = gevent.event.Event()
+
+    def stop(self, force: bool = False) -> bool:
+        """See ``locust.User``."""
+        self.leaving.set()
+        return bool(super().stop(force))
+
+
+def _user_class(load: ScenarioLoad, failed: Callable[[BaseException], None]) -> type[_User]:
+    def work(user: _User) -> None:
         try:
-            load.work()
+            load.work(user.leaving)
         except Exception as error:  # noqa: BLE001 -- whatever it is, the run's evidence is no longer valid
             failed(error)
         raise locust.exception.StopUser
 
-    attributes: dict[str, Any] = {"tasks": [work], "wait_time": locust.constant(0), "abstract": False}
-    return type(f"User_{load.name}", (locust.User,), attributes)
+    attributes: dict[str, Any] = {
+        "tasks": [work],
+        "wait_time": locust.constant(0),
+        "abstract": False,
+        "weight": load.users,
+    }
+    return type(f"User_{load.name}", (_User,), attributes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +300,7 @@ class LocustUser:
         self._user = user
         self._group = group
         self._life: gevent.Greenlet | None = None
+        self._leaves = False
 
     def run(self) -> None:
         """Live until it ends by itself or has to leave."""
@@ -185,7 +309,8 @@ class LocustUser:
 
     def leave(self) -> None:
         """End after the task that is going on, or at once while it waits for the next. Returns at once."""
-        if self._life is not None:
+        if self._life is not None and not self._leaves:
+            self._leaves = True  # Locust raises where a user is told twice
             gevent.spawn(self._user.stop)
 
     def close(self) -> None:

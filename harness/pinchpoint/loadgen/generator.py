@@ -76,7 +76,7 @@ class Generator:
         self._recorder = Recorder(assignment.clock_offset_ns)
         self._verified: list[Verified] = []
         self._loads = {name: self._load(name) for name in assignment.scenarios}
-        self._engine = engine.Engine(self._loads, self._fail)
+        self._engine = self._made_engine()
         self._done: set[str] = set()
         self._loop_lag_s = 0.0
         self._probed_s = math.inf
@@ -111,6 +111,18 @@ class Generator:
                     self._guarded(self._stop)
                     return
         os._exit(1)  # the controller is gone: no one is left to notify, and nothing may keep this process
+
+    def _made_engine(self) -> engine.Engine:
+        port = self._assignment.web_ui_port
+        if port is None:
+            return engine.Engine(self._loads, self._fail)
+
+        def event(event: str, **fields: Any) -> None:
+            self._link.say(type="event", event=event, **fields)
+
+        made = engine.WebUiEngine(self._loads, self._fail, port, event)
+        self._recorder.listener = made.hear
+        return made
 
     def _own(self, name: str, slots: list[int], from_ns: int, since_ns: int | None) -> None:
         since = None if since_ns is None else self._recorder.counter_ns(since_ns)
@@ -154,9 +166,10 @@ class Generator:
             # and collectors read when the second begins.
             gevent.sleep(1 - (time.time() - self._assignment.beat_s) % 1)
             for name, load in self._loads.items():
-                if load.finished != (name in self._done):
+                finished = load.finished or self._engine.over
+                if finished != (name in self._done):
                     self._done ^= {name}
-                    self._link.say(type="working", scenario=name, working=not load.finished)
+                    self._link.say(type="working", scenario=name, working=not finished)
             self._flush(before_s=self._recorder.utc_ns(time.perf_counter_ns()) // 1_000_000_000)
 
     def _flush(self, before_s: int) -> None:

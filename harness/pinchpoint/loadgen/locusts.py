@@ -18,6 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from gevent.event import Event
+
 from pinchpoint.loadgen.load import most
 from pinchpoint.loadgen.recorder import Recorder
 from pinchpoint.loadgen.users import ScenarioLoad
@@ -91,7 +93,7 @@ class LocustLoad(ScenarioLoad):
         for user in self._living:
             user.leave()
 
-    def work(self) -> None:
+    def work(self, leaving: Event) -> None:
         """One user's life: made, started when the load begins, ended by itself or when the load ends."""
         number = self._numbers.popleft()
         user = self._hosted.user(self._order[number])
@@ -101,6 +103,7 @@ class LocustLoad(ScenarioLoad):
         if self._stop.is_set():
             return
         self._living.add(user)
+        leaving.rawlink(lambda _: user.leave())
         try:
             user.run()
         finally:
@@ -108,7 +111,8 @@ class LocustLoad(ScenarioLoad):
             self._living.remove(user)
             if self._stop.is_set() and not self._living:
                 self._hosted.end()
-        if not self._stop.is_set():
+            self._left(number, leaving)
+        if not (self._stop.is_set() or leaving.is_set()):
             self.finished_users += 1
 
     def _request(

@@ -242,8 +242,8 @@ class WorkMessage(_Checked):
     @model_validator(mode="after")
     def _fits(self) -> WorkMessage:
         work = self.assignment
-        if work.journal or work.cores:
-            raise ValueError("assignment: a journal or cores are for workers of the controller's machine")
+        if work.journal or work.cores or work.web_ui_port:
+            raise ValueError("assignment: a journal, cores, a page: for workers of the controller's machine")
         if len(work.scenarios) > 1000 or not set(work.slots) == set(work.ranks) == set(work.scenarios):
             raise ValueError("assignment: shares of scenarios that are not in it")
         for given in work.scenarios.values():

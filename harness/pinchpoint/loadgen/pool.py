@@ -115,22 +115,22 @@ class GeneratorPool:
             self.kill()
             raise
 
-    def wait_ready(self, interrupted: Callable[[], bool]) -> None:
+    def wait_ready(self, interrupted: Callable[[], bool], within_s: float = _READY_S) -> None:
         """Wait until every session of every generator is open, one failed, or the user interrupts."""
         waited_s = 0.0
-        while not interrupted() and not self.failures() and waited_s < _READY_S:
+        while not interrupted() and not self.failures() and waited_s < within_s:
             for generator in self.generators:
                 if generator.gone and not generator.lost and not isinstance(generator.channel, Child):
                     self._lose(generator)  # another machine's: the load can begin without it
             if all(generator.ready.wait(0.05) for generator in self.generators if not generator.lost):
                 return
             waited_s += 0.05
-        if waited_s >= _READY_S:
+        if waited_s >= within_s:
             for generator in self.generators:
                 if not (generator.ready.is_set() or generator.lost):
                     generator.failed = (
                         "environment",
-                        f"opened no full set of sessions within {_READY_S:.0f} s",
+                        f"opened no full set of sessions within {within_s:.0f} s",
                     )
 
     # ---- while it goes on ------------------------------------------------------------------------

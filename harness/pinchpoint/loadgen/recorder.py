@@ -6,7 +6,7 @@ import math
 import time
 from array import array
 from collections import Counter, defaultdict
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,8 @@ from pinchpoint.loadgen.times import binned
 from pinchpoint.store import histogram
 from pinchpoint_scenarios.contract import OK
 
-_NO_FAILURES = (OK, "skipped")
+NO_FAILURES = (OK, "skipped")
+"""Outcomes of operations that did not fail."""
 _NONE = 0
 """The start or intended start of an operation without one; the performance counter left it behind at boot."""
 
@@ -33,6 +34,14 @@ class _Cells(dict[_Key, "array[int]"]):
     def __missing__(self, key: _Key) -> array[int]:
         self[key] = made = array("q")
         return made
+
+
+class Listener(Protocol):
+    """Hears of every operation as it is recorded."""
+
+    def __call__(
+        self, scenario: str, operation: str, outcome: str, start_ns: int, end_ns: int, size_bytes: int
+    ) -> None: ...
 
 
 class UserRecord:
@@ -54,6 +63,21 @@ class UserRecord:
         self._cells[operation, outcome].fromlist([start_ns, end_ns, size_bytes, self.intended_ns])
 
 
+class HeardRecord(UserRecord):
+    """A user's record that is also passed on to a listener."""
+
+    __slots__ = ("_listener", "_scenario")
+
+    def __init__(self, cells: _Cells, scenario: str, listener: Listener) -> None:
+        super().__init__(cells)
+        self._scenario = scenario
+        self._listener = listener
+
+    def add(self, operation: str, outcome: str, start_ns: int, end_ns: int, size_bytes: int = 0) -> None:
+        super().add(operation, outcome, start_ns, end_ns, size_bytes)
+        self._listener(self._scenario, operation, outcome, start_ns, end_ns, size_bytes)
+
+
 class Recorder:
     """All operations of one generator process, by the UTC second in which they ended.
 
@@ -62,9 +86,13 @@ class Recorder:
 
     Args:
         clock_offset_ns: the controller's UTC clock minus this machine's: all seconds are the controller's.
+
+    Attributes:
+        listener: hears of every operation of users made after it was set.
     """
 
     def __init__(self, clock_offset_ns: int = 0) -> None:
+        self.listener: Listener | None = None
         self._clock_offset_ns = clock_offset_ns
         self._cells: defaultdict[str, _Cells] = defaultdict(_Cells)
         self._dropped: Counter[tuple[int, str]] = Counter()
@@ -84,6 +112,8 @@ class Recorder:
 
     def user(self, scenario: str) -> UserRecord:
         """The record of one more user of a scenario."""
+        if self.listener is not None:
+            return HeardRecord(self._cells[scenario], scenario, self.listener)
         return UserRecord(self._cells[scenario])
 
     def add(
@@ -99,6 +129,8 @@ class Recorder:
         """Record one operation; times are performance counter values in ns."""
         numbers = [start_ns, end_ns, size_bytes, intended_ns or _NONE]
         self._cells[scenario][operation, outcome].fromlist(numbers)
+        if self.listener is not None:
+            self.listener(scenario, operation, outcome, start_ns, end_ns, size_bytes)
 
     def drop(self, scenario: str, intended_ns: int) -> None:
         """Count an operation that could not start, in the second it was intended for."""
@@ -170,7 +202,7 @@ class Seconds:
         times: dict[tuple[str, str], list[npt.NDArray[np.int64]]] = defaultdict(list)
         for (scenario, operation, outcome), table in self._cells.items():
             if "/" not in operation:
-                state = outcome if outcome in _NO_FAILURES else "failed"
+                state = outcome if outcome in NO_FAILURES else "failed"
                 found[scenario][state] += len(table)
                 begins = np.where(table[:, _INTENDED] == _NONE, table[:, _START], table[:, _INTENDED])
                 timed = begins != _NONE

@@ -137,16 +137,27 @@ class ScenarioLoad:
         for _ in range(self.users):
             self._due.put(None)  # whoever waits for a start learns that none will come
 
-    def work(self) -> None:
-        """One user's life: open a session, wait for the start, perform, again; until load or work ends."""
+    def work(self, leaving: Event) -> None:
+        """One user's life: open a session, wait for the start, perform, again; until load or work ends.
+
+        Args:
+            leaving: set when this user is to end before the load does; another may then take its place.
+        """
         number = self._numbers.popleft()
         session = self._opened(number)
         self.open_users += 1
         try:
             self._begun.wait()
-            self._perform(session, number)
+            self._perform(session, number, leaving)
         finally:
             session.close()
+            self._left(number, leaving)
+
+    def _left(self, number: int, leaving: Event) -> None:
+        """Of a user that had to leave, the number is free again."""
+        if leaving.is_set() and not self._stop.is_set():
+            self.open_users -= 1
+            self._numbers.append(number)
 
     def _opened(self, number: int) -> Session:
         if self._threads is None:
@@ -155,13 +166,13 @@ class ScenarioLoad:
         stretch_s = STRETCH_S if at_once else 0.0
         return ThreadedSession(self._threads, self._scenario, number, stretch_s, self._stop.is_set)
 
-    def _perform(self, session: Session, number: int) -> None:
+    def _perform(self, session: Session, number: int, leaving: Event) -> None:
         record = self._recorder.user(self.name)
         closed = self._starts is None
         if closed:
             self._wait_turn(number)
         loop, add = gevent.get_hub().loop, record.add
-        while not self._stop.is_set():
+        while not (self._stop.is_set() or leaving.is_set()):
             turn = loop.iteration
             if not closed:
                 intended_ns = self._next_start()

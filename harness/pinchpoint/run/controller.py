@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
@@ -24,7 +25,7 @@ from pinchpoint.run import preflight
 from pinchpoint.run.collecting import Collectors
 from pinchpoint.run.live_judge import LiveSeconds, StopRules, longest_look_s
 from pinchpoint.run.manifest import first_manifest
-from pinchpoint.run.phases import PhaseRunner
+from pinchpoint.run.phases import LoadByHand, PhaseRunner
 from pinchpoint.run.preflight import Connected
 from pinchpoint.run.progress import Board, ProgressDisplay, machines_of
 from pinchpoint.run.prove import Prover, restore_leftover
@@ -251,6 +252,7 @@ class _Stage:
         self._unproved = False
         self._rules_due = True
         self._ready: set[str] = set()  # the scenarios whose data is there
+        self._load_by_hand: LoadByHand | None = None
         self.prover: Prover | None = None
 
     def left_slower(self, why: str) -> None:
@@ -295,7 +297,7 @@ class _Stage:
             pool.start()
             for pid in pool.local_pids:
                 self._live.confine(pid)
-            pool.wait_ready(lambda: self._interrupts.requested)
+            self._wait_ready(pool, crew)
             self._collectors.start(connected)
             self._others = self._watch_others(assignments)
             self._interrupts.graceful = True
@@ -309,6 +311,7 @@ class _Stage:
                 self._progress,
                 lambda: self._must_end(pool),
                 self.prover,
+                self._load_by_hand,
             ).run()
             self._store.measured = not (pool.failures() or self._collectors.errors)
         except Interrupted:
@@ -326,6 +329,28 @@ class _Stage:
                     self._others.stop()
             self._progress.end_live()
         self._note_failures(pool)
+        self._note_load_by_hand()
+
+    def _wait_ready(self, pool: GeneratorPool, crew: Crew) -> None:
+        if crew.web_ui_port is None:
+            pool.wait_ready(lambda: self._interrupts.requested)
+            return
+        self._load_by_hand = LoadByHand()
+        pool.wait_ready(lambda: self._interrupts.requested, math.inf)
+
+    def _note_load_by_hand(self) -> None:
+        if self._load_by_hand is None or self._ended.statuses:
+            return
+        if not any(phase["name"] == "measure" for phase in self._store.manifest["phases"]):
+            why = "stopped on Locust's page before the measurement began"
+            self._ended.cut_short(ExitStatus.INTERRUPTED, why)
+            return
+        scenarios = self._store.manifest["plan"]["scenarios"]
+        users = ", ".join(f"{name} {given['load']['users']}" for name, given in scenarios.items())
+        self._store.warn(
+            f"the number of users was set on Locust's page ({users}); "
+            "the time since the last change is judged"
+        )
 
     def _watch_others(self, assignments: Assignments) -> Sampler | None:
         """Read, all the time, who else uses the CPU of this machine; None where no load is made here."""
@@ -386,6 +411,10 @@ class _Stage:
                 "something connected to the port for load workers without this run's token, and was turned "
                 "away; if it was a worker of yours, give it the token"
             )
+        elif event == "web_ui_ready":
+            self._progress.say(f"Locust's page: {fields['url']} (the run begins when you press Start there)")
+        elif event == "users_set" and self._load_by_hand is not None:
+            self._load_by_hand.set_users(fields["users"])
         self._store.event(event, **fields)
 
     def clear_away(self, made: Mapping[str, Scenario]) -> None:

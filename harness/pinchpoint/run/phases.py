@@ -24,6 +24,22 @@ HELD = (Closed, Open, Soak)
 """Loads that stay as they are: what is steady shows on them. Bursts and ramps change on purpose."""
 
 
+class LoadByHand:
+    """What someone does on Locust's page: heard from the generator's thread, looked at by the run's."""
+
+    def __init__(self) -> None:
+        self._users: dict[str, int] | None = None
+
+    def set_users(self, users: dict[str, int]) -> None:
+        """From now on each scenario has this number of users."""
+        self._users = users
+
+    def taken_users(self) -> dict[str, int] | None:
+        """What was set since this was last asked; None: nothing."""
+        users, self._users = self._users, None
+        return users
+
+
 class PhaseRunner:
     """Goes through the phases of one run.
 
@@ -35,6 +51,7 @@ class PhaseRunner:
         progress: for the person who waits.
         must_end: called several times a second; true when the run must not go on.
         prover: proves the verdict after the measuring, if that is wanted.
+        load_by_hand: what is done on Locust's page, where that sets the load; None: the plan sets it.
     """
 
     def __init__(
@@ -46,7 +63,9 @@ class PhaseRunner:
         progress: ProgressDisplay,
         must_end: Callable[[], bool],
         prover: Prover | None = None,
+        load_by_hand: LoadByHand | None = None,
     ) -> None:
+        self._by_hand = load_by_hand
         self._plan = plan
         self._pool = pool
         self._store = store
@@ -166,6 +185,11 @@ class PhaseRunner:
         while (left_s := length_s - (time.monotonic() - begun)) > 0 and not (done and done()):
             if self._must_end():
                 return False
+            if self._by_hand and all(map(self._pool.done, self._plan.scenarios)):
+                return self._phases[-1]["name"] == "measure"
+            if self._by_hand and (users := self._by_hand.taken_users()):
+                begun = time.monotonic()
+                self._measure_from_now(users)
             self._progress.tick(phase, left_s)
             if time.monotonic() - compacted > _COMPACT_EVERY_S:
                 self._store.compact()
@@ -173,17 +197,31 @@ class PhaseRunner:
             time.sleep(min(_TICK_S, left_s))
         return True
 
+    @property
+    def _phases(self) -> list[dict[str, str | None]]:
+        found: list[dict[str, str | None]] = self._store.manifest["phases"]
+        return found
+
+    def _measure_from_now(self, users: dict[str, int]) -> None:
+        """Someone has set the load: what was measured before is not what is judged."""
+        for name, count in users.items():
+            self._store.manifest["plan"]["scenarios"][name]["load"]["users"] = count
+        if self._phases[-1]["name"] == "measure":
+            self._phases[-1] |= {"name": "warm_up", "to": utc()}
+            self._phases.append({"name": "measure", "from": utc(), "to": None})
+            self._store.event("phase", phase="measure")
+        self._store.save_manifest()
+
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
         """Notes in manifest and events when a phase began and ended, also when an error ends it."""
-        entry: dict[str, str | None] = {"name": name, "from": utc(), "to": None}
-        self._store.manifest["phases"].append(entry)
+        self._phases.append({"name": name, "from": utc(), "to": None})
         self._store.save_manifest()
         self._store.event("phase", phase=name)
         try:
             yield
         finally:
-            entry["to"] = utc()
+            self._phases[-1]["to"] = utc()
             self._store.save_manifest()
 
 

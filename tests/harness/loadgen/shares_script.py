@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import gevent
+import gevent.event
 
 from pinchpoint.loadgen.locusts import LocustLoad
 from pinchpoint.loadgen.recorder import Recorder
@@ -73,7 +74,7 @@ class Share:
 
     def _spawn(self, users: int) -> None:
         for _ in range(users):
-            user = gevent.spawn(self.load.work)
+            user = gevent.spawn(self.load.work, gevent.event.Event())
             user.link_exception(lambda ended: self.failures.append(repr(ended.exception)))
 
 

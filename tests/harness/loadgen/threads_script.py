@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import gevent
+import gevent.event
 
 from pinchpoint.loadgen.recorder import Recorder
 from pinchpoint.loadgen.shares import SLOTS
@@ -77,7 +78,7 @@ def drive(load: Mapping[str, Any], pause_s: float, length_s: float) -> dict[str,
     share: Any = ScenarioLoad("blocked", scenario, load, 1, 0, frozenset(range(SLOTS)), recorder)  # type: ignore[arg-type]
     ticking = gevent.spawn(tick)
     begun = time.perf_counter()
-    users = [gevent.spawn(share.work) for _ in range(share.users)]
+    users = [gevent.spawn(share.work, gevent.event.Event()) for _ in range(share.users)]
     while share.open_users < share.users:
         gevent.sleep(0.001)
     opened_s = time.perf_counter() - begun
@@ -103,7 +104,7 @@ def failing() -> str:
     scenario = Scenario(0.001, fails=True)
     load = {"model": "closed", "users": 1, "think_s": 0.0}
     share: Any = ScenarioLoad("blocked", scenario, load, 1, 0, frozenset(range(SLOTS)), Recorder())  # type: ignore[arg-type]
-    user = gevent.spawn(share.work)
+    user = gevent.spawn(share.work, gevent.event.Event())
     gevent.sleep(0.1)
     share.begin(time.perf_counter_ns())
     try:
