@@ -30,6 +30,7 @@ NAMED = {
     "probes/other-disk": KEPT / "probes" / "database",
     "infra/examples": ROOT / "infra" / "examples",
     "logo.svg": ROOT / "tests" / "harness" / "report" / "logo.svg",
+    "diskspd.xml": KEPT / "results" / "diskspd.xml",
     "sql1-monday.csv": KEPT / "imports" / "perfmon.csv",
 }
 """What the pages name -> a recording that stands for it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
@@ -12,20 +12,26 @@ from pinchpoint.analysis import exit_status
 from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.cli.arguments import OUT, time_zone
 from pinchpoint.imports import (
+    HostPlaces,
+    RecordingFile,
     import_alone,
     import_into,
     open_source,
     read_mapping,
     read_names,
     read_places,
+    read_text,
+    result_kind,
 )
 from pinchpoint.imports.reading import TimeSpan
 from pinchpoint.plan.problems import Unfit
 from pinchpoint.plan.units import duration
-from pinchpoint.report.files import conclude, write_run
+from pinchpoint.probe.conduct import new_directory
+from pinchpoint.report.files import conclude, conclude_probe, write_run
 from pinchpoint.report.terminal import verdict_text
 from pinchpoint_collectors.imports import registry
 from pinchpoint_collectors.imports.record import Settings
+from pinchpoint_scenarios.storage_probe.results import RESULTS, Kind
 
 _PATH = click.Path(path_type=Path)
 PUBLISHED = "published"
@@ -39,7 +45,7 @@ PUBLISHED = "published"
 @click.option(
     "--kind",
     metavar="KIND",
-    help=f"What FILE is: {', '.join(registry.names())}. [default: recognised by its first lines]",
+    help=f"What FILE is: {', '.join([*registry.names(), *RESULTS])}. [default: by its first lines]",
 )
 @click.option(
     "--host", metavar="HOST", help="The host of FILE, if the file does not name it, or to rename it."
@@ -120,12 +126,21 @@ def import_(  # noqa: PLR0913 - one for each option
 ) -> int:
     """Read FILE, a log of another tool, find the bottleneck, and write a report; prints the run folder.
 
+    Results of DiskSpd, CrystalDiskMark, Iometer, fio and bonnie++ become a probe, as `pinchpoint probe` makes
+    one; several files are repetitions or further measurements of the same disk.
+
     Without --into, FILE becomes a run of samples alone. With `--kind published` FILE has a report's figures
     in YAML, without samples: it is judged as `pinchpoint analyse FILE` does, and becomes no run.
     """
     if kind == PUBLISHED:
         return _published(files, into=run)
     known = time_zone(zone)
+    results = None if mapping else result_kind(files[0], kind, encoding)
+    if results is not None:
+        omitted = {"--into": run, "--tier": tiers, "--memory": memory, "--from": from_, "--to": to}
+        omitted |= {"--start": start, "--every": every, "--names": names}
+        _check_omitted(results, omitted)
+        return _probed(files, results, read_places(host, disks, (), (), farm_file), known, encoding, out)
     settings = Settings(
         zone=known,
         names=read_names(names) if names else {},
@@ -135,7 +150,7 @@ def import_(  # noqa: PLR0913 - one for each option
     )
     between = TimeSpan(_time_s("--from", from_, known), _time_s("--to", to, known))
     places = read_places(host, disks, tiers, memory, farm_file)
-    sources = [open_source(path, "csv" if mapping and not kind else kind, encoding) for path in files]
+    sources = [_opened(path, "csv" if mapping and not kind else kind, encoding) for path in files]
     if run is None:
         directory = import_alone(sources, settings, places, between, out)
     else:
@@ -149,6 +164,44 @@ def import_(  # noqa: PLR0913 - one for each option
     click.echo(verdict_text(verdict.to_json(), stored.manifest, directory))
     click.echo(directory)
     return exit_status(verdict)
+
+
+def _opened(path: Path, kind: str | None, encoding: str | None) -> RecordingFile:
+    """As ``open_source``, whose list of kinds lacks the results of storage tools. Raises InputError."""
+    try:
+        return open_source(path, kind, encoding)
+    except InputError as error:
+        kinds = "".join(f"\n  {name}: {of.says}" for name, of in RESULTS.items())
+        raise InputError(f"{error}{kinds}" if "the known kinds" in str(error) else str(error)) from error
+
+
+def _check_omitted(kind: Kind, given: Mapping[str, object]) -> None:
+    """What has no effect on a result of a storage tool. Raises InputError."""
+    if options := [name for name, value in given.items() if value]:
+        raise InputError(
+            f"{', '.join(options)}: have no effect on {kind.says}, which becomes a probe; omit them. "
+            "`pinchpoint compare PROBE --with PROBE` shows two probes on one page"
+        )
+
+
+def _probed(
+    files: Sequence[Path],
+    kind: Kind,
+    places: HostPlaces,
+    zone: tzinfo | None,
+    encoding: str | None,
+    out: Path,
+) -> int:
+    """Results of a storage tool: a probe, as `pinchpoint probe` leaves one."""
+    from pinchpoint.probe.imported import imported  # noqa: PLC0415 -- other imports need none of it
+    from pinchpoint.report.probe import probe_text  # noqa: PLC0415 -- likewise
+
+    made = imported([(path, *read_text(path, encoding)) for path in files], kind, places, zone)
+    directory = new_directory(out, made)
+    verdict = conclude_probe(made, directory)
+    click.echo(probe_text(made, verdict))
+    click.echo(directory)
+    return ExitStatus.FINE
 
 
 def _published(files: Sequence[Path], *, into: Path | None) -> int:

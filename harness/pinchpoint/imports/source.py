@@ -12,10 +12,13 @@ from pinchpoint.base.errors import InputError
 from pinchpoint_collectors.imports import registry
 from pinchpoint_collectors.imports.perfmon import registry_names
 from pinchpoint_collectors.imports.record import ForeignFileError, Format
+from pinchpoint_scenarios.storage_probe.results import RESULTS, Kind, recognised
 
 _HEAD_BYTES = 1024 * 1024
 _HEAD = 8192
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_MARKS = tuple(mark for mark, _ in _BOMS)
+_MOST_BYTES = 128 * 1024 * 1024
 _WESTERN = "cp1252"
 _BINARY = {
     ".blg": "a binary log of the Performance Monitor; convert it to text: relog LOG.blg -f csv -o LOG.csv",
@@ -72,16 +75,7 @@ def open_source(path: Path, kind: str | None, said: str | None = None) -> Record
     Raises:
         InputError: it cannot be read, is of no known kind, or kind or encoding do not exist.
     """
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
-            size = file.seek(0, 2)
-            file.seek(0)
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: there is no such file") from error
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    head, size, digest = _begin(path)
     encoding = _named(said) if said else _encoding(path, head)
     text = head.decode(encoding, errors="replace")[:_HEAD]
     try:
@@ -89,6 +83,46 @@ def open_source(path: Path, kind: str | None, said: str | None = None) -> Record
     except ForeignFileError as error:
         raise InputError(f"--kind: {error}" if kind else f"{path}: {error}") from error
     return RecordingFile(path, format_, encoding, encoding == _WESTERN and not said, size, digest)
+
+
+def _begin(path: Path) -> tuple[bytes, int, str]:
+    """(its first bytes, its size, SHA-256 of all of it). Raises InputError."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+            size = file.seek(0, 2)
+            file.seek(0)
+            return head, size, hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: there is no such file") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def result_kind(path: Path, kind: str | None, said: str | None = None) -> Kind | None:
+    """The kind of a storage tool's result; None of a file that is none. Raises InputError."""
+    if kind is not None:
+        return RESULTS.get(kind)
+    head, _, _ = _begin(path)
+    if b"\0" in head and _utf16_without_mark(head[:512]) is None and not head.startswith(_MARKS):
+        return None  # no text: ``open_source`` says what it is
+    encoding = _named(said) if said else _encoding(path, head)
+    return recognised(head.decode(encoding, errors="replace")[:_HEAD])
+
+
+def read_text(path: Path, said: str | None = None) -> tuple[str, str]:
+    """(all of a file's text, SHA-256 of its bytes). Raises InputError."""
+    head, size, digest = _begin(path)
+    if size > _MOST_BYTES:
+        raise InputError(
+            f"{path}: has {size:,} bytes; allowed: {_MOST_BYTES:,} for a result of a storage tool. Import a "
+            "part of it, or export it again with fewer figures"
+        )
+    encoding = _named(said) if said else _encoding(path, head)
+    try:
+        return path.read_bytes().decode(encoding, errors="replace"), digest
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _named(encoding: str) -> str:

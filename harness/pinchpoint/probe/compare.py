@@ -1,4 +1,4 @@
-"""Compares two probes of one suite, cell by cell.
+"""Compares two probes, cell by cell: those of one suite, and of others the cells with the same I/O.
 
 The repetitions of each probe are compared by Welch's test on their logarithms, with Holm's correction over
 all cells. They were made within minutes of each other: what differs between days is not in the interval, and
@@ -84,35 +84,51 @@ class ProbeComparison:
 
 
 def compare(base: Probe, other: Probe) -> ProbeComparison:
-    """Put two probes of one suite beside each other. Raises InputError where they are of two suites."""
-    if base.suite != other.suite:
-        raise InputError(
-            f"compare: one probe is of the suite {base.suite}, the other of {other.suite}: they measure "
-            "different things; compare two probes of the same suite"
-        )
+    """Put two probes beside each other. Raises InputError where they have no cell in common."""
     sides = figures(base), figures(other)
-    both = [cell for cell in base.cells if cell in other.cells]
-    estimates = {cell: _estimate(base.cells[cell], other.cells[cell]) for cell in both}
+    both = _both(base, other)
+    if not both:
+        raise InputError(
+            f"compare: one probe is of the suite {base.suite}, the other of {other.suite}, and they have no "
+            "measurement with the same block size, share of reads, order and queue depth; compare two probes "
+            "of the same suite"
+        )
+    estimates = {cell: _estimate(base.cells[cell], other.cells[theirs]) for cell, theirs in both.items()}
     p = _corrected(estimates)
     changes = [
         _change(
             cell,
-            (base.cells[cell], other.cells[cell]),
-            (sides[0][cell], sides[1][cell]),
+            (base.cells[cell], other.cells[theirs]),
+            (sides[0][cell], sides[1][theirs]),
             estimates[cell],
             p.get(cell),
         )
-        for cell in both
+        for cell, theirs in both.items()
     ]
     one, two = judge(base), judge(other)
     found = ProbeComparison(
         labels=_labels(base, other),
         changes=tuple(changes),
-        moved=_moved(one, two),
+        moved=_moved(one, two, {cell.workload: theirs.workload for cell, theirs in both.items()}),
         confounders=tuple(_confounders(base, other)),
         warnings=(*_warnings(base, other), *_unsettled(base, one), *_unsettled(other, two)),
     )
     return replace(found, summary=_summary(found))
+
+
+def _both(base: Probe, other: Probe) -> dict[Cell, Cell]:
+    """A cell of the base -> the other's: the same one, else one with the same I/O under another name."""
+    found = {cell: cell for cell in base.cells if cell in other.cells}
+    by_shape = {_shape(cell): cell for cell in other.cells if None not in _shape(cell)}
+    for cell in base.cells:
+        theirs = by_shape.get(_shape(cell))
+        if cell not in found and theirs is not None and theirs not in found.values():
+            found[cell] = theirs
+    return {cell: found[cell] for cell in base.cells if cell in found}
+
+
+def _shape(cell: Cell) -> tuple[int | float | str | None, ...]:
+    return cell.block_bytes, cell.read_ratio, cell.random_ratio, cell.outstanding, cell.role
 
 
 def _change(
@@ -161,18 +177,22 @@ def _corrected(estimates: Mapping[Cell, Estimate | None]) -> dict[Cell, float]:
     return dict(zip(known, holm(list(known.values())), strict=True))
 
 
-def _moved(base: ProbeVerdict, other: ProbeVerdict) -> dict[str, tuple[str | None, str | None]]:
+def _moved(
+    base: ProbeVerdict, other: ProbeVerdict, names: Mapping[str, str]
+) -> dict[str, tuple[str | None, str | None]]:
     theirs = {one.workload: one.kind for one in other.workloads}
+    pairs = {one.workload: (one.kind, names.get(one.workload, one.workload)) for one in base.workloads}
     return {
-        one.workload: (one.kind, theirs[one.workload])
-        for one in base.workloads
-        if one.workload in theirs and theirs[one.workload] != one.kind
+        workload: (kind, theirs[name])
+        for workload, (kind, name) in pairs.items()
+        if name in theirs and theirs[name] != kind
     }
 
 
 def _confounders(base: Probe, other: Probe) -> list[str]:
     """What was not the same, the disks themselves aside."""
     pairs: list[tuple[str, object, object]] = [
+        ("suite", base.suite, other.suite),
         ("machine", base.where.host, other.where.host),
         ("file system", base.where.file_system, other.where.file_system),
         ("time per cell", base.options.time_per_cell_s, other.options.time_per_cell_s),
@@ -182,7 +202,11 @@ def _confounders(base: Probe, other: Probe) -> list[str]:
         (name, base.versions.get(name), other.versions.get(name))
         for name in dict.fromkeys([*base.versions, *other.versions])
     ]
-    return [f"{name}: {one} and {two}" for name, one, two in pairs if one != two]
+    return [
+        f"{name}: {one or 'not reported'} and {two or 'not reported'}"
+        for name, one, two in pairs
+        if one != two
+    ]
 
 
 def _unsettled(probe: Probe, verdict: ProbeVerdict) -> list[str]:

@@ -174,7 +174,7 @@ class Driver:
         device = self.probe.where.device
         return ProbePlace(
             folder=self.machine.folder,
-            size_bytes=self.probe.options.size_bytes,
+            size_bytes=self.probe.options.file_bytes,
             device=f"/dev/{device}" if device else None,
             memory_bytes=self.machine.memory_bytes,
             trial=trial,
@@ -237,8 +237,8 @@ def estimate(suite: Suite, probe: Probe) -> dict[str, Any]:
         "seconds": sum(each),
         "pauses_s": suite.pause_s * sum(map(bool, left[1:])),
         "untimed": many - len(each),
-        "bytes": options.size_bytes if any(job.uses_file for job in jobs) else 0,
-        "longest_bytes": max(options.size_bytes, *(job.room_bytes for job in jobs)),
+        "bytes": options.file_bytes if any(job.uses_file for job in jobs) else 0,
+        "longest_bytes": max(options.file_bytes, *(job.room_bytes for job in jobs)),
     }
 
 

@@ -60,7 +60,7 @@ def _probe(run: StoredRun, params: Mapping[str, Any], events: Sequence[Mapping[s
             disk=first.get("disk"),
         ),
         options=Options(asked, given.seconds, first["size_bytes"], given.line or LINE_S),
-        declared=_declared(farm, first.get("disk")),
+        declared=declared_of(farm, first.get("disk")),
         started=iso(first["started_s"]),
         ended=iso(events[-1]["started_s"]),
         state="finished" if all(cells.values()) else "interrupted",
@@ -72,8 +72,8 @@ def _probe(run: StoredRun, params: Mapping[str, Any], events: Sequence[Mapping[s
     )
 
 
-def _declared(farm: Mapping[str, Any], disk: str | None) -> DeclaredDisk:
-    """What the run's farm declares of ``tier.role``, or of ``tier.host.role``."""
+def declared_of(farm: Mapping[str, Any], disk: str | None) -> DeclaredDisk:
+    """What a farm, as a manifest has it, declares of ``tier.role``, or of ``tier.host.role``."""
     tier, *host, role = disk.split(".") if disk else ("", "")
     hosts = ((farm.get("tiers") or {}).get(tier) or {}).get("hosts") or {}
     found = [

@@ -115,7 +115,7 @@ class Where:
     @property
     def label(self) -> str:
         """``sql.log of dev``, or the folder."""
-        return f"{self.disk} of {self.farm}" if self.disk else self.folder
+        return f"{self.disk} of {self.farm or self.host}" if self.disk else self.folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +148,22 @@ class Options:
 
     Attributes:
         repeat: repetitions.
-        time_per_cell_s: how long each cell was measured; None: until its work was done.
-        size_bytes: size of the file.
+        time_per_cell_s: how long each cell was measured; None: until its work was done, or not reported.
+        size_bytes: size of the file; None: not reported by the file that was imported.
         line_s: the latency that is looked for.
     """
 
     repeat: int
     time_per_cell_s: float | None
-    size_bytes: int
+    size_bytes: int | None
     line_s: float
+
+    @property
+    def file_bytes(self) -> int:
+        """Size of the file of a probe that is measured here. Raises ValueError of one that was imported."""
+        if self.size_bytes is None:
+            raise ValueError("an imported probe is not measured here")
+        return self.size_bytes
 
 
 @dataclass(slots=True)
@@ -175,6 +182,7 @@ class Probe:
         prepared: bytes and seconds of writing the file, as a user meets them; None where nothing was written.
         cells: cell -> its trials, in the suite's order.
         warnings: what a reader must know.
+        imports: file, kind and SHA-256 of each file it was read from; empty of one that was measured here.
     """
 
     suite: str
@@ -188,10 +196,13 @@ class Probe:
     prepared: dict[str, float] | None = None
     cells: dict[Cell, list[Trial]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    imports: list[dict[str, str]] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types."""
         content = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "cells"}
+        if not self.imports:
+            del content["imports"]
         content |= {name: asdict(content[name]) for name in ("where", "options", "declared")}
         content["cells"] = [
             {"name": cell.name, **asdict(cell), "trials": [asdict(trial) for trial in trials]}
@@ -226,6 +237,7 @@ class _Kept(Form):
     prepared: dict[str, NotBelow0] | None
     cells: list[_Cell]
     warnings: list[str]
+    imports: Annotated[list[dict[str, str]], Field(default_factory=list)]
 
 
 def load(directory: Path) -> Probe:

@@ -30,6 +30,7 @@ _MOST_BARS = 48
 MARGIN = {"left": 40, "top": 5, "right": 40, "bottom": 5}
 """Browsers' letters are up to a quarter wider than those that the picture was laid out with."""
 _AS_JUDGED = {"declared": True, "margin_ratio": compare.MARGIN}
+_NOT_REPORTED = "not measured"
 _MOST_RATIOS = 64
 """More cells than that make no chart of ratios: the table has them all."""
 
@@ -118,17 +119,19 @@ def compared_document(found: ProbeComparison) -> PlainReport:
 def _facts(probe: Probe) -> tuple[tuple[str, Any], ...]:
     """How it was done, for whoever repeats it."""
     where, options = probe.where, probe.options
-    each = units.seconds(options.time_per_cell_s) if options.time_per_cell_s else "until its work is done"
+    missing = _NOT_REPORTED if probe.imports else None
+    each = units.seconds(options.time_per_cell_s) if options.time_per_cell_s else None
     return (
         ("Folder", where.folder),
         ("Machine", where.host),
-        ("Device", where.device or "none: memory or a network share"),
-        ("File system", where.file_system or "not known"),
-        ("Model", where.model or "not known"),
+        ("Device", where.device or missing or "none: memory or a network share"),
+        ("File system", where.file_system or missing or "not known"),
+        ("Model", where.model or missing or "not known"),
         ("Declared", probe.declared.words or "nothing"),
         ("Repetitions", options.repeat),
-        ("Time per cell", each),
-        ("File", units.bytes_(options.size_bytes)),
+        ("Time per cell", each or missing or "until its work is done"),
+        ("File", _NOT_REPORTED if options.size_bytes is None else units.bytes_(options.size_bytes)),
+        *(("Imported from", one["file"]) for one in probe.imports),
         ("Started", day_and_time(probe.started)),
         ("Ended", day_and_time(probe.ended) or "not yet"),
         *probe.versions.items(),

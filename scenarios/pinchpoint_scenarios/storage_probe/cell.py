@@ -45,6 +45,21 @@ class Cell:
         )
 
 
+def size_name(size_bytes: int) -> str:
+    """``512``, ``8K``, ``1M``."""
+    for unit, name in ((2**20, "M"), (2**10, "K")):
+        if size_bytes >= unit:
+            return f"{size_bytes / unit:g}{name}"
+    return str(size_bytes)
+
+
+def shape_name(block_bytes: int, read_ratio: float, random_ratio: float) -> str:
+    """What I/O of that kind is called: ``8K random read``, ``64K 50% random 67% read``."""
+    what = {1.0: "read", 0.0: "write"}.get(read_ratio, f"{read_ratio:.0%} read")
+    how = {1.0: "random", 0.0: "sequential"}.get(random_ratio, f"{random_ratio:.0%} random")
+    return f"{size_name(block_bytes)} {how} {what}"
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One call of a tool.

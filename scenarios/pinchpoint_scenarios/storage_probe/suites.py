@@ -12,11 +12,11 @@ from itertools import product
 from pinchpoint_collectors.common.names import by_name, unknown
 
 from ..errors import ScenarioError
-from .cell import Cell, Job
+from .cell import Cell, Job, shape_name
 from .tools.bonnie import FILES, LARGEST_SMALL_BYTES, THROUGHPUT
 
 _KIB, _MIB = 2**10, 2**20
-_SIZES = {4 * _KIB: "4K", 8 * _KIB: "8K", 64 * _KIB: "64K", 256 * _KIB: "256K", _MIB: "1M"}
+_SIZES = (4 * _KIB, 8 * _KIB, 64 * _KIB, 256 * _KIB, _MIB)
 _SMALL = 16
 """Times 1,024 files, as bonnie++ counts them."""
 
@@ -68,14 +68,8 @@ def _iometer(
     The report it is taken from goes up to 1,024 outstanding and does not list its steps; powers of two are
     ours.
     """
-
-    def workload(block: int, read: float, random: float) -> str:
-        what = {1.0: "read", 0.0: "write"}.get(read, f"{read:.0%} read")
-        how = {1.0: "random", 0.0: "sequential"}.get(random, f"{random:.0%} random")
-        return f"{_SIZES[block]} {how} {what}"
-
     return lambda seconds: [
-        Job("fio", (Cell(workload(block, read, random), block, read, random, depth),), seconds)
+        Job("fio", (Cell(shape_name(block, read, random), block, read, random, depth),), seconds)
         for block, read, random, depth in product(blocks, reads, randoms, depths)
     ]
 
@@ -164,7 +158,7 @@ SUITES: dict[str, Suite] = by_name(
             "the whole matrix: five sizes, four shares of reads, three of random I/O, 1 to 1,024 "
             "outstanding; hours, to be resumed where it is interrupted",
             _iometer(
-                tuple(_SIZES),
+                _SIZES,
                 (1.0, 0.67, 0.33, 0.0),
                 (1.0, 0.5, 0.0),
                 [2**power for power in range(11)],

@@ -93,7 +93,7 @@ def test_what_else_differs_weakens_the_claim() -> None:
     other.where = replace(other.where, host="host2")
     found = compare(base, other)
     assert "machine: host1 and host2" in found.confounders
-    assert "fio: None and fio-3.36" in found.confounders
+    assert "fio: not reported and fio-3.36" in found.confounders
     assert "may not come from them" in found.summary
 
 

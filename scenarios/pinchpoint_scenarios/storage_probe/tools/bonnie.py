@@ -9,7 +9,8 @@ from ..cell import Cell, Job, Measured, ProbePlace
 from ..tool import ToolFailed, last_words
 
 _FORMAT = "1.98"
-_FIELDS = 50
+FORMATS: Mapping[str, int] = {"1.96": 48, "1.97": 48, "1.98": 50}
+"""Its CSV's formats -> how many fields. Places below are of 1.98, with two more before the first figure."""
 _TOO_FAST = "+"
 """bonnie++ prints ``+++++`` for what took less than half a second: it is not measured."""
 
@@ -67,7 +68,7 @@ class Bonnie:
         found = {}
         for cell, (name, (at, longest)) in zip(job.cells, places.items(), strict=True):
             if fields[at] and not fields[at].startswith(_TOO_FAST):
-                found[cell] = _measured(name, float(fields[at]), _seconds(fields[longest]))
+                found[cell] = figure(name, float(fields[at]), fields[longest])
         return found
 
     def why(self, stdout: str, stderr: str) -> str:
@@ -79,17 +80,17 @@ def line(stdout: str, stderr: str) -> Sequence[str]:
     """The fields of bonnie++'s CSV. Raises ``ToolFailed``."""
     words = last_words(stdout)
     fields = words.split(",")
-    if fields[0] != _FORMAT or len(fields) != _FIELDS:
+    if fields[0] != _FORMAT or len(fields) != FORMATS[_FORMAT]:
         raise ToolFailed(
-            f"bonnie++ printed no line of its CSV format {_FORMAT} ({_FIELDS} fields): "
+            f"bonnie++ printed no line of its CSV format {_FORMAT} ({FORMATS[_FORMAT]} fields): "
             f"{last_words(stderr, stdout)}"
         )
     return fields
 
 
-def _measured(name: str, figure: float, longest_s: float | None) -> Measured:
+def figure(name: str, value: float, longest: str) -> Measured:
     """Of a large file KiB per second (seeks: per second), of small ones files per second."""
-    rate = figure * 1024
+    rate, longest_s = value * 1024, _seconds(longest)
     if name == "block write":
         return Measured(None, read_bytes_per_s=0.0, write_bytes_per_s=rate, max_s=longest_s)
     if name == "block read":
@@ -97,8 +98,8 @@ def _measured(name: str, figure: float, longest_s: float | None) -> Measured:
     if name == "rewrite":  # each byte is read and written
         return Measured(None, read_bytes_per_s=rate, write_bytes_per_s=rate, max_s=longest_s)
     if name.startswith(("read", "seeks")):
-        return Measured(None, reads_per_s=figure, writes_per_s=0.0, max_s=longest_s)
-    return Measured(None, reads_per_s=0.0, writes_per_s=figure, max_s=longest_s)
+        return Measured(None, reads_per_s=value, writes_per_s=0.0, max_s=longest_s)
+    return Measured(None, reads_per_s=0.0, writes_per_s=value, max_s=longest_s)
 
 
 def _seconds(text: str) -> float | None:

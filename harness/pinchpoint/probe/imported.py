@@ -1,0 +1,135 @@
+"""Makes a probe of results that other storage tools wrote to files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
+
+from pinchpoint.base.errors import InputError
+from pinchpoint.imports import HostPlaces
+from pinchpoint.probe.in_run import declared_of
+from pinchpoint.probe.record import LINE_S, DeclaredDisk, Options, Probe, Trial, Where
+from pinchpoint_collectors.common.times import iso
+from pinchpoint_scenarios.storage_probe import Cell
+from pinchpoint_scenarios.storage_probe.results import Kind, Result, ResultError, ResultFile
+
+_DRIVE = re.compile(r"[A-Za-z]:|#\d+|\d+:(?=[A-Za-z])")
+Text = tuple[Path, str, str]
+"""A file, its text, and the SHA-256 of its bytes."""
+
+
+def imported(files: Sequence[Text], kind: Kind, places: HostPlaces, zone: tzinfo | None) -> Probe:
+    """A probe of files of one kind and one disk; cells that stand in several are repetitions.
+
+    Raises InputError: a file is damaged or of another kind, or they are of several machines or disks.
+    """
+    found = [_read(path, text, kind) for path, text, _ in files]
+    host = _host([one for _, one in found], places)
+    where, declared = _place(found, host, places)
+    cells: dict[Cell, list[Trial]] = {}
+    warnings = []
+    for path, one in found:
+        for result in one.results:
+            trials = cells.setdefault(result.cell, [])
+            trials.append(_trial(result, len(trials) + 1, path, zone))
+        warnings += one.notes
+        if len(disks := list(dict.fromkeys(map(_drive, one.paths)))) > 1:
+            warnings.append(f"{path.name}: the figures are of several places together: {', '.join(disks)}")
+    if any(one.started and not one.started.tzinfo for _, each in found for one in each.results) and not zone:
+        warnings.append("the files name no time zone, so their times were read as UTC; give --zone")
+    if any(one.started is None for _, each in found for one in each.results):
+        warnings.append("the files do not report when they were measured: the times are those of the files")
+    times = sorted(one.started for trials in cells.values() for one in trials)
+    return Probe(
+        suite=kind.suite,
+        where=where,
+        options=Options(
+            repeat=max(map(len, cells.values())),
+            time_per_cell_s=_same(
+                one.seconds for trials in cells.values() for one in trials if not one.failed
+            ),
+            size_bytes=_same(one.size_bytes for _, one in found),
+            line_s=LINE_S,
+        ),
+        declared=declared,
+        started=times[0],
+        ended=times[-1],
+        state="finished",
+        versions={one.tool: one.version for _, one in found if one.version},
+        cells=cells,
+        warnings=list(dict.fromkeys(warnings)),
+        imports=[{"file": path.name, "kind": kind.name, "sha256": digest} for path, _, digest in files],
+    )
+
+
+def _read(path: Path, text: str, kind: Kind) -> tuple[Path, ResultFile]:
+    try:
+        return path, kind.read(text)
+    except ResultError as error:
+        place = f"{path}:{error.line}" if error.line else str(path)
+        raise InputError(f"{place}: {error}") from error
+
+
+def _host(found: Sequence[ResultFile], places: HostPlaces) -> str:
+    """The machine of all files; one that none names is not reported."""
+    named = dict.fromkeys(places.host_of(one.host) for one in found if one.host)
+    if len(named) > 1:
+        raise InputError(
+            f"the files are of several machines ({', '.join(named)}); import those of each machine separately"
+        )
+    return next(iter(named), places.host or "not reported")
+
+
+def _place(
+    found: Sequence[tuple[Path, ResultFile]], host: str, places: HostPlaces
+) -> tuple[Where, DeclaredDisk]:
+    """The disk, and what the farm's file declares of it. Raises InputError where files are of several."""
+    drives: dict[str, Path] = {}
+    for path, file in found:
+        for name in file.paths[:1]:
+            drives.setdefault(_drive(name), path)
+    if len(drives) > 1:
+        listed = ", ".join(f"{name} in {path.name}" for name, path in drives.items())
+        raise InputError(f"the files are of several disks ({listed}); import those of each disk separately")
+    paths = dict.fromkeys(name for _, file in found for name in file.paths)
+    names = [*paths, *map(_drive, paths)]
+    role = next((one for name in names if (one := places.role_of(host, name))), None)
+    if role is None and not names and len(places.roles) == 1:
+        role = next(iter(places.roles.values()))
+    if role is None and places.named:
+        raise InputError(
+            f"--disk: the files measured {', '.join(names) or 'a disk that they do not name'} of {host}, "
+            f"which no --disk names; allowed: --disk '{host}:{next(iter(drives), 'DISK')}=sql.log'"
+        )
+    disk = f"{role.tier}.{role.role}" if role else None
+    farm = str(places.farm["name"]) if places.farm and disk else None
+    folder = ", ".join(paths) or found[0][0].stem
+    return Where(folder, host, farm=farm, disk=disk), declared_of(places.farm, disk)
+
+
+def _drive(name: str) -> str:
+    r"""``E:`` of ``E:\probe.dat``, ``/srv`` of ``/srv/probe.dat``; of a device its name."""
+    if match := _DRIVE.match(name):
+        return match[0]
+    path = PurePosixPath(name)
+    return str(path.parent) if path.is_absolute() and path.suffix and path.parts[1] != "dev" else name
+
+
+def _trial(result: Result, number: int, path: Path, zone: tzinfo | None) -> Trial:
+    at = result.started or datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    started = iso((at if at.tzinfo else at.replace(tzinfo=zone or UTC)).timestamp())
+    if result.measured is None:
+        return Trial(number, started, failed=result.failed)
+    return Trial.of(number, started, result.measured)
+
+
+_Value = TypeVar("_Value")
+
+
+def _same(values: Iterable[_Value]) -> _Value | None:
+    """What all of them are; None where they differ."""
+    found = set(values)
+    return found.pop() if len(found) == 1 else None

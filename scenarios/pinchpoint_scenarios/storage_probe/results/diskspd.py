@@ -1,0 +1,224 @@
+"""DiskSpd's XML (``-Rxml``), of versions 2.0.17 to 2.2."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from lxml import etree  # type: ignore[import-untyped] # it ships no types
+
+from ..cell import Cell, Measured, Series, shape_name
+from .record import (
+    LIMITED,
+    NO_DIRECT,
+    Result,
+    ResultError,
+    ResultFile,
+    number,
+    percentiles,
+    queue_depth,
+    whole,
+)
+
+Element = Any
+"""lxml has no types."""
+_SHORTEST_STEPS = 5
+_PARSER = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
+
+
+class DiskSpdXml:
+    """One time span is one cell. Without ``-L`` it has no latencies, without ``-D`` no course over time."""
+
+    name = "diskspd"
+    says = "DiskSpd's XML (diskspd -Rxml -L -D)"
+    suite = "diskspd"
+
+    def recognises(self, head: str) -> bool:
+        """Its root and its first element; notes may stand before them."""
+        return bool(re.search(r"<Results>\s*<(System|Profile|TimeSpan)>", head))
+
+    def read(self, text: str) -> ResultFile:
+        """See ``Kind``."""
+        root = _root(text)
+        found = ResultFile("DiskSpd", root.findtext("System/Tool/Version"))
+        found.host = root.findtext("System/ComputerName") or None
+        asked = root.findall("Profile/TimeSpans/TimeSpan")
+        spans = root.findall("TimeSpan")
+        if not spans:
+            raise ResultError("it has no <TimeSpan> with results: the run did not end; run DiskSpd again")
+        if len(asked) < len(spans):
+            raise ResultError(
+                f"it describes {len(asked)} time spans in <Profile> and has results of {len(spans)}; both "
+                "are needed to know what was measured: export the whole XML"
+            )
+        started = _time(root.findtext("System/RunTime"))
+        for profile, span in zip(asked, spans, strict=False):
+            found.results.append(_span(profile, span, started, found))
+        return found
+
+
+def _root(text: str) -> Element:
+    begins = text.find("<Results>")
+    ends = text.rfind("</Results>")
+    if begins < 0:
+        raise ResultError(
+            "no <Results> was found; DiskSpd writes it with -Rxml (a report in text has too few figures)"
+        )
+    if ends < begins:
+        raise ResultError(
+            "it ends before </Results>: the file is cut off; run DiskSpd again, or copy the whole file"
+        )
+    try:
+        return etree.fromstring(text[begins : ends + len("</Results>")].encode(), _PARSER)
+    except (etree.XMLSyntaxError, ValueError) as error:
+        raise ResultError(
+            f"it cannot be read as XML: {error}; run DiskSpd again, or copy the whole file"
+        ) from error
+
+
+def _span(profile: Element, span: Element, started: datetime | None, found: ResultFile) -> Result:
+    """One time span. Raises ResultError."""
+    targets = profile.findall("Targets/Target")
+    if not targets:
+        raise ResultError("a <TimeSpan> of <Profile> has no <Target>: the file is damaged; run DiskSpd again")
+    cell = _cell(profile, targets)
+    for target in targets:
+        path = target.findtext("Path") or ""
+        if path and path not in found.paths:
+            found.paths.append(path)
+        if not _direct(target):
+            found.note(NO_DIRECT.format(what=cell.name, how="without -Sh, -Su or -h"))
+    if (why := span.findtext("Error")) is not None:
+        return Result(cell, None, started, " ".join(why.split()))
+    done = span.findall("Thread/Target")
+    sizes = [whole(one.findtext("FileSize"), "FileSize") for one in done if one.findtext("FileSize")]
+    found.size_bytes = max([*sizes, found.size_bytes or 0]) or None
+    rates = [one for one in targets if number(one.findtext("Throughput") or 0, "Throughput")]
+    if rates:
+        unit = (
+            "I/Os per second"
+            if rates[0].find("Throughput[@unit='IOPS']") is not None
+            else "bytes per millisecond"
+        )
+        rate = f"{rates[0].findtext('Throughput')} {unit} for each thread"
+        return Result(cell, None, started, LIMITED.format(rate=rate))
+    return Result(cell, _measured(span, done), started)
+
+
+def _measured(span: Element, done: Sequence[Element]) -> Measured:
+    seconds = number(span.findtext("TestTimeSeconds"), "TestTimeSeconds")
+    if not seconds or not done:
+        raise ResultError(
+            "<TestTimeSeconds> is 0, or no <Thread> reports a <Target>; run DiskSpd for longer (-d)"
+        )
+    counts = {
+        name: sum(number(one.findtext(name), name) for one in done)
+        for name in ("ReadCount", "WriteCount", "ReadBytes", "WriteBytes")
+    }
+    many = int(counts["ReadCount"] + counts["WriteCount"])
+    mean, times, longest = _latencies(span, many)
+    return Measured(
+        seconds=seconds,
+        reads_per_s=counts["ReadCount"] / seconds,
+        writes_per_s=counts["WriteCount"] / seconds,
+        read_bytes_per_s=counts["ReadBytes"] / seconds,
+        write_bytes_per_s=counts["WriteBytes"] / seconds,
+        times_ns=times,
+        mean_s=mean,
+        max_s=longest,
+        series=_course(span),
+    )
+
+
+def _latencies(span: Element, many: int) -> tuple[float | None, Mapping[int, int] | None, float | None]:
+    """(mean in seconds, how many I/Os took how long, the longest); None: not measured."""
+    mean = span.findtext("Latency/AverageTotalMilliseconds")
+    values: dict[float, float] = {}
+    for bucket in span.iterfind("Latency/Bucket"):
+        value = bucket.findtext("TotalMilliseconds")
+        if value is not None:
+            percent = number(bucket.findtext("Percentile"), "Percentile")
+            values[percent] = number(value, "TotalMilliseconds") / 1000
+    longest = values.get(100.0)
+    known = {percent: value for percent, value in values.items() if 0 < percent <= 100}
+    times = percentiles(known, many, longest)
+    return (
+        number(mean, "AverageTotalMilliseconds") / 1000 if mean is not None else None,
+        times or None,
+        longest,
+    )
+
+
+def _course(span: Element) -> Series | None:
+    """I/Os per second over time; the mean latency of a step is that of its reads and writes, by number."""
+    ends, rates, times = [], [], []
+    for bucket in span.iterfind("Iops/Bucket"):
+        reads, writes = (number(bucket.get(name), f"Bucket {name}") for name in ("Read", "Write"))
+        ends.append(number(bucket.get("SampleMillisecond"), "Bucket SampleMillisecond") / 1000)
+        rates.append(reads + writes)
+        known = [
+            (many, number(bucket.get(name), name) / 1000)
+            for many, name in ((reads, "ReadAvgLatencyMilliseconds"), (writes, "WriteAvgLatencyMilliseconds"))
+            if many and bucket.get(name) is not None
+        ]
+        weight = sum(many for many, _ in known)
+        mean_s = sum(many * each_s for many, each_s in known) / weight if weight else None
+        times.append(mean_s or None)  # without -L it is 0, which no I/O takes
+    if len(rates) < _SHORTEST_STEPS or not ends[0]:
+        return None
+    return Series(ends[0], tuple(rates), tuple(times))
+
+
+def _cell(profile: Element, targets: Sequence[Element]) -> Cell:
+    """What all targets have in common; None where they differ."""
+    block = _common([whole(one.findtext("BlockSize"), "BlockSize") for one in targets])
+    reads = _common([1 - number(one.findtext("WriteRatio") or 0, "WriteRatio") / 100 for one in targets])
+    randoms = _common([_random_ratio(one) for one in targets])
+    outstanding = _outstanding(profile, targets)
+    through = all(
+        one.findtext("WriteThrough") == "true" or one.find("DisableAllCache") is not None for one in targets
+    )
+    log = reads == 0 and randoms == 0 and outstanding == 1 and through
+    if block is None or reads is None or randoms is None:
+        return Cell("several kinds of I/O", block, reads, randoms, outstanding)
+    return Cell(
+        shape_name(block, reads, randoms), block, reads, randoms, outstanding, "log" if log else "data"
+    )
+
+
+_Figure = TypeVar("_Figure", int, float)
+
+
+def _common(values: Sequence[_Figure]) -> _Figure | None:
+    return values[0] if len(set(values)) == 1 else None
+
+
+def _random_ratio(target: Element) -> float:
+    if target.find("Random") is None:
+        return 0.0
+    return number(target.findtext("RandomRatio") or 100, "RandomRatio") / 100
+
+
+def _outstanding(profile: Element, targets: Sequence[Element]) -> int | None:
+    """I/Os at the same time: of ``-F`` threads each does all targets, of ``-t`` each does one."""
+    each = [whole(one.findtext("RequestCount") or 2, "RequestCount") for one in targets]
+    if threads := whole(profile.findtext("ThreadCount") or 0, "ThreadCount"):
+        requests = whole(profile.findtext("RequestCount") or 0, "RequestCount")
+        return queue_depth(threads * (requests or sum(each)))
+    per_file = [whole(one.findtext("ThreadsPerFile") or 1, "ThreadsPerFile") for one in targets]
+    return queue_depth(sum(many * deep for many, deep in zip(per_file, each, strict=True)))
+
+
+def _direct(target: Element) -> bool:
+    """Whether its I/O goes past the system's cache: ``-Su``, ``-Sh``, ``-h``."""
+    return any(target.findtext(name) == "true" for name in ("DisableOSCache", "DisableAllCache"))
+
+
+def _time(text: str | None) -> datetime | None:
+    """``2018/10/18 21:39:04 UTC``; before 2.0.21 without leading zeros, or empty."""
+    try:
+        return datetime.strptime((text or "").strip(), "%Y/%m/%d %H:%M:%S UTC").replace(tzinfo=UTC)
+    except ValueError:
+        return None

@@ -1,0 +1,202 @@
+"""Iometer's results.csv, of versions 2004 to 1.1."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from ..cell import Cell, Measured, shape_name
+from .record import Result, ResultError, ResultFile, number, queue_depth, whole
+
+_SPEC = "'Access specification name"
+_PARTS = "'size,% of size"
+_TABLE = "'Target Type,"
+_STAMP = "'Time Stamp"
+_VERSION = "'Version"
+_BYTES = {"MBps (Decimal)": 1e6, "MiBps (Binary)": 2.0**20, "MBps (Binary)": 2.0**20, "MBps": 2.0**20}
+"""Columns with the throughput -> bytes; the first one that is there counts (``MBps`` alone is of 2^20)."""
+_NEEDED = (
+    "Target Type",
+    "Target Name",
+    "Access Specification Name",
+    "IOps",
+    "Average Response Time",
+    "Errors",
+)
+_SECTOR = 512
+_ANOTHER = re.compile(r"\d+(,[\d.]+){7}")
+"""A further part of an access specification: it is a mix of several."""
+_ALL = 100
+_FIGURES = 4
+"""The first figures of an access specification: size, share, reads, random."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Spec:
+    """An access specification; None: it is a mix of several, or not in the file."""
+
+    block_bytes: int | None = None
+    read_ratio: float | None = None
+    random_ratio: float | None = None
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What stood above the line that is read."""
+
+    specs: dict[str, _Spec] = field(default_factory=dict)
+    header: Sequence[str] = ()
+    name: str = ""
+    started: datetime | None = None
+
+    def line(self, line: str, before: str, found: ResultFile, at: int) -> None:
+        """Take one line. Raises ResultError."""
+        if line.startswith(_TABLE):
+            self.header = _header(line, at)
+        elif line.startswith(("ALL,", "DISK,")):
+            _row(line, self.header, self.specs, self.started, found, at)
+        elif line.startswith("'"):
+            return
+        elif before == _VERSION:
+            found.version = line
+        elif before == _STAMP:
+            self.started = _time(line)
+        elif before.startswith(_SPEC):
+            self.name = line.rpartition(",")[0]
+        elif before.startswith(_PARTS):
+            self.specs[self.name] = _spec(line, at)
+        elif self.name and _ANOTHER.match(line):
+            self.specs[self.name] = _Spec()
+
+
+class IometerCsv:
+    """One row of all targets together is one cell; queue depth is that of a target times their number."""
+
+    name = "iometer"
+    says = "Iometer's results.csv"
+    suite = "iometer"
+
+    def recognises(self, head: str) -> bool:
+        """Its first line."""
+        return head.lstrip("\ufeff \r\n").startswith("'Test Type,Test Description")
+
+    def read(self, text: str) -> ResultFile:
+        """See ``Kind``."""
+        found = ResultFile("Iometer", None)
+        seen = _Seen()
+        before = ""
+        for at, line in enumerate((each.strip() for each in text.splitlines()), 1):
+            seen.line(line, before, found, at)
+            before = line
+        if not found.results:
+            raise ResultError(
+                "no row `ALL,All,...` with results was found: the file is cut off, or no test ended; export "
+                "results.csv again"
+            )
+        return found
+
+
+def _header(line: str, at: int) -> Sequence[str]:
+    """Raises ResultError."""
+    names = line.removeprefix("'").split(",")
+    if missing := [name for name in _NEEDED if name not in names]:
+        raise ResultError(
+            f"the columns {', '.join(missing)} are missing: the line is cut off, or was edited; allowed: "
+            "results.csv of Iometer 2004 to 1.1, as it was written",
+            at,
+        )
+    return names
+
+
+def _row(
+    line: str,
+    header: Sequence[str],
+    specs: Mapping[str, _Spec],
+    started: datetime | None,
+    found: ResultFile,
+    at: int,
+) -> None:
+    if not header:
+        raise ResultError(
+            "a row of results stands before the line 'Target Type,...; export results.csv again", at
+        )
+    cells = next(csv.reader([line.replace("\0", "")]))
+    extra = len(cells) - len(header)
+    if extra > 0:  # a specification's name may have commas
+        cells = [*cells[:2], ",".join(cells[2 : 3 + extra]), *cells[3 + extra :]]
+    if extra < 0:
+        raise ResultError(
+            f"it has {len(cells)} cells, the header {len(header)}: the line is cut off; export results.csv "
+            "again",
+            at,
+        )
+    row = dict(zip(header, cells, strict=True))
+    if row["Target Type"] == "DISK":
+        if row["Target Name"] not in found.paths:
+            found.paths.append(row["Target Name"])
+        if sectors := row.get("Maximum Size"):
+            found.size_bytes = whole(sectors, "Maximum Size", at) * _SECTOR or found.size_bytes
+        return
+    found.results.append(
+        _result(row, specs.get(row["Access Specification Name"].strip(), _Spec()), started, at)
+    )
+
+
+def _result(row: Mapping[str, str], spec: _Spec, started: datetime | None, at: int) -> Result:
+    def value(name: str) -> float:
+        return number(row.get(name), name, at)
+
+    unit = next((unit for unit in _BYTES if f"Read {unit}" in row), None)
+    if unit is None:
+        raise ResultError("no column `Read MBps` was found; allowed: results.csv of Iometer 2004 to 1.1", at)
+    outstanding = _outstanding(row, at)
+    if spec.block_bytes is None or spec.read_ratio is None or spec.random_ratio is None:
+        cell = Cell(row["Access Specification Name"].strip() or "several", None, None, None, outstanding)
+    else:
+        name = shape_name(spec.block_bytes, spec.read_ratio, spec.random_ratio)
+        cell = Cell(name, spec.block_bytes, spec.read_ratio, spec.random_ratio, outstanding)
+    if errors := value("Errors"):
+        return Result(cell, None, started, f"Iometer counted {errors:.0f} errors")
+    if not value("IOps"):
+        return Result(cell, None, started, "Iometer reports 0 I/Os per second")
+    return Result(
+        cell,
+        Measured(
+            seconds=None,
+            reads_per_s=value("Read IOps"),
+            writes_per_s=value("Write IOps"),
+            read_bytes_per_s=value(f"Read {unit}") * _BYTES[unit],
+            write_bytes_per_s=value(f"Write {unit}") * _BYTES[unit],
+            mean_s=value("Average Response Time") / 1000 or None,
+            max_s=value("Maximum Response Time") / 1000 or None,
+        ),
+        started,
+    )
+
+
+def _outstanding(row: Mapping[str, str], at: int) -> int | None:
+    """None where targets differ, which Iometer writes as a number below 0, or where it is not in the file."""
+    depth, disks = (row.get(name, "") for name in ("Queue Depth", "# Disks"))
+    if not (depth.isdecimal() and disks.isdecimal()):
+        return None
+    return queue_depth(whole(depth, "Queue Depth", at) * whole(disks, "# Disks", at), at)
+
+
+def _spec(line: str, at: int) -> _Spec:
+    """``size,% of size,% reads,% random,...``."""
+    parts = line.split(",")
+    if len(parts) < _FIGURES:
+        raise ResultError("an access specification has fewer than 4 figures; export results.csv again", at)
+    size, share, reads, random = (number(part, "an access specification", at) for part in parts[:_FIGURES])
+    return _Spec(int(size), reads / 100, random / 100) if share == _ALL and size else _Spec()
+
+
+def _time(text: str) -> datetime | None:
+    """``2009-03-04 15:02:10:123``, in local time."""
+    try:
+        return datetime.strptime(text.rpartition(":")[0], "%Y-%m-%d %H:%M:%S")  # noqa: DTZ007 -- the caller knows the zone
+    except ValueError:
+        return None
