@@ -36,6 +36,7 @@ from pinchpoint.analysis.proof import with_proof, without_proof
 from pinchpoint.analysis.recordings import is_recording, judge_recording
 from pinchpoint.analysis.resources.kinds import find_resources
 from pinchpoint.analysis.sample_counts import counted
+from pinchpoint.analysis.server_objectives import server_table
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.store_tables import store_table
 from pinchpoint.analysis.tables import cpu_table, disk_table, scenario_table
@@ -159,6 +160,7 @@ def _objectives(whole: Inputs, levels: tuple[Level, ...], inputs: Inputs) -> Ite
     yield from climbed_objectives(whole, levels)
     in_steps = {one.scenario for one in levels}
     yield from (row for row in objective_table(inputs) if row["scenario"] not in in_steps)
+    yield from server_table(whole if levels else inputs, levels)
 
 
 def _in_turn(

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pinchpoint.base import units
+from pinchpoint.base import units, wording
 from pinchpoint.data.inputs import Inputs
 from pinchpoint.data.operations import Traffic
 
@@ -36,9 +36,13 @@ def missed_scenarios(inputs: Inputs) -> frozenset[str]:
 
 
 def not_measured_words(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """A warning for each objective that was not measured: it counts as not met."""
+    """A warning for each objective that was not measured: a run with one is not one that met them all."""
     for row in rows:
-        if row["met"] is None:
+        if row["met"] is None and row["scenario"] is None:
+            name, of = wording.objective_name(row), wording.objective_of(row)
+            why = row["result"].removeprefix("not measured: ")
+            yield f"the objective of {of} ({name}) was not measured, so it is neither met nor missed: {why}"
+        elif row["met"] is None:
             name = row["metric"].removesuffix("_per_s").removesuffix("_s").removesuffix("_ratio")
             yield f"the {name} objective of {row['scenario']} was not measured, so it is not met"
 

@@ -190,3 +190,28 @@ def following(verdict: Mapping[str, Any]) -> str:
         sentence = f"Nearest to its limit: {place(blame)}"
         sentence += f", after {more} more load" if more else ""
     return f"{sentence} (assuming {blame['assumes']})." if blame.get("assumes") else f"{sentence}."
+
+
+def of_servers(objective: Mapping[str, Any]) -> str:
+    """What an objective of servers is of: ``log disk of sql``, ``search``, ``sql1``, ``all hosts``."""
+    owner = objective.get("host") or objective.get("tier")
+    if objective.get("role"):
+        return f"{objective['role']} disk" + (f" of {owner}" if owner else "")
+    if objective.get("device"):
+        return f"{objective['device']}" + (f" of {owner}" if owner else "")
+    return owner or "all hosts"
+
+
+def objective_of(row: Mapping[str, Any]) -> str:
+    """The scenario of an objective, or the servers that it is of."""
+    return str(row["scenario"]) if row.get("scenario") is not None else of_servers(row)
+
+
+def objective_name(row: Mapping[str, Any]) -> str:
+    """An objective's figure and its limit: ``p95 at most 50 ms``, ``max cpu.busy_ratio at most 80 %``."""
+    metric = row["metric"]
+    side = "at least" if row.get("at_least") or metric == "throughput_per_s" else "at most"
+    name = metric.removesuffix("_per_s").removesuffix("_s").removesuffix("_ratio")
+    if row.get("figure"):
+        name = f"{row['figure']} {metric}"
+    return f"{name} {side} {units.of_metric(metric, row['target'])}"

@@ -159,6 +159,7 @@ class Inputs:
         window: the measure phase.
         measured: whether there was a measure phase at all.
         whole: operations of the whole run; ``traffic`` those of the measure phase.
+        objectives: those of scenarios; ``server_objectives`` those of the servers.
         generators: the load workers.
         views: (kind, host) of what was to measure a server from within: collectors beside those of hosts.
         utc_offset_s: how far the time of day that people read is ahead of UTC.
@@ -179,6 +180,7 @@ class Inputs:
     warnings: tuple[str, ...]
     views: tuple[tuple[str, str], ...] = ()
     utc_offset_s: int = 0
+    server_objectives: tuple[Mapping[str, Any], ...] = ()
 
     def during(self, window: Window) -> Inputs:
         """As if only this part of the window had been measured."""
@@ -213,7 +215,8 @@ def read_inputs(run: StoredRun) -> Inputs:
             _load(name, spec, scenario_seed(plan.get("seed") or 0, name))
             for name, spec in (plan.get("scenarios") or {}).items()
         ),
-        objectives=tuple(plan.get("objectives") or ()),
+        objectives=tuple(one for one in plan.get("objectives") or () if one.get("scenario")),
+        server_objectives=tuple(one for one in plan.get("objectives") or () if one.get("metric")),
         generators=tuple(
             Worker(str(worker.get("worker")), tuple(worker.get("cores") or ()), worker.get("machine_id"))
             for worker in manifest.get("generators") or ()

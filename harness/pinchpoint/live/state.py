@@ -99,7 +99,7 @@ class Watcher:
     def _objectives(self) -> Iterator[dict[str, Any]]:
         """Each against the last second; a percentile that is not known while the run goes on is null."""
         now, totals = self._board.scenarios(), self._board.totals()
-        for objective in self._plan.objectives:
+        for objective in self._plan.scenario_objectives:
             name, target = _target(objective)
             value = _value(name, now.get(objective.scenario), totals.get(objective.scenario))
             met = (

@@ -288,18 +288,24 @@ def _check_loads(plan: Document) -> Iterator[Problem]:
 
 
 def _check_rules(farm: Document, plan: Document) -> Iterator[Problem]:
-    """The hosts, tiers and disk roles that rules name must be the farm's: one of no disk never ends a run."""
+    """The hosts, tiers and disk roles that objectives and rules name must be the farm's."""
     disks = disks_of(farm.data)
     roles = {role for tier in disks for role in disks[tier]}
     hosts = {host for tier in farm.mapping("tiers") for host in farm.mapping("tiers", tier, "hosts")}
     built = farm.at("embedded", "tiers")
     hosts |= {f"{tier}1" for tier in built if isinstance(tier, str)} if isinstance(built, list) else set()
-    for position, rule in enumerate(_list(plan, "stop_when")):
-        for field, allowed in (("tier", set(disks)), ("host", hosts), ("role", roles)):
-            said = rule.get(field)
+    named = (("tier", set(disks)), ("host", hosts), ("role", roles))
+    places = (
+        (part, position, one)
+        for part in ("objectives", "stop_when")
+        for position, one in enumerate(_list(plan, part))
+    )
+    for part, position, one in places:
+        for field, allowed in named:
+            said = one.get(field)
             if isinstance(said, str) and said not in allowed:
                 yield Problem(
-                    ("stop_when", position, field),
+                    (part, position, field),
                     f"{farm.file} has no {field} {said}",
                     f"allowed: {listed(sorted(allowed))}" if allowed else f"add the {field} there",
                     nearest_name(said, allowed),

@@ -204,7 +204,7 @@ def _trace(model: type[BaseModel], loc: Path, data: object) -> tuple[Path, list[
     path: Path = ()
     annotations: list[Any] = [model]
     for step in loc:
-        variants = [kind for kind in _flat(annotations) if step in _tags(kind)]
+        variants = [kind for kind in _flat(annotations) if step in _tags(kind) or step == _name(kind)]
         if variants and len(_flat(annotations)) > 1:
             annotations = variants
             continue
@@ -250,6 +250,11 @@ def _tags(annotation: Any, field: str | None = None) -> list[Any]:
         if field in (None, name) and get_origin(info.annotation) is Literal
         for tag in get_args(info.annotation)
     ]
+
+
+def _name(annotation: Any) -> str | None:
+    """The tag of a variant that no one field decides: the name of its class."""
+    return annotation.__name__ if isinstance(annotation, type) else None
 
 
 def _fields(annotations: Sequence[Any]) -> dict[str, FieldInfo]:

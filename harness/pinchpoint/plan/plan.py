@@ -7,13 +7,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.plan.compare import Compare
 from pinchpoint.plan.load_model import Load
 from pinchpoint.plan.locustfile import is_locustfile, scenario_class
-from pinchpoint.plan.problems import Unfit, unknown
+from pinchpoint.plan.metrics import MORE_IS_BETTER, OPERATION_METRICS, SAMPLE_METRICS, SERVER_FIGURES
+from pinchpoint.plan.problems import Unfit, quoted, unknown
 from pinchpoint.plan.production import FIGURES
 from pinchpoint.plan.record import (
     FileContext,
@@ -30,35 +31,6 @@ from pinchpoint.plan.record import (
 from pinchpoint.plan.units import DURATION, DURATION_FORM, byte_rate, duration, found, rate, ratio, size
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.registry import SCENARIOS
-
-OPERATION_METRICS = ("error_ratio", "response_p95_s")
-SAMPLE_METRICS = (
-    "cpu.busy_ratio",
-    "cpu.run_queue",
-    "cpu.steal_ratio",
-    "cpu.wait_ratio",
-    "disk.busy_ratio",
-    "disk.flush_latency_s",
-    "disk.outstanding",
-    "disk.read_bytes_per_s",
-    "disk.read_latency_s",
-    "disk.reads_per_s",
-    "disk.write_bytes_per_s",
-    "disk.write_latency_s",
-    "disk.writes_per_s",
-    "mem.available_bytes",
-    "mem.available_ratio",
-    "mem.paged_in_bytes_per_s",
-    "mem.paged_out_bytes_per_s",
-    "net.errors_per_s",
-    "net.received_bytes_per_s",
-    "net.sent_bytes_per_s",
-    "pressure.cpu_ratio",
-    "pressure.io_ratio",
-    "pressure.memory_ratio",
-)
-"""DESIGN.md section 6: what a collector may give of any host."""
-
 
 _PARSERS: Mapping[str, Callable[[object], float]] = {
     "_bytes_per_s": byte_rate,
@@ -273,6 +245,84 @@ class Objective(Record):
         return self
 
 
+class ServerObjective(Record):
+    """A goal of the servers, over the measurement; exactly one figure.
+
+    Attributes:
+        metric: such as ``disk.write_latency_s`` or ``cpu.busy_ratio``.
+        host, tier, role: only this host, tier or disk role; all that fit have to reach the goal.
+        device: only this disk or network interface, such as ``nvme1n1``.
+        mean: the highest mean over the measurement, such as ``5ms`` or ``80%``; the lowest of a metric of
+            which more is better (available memory, buffer hits, page life).
+        p50, p95, p99: the highest value in 50, 95 or 99 % of the seconds.
+        max: the highest value of any second.
+        min: the lowest value of any second.
+    """
+
+    metric: str = Field(description="a metric of the servers such as disk.write_latency_s")
+    host: str | None = None
+    tier: str | None = None
+    role: str | None = None
+    device: str | None = None
+    mean: float | None = None
+    p50: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    max: float | None = None
+    min: float | None = None
+
+    @field_validator("metric")
+    @classmethod
+    def _known(cls, metric: str) -> str:
+        if metric in OPERATION_METRICS:
+            raise Unfit(f"{quoted(metric)} is a figure of scenarios", "needed: {scenario: NAME, errors: 1%}")
+        if metric not in SAMPLE_METRICS:
+            raise unknown("metric", metric, SAMPLE_METRICS)
+        return metric
+
+    @field_validator(*SERVER_FIGURES, mode="before", json_schema_input_type=float | str)
+    @classmethod
+    def _in_its_unit(cls, value: object, info: ValidationInfo) -> object:
+        """In a file a figure has the unit of its metric."""
+        if not isinstance(info.context, FileContext):
+            return value
+        metric = info.data.get("metric")
+        return None if metric is None else _limit(metric, value)
+
+    @model_validator(mode="after")
+    def _one_figure(self) -> Self:
+        only_one({name: getattr(self, name) for name in SERVER_FIGURES})
+        if self._figure is None:
+            raise Unfit("an objective without a figure", f"needed: one of {', '.join(SERVER_FIGURES)}")
+        if self.metric in MORE_IS_BETTER and self._figure not in ("mean", "min"):
+            raise Unfit(f"{self._figure} of {self.metric}", "needed: min or mean; more of it is better")
+        if self.role and not self.metric.startswith("disk."):
+            raise Unfit(f"{self.metric} of a role", "allowed: host, tier; roles are those of disks")
+        if self.device and not self.metric.startswith(("disk.", "net.")):
+            raise Unfit(f"{self.metric} of a device", "allowed: host, tier; devices are disks and interfaces")
+        if self.device and self.role:
+            raise Unfit("role and device are given together", "allowed: one of them")
+        return self
+
+    @property
+    def _figure(self) -> str | None:
+        return next((name for name in SERVER_FIGURES if getattr(self, name) is not None), None)
+
+
+def _is_of_servers(value: object) -> str:
+    """The record of an objective as it is given: of a scenario, unless it names what only servers have."""
+    names = set(value) if isinstance(value, Mapping) else set()
+    only_there = ServerObjective.model_fields.keys() - Objective.model_fields.keys() - {"p50", "p95", "p99"}
+    of_servers = "metric" in names or ("scenario" not in names and not names.isdisjoint(only_there))
+    return (ServerObjective if of_servers or isinstance(value, ServerObjective) else Objective).__name__
+
+
+AnyObjective = Annotated[
+    Annotated[Objective, Tag(Objective.__name__)] | Annotated[ServerObjective, Tag(ServerObjective.__name__)],
+    Discriminator(_is_of_servers),
+]
+
+
 class Plan(Record):
     """The scenarios, their load, how long they run, and the objectives.
 
@@ -281,7 +331,8 @@ class Plan(Record):
         seed: the seed of everything random. The same seed gives the same operations.
         scenarios: the scenarios by name; they run at the same time.
         phases: warm-up, measurement, cool-down.
-        objectives: goals, such as ``{scenario: orders, p95: 50ms}``. A missed one gives exit status 1.
+        objectives: goals of scenarios, such as ``{scenario: orders, p95: 50ms}``, and of servers, such as
+            ``{metric: disk.write_latency_s, role: log, mean: 5ms}``. A missed one gives exit status 1.
         stop_when: limits that stop the run, such as ``{metric: error_ratio, above: 5%, for: 30s}``.
         production: figures of the production server; ``init --from`` writes them.
         compare: the figures that comparisons of this plan judge.
@@ -291,10 +342,15 @@ class Plan(Record):
     seed: int = Field(default=1, ge=0, lt=2**63)
     scenarios: Mapping[Name, ScenarioPlan] = Field(min_length=1, description="the scenarios to run, by name")
     phases: Phases = Field(description="how long, such as {warm_up: 5s, measure: 1m}")
-    objectives: tuple[Objective, ...] = Field(default=(), strict=False)
+    objectives: tuple[AnyObjective, ...] = Field(default=(), strict=False)
     stop_when: tuple[StopRule, ...] = Field(default=(), strict=False)
     production: Mapping[str, float] | None = None
     compare: Compare | None = None
+
+    @property
+    def scenario_objectives(self) -> tuple[Objective, ...]:
+        """The objectives of scenarios."""
+        return tuple(one for one in self.objectives if isinstance(one, Objective))
 
     @field_validator("production")
     @classmethod

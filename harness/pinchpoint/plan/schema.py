@@ -18,7 +18,8 @@ from pinchpoint.plan.embedded import BuiltDisk
 from pinchpoint.plan.farm import Collect, Disk, FarmFile, Host
 from pinchpoint.plan.hosts import usable_kind
 from pinchpoint.plan.locustfile import SUFFIX, LocustfileParams
-from pinchpoint.plan.plan import OPERATION_METRICS, SAMPLE_METRICS, Objective, Plan, ScenarioPlan, StopRule
+from pinchpoint.plan.metrics import OPERATION_METRICS, SAMPLE_METRICS, SERVER_FIGURES
+from pinchpoint.plan.plan import Objective, Plan, ScenarioPlan, ServerObjective, StopRule
 from pinchpoint.plan.record import Record
 from pinchpoint_collectors import registry as collectors
 from pinchpoint_infra.catalogue import catalogue
@@ -103,6 +104,7 @@ _NAMES: Mapping[tuple[type[BaseModel], str], Callable[[], Iterable[str]]] = {
     (BuiltDisk, "profile"): _of_catalogue("disk"),
     (Host, "machine"): _of_catalogue("machine"),
     (Collect, "kind"): collectors.names,
+    (ServerObjective, "metric"): lambda: SAMPLE_METRICS,
     (StopRule, "metric"): lambda: (*OPERATION_METRICS, *SAMPLE_METRICS),
 }
 """Fields whose names are those of a catalogue or registry."""
@@ -153,6 +155,10 @@ def _one_figure(_: _InFiles) -> dict[str, Any]:
     return {"oneOf": [{"required": [figure]} for figure in figures]}
 
 
+def _one_figure_of_servers(_: _InFiles) -> dict[str, Any]:
+    return {"oneOf": [{"required": [figure]} for figure in SERVER_FIGURES]}
+
+
 def _somewhere(_: _InFiles) -> dict[str, Any]:
     return {"anyOf": [{"required": ["endpoints"]}, {"required": ["embedded"]}]}
 
@@ -161,6 +167,7 @@ _MORE: Mapping[type[BaseModel], Callable[[_InFiles], dict[str, Any]]] = {
     ScenarioPlan: _scenarios,
     Collect: _collectors,
     Objective: _one_figure,
+    ServerObjective: _one_figure_of_servers,
     FarmFile: _somewhere,
 }
 """Models whose fields depend on each other in a way that an editor can show."""

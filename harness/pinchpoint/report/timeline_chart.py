@@ -10,7 +10,7 @@ from typing import Any
 import altair as alt
 
 from pinchpoint.analysis.thresholds import UTILISATION
-from pinchpoint.base import units
+from pinchpoint.base import units, wording
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.data.inputs import disk_roles
 from pinchpoint.data.recorded import SamplePoint
@@ -68,9 +68,18 @@ class Marks:
 def marks_of(manifest: Mapping[str, Any], verdict: Mapping[str, Any], clock: Clock) -> dict[str, Marks]:
     """Panel -> its limits, and when the bottleneck (or what is suspected) was at its limit."""
     limits = {
-        "cpu": [Limit(UTILISATION.value, f"limit {units.percent(UTILISATION.value)}")],
-        "disk_write_latency": _latency_limits(verdict, "write_latency_mean_s"),
-        "disk_read_latency": _latency_limits(verdict, "read_latency_mean_s"),
+        "cpu": [
+            Limit(UTILISATION.value, f"limit {units.percent(UTILISATION.value)}"),
+            *_of_servers(verdict, "cpu.busy_ratio"),
+        ],
+        "disk_write_latency": [
+            *_latency_limits(verdict, "write_latency_mean_s"),
+            *_of_servers(verdict, "disk.write_latency_s"),
+        ],
+        "disk_read_latency": [
+            *_latency_limits(verdict, "read_latency_mean_s"),
+            *_of_servers(verdict, "disk.read_latency_s"),
+        ],
         "disk_iops": _declared(manifest),
         "latency": _objectives(verdict, "p95_s"),
         "throughput": _objectives(verdict, "throughput_per_s"),
@@ -116,7 +125,17 @@ def _objectives(verdict: Mapping[str, Any], metric: str) -> list[Limit]:
     return [
         Limit(row["target"], f"{row['scenario']} {words} {units.of_metric(metric, row['target'])}")
         for row in verdict.get("objectives") or ()
-        if row["metric"] == metric
+        if row["metric"] == metric and row.get("scenario")
+    ]
+
+
+def _of_servers(verdict: Mapping[str, Any], metric: str) -> list[Limit]:
+    return [
+        Limit(
+            row["target"], f"objective {units.of_metric(metric, row['target'])} ({wording.objective_of(row)})"
+        )
+        for row in verdict.get("objectives") or ()
+        if row["metric"] == metric and not row["at_least"]
     ]
 
 

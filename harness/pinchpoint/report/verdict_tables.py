@@ -72,9 +72,8 @@ def objectives(verdict: Row) -> Table:
     rows = [
         {
             **row,
-            "objective": f"{_objective_name(row['metric'])} "
-            f"{'at least' if row['metric'] == 'throughput_per_s' else 'at most'} "
-            f"{units.of_metric(row['metric'], row['target'])}",
+            "scenario": wording.objective_of(row),
+            "objective": wording.objective_name(row),
             "measured": _measured(row),
         }
         for row in verdict.get("objectives") or ()
@@ -83,7 +82,7 @@ def objectives(verdict: Row) -> Table:
         "objectives",
         "Objectives",
         (
-            Column("scenario", "scenario"),
+            Column("scenario", "of" if any(row.get("figure") for row in rows) else "scenario"),
             Column("objective", "objective"),
             Column("measured", "measured"),
             *([Column("holds", "up to what load")] if any(row.get("holds") for row in rows) else ()),
@@ -98,12 +97,8 @@ def _measured(row: Row) -> str | None:
     """An objective's figure; a time that was missed and is none has no end."""
     if row["value"] is None:
         return units.ENDLESS if row["met"] is False else None
-    return units.of_metric(row["metric"], row["value"])
-
-
-def _objective_name(metric: str) -> str:
-    """``p95_s`` -> ``p95``, ``errors_ratio`` -> ``errors``."""
-    return metric.removesuffix("_per_s").removesuffix("_s").removesuffix("_ratio")
+    where = f" ({row['where']})" if row.get("where") else ""
+    return units.of_metric(row["metric"], row["value"]) + where
 
 
 def crawl(verdict: Row) -> Table:

@@ -245,7 +245,7 @@ class StepController:
     ) -> None:
         self._name = name
         self._load = load
-        self._objectives = [one for one in plan.objectives if one.scenario == name]
+        self._objectives = [one for one in plan.scenario_objectives if one.scenario == name]
         self._store = store
         self._live = live
         self._pool = pool
@@ -453,8 +453,17 @@ class StopRules:
             role = about.get("roles", {}).get(rule.role)
             return role is not None and role.get("device") == sample.instance
         if rule.metric.startswith(("cpu.", "mem.")):
-            return sample.instance == (f"tier:{rule.tier}" if rule.tier else "")
+            apart = rule.tier and about.get(_APART.get(rule.metric, ""))  # else the whole host is the tier
+            return sample.instance == (f"tier:{rule.tier}" if apart else "")
         return True
+
+
+_APART = {
+    "cpu.busy_ratio": "tier_cores",
+    "mem.available_bytes": "tier_cap_bytes",
+    "mem.available_ratio": "tier_cap_bytes",
+}
+"""A metric that a tier has of its own -> what the inventory has of a host where it is measured."""
 
 
 def _of(rule: StopRule) -> str:

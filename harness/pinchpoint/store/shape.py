@@ -91,14 +91,31 @@ class Scenario(Form):
 
 
 class Objective(Form):
-    """One thing that a scenario has to achieve."""
+    """One thing that a scenario has to achieve, or the servers (``metric``)."""
 
-    scenario: str
+    scenario: str | None = None
     p50_s: Above0 | None = None
     p95_s: Above0 | None = None
     p99_s: Above0 | None = None
     errors_ratio: NotBelow0 | None = None
     throughput_per_s: Above0 | None = None
+    metric: str | None = None
+    host: str | None = None
+    tier: str | None = None
+    role: str | None = None
+    device: str | None = None
+    mean: NotBelow0 | None = None
+    p50: NotBelow0 | None = None
+    p95: NotBelow0 | None = None
+    p99: NotBelow0 | None = None
+    max: NotBelow0 | None = None
+    min: NotBelow0 | None = None
+
+    @model_validator(mode="after")
+    def _of_one(self) -> Self:
+        if (self.scenario is None) == (self.metric is None):
+            raise ValueError("an objective of a scenario, or of a metric")
+        return self
 
 
 class Compare(Form):

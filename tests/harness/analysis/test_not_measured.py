@@ -35,6 +35,74 @@ def test_objectives_that_are_met_are_fine() -> None:
     assert (exit_status(verdict), verdict.measured) == (0, True)
 
 
+@pytest.mark.parametrize(
+    ("objective", "met", "where", "words"),
+    [
+        ({"metric": "disk.write_latency_s", "role": "log", "mean": 0.005}, False, "sql2 sdb", "5 ms: 8 ms"),
+        ({"metric": "disk.write_latency_s", "role": "log", "host": "sql1", "p99": 0.1}, True, "sql1 sdb", ""),
+        ({"metric": "disk.write_latency_s", "device": "sdb", "max": 0.009}, True, "sql2 sdb", ""),
+        ({"metric": "cpu.busy_ratio", "tier": "sql", "p95": 0.5}, True, "sql2", ""),
+        ({"metric": "cpu.busy_ratio", "tier": "web", "max": 0.5}, False, "web1 tier:web", "80 % (web1 "),
+        ({"metric": "mem.available_ratio", "min": 0.3}, False, "web1", "at least 30 %: 20 %"),
+        ({"metric": "mem.available_ratio", "host": "sql1", "mean": 0.3}, None, "", "not measured"),
+        ({"metric": "db.page_life_s", "tier": "sql", "min": 300.0}, None, "", "not measured"),
+        ({"metric": "disk.read_latency_s", "tier": "sql", "mean": 0.01}, None, "", "not measured"),
+    ],
+)  # fmt: skip
+def test_an_objective_of_servers_is_decided_by_the_worst_of_them(
+    objective: dict[str, object], met: bool | None, where: str, words: str
+) -> None:
+    """Every host and disk that fits has to reach it; what no collector read is neither met nor missed."""
+    build = (
+        Build().host("sql1", "sql", "m1", (), {"log": "sdb"}).host("sql2", "sql", "m2", (), {"log": "sdb"})
+    )
+    build.host("web1", "web", "m3").open("orders", "sql-mix", 50).operations(
+        "orders", "log_append", 50, 0.004
+    )
+    for host, busy, latency_s in (("sql1", 0.2, 0.002), ("sql2", 0.4, 0.008)):
+        build.metric(host, "cpu.busy_ratio", busy, noise=0.0)
+        build.metric(host, "disk.write_latency_s", latency_s, "sdb", 0.0, np.full(build.seconds, 50.0))
+        build.metric(host, "disk.read_latency_s", None, "sdb", weight=np.zeros(build.seconds))
+        build.metric(host, "mem.available_ratio", None if host == "sql1" else 0.9, noise=0.0)
+    build.metric("web1", "cpu.busy_ratio", 0.3, noise=0.0).metric(
+        "web1", "cpu.busy_ratio", 0.8, "tier:web", 0.0
+    )
+    build.metric("web1", "mem.available_ratio", 0.2, noise=0.0)
+    verdict = judged(build.objective(**objective))
+    [row] = verdict.objectives
+    assert (row["met"], row["where"]) == (met, where), row
+    assert exit_status(verdict) == (0 if met else 1)
+    said = " ".join(screen(verdict.to_json()).split())
+    assert words in said, said
+    warned = any("neither met nor missed" in warning for warning in verdict.warnings)
+    assert warned is (met is None)
+
+
+def test_a_host_that_was_not_measured_keeps_an_objective_of_servers_open() -> None:
+    """What the others show does not make it met; that they miss it does make it missed."""
+    build = _loaded().host("sql2", "sql", "m2")
+    goal = {"metric": "cpu.busy_ratio", "tier": "sql"}
+    met, missed = judged(build.objective(**goal, max=0.9).objective(**goal, max=0.1)).objectives
+    assert (met["met"], met["result"]) == (
+        None, "not measured: no value of cpu.busy_ratio on sql2; met on sql1"
+    )  # fmt: skip
+    assert (missed["met"], missed["result"]) == (False, "missed")
+
+
+def test_an_objective_of_servers_is_met_up_to_a_level() -> None:
+    """Of a climb each level is judged: the last one is overloaded on purpose."""
+    build = climb(np.array([100.0, 200.0, 300.0, 400.0]), 10_000.0)
+    seconds = np.arange(build.seconds) - WARM_UP_S
+    build.metric("sql1", "cpu.wait_ratio", np.clip(seconds // EACH_S, 0, 3) / 10, noise=0.0)
+    goals = [{"metric": "cpu.wait_ratio", "mean": mean} for mean in (0.15, 0.9)]
+    goals.append({"metric": "cpu.busy_ratio", "max": 0.001})
+    for goal in goals:
+        build.objective(**goal)
+    assert [(row["met"], row["result"]) for row in judged(build).objectives] == [
+        (True, "met up to 200/s"), (True, "met up to 400/s"), (False, "missed, from 100/s on")
+    ]  # fmt: skip
+
+
 def test_a_load_without_one_operation_measured_nothing() -> None:
     """With objectives or without: nothing was measured that a status could speak of."""
     for build in (_loaded(), _loaded().objective(scenario="orders", errors_ratio=0.1)):

@@ -40,7 +40,7 @@ def test_a_plan_is_in_base_units(tmp_path: Path) -> None:
     measure = plan.phases.measure
     assert (measure.until, measure.at_least_s, measure.at_most_s) == ("done", 40.0, 43_200.0)
     assert plan.objectives[0] == Objective(scenario="orders", p95_s=0.05)
-    assert plan.objectives[1].errors_ratio == 0.01
+    assert plan.objectives[1] == Objective(scenario="crawl", errors_ratio=0.01)
     assert plan.seed == 7
     assert ending_scenarios(plan) == ["crawl"]
 

@@ -180,7 +180,11 @@ SECOND: dict[str, Any] = {
 }
 
 HOSTS: dict[str, Any] = {
-    "sql1": {"tier": "sql", "roles": {"log": {"device": "loop1"}, "data": {"device": "loop2"}}},
+    "sql1": {
+        "tier": "sql",
+        "tier_cores": [0],
+        "roles": {"log": {"device": "loop1"}, "data": {"device": "loop2"}},
+    },
     "web1": {"tier": "web", "roles": {}},
 }
 
@@ -223,6 +227,8 @@ def test_a_rule_hears_only_of_what_it_names() -> None:
     sql = StopRule(metric="cpu.busy_ratio", above=0.9, for_s=2, tier="sql")
     assert watch(sql, [("sql1", "tier:sql", 0.95)] * 5)[0].broken() is not None
     assert watch(sql, [("web1", "tier:web", 0.95)] * 5)[0].broken() is None
+    whole = StopRule(metric="cpu.busy_ratio", above=0.9, for_s=2, tier="web")  # a host without other tiers
+    assert watch(whole, [("web1", "", 0.95)] * 5)[0].broken() is not None
     anyone = StopRule(metric="cpu.busy_ratio", above=0.9, for_s=2)
     assert watch(anyone, [("web1", "", 0.95)] * 5)[0].broken() is not None
     assert watch(anyone, [("web1", "0", 0.95)] * 5)[0].broken() is None
