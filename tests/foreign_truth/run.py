@@ -1,7 +1,8 @@
 """``make foreign-truth FOLDER=...``: judge labelled recordings, and count right, wrong and declined.
 
-Each recording is imported as `pinchpoint import` does it, and judged as it is, as means over 5, 10 and 60
-seconds where it is finer than that, and with one kind of figure left out at a time.
+Each recording is imported as `pinchpoint import` does it, and judged as it is, as means over 5, 10, 15 and 60
+seconds where it is finer than that, with a tenth of its readings lost, and with one kind of figure left out at
+a time.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.compute as pc
-from ground_truth.noises import every
+from ground_truth.noises import SEED, every, lost
 
 from foreign_truth.labels import Label, read_labels
 from foreign_truth.score import Judged, score
@@ -32,7 +33,8 @@ from pinchpoint_collectors.imports.record import Settings
 
 BUILD = Path(__file__).parents[2] / "build"
 AS_IS = "as is"
-MEANS_S = (5, 10, 60)
+MEANS_S = (5, 10, 15, 60)
+LOST = 0.1
 KINDS = ("cpu.", "mem.", "disk.", "net.", "db.", "pressure.")
 
 
@@ -64,6 +66,7 @@ def _variants(run: StoredRun, *, all_of_them: bool) -> Iterator[tuple[str, Store
     for seconds in MEANS_S:
         if usual_s < seconds <= length_s / 4:
             yield f"{seconds} s", replace(run, samples=every(samples, seconds))
+    yield f"{LOST:.0%} lost", replace(run, samples=lost(samples, LOST, SEED))
     metrics = set(pc.unique(samples["metric"]).to_pylist())
     for kind in KINDS:
         if any(name.startswith(kind) for name in metrics):

@@ -106,6 +106,7 @@ def test_what_was_recorded_is_judged(name: str, tmp_path: Path) -> None:
     first = verdict["bottleneck"] or verdict["candidates"][0]
     assert first["resource"] == resource
     assert (verdict["bottleneck"] or {}).get("kind") == kind
+    assert resource != "network" or "speed for all 5 min, mean 9" in verdict["summary"]
 
 
 @pytest.mark.parametrize(("every_s", "rows"), [(1, 300), (5, 60), (10, 30), (15, 20), (60, 5)])
@@ -131,16 +132,32 @@ def test_the_interval_of_the_rows_changes_nothing(every_s: int, rows: int, tmp_p
     assert verdict.bottleneck.kind == "cpu"
 
 
-def test_finished_work_that_collapses_while_sessions_stay_waits_elsewhere(tmp_path: Path) -> None:
-    """CPU and disk have room, as many sessions as ever, a tenth of the transactions."""
-    lines = perfmon(QUIET, rows=40).splitlines()
-    head, *rows = lines
+def with_work(rates: list[int], connections: int) -> str:
+    """A minute a row: transactions a second, and connections."""
+    head, *rows = perfmon(QUIET, rows=len(rates)).splitlines()
     head += r',"\\HV9\SQLServer:Databases(_Total)\Transactions/sec"'
     head += r',"\\HV9\SQLServer:General Statistics\User Connections"'
-    rows = [f'{row},"{40 if 20 <= at < 30 else 400}","50"' for at, row in enumerate(rows)]
-    verdict = judged(tmp_path, "\r\n".join([head, *rows]), places())
+    rows = [f'{row},"{rate}","{connections}"' for row, rate in zip(rows, rates, strict=True)]
+    return "\r\n".join([head, *rows])
+
+
+@pytest.mark.parametrize("low", [10, 25])
+def test_finished_work_that_collapses_while_sessions_stay_waits_elsewhere(low: int, tmp_path: Path) -> None:
+    """CPU and disk have room, as many sessions as ever, a tenth of the transactions."""
+    rates = [40 if 20 <= at < 20 + low else 400 for at in range(60)]
+    verdict = judged(tmp_path, with_work(rates, 50), places())
     assert (verdict["outcome"], verdict["bottleneck"]["kind"]) == ("bottleneck", "external")
     assert verdict["bottleneck"]["window"][0].startswith("2026-11-20T09:19")
+
+
+@pytest.mark.parametrize(
+    ("rates", "connections"),
+    [([400] * 30 + [int(400 * 0.9**at) for at in range(30)], 50), ([400] * 40 + [40] * 20, 1)],
+    ids=["pool", "recorder"],
+)
+def test_less_load_is_no_collapse(rates: list[int], connections: int, tmp_path: Path) -> None:
+    """It declines slowly while a pool keeps its connections; or the only session is that of the recorder."""
+    assert judged(tmp_path, with_work(rates, connections), places())["outcome"] == "inconclusive"
 
 
 def test_a_zone_that_was_cut_off_is_utc_and_said(tmp_path: Path) -> None:

@@ -138,7 +138,9 @@ def _seen(inputs: Inputs, disk: DiskRole) -> _Seen:
     found = []
     for way in WAYS:
         rows, often = figure(inputs, disk.host, f"disk.{way}_latency_s", device), _often(inputs, disk, way)
-        one = measure(inputs, rows, limit, "saturation", NOUNS[way], above=True, only=often)
+        one = measure(
+            inputs, rows, limit, "saturation", NOUNS[way], above=True, only=often, share=_spread(inputs, disk)
+        )
         if one is not None:
             found.append(one)
     apart = [one for one in found if "transfer" not in one.metric] or found
@@ -158,6 +160,20 @@ def _often(inputs: Inputs, disk: DiskRole, way: str) -> Steps:
     own, both = rates[way], np.nan_to_num(rates["read"]) + np.nan_to_num(rates["write"])
     with np.errstate(invalid="ignore"):
         return np.asarray(~(np.isfinite(own) & ((own < SELDOM_PER_S.value) | (own < MINOR_SHARE * both))))
+
+
+def _spread(inputs: Inputs, disk: DiskRole) -> Floats:
+    """For what share of each reading its I/Os came: less than 1 where they came in one lump.
+
+    A disk with this many outstanding is busy for 1 − exp(−outstanding) of the time if they come at random.
+    """
+    busy, outstanding = (
+        inputs.samples.steps(disk.host, f"disk.{name}", disk.device or "")
+        for name in ("busy_ratio", "outstanding")
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: Floats = np.minimum(busy / -np.expm1(-outstanding), 1.0)
+    return found
 
 
 def _rate(inputs: Inputs, disk: DiskRole, way: str) -> Floats:

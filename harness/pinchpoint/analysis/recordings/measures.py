@@ -26,10 +26,10 @@ STANDS_OUT = Threshold(
     "design",
     "a reading of more than 30 s that stands out may contain 30 s at the limit: half of it",
 )
-_GAP = 1.5
-"""Readings further apart than this many of their intervals do not belong to one stretch."""
 _LEAST_COVERED = 0.5
-"""A mean over 30 seconds needs readings for half of them."""
+"""A mean over 30 seconds needs readings for half of them; a stretch goes on over readings lost for so long."""
+_GAP = 0.75
+"""Of readings longer than that a stretch goes on over this share of one."""
 
 _LASTING = 0.25
 """Of 30 seconds whose mean reached a limit a quarter at least must have reached it themselves."""
@@ -233,6 +233,7 @@ def measure(
     *,
     above: bool = False,
     only: Steps | None = None,
+    share: Floats | None = None,
 ) -> Measure | None:
     """A figure against its limit; None where it was not measured.
 
@@ -244,10 +245,12 @@ def measure(
         noun: what stands before the figures in words: ``busy``.
         above: see ``limit``.
         only: steps in which it counts.
+        share: for what share of each step its value can have lasted; all of it where None or not finite.
     """
     if rows is None:
         return None
-    smooth, at_limit = _judged(rows, inputs.window, limit.value, above=above)
+    lasted_s = rows.covered_s if share is None else rows.covered_s * np.nan_to_num(share, nan=1.0)
+    smooth, at_limit = _judged(rows, inputs.window, limit.value, lasted_s, above=above)
     if only is not None:
         at_limit = at_limit & only
     mean, p95, most = (units.of_metric(rows.metric, each) for each in (rows.mean, rows.p95, rows.most))
@@ -311,12 +314,17 @@ def overlap_s(these: Sequence[Stretch], those: Sequence[Stretch]) -> float:
     return sum(each.seconds for each in common(these, those))
 
 
-def _judged(rows: Rows, window: Window, limit: float, *, above: bool) -> tuple[Floats, Steps]:
-    """(the mean over 30 seconds around each step, whether the step belongs to one that is at the limit)."""
+def _judged(
+    rows: Rows, window: Window, limit: float, lasted_s: Floats, *, above: bool
+) -> tuple[Floats, Steps]:
+    """(the mean over 30 seconds around each step, whether the step belongs to one that is at the limit).
+
+    A mean says nothing of how long: a spike of a second can lift it, and a long reading as well.
+    """
     there = rows.covered_s > 0
     steps = int(SUSTAINED.value // window.step_s)
     if rows.reading_s > SUSTAINED.value / 2 or steps < 2:
-        smooth = rows.values
+        smooth, steps = rows.values, 1
     else:
         weight = np.where(there, rows.weight, 0.0)
         total = np.where(there, np.nan_to_num(rows.values) * weight, 0.0)
@@ -325,13 +333,9 @@ def _judged(rows: Rows, window: Window, limit: float, *, above: bool) -> tuple[F
         smooth = np.divide(sums, weights, out=np.full(len(sums), np.nan), where=enough)
         if not np.isfinite(smooth).any():
             return rows.values, np.zeros(len(there), dtype=bool)
-    over = _beyond(smooth, limit, above=above)
-    if smooth is not rows.values:
-        # A mean says nothing of how long: a spike of a second can lift it.
-        lasting = _running(np.where(_beyond(rows.values, limit, above=above), rows.covered_s, 0.0), steps)
-        over &= lasting >= _LASTING * _running(rows.covered_s, steps)
-        over = _running(over.astype(float), steps) > 0
-    return smooth, over & there
+    lasting = _running(np.where(_beyond(rows.values, limit, above=above), lasted_s, 0.0), steps)
+    over = _beyond(smooth, limit, above=above) & (lasting >= _LASTING * _running(rows.covered_s, steps))
+    return smooth, (_running(over.astype(float), steps) > 0) & there
 
 
 def _beyond(values: Floats, limit: float, *, above: bool) -> Steps:
@@ -354,6 +358,7 @@ def _stretches(window: Window, covered_s: Floats, over: Steps) -> tuple[Stretch,
     """The times in which all readings, one after the other, were at the limit; the longest first."""
     found: list[Stretch] = []
     begin_s = end_s = 0.0
+    lost_s = (1 - _LEAST_COVERED) * SUSTAINED.value
     for at in np.flatnonzero(covered_s > 0):
         middle_s = window.first_s + (int(at) + 0.5) * window.step_s
         # A reading longer than a step lies in the step of its middle; shorter ones fill their step.
@@ -361,7 +366,7 @@ def _stretches(window: Window, covered_s: Floats, over: Steps) -> tuple[Stretch,
         if not over[at]:
             end_s = 0.0
             continue
-        if found and end_s and middle_s - half_s - end_s <= _GAP * half_s:
+        if found and end_s and middle_s - half_s - end_s <= max(2 * _GAP * half_s, lost_s):
             end_s = middle_s + half_s
             found[-1] = Stretch(begin_s, end_s)
         else:

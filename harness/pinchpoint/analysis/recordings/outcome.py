@@ -26,6 +26,8 @@ from pinchpoint.data.inputs import Inputs
 
 LEAST_S = 60.0
 """A recording of less than a minute shows a moment, not a load."""
+_READ_LATE = 0.05
+"""A recorder that waits a second between its readings takes 59 a minute, each of a second by name."""
 _TURNS = 0.2
 """Resources take turns where the times in which both are saturated are less than a fifth of the shorter."""
 _HARDWARE = ("cpu", "thread", "memory", "disk", "network")
@@ -61,7 +63,7 @@ class Conclusion:
 def conclude(inputs: Inputs, found: Sequence[Resource], recorded_s: float) -> Conclusion:
     """The outcome of a recording."""
     missing = tuple(one for one in found if one.missing)
-    if recorded_s < LEAST_S:
+    if recorded_s < LEAST_S * (1 - _READ_LATE):
         return Conclusion("inconclusive", too_short=recorded_s, missing=missing)
     saturated = sorted((one for one in found if one.saturated), key=lambda one: -one.over_s)
     plain = _causes([one for one in saturated if not one.doubt], found)

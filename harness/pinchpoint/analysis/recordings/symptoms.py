@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pinchpoint.analysis.recordings.measures import Resource, Rows, Steps, Stretch, figure, measure
+from pinchpoint.analysis.recordings.measures import (
+    Measure,
+    Resource,
+    Rows,
+    Steps,
+    Stretch,
+    figure,
+    measure,
+)
 from pinchpoint.analysis.thresholds import SUSTAINED, Threshold
 from pinchpoint.base import units
 from pinchpoint.data.inputs import Host, Inputs
@@ -27,7 +35,11 @@ _WORK = (
 _MANY = {"batch": "batches", "query": "queries"}
 _FINISHED = tuple(f"{of}.{_MANY.get(one, f'{one}s')}_per_s" for of in ("db", "search") for one in _WORK)
 _TIMED = tuple(f"{of}.{one}_latency_s" for of in ("db", "search") for one in ("response", *_WORK))
-_AT_WORK = ("db.sessions_active", "db.connections", "search.in_progress")
+_AT_WORK = ("db.sessions_active", "search.in_progress")
+_CONNECTED = ("db.connections",)
+"""A pool keeps idle connections: they show that work waited only where the rate fell at once."""
+_LEAST_AT_WORK = 2.0
+"""A single session may be that of the recorder itself."""
 
 COLLAPSED = Threshold(0.5, "design", "finished work fell to half of its usual rate, or less")
 LOST = Threshold(1 - COLLAPSED.value, COLLAPSED.source, COLLAPSED.says)
@@ -35,6 +47,7 @@ SLOWER = Threshold(1.5, "design", "latency rose to one and a half times its usua
 FEWER = Threshold(0.8, "design", "finished work fell to four fifths of its usual rate, or less")
 _CAUGHT_UP = 2.0
 """What is made up for after a collapse does not undo it: no rate counts for more than twice the usual."""
+_MEDIAN, _UPPER_QUARTILE = 0.5, 0.75
 _DEVIATIONS = 3.0
 """Fewer than one in 700 counts of independent events lie this many standard deviations below their mean."""
 
@@ -66,20 +79,13 @@ def collapses(inputs: Inputs, host: Host) -> Iterator[Resource]:
     """Finished work that collapsed for a part of the recording: what it waited for was not measured.
 
     Less load looks the same. Work waited if latency rose, or if the usual number of sessions stayed active.
+    Without that a rate that declines slowly is less load.
     """
     for key, rows in _series(inputs, _FINISHED, host.name):
-        usual = float(np.nanmedian(rows.values))
-        if usual <= 0:
+        found = next(_collapsed(inputs, host, key, rows), None)
+        if found is None:
             continue
-        capped = replace(rows, values=np.minimum(rows.values, _CAUGHT_UP * usual))
-        share = 1 - capped.values / usual
-        lost = replace(rows, values=share, weight=rows.covered_s, metric="db.lost_ratio")
-        one = measure(inputs, lost, LOST, "attribution", f"{_name(key)}, of their usual rate lost:")
-        if one is None or not one.at_limit or one.over_s > one.measured_s / 2 + SUSTAINED.value:
-            continue  # what is usual is the median: a half, beside the means at the edges
-        if not _beyond_chance(capped, usual, _inside(inputs.window, one.stretches)):
-            continue
-        witness = next(_witnesses(inputs, host, one.stretches), None)
+        one, witness = found
         yield Resource(
             kind="external",
             resource="dependency",
@@ -100,6 +106,39 @@ def collapses(inputs: Inputs, host: Host) -> Iterator[Resource]:
         return
 
 
+def _collapsed(inputs: Inputs, host: Host, key: Key, rows: Rows) -> Iterator[tuple[Measure, str]]:
+    """(what was lost of the usual rate, what shows that work waited, or "").
+
+    What is usual is the median; where work waited for longer, the upper quartile.
+    """
+    for part in (_MEDIAN, _UPPER_QUARTILE):
+        usual = float(np.nanquantile(rows.values, part))
+        if usual <= 0:
+            continue
+        capped = replace(rows, values=np.minimum(rows.values, _CAUGHT_UP * usual))
+        share = 1 - capped.values / usual
+        lost = replace(rows, values=share, weight=rows.covered_s, metric="db.lost_ratio")
+        one = measure(inputs, lost, LOST, "attribution", f"{_name(key)}, of their usual rate lost:")
+        if one is None or not one.at_limit or one.over_s > part * one.measured_s + SUSTAINED.value:
+            continue  # beside the means at the edges
+        if not _beyond_chance(capped, usual, _inside(inputs.window, one.stretches)):
+            continue
+        at_once = part == _MEDIAN and _at_once(inputs.window, rows, one.stretches, usual)
+        at_work = (*_AT_WORK, *(_CONNECTED if at_once else ()))
+        witness = next(_witnesses(inputs, host, one.stretches, at_work), "")
+        if witness or at_once:
+            yield one, witness
+
+
+def _at_once(window: Window, rows: Rows, stretches: Sequence[Stretch], usual: float) -> bool:
+    """Whether the rate was nearly as usual within a minute, or two readings, of where it was low."""
+    near_s = max(2 * rows.reading_s, 2 * SUSTAINED.value)
+    low = _inside(window, stretches)
+    wide = [Stretch(each.from_s - near_s, each.to_s + near_s) for each in stretches]
+    beside = rows.values[_inside(window, wide) & ~low & np.isfinite(rows.values)]
+    return bool(beside.size) and float(np.median(beside)) >= FEWER.value * usual
+
+
 def _beyond_chance(rows: Rows, usual: float, inside: Steps) -> bool:
     """Whether independent requests would hardly ever be so few by chance (Poisson: three deviations)."""
     expected = usual * float(rows.covered_s[inside].sum())
@@ -107,15 +146,19 @@ def _beyond_chance(rows: Rows, usual: float, inside: Steps) -> bool:
     return bool(expected - finished > _DEVIATIONS * np.sqrt(expected))
 
 
-def _witnesses(inputs: Inputs, host: Host, stretches: Sequence[Stretch]) -> Iterator[str]:
+def _witnesses(
+    inputs: Inputs, host: Host, stretches: Sequence[Stretch], at_work: Sequence[str]
+) -> Iterator[str]:
     for symptom in symptoms_during(inputs, stretches):
         if symptom.ratio > 1:
             yield symptom.words
     inside = _inside(inputs.window, stretches)
-    for metric in _AT_WORK:
+    for metric in at_work:
         rows = figure(inputs, host.name, metric)
         ratio = _against_rest(rows, inside) if rows is not None else None
-        if ratio is not None and ratio >= 1:
+        if rows is None or ratio is None or ratio < 1:
+            continue
+        if float(np.nanmedian(rows.values[inside])) >= _LEAST_AT_WORK:
             yield f"{metric} stayed"
 
 

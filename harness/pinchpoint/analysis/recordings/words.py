@@ -92,7 +92,8 @@ def saturated_words(one: Resource, offset_s: int) -> str:
     if not one.saturated:
         return "not measured" if not one.measures else "never saturated"
     first = one.saturated[0]
-    mean = f"mean {units.of_metric(first.metric, first.value)}"
+    is_share = first.limit.value <= 1 and first.what in ("utilisation", "attribution")
+    mean = f"mean {units.percent(first.value) if is_share else units.of_metric(first.metric, first.value)}"
     if first.over_s >= _NEARLY_ALL * first.measured_s:
         return f"{_state(one)} for all {units.span(first.measured_s)}, {mean}"
     begin, end = (utc(round(at + offset_s)) for at in (first.stretches[0].from_s, first.stretches[0].to_s))
