@@ -1,8 +1,8 @@
 """``make foreign-truth FOLDER=...``: judge labelled recordings, and count right, wrong and declined.
 
 Each recording is imported as `pinchpoint import` does it, and judged as it is, as means over 5, 10, 15 and 60
-seconds where it is finer than that, with a tenth of its readings lost, and with one kind of figure left out at
-a time.
+seconds where it is finer than that, with a tenth of its readings lost, and with one kind of figure left out
+at a time.
 """
 
 from __future__ import annotations

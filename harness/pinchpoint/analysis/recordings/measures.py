@@ -27,9 +27,9 @@ STANDS_OUT = Threshold(
     "a reading of more than 30 s that stands out may contain 30 s at the limit: half of it",
 )
 _LEAST_COVERED = 0.5
-"""A mean over 30 seconds needs readings for half of them; a stretch goes on over readings lost for so long."""
+"""A mean over 30 seconds needs readings for half of them; a stretch includes gaps as long as that."""
 _GAP = 0.75
-"""Of readings longer than that a stretch goes on over this share of one."""
+"""Of longer readings a stretch includes gaps of this share of one."""
 
 _LASTING = 0.25
 """Of 30 seconds whose mean reached a limit a quarter at least must have reached it themselves."""
