@@ -77,8 +77,8 @@ _OWN = _own()
 def _names(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
     """(what it names, name) of everything in a record or in JSON."""
     if isinstance(value, Mapping):
-        if key == "hosts":
-            yield from (("host", str(name)) for name in value)
+        if key in ("hosts", "databases"):
+            yield from ((_KEYS[key], str(name)) for name in value)
         for name, item in value.items():
             yield from _names(item, str(name))
     elif isinstance(value, list | tuple):

@@ -19,7 +19,9 @@ from pinchpoint.report.comparison import gather as gather_comparison
 from pinchpoint.report.redaction import redacted
 from pinchpoint.report.report import gather
 
-HIDDEN = ("sql1", "search1", "nosql1", "loader_bob", "payroll", "alice", "db7", "corp.example", "10.1.2.3")
+HIDDEN = (
+    "sql1", "search1", "nosql1", "loader_bob", "payroll", "alice", "db7", "corp.example", "10.1.2.3", "wages",
+)  # fmt: skip
 
 
 def _report() -> Gathered:
@@ -28,7 +30,8 @@ def _report() -> Gathered:
     run.manifest["farm"]["endpoints"] = {"sql": {"url": url}, "nosql": {"url": "valkey://10.1.2.3/0"}}
     run.manifest["farm"]["identity"] = "/home/alice/farm.yaml"
     said = "login of LOADER_BOB to payroll on DB7 (10.1.2.3) failed: loader_bob@db7.corp.example"
-    run.manifest["warnings"].append(said)
+    next(iter(run.manifest["hosts"].values()))["database"] = {"databases": {"WSS_Wages": {"rcsi": True}}}
+    run.manifest["warnings"] += [said, "the log of WSS_Wages is full"]
     return redacted(gather(run, verdict()))
 
 
