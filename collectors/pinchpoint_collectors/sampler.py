@@ -113,6 +113,7 @@ class Sampler:
         self._reported_nonsense = 0
         self._failing: _Failing | None = None
         self._worked_ns = self._clock.time_ns()
+        self._read_ns = self._clock.monotonic_ns()
         self._before_ns: int | None = None
         self._stopping = threading.Event()
         self._asked_s: float | None = None
@@ -120,6 +121,7 @@ class Sampler:
 
     def start(self) -> Self:
         """Begin; the first reading is at the next whole interval."""
+        self._read_ns = self._clock.monotonic_ns()
         self._thread.start()
         return self
 
@@ -149,6 +151,11 @@ class Sampler:
         """For how long readings have failed; 0 where the last one worked."""
         failing = self._failing
         return 0.0 if failing is None else (self._clock.monotonic_ns() - failing.since_ns) / _NS
+
+    @property
+    def silent_s(self) -> float:
+        """Since when no reading has worked; one that does not end counts from its begin on."""
+        return (self._clock.monotonic_ns() - self._read_ns) / _NS
 
     @property
     def why(self) -> str:
@@ -229,6 +236,7 @@ class Sampler:
         now_ns = self._clock.time_ns()
         if why is None:
             failing, self._failing, self._worked_ns = self._failing, None, now_ns
+            self._read_ns = self._clock.monotonic_ns()
             if failing is not None:
                 self._report("collector_recovered")
                 if not isinstance(self._collector, Telling):

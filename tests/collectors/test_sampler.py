@@ -187,8 +187,9 @@ def test_how_long_readings_have_failed() -> None:
         clock.now_ns += 2 * S
         sampler.tick()
     assert (sampler.failing_s, sampler.why) == (4.0, "gone")
+    assert sampler.silent_s >= sampler.failing_s
     sampler.tick()
-    assert (sampler.failing_s, sampler.why) == (0.0, "")
+    assert (sampler.failing_s, sampler.silent_s, sampler.why) == (0.0, 0.0, "")
 
 
 def test_who_fails_until_the_end_leaves_a_gap_too() -> None:

@@ -151,6 +151,12 @@ class GeneratorPool:
         """When the load of a scenario began, or will (UTC)."""
         return self._begun_ns[scenario]
 
+    def loading(self) -> dict[str, int]:
+        """Scenario -> when its load began (UTC), of those that have begun and have work left."""
+        if self._ending:
+            return {}
+        return {name: at_ns for name, at_ns in self._begun_ns.items() if not self.done(name)}
+
     def tend(self) -> None:
         """To be called several times a second: hand on what a lost worker did."""
         if self._ending:

@@ -114,6 +114,43 @@ class StopRule(Record):
         return self.below is not None and value < self.below
 
 
+class SilenceRule(Record):
+    """A silence at which the run stops (exit status 4).
+
+    Attributes:
+        silent: ``operations``: no operation completes; ``collectors``: a collector gives no reading.
+        for_s: how long it must be silent, such as ``30s``.
+        scenario: only operations of this scenario; without it, those of all together.
+        host, tier: only collectors of this host or tier.
+    """
+
+    silent: Literal["operations", "collectors"] = Field(description="operations, or collectors")
+    for_s: Seconds = Field(alias="for", ge=1, description=DURATION)
+    scenario: str | None = None
+    host: str | None = None
+    tier: str | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.silent == "operations" and (self.host or self.tier):
+            raise Unfit("operations of a host", "allowed: scenario; operations belong to scenarios")
+        if self.silent == "collectors" and self.scenario:
+            raise Unfit("collectors of a scenario", "allowed: host, tier; collectors belong to hosts")
+        return self
+
+
+def _rule_of(value: object) -> str:
+    """The record of a rule as it is given."""
+    silent = isinstance(value, SilenceRule) or (isinstance(value, Mapping) and "silent" in value)
+    return (SilenceRule if silent else StopRule).__name__
+
+
+AnyRule = Annotated[
+    Annotated[StopRule, Tag(StopRule.__name__)] | Annotated[SilenceRule, Tag(SilenceRule.__name__)],
+    Discriminator(_rule_of),
+]
+
+
 AUTO_WARM_UP_S = 120.0
 """A warm-up whose end is to be detected ends here at the latest."""
 DEFAULT_WARM_UP_S = 5.0
@@ -333,7 +370,8 @@ class Plan(Record):
         phases: warm-up, measurement, cool-down.
         objectives: goals of scenarios, such as ``{scenario: orders, p95: 50ms}``, and of servers, such as
             ``{metric: disk.write_latency_s, role: log, mean: 5ms}``. A missed one gives exit status 1.
-        stop_when: limits that stop the run, such as ``{metric: error_ratio, above: 5%, for: 30s}``.
+        stop_when: what stops the run: limits, such as ``{metric: error_ratio, above: 5%, for: 30s}``, and
+            silence, such as ``{silent: operations, for: 30s}``.
         production: figures of the production server; ``init --from`` writes them.
         compare: the figures that comparisons of this plan judge.
     """
@@ -343,7 +381,7 @@ class Plan(Record):
     scenarios: Mapping[Name, ScenarioPlan] = Field(min_length=1, description="the scenarios to run, by name")
     phases: Phases = Field(description="how long, such as {warm_up: 5s, measure: 1m}")
     objectives: tuple[AnyObjective, ...] = Field(default=(), strict=False)
-    stop_when: tuple[StopRule, ...] = Field(default=(), strict=False)
+    stop_when: tuple[AnyRule, ...] = Field(default=(), strict=False)
     production: Mapping[str, float] | None = None
     compare: Compare | None = None
 

@@ -181,6 +181,9 @@ def _guards(report: Report) -> Iterator[Check]:
     unmeasured = [one for one in report.warnings if one.startswith("stop_when[")]
     rules: Sequence[Mapping[str, Any]] = (report.run.manifest.get("plan") or {}).get("stop_when") or ()
     for number, rule in enumerate(rules):
+        if rule.get("silent"):
+            yield _silence(number, rule, broken, unmeasured)
+            continue
         side = "above" if rule.get("above") is not None else "below"
         where = " ".join(str(rule[key]) for key in ("scenario", "host", "tier", "role") if rule.get(key))
         limit = units.of_metric(rule["metric"], rule[side])
@@ -195,6 +198,19 @@ def _guards(report: Report) -> Iterator[Check]:
             yield Check("stop rules", name, "skipped" if missing else "passed", missing or "")
     for why in broken:  # a rule that the plan as it is kept does not have
         yield Check("stop rules", "no stop rule ended the run", "failed", why)
+
+
+def _silence(number: int, rule: Mapping[str, Any], broken: list[str], unmeasured: Sequence[str]) -> Check:
+    """A rule of silence: of operations, or of collectors."""
+    where = " ".join(str(rule[key]) for key in ("scenario", "host", "tier") if rule.get(key))
+    name = f"{rule['silent']}{f' of {where}' if where else ''} not silent for {units.seconds(rule['for_s'])}"
+    begins = {"operations": "stop_when: no operation of ", "collectors": "stop_when: the collector "}
+    why = next((one for one in broken if one.startswith(begins[rule["silent"]])), None)
+    missing = next((one for one in unmeasured if one.startswith(f"stop_when[{number}]")), None)
+    if why:
+        broken.remove(why)
+        return Check("stop rules", name, "failed", why)
+    return Check("stop rules", name, "skipped" if missing else "passed", missing or "")
 
 
 def _run_decision(report: Report, checks: Sequence[Check]) -> tuple[Decision, str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pinchpoint.run.live_judge import Silence
 from pinchpoint.run.manifest import INTERVAL_S
 from pinchpoint.run.preflight import Connected
 from pinchpoint.store.write import RunWriter
@@ -181,6 +182,12 @@ class Collectors:
                     f"{sampler.why}"
                 )
         return None
+
+    def silences(self) -> list[Silence]:
+        """Of each collector, since when it has given no reading."""
+        return [
+            Silence(one.kind, one.hosts, sampler.silent_s, sampler.why) for one, sampler in self._samplers
+        ]
 
     def stop(self) -> None:
         """End all of them; one that does not answer any more is said, and left. What they came to is kept."""

@@ -468,7 +468,7 @@ class _Stage:
     def _must_end(self, pool: GeneratorPool) -> bool:
         pool.tend()
         self._note_disk_events()
-        if found := self._rules.broken():
+        if found := self._rules.broken(pool.loading(), self._collectors.silences()):
             self._ended.cut_short(ExitStatus.GUARD, found)
             self._store.event("guard", why=found)
         if self._rules_due and self._rules.due:

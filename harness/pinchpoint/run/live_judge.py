@@ -17,7 +17,7 @@ from pinchpoint.base import units
 from pinchpoint.loadgen.load import is_closed, levels
 from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.loadgen.times import percentiles_s
-from pinchpoint.plan import Objective, Plan, Steps, StopRule
+from pinchpoint.plan import Objective, Plan, SilenceRule, Steps, StopRule
 from pinchpoint.store.write import RunWriter
 from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.record import Sample
@@ -320,6 +320,7 @@ class StepController:
         self._store.event("step", scenario=self._name, number=number + 1, level=self._levels[number])
 
 
+_NONE: Mapping[str, int] = {}
 _FIRST_VALUES_S = 30.0
 """A metric that has no value until then is warned of while the run can still be ended."""
 
@@ -338,6 +339,22 @@ class _Beyond(NamedTuple):
     value: float
 
 
+class Silence(NamedTuple):
+    """One collector, and since when it has given no reading.
+
+    Attributes:
+        kind: of farm.yaml.
+        hosts: what it watches.
+        for_s: how long.
+        why: why its last reading failed; "" where that is not known, as of one that does not end.
+    """
+
+    kind: str
+    hosts: Sequence[str]
+    for_s: float
+    why: str
+
+
 class StopRules:
     """Watches every rule; samples come from the collectors' threads.
 
@@ -351,7 +368,7 @@ class StopRules:
 
     def __init__(
         self,
-        rules: Sequence[StopRule],
+        rules: Sequence[StopRule | SilenceRule],
         hosts: Mapping[str, Mapping[str, Any]],
         scenarios: Sequence[str],
         live: LiveSeconds,
@@ -372,6 +389,8 @@ class StopRules:
         now = self._clock()
         with self._lock:
             for number, rule in enumerate(self._rules):
+                if isinstance(rule, SilenceRule):
+                    continue
                 for sample in samples:
                     if sample.value is None or not self._speaks_of(rule, sample):
                         continue
@@ -383,11 +402,19 @@ class StopRules:
                     else:
                         self._beyond.pop(key, None)
 
-    def broken(self) -> str | None:
-        """What ends the run, as a sentence; None as long as nothing does."""
+    def broken(self, loading: Mapping[str, int] = _NONE, silences: Sequence[Silence] = ()) -> str | None:
+        """What ends the run, as a sentence; None as long as nothing does.
+
+        Args:
+            loading: scenario -> when its load began (UTC ns), of those that have work left.
+            silences: of each collector.
+        """
         now = self._clock()
         for number, rule in enumerate(self._rules):
-            found = self._by_operations(number, rule, now) or self._by_samples(number, rule)
+            if isinstance(rule, SilenceRule):
+                found = self._by_silence(number, rule, loading, silences)
+            else:
+                found = self._by_operations(number, rule, now) or self._by_samples(number, rule)
             if found:
                 return found
         return None
@@ -396,7 +423,7 @@ class StopRules:
         """A warning for each rule whose metric has had no value until now: it cannot end the run."""
         with self._lock:
             return [
-                f"stop_when[{number}]: {rule.metric}{_of(rule)} was not measured: this rule could not end "
+                f"stop_when[{number}]: {_what(rule)}{_of(rule)} was not measured: this rule could not end "
                 "the run"
                 for number, rule in enumerate(self._rules)
                 if number not in self._measured
@@ -407,6 +434,41 @@ class StopRules:
         """Whether every rule has had time to be measured."""
         longest = max((rule.for_s for rule in self._rules), default=0.0)
         return self._clock() - self._begun >= max(longest, _FIRST_VALUES_S) + LATE_S
+
+    def _by_silence(
+        self, number: int, rule: SilenceRule, loading: Mapping[str, int], silences: Sequence[Silence]
+    ) -> str | None:
+        if rule.silent == "collectors":
+            watched = [one for one in silences if any(self._is_at(rule, host) for host in one.hosts)]
+            found = next((one for one in watched if one.for_s >= rule.for_s), None)
+            if watched:
+                self._measured.add(number)
+            if found is None:
+                return None
+            why = found.why or "its last reading has not ended"
+            return (
+                f"stop_when: the collector {found.kind} of {', '.join(found.hosts)} gave no reading for "
+                f"{units.seconds(rule.for_s)}: {why}"
+            )
+        names = [name for name in loading if rule.scenario in (None, name)]
+        if not names:
+            return None
+        self._measured.add(number)
+        begun_ns = min(loading[name] for name in names)
+        if (time.time_ns() - begun_ns) / 1e9 < rule.for_s + LATE_S:
+            return None
+        now = time.monotonic()
+        reported = self._live.between(names, now - LATE_S - rule.for_s, now - LATE_S)
+        if reported.ok or reported.skipped:
+            return None
+        of = rule.scenario or "any scenario"
+        also = [f"{count} {what}" for count, what in
+                ((reported.failed, "failed"), (reported.dropped, "could not start")) if count]  # fmt: skip
+        more = f" ({', '.join(also)})" if also else ""
+        return f"stop_when: no operation of {of} completed for {units.seconds(rule.for_s)}{more}"
+
+    def _is_at(self, rule: SilenceRule, host: str) -> bool:
+        return rule.host in (None, host) and rule.tier in (None, self._hosts.get(host, {}).get("tier"))
 
     def _by_operations(self, number: int, rule: StopRule, now: float) -> str | None:
         if not rule.of_operations:
@@ -466,8 +528,13 @@ _APART = {
 """A metric that a tier has of its own -> what the inventory has of a host where it is measured."""
 
 
-def _of(rule: StopRule) -> str:
+def _what(rule: StopRule | SilenceRule) -> str:
+    """What a rule looks at."""
+    return f"the silence of {rule.silent}" if isinstance(rule, SilenceRule) else rule.metric
+
+
+def _of(rule: StopRule | SilenceRule) -> str:
     """Of which scenario, host, tier or disk; nothing of any."""
-    named = {name: getattr(rule, name) for name in ("scenario", "host", "tier", "role")}
+    named = {name: getattr(rule, name, None) for name in ("scenario", "host", "tier", "role")}
     said = [f"{name} {value}" for name, value in named.items() if value]
     return f" of {', '.join(said)}" if said else ""

@@ -118,6 +118,23 @@ class Objective(Form):
         return self
 
 
+class StopRule(Form):
+    """What stops the run: a metric's limit, or silence."""
+
+    metric: str | None = None
+    silent: Literal["operations", "collectors"] | None = None
+    above: NotBelow0 | None = None
+    below: NotBelow0 | None = None
+    for_s: Seconds | None = None
+
+    @model_validator(mode="after")
+    def _of_one(self) -> Self:
+        limited = (self.above is None) != (self.below is None)
+        if (self.silent is None) == (self.metric is None) or (self.metric is not None and not limited):
+            raise ValueError("a limit (above or below) of a metric, or silence")
+        return self
+
+
 class Compare(Form):
     """What is judged where runs of the plan are compared."""
 
@@ -133,6 +150,7 @@ class Plan(Form):
     seed: int | None = None
     scenarios: dict[str, Scenario] = {}
     objectives: list[Objective] = []
+    stop_when: list[StopRule] = []
     compare: Compare | None = None
     production: dict[str, Any] | None = None
 

@@ -10,7 +10,7 @@ import pytest
 
 from pinchpoint.loadgen.load import is_closed, most, session_numbers, starts, user_start_s
 from pinchpoint.loadgen.shares import SLOTS
-from pinchpoint.plan import Plan
+from pinchpoint.plan import Plan, SilenceRule, StopRule
 from pinchpoint.plan.arrivals import Bursts, Constant, RampRate, RateProfile, StepRates, arrival_times
 
 EVERYTHING = frozenset(range(SLOTS))
@@ -112,14 +112,20 @@ def test_a_plan_says_the_same_in_a_file_and_in_json() -> None:
             "c": {"use": "sql-mix", "load": {"model": "soak", "rate": "5/s", "arrivals": "constant"}},
         },
         "phases": {"warm_up": "auto", "measure": "1h"},
-        "stop_when": [{"metric": "disk.write_latency_s", "role": "log", "above": "500ms", "for": "1m"}],
+        "stop_when": [
+            {"metric": "disk.write_latency_s", "role": "log", "above": "500ms", "for": "1m"},
+            {"silent": "operations", "scenario": "a", "for": "30s"},
+        ],
     }
     plan = Plan.from_file(given, Path())
     assert Plan.from_json(plan.to_json()) == plan
     assert plan.to_json()["scenarios"]["a"]["load"]["start"] == {"per_s": 0.5}
     assert plan.scenarios["b"].load.levels == tuple(range(4, 27, 2))  # type: ignore[union-attr]
     assert plan.phases.warm_up.auto
-    assert plan.stop_when[0].above == 0.5
+    limit, silence = plan.stop_when
+    assert isinstance(limit, StopRule)
+    assert limit.above == 0.5
+    assert silence == SilenceRule(silent="operations", scenario="a", for_s=30.0)
 
 
 def test_a_climb_that_is_ended_stays_at_its_level() -> None:

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from pinchpoint.loadgen.times import binned
-from pinchpoint.plan import Objective, StopRule
+from pinchpoint.plan import Objective, SilenceRule, StopRule
 from pinchpoint.run.live_judge import (
     LATE_S,
     LiveSeconds,
     Reported,
+    Silence,
     Step,
     StopRules,
     missed,
@@ -267,6 +268,53 @@ def test_a_rule_whose_metric_never_had_a_value_is_named() -> None:
     assert rules.due
     rules.samples([Sample(0, 1.0, "sql1", disk.metric, "loop1", 0.0)])
     assert rules.not_measured() == []
+
+
+def test_operations_are_silent_once_none_has_completed_for_the_time() -> None:
+    """From the load's begin on, and only of load that goes on; what fails completes nothing."""
+    heard = LiveSeconds()
+    now_ns = time.time_ns()
+    rule = SilenceRule(silent="operations", for_s=5)
+    rules = StopRules([rule], HOSTS, ["orders", "crawl"], heard)
+    assert rules.broken({}) is None, "no load has begun"
+    assert rules.not_measured() == [
+        "stop_when[0]: the silence of operations was not measured: this rule could not end the run"
+    ]
+    assert rules.broken({"orders": now_ns - 6 * 10**9}) is None, "its last seconds are reported later"
+    begun = {"orders": now_ns - 8 * 10**9}
+    said = "stop_when: no operation of any scenario completed for 5 s"
+    assert rules.broken(begun) == said
+    heard.second({"orders": {**SECOND, "before_s": time.time() - 3, "failed": 4, "dropped": 2}})
+    assert rules.broken(begun) == f"{said} (4 failed, 2 could not start)"
+    heard.second({"crawl": {**SECOND, "before_s": time.time() - 3, "ok": 1}})
+    assert rules.broken(begun | {"crawl": now_ns}) is None
+    only = SilenceRule(silent="operations", for_s=5, scenario="orders")
+    found = StopRules([only], HOSTS, ["orders", "crawl"], heard).broken(begun | {"crawl": now_ns})
+    assert found == "stop_when: no operation of orders completed for 5 s (4 failed, 2 could not start)"
+    assert rules.not_measured() == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({}, "the collector postgres of sql1 gave no reading for 10 s: it is gone"),
+        ({"host": "sql1"}, "the collector postgres of sql1 gave no reading for 10 s: it is gone"),
+        (
+            {"tier": "web"},
+            "the collector ssh of web1 gave no reading for 10 s: its last reading has not ended",
+        ),
+        ({"host": "sql1", "tier": "web"}, None),
+        ({"for_s": 60}, None),
+    ],
+)
+def test_a_collector_that_gives_no_reading_ends_the_run(rule: dict[str, Any], said: str | None) -> None:
+    """One that fails and one whose reading does not end, of the hosts that the rule names."""
+    silences = [Silence("local", ("sql1",), 0.4, ""), Silence("postgres", ("sql1",), 12.0, "it is gone"),
+                Silence("ssh", ("web1",), 30.0, "")]  # fmt: skip
+    given: dict[str, Any] = {"silent": "collectors", "for_s": 10} | rule
+    rules = StopRules([SilenceRule(**given)], HOSTS, [], LiveSeconds())
+    assert rules.broken({}, silences) == (said and f"stop_when: {said}")
+    assert bool(rules.not_measured()) is ("host" in rule and "tier" in rule)
 
 
 def test_a_rule_of_operations_is_measured_once_one_ended() -> None:
