@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Sample
@@ -137,4 +137,21 @@ class Format(Protocol):
 
         Raises ``ForeignFileError`` with the line.
         """
+        ...
+
+
+@runtime_checkable
+class BinaryFormat(Protocol):
+    """One kind of foreign file that is no text."""
+
+    name: str
+    says: str
+    """As ``Format.says``."""
+
+    def begins(self, head: bytes) -> bool:
+        """Whether a file with these first bytes (a million at most) is of this kind."""
+        ...
+
+    def read(self, file: BinaryIO, settings: Settings, found: FileFacts) -> Iterator[Sample]:
+        """As ``Format.read``, of the file's bytes, which may be read several times."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pinchpoint_collectors.common.names import allowed
+from pinchpoint_collectors.imports.blg import Blg
 from pinchpoint_collectors.imports.crawl_log import CrawlLog
 from pinchpoint_collectors.imports.dstat import Dstat
 from pinchpoint_collectors.imports.esxtop import Esxtop
@@ -14,12 +15,14 @@ from pinchpoint_collectors.imports.nmon import Nmon
 from pinchpoint_collectors.imports.node_exporter import NodeExporter
 from pinchpoint_collectors.imports.perfmon import Perfmon
 from pinchpoint_collectors.imports.pidstat import Pidstat
-from pinchpoint_collectors.imports.record import ForeignFileError, Format
+from pinchpoint_collectors.imports.record import BinaryFormat, ForeignFileError, Format
 from pinchpoint_collectors.imports.sadf import Sadf
 from pinchpoint_collectors.imports.sar import Sar
 from pinchpoint_collectors.imports.vmstat import Vmstat
 
 _FORMATS: dict[str, Format] = {}
+BINARY: dict[str, BinaryFormat] = {each.name: each for each in (Blg(),)}
+"""Those that are no text; they are recognised by their first bytes."""
 
 
 def register(format_: Format) -> None:
@@ -30,7 +33,7 @@ def register(format_: Format) -> None:
 
 
 def names() -> tuple[str, ...]:
-    """The names of all formats, in the order of registration."""
+    """The names of all formats of text, in the order of registration."""
     return tuple(_FORMATS)
 
 

@@ -45,7 +45,8 @@ PUBLISHED = "published"
 @click.option(
     "--kind",
     metavar="KIND",
-    help=f"What FILE is: {', '.join([*registry.names(), *RESULTS])}. [default: by its first lines]",
+    help=f"What FILE is: {', '.join([*registry.names(), *registry.BINARY, *RESULTS])}. "
+    "[default: by its beginning]",
 )
 @click.option(
     "--host", metavar="HOST", help="The host of FILE, if the file does not name it, or to rename it."

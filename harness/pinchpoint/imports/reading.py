@@ -147,8 +147,7 @@ def read_all(
         read = Read(source)
         gathered.reads.append(read)
         try:
-            samples = source.format.read(source.lines(), settings, read.found)
-            placed = _placed(samples, source)
+            placed = _placed(source.samples(settings, read.found), source)
             for sample in checked(placed, read.found, settings.mapping):
                 for ours in _ours(sample, read, places, hosts):
                     read.span_s = _wider(read.span_s, ours)

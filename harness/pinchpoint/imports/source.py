@@ -11,7 +11,14 @@ from pathlib import Path
 from pinchpoint.base.errors import InputError
 from pinchpoint_collectors.imports import registry
 from pinchpoint_collectors.imports.perfmon import registry_names
-from pinchpoint_collectors.imports.record import ForeignFileError, Format
+from pinchpoint_collectors.imports.record import (
+    BinaryFormat,
+    FileFacts,
+    ForeignFileError,
+    Format,
+    Settings,
+)
+from pinchpoint_collectors.record import Sample
 from pinchpoint_scenarios.storage_probe.results import RESULTS, Kind, recognised
 
 _HEAD_BYTES = 1024 * 1024
@@ -21,7 +28,8 @@ _MARKS = tuple(mark for mark, _ in _BOMS)
 _MOST_BYTES = 128 * 1024 * 1024
 _WESTERN = "cp1252"
 _BINARY = {
-    ".blg": "a binary log of the Performance Monitor; convert it to text: relog LOG.blg -f csv -o LOG.csv",
+    ".blg": "no binary log of Windows Vista or later, or its beginning is damaged; convert it to text on "
+    "Windows: relog LOG.blg -f csv -o LOG.csv",
     ".etl": "a binary trace; only a log of counters can be imported",
     ".gz": "a compressed file; unpack it",
     ".zip": "a compressed file; unpack it",
@@ -36,25 +44,29 @@ class RecordingFile:
     Attributes:
         path: as it was given.
         format: what it is.
-        encoding: of its text.
+        encoding: of its text; empty of a binary one.
         is_guessed: whether that is no more than what most such files have.
         size_bytes: how large it is.
         sha256: of its content, hexadecimal: nothing is imported twice into one run.
     """
 
     path: Path
-    format: Format
+    format: Format | BinaryFormat
     encoding: str
     is_guessed: bool
     size_bytes: int
     sha256: str
 
-    def lines(self) -> Iterator[str]:
-        """Its lines. Raises InputError."""
+    def samples(self, settings: Settings, found: FileFacts) -> Iterator[Sample]:
+        """As its format reads them. Raises InputError, ForeignFileError."""
         try:
+            if isinstance(self.format, BinaryFormat):
+                with self.path.open("rb") as content:
+                    yield from self.format.read(content, settings, found)
+                return
             # Letters of an unknown code page cost no more than themselves: numbers and paths are ASCII.
             with self.path.open(encoding=self.encoding, errors="replace", newline="") as file:
-                yield from file
+                yield from self.format.read(file, settings, found)
         except (OSError, UnicodeError) as error:
             raise InputError(f"{self.path}: cannot be read: {error}") from error
 
@@ -76,6 +88,11 @@ def open_source(path: Path, kind: str | None, said: str | None = None) -> Record
         InputError: it cannot be read, is of no known kind, or kind or encoding do not exist.
     """
     head, size, digest = _begin(path)
+    binary = next((each for each in registry.BINARY.values() if each.begins(head)), None)
+    if kind in registry.BINARY and binary is None:
+        raise InputError(f"{path}: it is {_BINARY['.blg']}")
+    if binary is not None and kind in (None, binary.name):
+        return RecordingFile(path, binary, "", is_guessed=False, size_bytes=size, sha256=digest)
     encoding = _named(said) if said else _encoding(path, head)
     text = head.decode(encoding, errors="replace")[:_HEAD]
     try:

@@ -10,7 +10,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from collectors.imports.blg_file import event, trace
 from collectors.imports.logs import CRAWL_HISTORY
+from collectors.imports.test_blg import CATALOGUE, READINGS
 from harness.imports.days import between, day
 from harness.imports.made import BUSY_AT_NIGHT, DISKS, imported, places, written
 from support import run_cli
@@ -43,6 +45,19 @@ def test_the_run_directory_is_whole_or_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"farm\.csv:61: found the time 'no time'"):
         imported(tmp_path, text)
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_binary_log(tmp_path: Path) -> None:
+    """Recognised by its beginning, whatever its name; another file is not taken for one."""
+    path = tmp_path / "monday.bin"
+    path.write_bytes(trace([CATALOGUE, *(event(0x22, one, 15 * at) for at, one in enumerate(READINGS))]))
+    ended = run_cli("import", path, "--disk", "SQL1:L:=sql.log", "--out", tmp_path / "runs")
+    assert ended.returncode == 0, ended.stderr
+    manifest = open_run(Path(ended.stdout.splitlines()[-1])).manifest
+    assert (manifest["imports"][0]["kind"], manifest["started"]) == ("blg", "2025-08-18T14:13:20.000Z")
+    path.write_text("some,csv")
+    with pytest.raises(InputError, match="no binary log of Windows Vista"):
+        open_source(path, "blg")
 
 
 def test_the_manifest_says_where_the_samples_come_from(tmp_path: Path) -> None:
