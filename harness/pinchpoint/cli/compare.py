@@ -17,17 +17,20 @@ from pinchpoint.comparison import (
     exit_status,
     read_again,
     read_sides,
+    several,
 )
 from pinchpoint.comparison import compare as compare_sides
 from pinchpoint.comparison.saved import beside
-from pinchpoint.comparison.sides import predicted
+from pinchpoint.comparison.several import SidesComparison
+from pinchpoint.comparison.sides import predicted, read_several
 from pinchpoint.comparison.statistics import ENOUGH, RUN_TO_RUN
 from pinchpoint.plan.load import load_as
 from pinchpoint.plan.prices import Prices
 from pinchpoint.plan.problems import Unfit
 from pinchpoint.plan.units import ratio
 from pinchpoint.probe.compare import are_probes, compared
-from pinchpoint.report.files import write_comparison, write_probe_comparison
+from pinchpoint.probe.several import compare_probes, read_probes
+from pinchpoint.report.files import write_comparison, write_probe_comparison, write_sides
 from pinchpoint.report.probe import comparison_text as probe_comparison_text
 from pinchpoint.report.terminal import comparison_text
 from pinchpoint.run.run_set import SET, is_set, load_set
@@ -148,8 +151,12 @@ def compare(  # noqa: PLR0913 - one for each option
     """Compare the runs of BASE and OTHER: what changed, how sure that is, whether the bottleneck moved.
 
     BASE and OTHER are run directories, or directories of repeats; or one probe each. Or BASE alone is a set
-    of runs of two farms (run --farm A --farm B), and has all of it. The last line is the directory made.
+    of runs of several farms (run --farm A --farm B), and has all of it. The last line is the directory made.
+
+    `compare A B C` (2 to 12, without --with) puts each on one page as a side of its own.
     """
+    if not other and len(base) == 2:
+        base, other = base[:1], base[1:]
     if are_probes([*base, *other]):
         of_runs = (*factors, *metrics, *aa, *(one for one in (margin, bound, price_file) if one is not None))
         return _probes(base, other, of_runs, out or beside(base), fail_on, as_json=as_json)
@@ -160,6 +167,23 @@ def compare(  # noqa: PLR0913 - one for each option
         raise InputError(f"--bound: found {bound}; allowed: a number from 1 on, such as {RUN_TO_RUN:g}")
     margin_ratio = _margin(margin) if margin is not None else None
     prices = load_as(Prices, price_file) if price_file else None
+    if not other and (many := _many_sides(base)):
+        if aa:
+            raise InputError("--aa: is for a comparison of two sides; leave it out, or give --with")
+        planned = load_set(base[0]) if is_set(base[0]) else None
+        return _several(
+            several.compare_sides(
+                read_several([[side] for side in many]),
+                factors or (planned.factors if planned else ()),
+                metrics=metrics or (planned.metrics if planned else ()),
+                bound=bound,
+                margin=margin_ratio,
+                prices=prices,
+            ),
+            out or beside(base),
+            fail_on,
+            as_json=as_json,
+        )
     if not other:
         base, other, aa, factors, metrics = _of_set(base, aa, factors, metrics)
     _check_no_sets((*base, *other, *aa))
@@ -183,6 +207,28 @@ def compare(  # noqa: PLR0913 - one for each option
         for line in _why_it_fails(found):
             click.echo(f"--fail-on worse: {line}", err=True)
     return exit_status(found, fail_on_worse=fail_on is not None)
+
+
+def _many_sides(base: Sequence[Path]) -> tuple[Path, ...]:
+    """The sides where there are more than two: folders, or those of one set; empty otherwise."""
+    if len(base) == 1 and is_set(base[0]):
+        sides = load_set(base[0]).sides
+        return sides if len(sides) >= several.FEWEST else ()
+    if len(base) >= several.FEWEST:
+        several.check_number(base)
+        _check_no_sets(base)
+        return tuple(base)
+    return ()
+
+
+def _several(found: SidesComparison, out: Path, fail_on: str | None, *, as_json: bool) -> int:
+    """Prints and writes a comparison of several sides."""
+    from pinchpoint.report.several_page import text  # noqa: PLC0415 -- charts take a second
+
+    directory = write_sides(found, out)
+    click.echo(json.dumps(found.to_json(), indent=1) if as_json else text(found))
+    click.echo(directory, err=as_json)
+    return several.exit_status(found, fail_on_worse=fail_on is not None)
 
 
 def _why_it_fails(found: Comparison) -> Iterator[str]:
@@ -228,9 +274,6 @@ def _of_set(
         folders, again = [*folders, str(again)], None
     if len(folders) == 1:
         raise InputError(f"{base[0]}: is a set of one farm; give the runs of another --with")
-    if len(folders) > 2:
-        pair = " --with ".join(folders[:2])
-        raise InputError(f"{base[0]}: is a set of {len(folders)} farms; compare two of them: {pair}")
     return (
         (Path(folders[0]),),
         (Path(folders[1]),),
@@ -260,12 +303,14 @@ def _probes(
     *,
     as_json: bool,
 ) -> int:
-    """Two storage probes, cell by cell."""
+    """Two storage probes, cell by cell; or several."""
     if of_runs:
         raise InputError(
             "--factor, --metric, --aa, --margin, --bound, --prices: are for runs; what differs between two "
             "probes is their disk"
         )
+    if not other and len(base) >= several.FEWEST:
+        return _several(compare_probes(read_probes(base), base), out, fail_on, as_json=as_json)
     if not other:
         raise InputError("--with: is missing: give the probe of the other side")
     found = compared(base, other)

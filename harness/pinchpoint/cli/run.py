@@ -180,7 +180,7 @@ def run(
     """Run PLAN against a farm, name the bottleneck, and write the report. The last line is the run folder.
 
     With --repeat, --aa or several farms it is that of a set: a folder for each farm, set.json, and the
-    comparison of each farm with the first.
+    comparison of the farms.
     """
     web_ui_port = given.pop("web_ui_port")
     crew = _crew(*(given.pop(name) for name in ("workers", "remote_workers", "listen", "token_file")))

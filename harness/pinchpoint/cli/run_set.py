@@ -13,10 +13,13 @@ from pinchpoint.analysis.saved import saved_verdict
 from pinchpoint.base import units
 from pinchpoint.base.errors import ExitStatus, InputError, PinchpointError, gravest
 from pinchpoint.comparison import compare, exit_status, read_again, read_sides
-from pinchpoint.comparison.sides import predicted
+from pinchpoint.comparison.several import compare_sides
+from pinchpoint.comparison.several import exit_status as several_status
+from pinchpoint.comparison.sides import predicted, read_several
 from pinchpoint.plan import Farm, Plan
 from pinchpoint.plan.compare import disks_of, unfit, unfit_of_farm
-from pinchpoint.report.files import write_comparison
+from pinchpoint.report.files import write_comparison, write_sides
+from pinchpoint.report.several_page import text as several_text
 from pinchpoint.report.terminal import comparison_text
 from pinchpoint.run.run_set import RunSet, SetFolder, turns
 from pinchpoint.store.read import read_manifest
@@ -108,12 +111,19 @@ def _one(
 
 
 def compare_farms(made: RunSet) -> tuple[list[Path], ExitStatus]:
-    """Hold the first farm of a set against each of the others: (the comparisons' directories, exit status).
+    """Hold the farms of a set against each other: (the comparisons' directories, exit status).
 
-    A set of one farm with an A/A repetition is held against that: it should show no change.
+    Three and more are on one page; with an A/A repetition the first one against each of the others. A set of
+    one farm with an A/A repetition is held against that: it should show no change.
     """
     base, *others = made.sides
     again = made.again
+    if len(others) > 1 and again is None:
+        several = compare_sides(
+            read_several([[side] for side in made.sides]), made.factors, metrics=made.metrics
+        )
+        click.echo(several_text(several))
+        return [write_sides(several, made.directory)], several_status(several)
     if not others and again is not None:
         others, again = [again], None
     written, statuses = [], []

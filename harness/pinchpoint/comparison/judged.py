@@ -209,6 +209,51 @@ def _p95s(found: Sequence[Change]) -> Iterator[Change]:
     yield from (one for one in found if one.about == "scenario" and one.metric.endswith("_p95_s"))
 
 
+@dataclass(frozen=True, slots=True)
+class EstimatedChange:
+    """A figure of both sides before anything is said of it.
+
+    Attributes:
+        change: with its interval.
+        estimate: of its ratio; None without an interval.
+        margin_ratio: from 1/margin to margin the sides count as the same.
+        floor_ratio: how many times as much the same farm differed from itself; None: not known.
+    """
+
+    change: Change
+    estimate: Estimate | None
+    margin_ratio: float
+    floor_ratio: float | None
+
+    @property
+    def p(self) -> float:
+        """Of the ratio lying within the margin, not corrected."""
+        return self.estimate.p_within(self.margin_ratio) if self.estimate else 1.0
+
+    def called(self, p: float) -> Change:
+        """The figure with what may be said of it, by its corrected p."""
+        return _called(
+            self.change, self.estimate, p, (self.margin_ratio, self.floor_ratio), enough=_enough(self.change)
+        )
+
+
+def estimated(
+    found: Sequence[Change],
+    sides: Sides,
+    bound: float = RUN_TO_RUN,
+    again: Sequence[Change] = (),
+    same: float = SAME,
+) -> tuple[EstimatedChange, ...]:
+    """Every change with its interval and margin (the arguments: see ``judged``)."""
+    same_farm = {_in_base(one): one for one in again}
+    made = []
+    for one in found:
+        estimate, floor = _estimate(one, sides), _floor(one, same_farm.get(_in_base(one)))
+        margin = max(1 + same if _enough(one) else bound, floor or 1.0)
+        made.append(EstimatedChange(_with_interval(one, estimate), estimate, margin, floor))
+    return tuple(made)
+
+
 def judged(
     found: Sequence[Change],
     names: Sequence[str],
@@ -228,21 +273,10 @@ def judged(
         again: the same figures of the base (as base) and of its A/A runs (as other); empty: none were made.
         same: within this much of each other two sides count as the same.
     """
-    same_farm = {_in_base(one): one for one in again}
-    estimates = {one.name: _estimate(one, sides) for one in found}
-    first = [_with_interval(one, estimates[one.name]) for one in found]
-    margins: dict[str, tuple[float, float | None]] = {}
-    for one in found:
-        floor = _floor(one, same_farm.get(_in_base(one)))
-        margins[one.name] = (max(1 + same if _enough(one) else bound, floor or 1.0), floor)
+    each = {one.change.name: one for one in estimated(found, sides, bound, again, same)}
     asked = list(dict.fromkeys(names))  # also what has no interval: what is declared is a question
-    p = dict(zip(asked, holm([_p(estimates[name], margins[name][0]) for name in asked]), strict=True))
-    return tuple(
-        _called(one, estimates[one.name], p[one.name], margins[one.name], enough=_enough(one))
-        if one.name in names
-        else one
-        for one in first
-    )
+    p = dict(zip(asked, holm([each[name].p for name in asked]), strict=True))
+    return tuple(one.called(p[name]) if name in p else one.change for name, one in each.items())
 
 
 def uncalled(found: Sequence[Change]) -> tuple[Change, ...]:
@@ -258,10 +292,6 @@ def uncalled(found: Sequence[Change]) -> tuple[Change, ...]:
 def _enough(one: Change) -> bool:
     """Whether this many runs of both sides measured it as make a comparison."""
     return min(map(len, one.pair.measured)) >= ENOUGH
-
-
-def _p(estimate: Estimate | None, margin: float) -> float:
-    return estimate.p_within(margin) if estimate else 1.0
 
 
 def _estimate(one: Change, sides: Sides) -> Estimate | None:

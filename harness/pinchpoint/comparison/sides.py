@@ -175,9 +175,42 @@ def read_sides(base: Sequence[Path], other: Sequence[Path]) -> Sides:
     Raises:
         InputError: what is given is no run, not finished, damaged or of another version; all at once.
     """
-    found: list[list[Path]] = [[], []]
+    runs = _runs_of((base, other))
+    there = {path.resolve() for path in runs[1]}
+    same = [str(path) for path in runs[0] if path.resolve() in there]
+    first, second = _read_all(runs, timelines=True)
+    return sides_of(first, second, same)
+
+
+def read_several(groups: Sequence[Sequence[Path]]) -> tuple[Side, ...]:
+    """Likewise of any number of sides, each labelled by its farm; no timelines.
+
+    Raises:
+        InputError: as ``read_sides``; or a run stands on two sides.
+    """
+    runs = _runs_of(groups)
+    places = [path.resolve() for side in runs for path in side]
+    twice = next((path for path in places if places.count(path) > 1), None)
+    if twice is not None:
+        raise InputError(f"compare: {twice} stands on two sides; name each run once")
+    read = _read_all(runs, timelines=False)
+    names = [_name(side) for side in read]
+    labels = [
+        _label(name, _run_words(side)) if names.count(name) > 1 else name
+        for name, side in zip(names, read, strict=True)
+    ]
+    made = [
+        f"{label} ({labels[:at].count(label) + 1})" if labels.count(label) > 1 else label
+        for at, label in enumerate(labels)
+    ]
+    return tuple(Side(label, side) for label, side in zip(made, read, strict=True))
+
+
+def _runs_of(groups: Sequence[Sequence[Path]]) -> list[list[Path]]:
+    """The finished runs of each side, each once. Raises InputError with all problems."""
+    found: list[list[Path]] = [[] for _ in groups]
     problems: list[str] = []
-    for place, given in enumerate((base, other)):
+    for place, given in enumerate(groups):
         for directory in given:
             try:
                 found[place] += _finished_runs(directory)
@@ -186,18 +219,19 @@ def read_sides(base: Sequence[Path], other: Sequence[Path]) -> Sides:
     if problems:
         raise InputError(*dict.fromkeys(problems))
     # Named twice on one side, it would count as a repeat of itself.
-    runs = [list({path.resolve(): path for path in paths}.values()) for paths in found]
-    there = {path.resolve() for path in runs[1]}
-    same = [str(path) for path in runs[0] if path.resolve() in there]
+    return [list({path.resolve(): path for path in paths}.values()) for paths in found]
+
+
+def _read_all(runs: Sequence[Sequence[Path]], *, timelines: bool) -> list[tuple[Run, ...]]:
     # Only where runs cannot be held against each other does chance within them stand in.
     alone = min(map(len, runs)) < 2
-    shown = {paths[0].resolve() for paths in runs}
+    shown = {paths[0].resolve() for paths in runs} if timelines else set()
     read = {
         path.resolve(): _read(path, alone=alone, shown=path.resolve() in shown)
-        for path in (*runs[0], *runs[1])
+        for paths in runs
+        for path in paths
     }
-    first, second = ([read[path.resolve()] for path in paths] for paths in runs)
-    return sides_of(first, second, same)
+    return [tuple(read[path.resolve()] for path in paths) for paths in runs]
 
 
 def read_again(base: Side, again: Sequence[Path]) -> Sides:

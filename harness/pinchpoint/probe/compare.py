@@ -86,7 +86,7 @@ class ProbeComparison:
 def compare(base: Probe, other: Probe) -> ProbeComparison:
     """Put two probes beside each other. Raises InputError where they have no cell in common."""
     sides = figures(base), figures(other)
-    both = _both(base, other)
+    both = matching(base, other)
     if not both:
         raise InputError(
             f"compare: one probe is of the suite {base.suite}, the other of {other.suite}, and they have no "
@@ -111,12 +111,12 @@ def compare(base: Probe, other: Probe) -> ProbeComparison:
         changes=tuple(changes),
         moved=_moved(one, two, {cell.workload: theirs.workload for cell, theirs in both.items()}),
         confounders=tuple(_confounders(base, other)),
-        warnings=(*_warnings(base, other), *_unsettled(base, one), *_unsettled(other, two)),
+        warnings=(*_warnings(base, other), *unsettled(base, one), *unsettled(other, two)),
     )
     return replace(found, summary=_summary(found))
 
 
-def _both(base: Probe, other: Probe) -> dict[Cell, Cell]:
+def matching(base: Probe, other: Probe) -> dict[Cell, Cell]:
     """A cell of the base -> the other's: the same one, else one with the same I/O under another name."""
     found = {cell: cell for cell in base.cells if cell in other.cells}
     by_shape = {_shape(cell): cell for cell in other.cells if None not in _shape(cell)}
@@ -209,7 +209,7 @@ def _confounders(base: Probe, other: Probe) -> list[str]:
     ]
 
 
-def _unsettled(probe: Probe, verdict: ProbeVerdict) -> list[str]:
+def unsettled(probe: Probe, verdict: ProbeVerdict) -> list[str]:
     """A disk that is warming up, or lives on credits, is compared as it was then, not as it will be."""
     return [
         f"{probe.where.label}: {listed(workloads)} {OVER_TIME[kind]}; its figures will still change"

@@ -19,6 +19,12 @@ KINDS: Mapping[str, str] = {
     "disk_concurrency": "limited by the queue depth: more outstanding I/Os would bring more throughput",
     "disk_latency": "limited by the latency of each I/O; no limit of the disk was reached",
 }
+SHORT: Mapping[str, str] = {
+    "disk_cap": "cap",
+    "disk_device": "the device",
+    "disk_concurrency": "too few outstanding I/Os",
+    "disk_latency": "latency",
+}
 OVER_TIME: Mapping[str, str] = {
     "disk_burst_exhausted": "fell to a lower, constant rate: its burst credits are spent",
     "disk_warm_up": "became faster during the measurement: the disk is still warming up",

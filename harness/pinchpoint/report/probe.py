@@ -20,14 +20,6 @@ from pinchpoint.report.tables import Column, Table, duration, number, rate, righ
 from pinchpoint.store.read import StoredRun
 from pinchpoint_scenarios.storage_probe import Cell
 
-_KINDS = {
-    "disk_cap": "cap",
-    "disk_device": "the device",
-    "disk_concurrency": "too few outstanding I/Os",
-    "disk_latency": "latency",
-}
-
-
 _RATES = (
     rate("iops", "I/Os per second"),
     number("bytes_per_s", "bytes per second", lambda value: units.of_metric("_bytes_per_s", value)),
@@ -111,7 +103,7 @@ def workloads(verdict: ProbeVerdict, line_s: float) -> Table:
     rows = [
         {
             "workload": one.workload,
-            "kind": _KINDS.get(one.kind, one.kind) if one.kind else None,
+            "kind": words.SHORT.get(one.kind, one.kind) if one.kind else None,
             "why": one.cells[-1].why,
             "varied": one.varied,
             "holds": 0 if one.line_holds_to is None and one.line_crossed_at else one.line_holds_to,
@@ -178,7 +170,7 @@ def _row(cell: Cell, one: Figures, kind: str | None) -> dict[str, Any]:
         "p99_s": one.p99_s,
         "p999_s": one.p999_s,
         "max_s": one.max_s,
-        "kind": _KINDS.get(kind, kind) if kind else None,
+        "kind": words.SHORT.get(kind, kind) if kind else None,
         "failed": "; ".join(one.failed) or None,
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -11,7 +12,7 @@ import altair as alt
 
 from pinchpoint.analysis.saved import saved_verdict
 from pinchpoint.base import units, wording
-from pinchpoint.comparison import saved
+from pinchpoint.comparison import saved, several
 from pinchpoint.report.brief import BOTTLENECK, DO, HEADROOM, NEXT, NOT_SHOWN, TESTED
 from pinchpoint.report.charts import LABELS, PALETTE, Chart, Datasets, finished, svg_of
 from pinchpoint.report.document import Answer, Check, Line, PlainReport, Plot, ReportPart
@@ -28,7 +29,7 @@ def document(made: RunSet) -> PlainReport:
         for run in made.runs
     ]
     figures = [{**row, **one} for row in runs for one in _scenarios(row["verdict"])]
-    compared = [saved.load(path.parent) for path in sorted(made.directory.glob("*/comparison.json"))]
+    compared = [_saved(path.parent) for path in sorted(made.directory.glob("*/comparison.json"))]
     plots = tuple(_plots(figures))
     return PlainReport(
         title=(f"Set of {made.plan}", "on", wording.listed([place.folder for place in made.places])),
@@ -53,6 +54,15 @@ def document(made: RunSet) -> PlainReport:
         checks=tuple(_checks(made, runs)),
         plots=plots,
     )
+
+
+def _saved(directory: Path) -> dict[str, Any]:
+    """A comparison's sides and summary."""
+    if several.is_sides(directory):
+        found = several.load(directory)
+        return {"sides": wording.listed(list(found.labels)), "summary": found.summary}
+    one = saved.load(directory)
+    return {"sides": f"{one['base']['label']} and {one['other']['label']}", "summary": one["summary"]}
 
 
 _KEPT = ("outcome", "summary", "headroom_ratio", "objectives")
@@ -200,10 +210,7 @@ def _spread(figures: Sequence[Row]) -> Table:
 
 
 def _compared(compared: Sequence[Row]) -> Table:
-    rows = [
-        {"sides": f"{one['base']['label']} and {one['other']['label']}", "summary": one["summary"]}
-        for one in compared
-    ]
+    rows = list(compared)
     return Table(
         "comparisons",
         "Comparisons",

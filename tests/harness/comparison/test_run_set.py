@@ -22,6 +22,7 @@ from pinchpoint.cli.compare import compare as compare_command
 from pinchpoint.cli.run_set import compare_farms, conduct
 from pinchpoint.cli.runs import runs as runs_command
 from pinchpoint.plan import Farm, Plan, load
+from pinchpoint.report import set_page
 from pinchpoint.run.run_set import SET, Repeated, RunSet, SetFolder, is_set, load_set, new_set, turns
 from pinchpoint.store.schema import MANIFEST, VERDICT
 from pinchpoint.store.write import write_json
@@ -111,23 +112,25 @@ def test_a_set_is_made_compared_and_read_back(tmp_path: Path) -> None:
     assert not is_set(made.directory / "dev")
 
 
-def test_three_farms_are_held_against_the_first(tmp_path: Path) -> None:
-    """Two comparisons; a set of three is no pair, and the command says which two folders are one."""
+def test_three_farms_are_on_one_page(tmp_path: Path) -> None:
+    """One comparison of a set of three, once more by the command; the set's page lists it."""
     members = [member(tmp_path / "files", name) for name in ("dev", "prod", "next")]
     farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
-    made = new_set(tmp_path / "out", "orders", farms, Repeated(2))
-    conduct(made, members, maker({"dev": 80.0, "prod": 240.0, "next": 40.0}))
-    written, _ = compare_farms(made)
-    contents = [json.loads((path / "comparison.json").read_text()) for path in written]
-    assert [[one[side]["label"] for side in ("base", "other")] for one in contents] == [
-        ["dev", "prod"],
-        ["dev", "next"],
-    ]
-    name = "scenario.orders.throughput_per_s"
-    calls = [row["call"] for one in contents for row in one["changes"] if row["name"] == name]
-    assert calls == ["better", "worse"]
-    with pytest.raises(InputError, match=r"set of 3 farms; compare two of them: .*dev --with .*prod"):
-        compare_command.main([str(made.directory)], standalone_mode=False)
+    made = new_set(tmp_path / "out", "orders", farms, Repeated(5))
+    conduct(made, members, maker({"dev": 80.0, "prod": 240.0, "next": 79.0}))
+    (written,), status = compare_farms(made)
+    content = json.loads((written / "comparison.json").read_text())
+    assert [side["label"] for side in content["sides"]] == ["dev", "prod", "next"]
+    [row] = [one for one in content["figures"] if one["name"] == "scenario.orders.throughput_per_s"]
+    assert row["standing"] == ["worse", "best", "worse"]
+    calls = {tuple(pair["sides"]): pair["call"] for pair in row["pairs"]}
+    assert calls == {(0, 1): "better", (0, 2): "equivalent", (1, 2): "worse"}
+    compare_command.main(["--json", "--out", str(tmp_path), str(made.directory)], standalone_mode=False)
+    [again] = tmp_path.glob("comparison-dev-prod-next-*")
+    assert json.loads((again / "comparison.json").read_text()) == content
+    assert status == ExitStatus.FINE
+    report = set_page.document(made).content["comparisons"]
+    assert report == [content["summary"]]
 
 
 def test_what_the_plan_declares_is_judged_at_the_end_of_its_set(tmp_path: Path) -> None:

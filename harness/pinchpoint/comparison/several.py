@@ -1,0 +1,526 @@
+"""Compares several sides at once: each judged figure pair by pair, and which side is best at it.
+
+Two sides have a comparison of their own (``comparison.comparison``), which says more of them. Here Holm's
+correction is over all pairs of sides and all judged figures together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic_core import from_json
+
+from pinchpoint.base import units, wording
+from pinchpoint.base.errors import ExitStatus, InputError
+from pinchpoint.base.figures import MOST_METRICS, Better
+from pinchpoint.comparison.changes import Change, changes
+from pinchpoint.comparison.comparison import Comparison, compare
+from pinchpoint.comparison.costs import costs_of
+from pinchpoint.comparison.judged import EstimatedChange, estimated
+from pinchpoint.comparison.sides import Side, Sides, pair_hosts
+from pinchpoint.comparison.statistics import ENOUGH, Call, holm, middle
+from pinchpoint.comparison.words import reported
+from pinchpoint.comparison.work import not_kept_up
+from pinchpoint.plan.prices import Prices
+from pinchpoint.store import document
+from pinchpoint.store.write import free_path, writable, write_json
+
+SCHEMA = "pinchpoint.sides/1"
+SIDES = "comparison.json"
+FEWEST, MOST = 3, 12
+"""Sides on one page."""
+
+Standing = Literal["best", "tied", "equivalent", "worse"]
+"""Of one side and figure: better than every other side; not distinguishable from the best median; the same as
+it within the margin; worse than it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairCall:
+    """One figure of two sides.
+
+    Attributes:
+        sides: their places, the first is the base.
+        ratio: second ÷ first; None where there is none.
+        ci95: its 95 % interval; None likewise.
+        p: of a ratio within the margin, Holm-corrected over all pairs and judged figures; None without an
+            interval.
+        call: what may be said of the second; None where the figure is not judged.
+    """
+
+    sides: tuple[int, int]
+    ratio: float | None
+    ci95: tuple[float, float] | None
+    p: float | None
+    call: Call | None
+
+
+@dataclass(frozen=True, slots=True)
+class SidesFigure:
+    """One figure of every side.
+
+    Attributes:
+        name: ``scenario.crawl.throughput_per_s``; of a probe its cell.
+        about: what kind of thing it is of; ``cell`` of a probe.
+        metric: the figure; its ending is its unit.
+        better: which way is better; None: neither.
+        judged: whether it is one of the figures that pairs are called by.
+        values: of each side each run's, None where it was not measured.
+        pairs: every pair of sides that has a ratio.
+        standing: of each side; None where it was not measured, the figure is not judged, or neither way is
+            better.
+        source: whose figure it is; the next four likewise.
+        scenario: likewise.
+        tier: likewise.
+        role: likewise.
+        per: likewise.
+        workload: of a probe's cell.
+        outstanding: likewise.
+    """
+
+    name: str
+    about: str
+    metric: str
+    better: Better | None
+    judged: bool
+    values: tuple[tuple[float | None, ...], ...]
+    pairs: tuple[PairCall, ...] = ()
+    standing: tuple[Standing | None, ...] = ()
+    source: str | None = None
+    scenario: str | None = None
+    tier: str | None = None
+    role: str | None = None
+    per: str | None = None
+    workload: str | None = None
+    outstanding: int | None = None
+
+    @property
+    def medians(self) -> tuple[float | None, ...]:
+        """Of each side."""
+        return tuple(middle(values) for values in self.values)
+
+    @property
+    def leader(self) -> int | None:
+        """The side with the best median; None where neither way is better, or fewer than two are measured."""
+        known = [(value, at) for at, value in enumerate(self.medians) if value is not None]
+        if self.better is None or len(known) < 2:
+            return None
+        return (max if self.better == "higher" else min)(known, key=lambda one: one[0])[1]
+
+    def between(self, first: int, second: int) -> PairCall | None:
+        """A pair, as second ÷ first whichever of them is the base."""
+        for one in self.pairs:
+            if one.sides == (first, second):
+                return one
+            if one.sides == (second, first):
+                return _turned(one)
+        return None
+
+
+_TURNED: Mapping[Call | None, Call | None] = {"better": "worse", "worse": "better"}
+
+
+def _turned(one: PairCall) -> PairCall:
+    ci95 = (1 / one.ci95[1], 1 / one.ci95[0]) if one.ci95 else None
+    ratio = 1 / one.ratio if one.ratio else None
+    return PairCall(one.sides[::-1], ratio, ci95, one.p, _TURNED.get(one.call, one.call))
+
+
+@dataclass(frozen=True, slots=True)
+class OneSide:
+    """One side.
+
+    Attributes:
+        label: what it is called.
+        runs: the directories of its runs, or of its probe.
+        found: what limits it, in words, with the number of runs that say so.
+        confidence: of that; "" where there is none.
+        following: the next bottleneck in words; "" where it is not known.
+        declared: what its disk is declared to be able to do; "" of runs.
+    """
+
+    label: str
+    runs: tuple[str, ...]
+    found: str
+    confidence: str = ""
+    following: str = ""
+    declared: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SideDifference:
+    """What differs between a side and the first one.
+
+    Attributes:
+        side: its place.
+        area: as in a comparison of two sides; the next four likewise.
+        what: likewise.
+        tier: likewise.
+        role: likewise.
+        hosts: likewise.
+        first: what the first side has.
+        other: what this side has.
+        studied: whether it is what was studied.
+    """
+
+    side: int
+    area: str
+    what: str
+    tier: str | None
+    role: str | None
+    hosts: tuple[str, ...]
+    first: Any
+    other: Any
+    studied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadLimit:
+    """What limits a workload of a probe on one side, and what it does within the latency line.
+
+    Attributes:
+        side: its place.
+        workload: its name.
+        kind: how the disk limits it; None: not known.
+        holds_to: the highest queue depth with a mean latency below the line; None: none, or no latency.
+        crossed_at: the lowest one above it; None: none.
+        within_iops: the most I/Os per second below the line; None likewise.
+        most_iops: the most at any queue depth.
+        within_bytes_per_s: likewise in bytes.
+        most_bytes_per_s: likewise.
+    """
+
+    side: int
+    workload: str
+    kind: str | None
+    holds_to: int | None
+    crossed_at: int | None
+    within_iops: float | None
+    most_iops: float | None
+    within_bytes_per_s: float | None
+    most_bytes_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SidesComparison:
+    """Several sides beside each other.
+
+    Attributes:
+        of: runs or probes.
+        sides: three to twelve, the first is the base of ``differences``.
+        figures: those that are judged first.
+        differences: what differs from the first side, what is studied first.
+        limits: of probes: each workload on each side.
+        line_s: the latency that ``limits`` are held against; None of runs.
+        margin_ratio: within it two sides count as the same.
+        warnings: what a reader must know.
+        summary: a few sentences.
+        valid: whether every run is valid evidence.
+    """
+
+    of: Literal["runs", "probes"]
+    sides: tuple[OneSide, ...]
+    figures: tuple[SidesFigure, ...]
+    differences: tuple[SideDifference, ...]
+    limits: tuple[WorkloadLimit, ...]
+    line_s: float | None
+    margin_ratio: float
+    warnings: tuple[str, ...]
+    summary: str
+    valid: bool = True
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the sides are called."""
+        return tuple(side.label for side in self.sides)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types."""
+        return {"schema": SCHEMA, **asdict(self)}
+
+
+def check_number(sides: Sequence[object]) -> None:
+    """Raises InputError where there are too many for a page."""
+    if len(sides) > MOST:
+        raise InputError(f"compare: found {len(sides)} sides; allowed: 2 to {MOST} on one page")
+
+
+def ranked(figure: SidesFigure) -> SidesFigure:
+    """The figure with the standing of each side, by its pairs' calls."""
+    leader = figure.leader
+    if leader is None or not figure.judged:
+        return replace(figure, standing=(None,) * len(figure.values))
+    found: list[Standing | None] = []
+    for at, value in enumerate(figure.medians):
+        pair = figure.between(leader, at)
+        call = pair.call if pair else None
+        if value is None or at == leader:
+            found.append(None)
+        else:
+            found.append("worse" if call == "worse" else "equivalent" if call == "equivalent" else "tied")
+    others = [one for one in found if one is not None]
+    found[leader] = "best" if others and all(one == "worse" for one in others) else "tied"
+    return replace(figure, standing=tuple(found))
+
+
+def compare_sides(
+    sides: Sequence[Side],
+    factors: Sequence[str] = (),
+    *,
+    metrics: Sequence[str] = (),
+    bound: float | None = None,
+    margin: float | None = None,
+    prices: Prices | None = None,
+) -> SidesComparison:
+    """Hold several sides of runs against each other (the arguments: see ``comparison.compare``).
+
+    Raises:
+        InputError: there are too many sides; a factor or a metric is not known; the plans do not go together.
+    """
+    check_number(sides)
+    with_first = {
+        place: compare(
+            Sides(sides[0], other), factors, metrics=metrics, bound=bound, margin=margin, prices=prices
+        )
+        for place, other in enumerate(sides[1:], 1)
+    }
+    judges = with_first[1].declared
+    names = list(dict.fromkeys(name for one in with_first.values() for name in one.metrics))[:MOST_METRICS]
+    pairs = {
+        (first, second): _estimates(
+            Sides(sides[first], sides[second]), judges.bound, judges.margin_ratio, prices
+        )
+        for first, second in combinations(range(len(sides)), 2)
+    }
+    called = _called(pairs, names, [all(run.is_evidence for run in side.runs) for side in sides])
+    figures = [ranked(one) for one in _figures(called, names, len(sides))]
+    figures.sort(key=lambda one: names.index(one.name) if one.name in names else len(names))
+    made = tuple(_side(side) for side in sides)
+    return SidesComparison(
+        of="runs",
+        sides=made,
+        figures=tuple(figures),
+        differences=tuple(_differences(with_first)),
+        limits=(),
+        line_s=None,
+        margin_ratio=judges.margin_ratio,
+        warnings=tuple(dict.fromkeys(_warnings(sides, with_first))),
+        summary=summary(made, figures),
+        valid=all(one.claim.kind is not None for one in with_first.values()),
+    )
+
+
+_Estimates = Mapping[tuple[int, int], Mapping[str, EstimatedChange]]
+
+
+def _estimates(
+    sides: Sides, bound: float, margin_ratio: float, prices: Prices | None
+) -> dict[str, EstimatedChange]:
+    """The figures of a pair by their names in it."""
+    places = pair_hosts(sides.base.manifests[0], sides.other.manifests[0])
+    found = changes(sides, places, costs_of(sides, prices))
+    return {one.change.name: one for one in estimated(found, sides, bound, same=margin_ratio)}
+
+
+def _names(pairs: _Estimates, count: int) -> list[dict[Any, str]]:
+    """Of each side what identifies a figure in it -> its name beside the first side."""
+    made: list[dict[Any, str]] = [{} for _ in range(count)]
+    for (first, second), found in pairs.items():
+        if first == 0:
+            for name, one in found.items():
+                made[0].setdefault(_key(one.change, "base"), name)
+                made[second].setdefault(_key(one.change, "other"), name)
+    return made
+
+
+def _key(one: Change, side: str) -> Any:
+    return one.about, one.metric, one.key(side)
+
+
+def _called(
+    pairs: _Estimates, names: Sequence[str], valid: Sequence[bool]
+) -> dict[tuple[int, int], dict[str, Change]]:
+    """Each pair's figures by their names beside the first side, called where they are judged."""
+    known = _names(pairs, len(valid))
+    by_name = {
+        pair: {known[pair[0]].get(_key(one.change, "base"), name): one for name, one in found.items()}
+        for pair, found in pairs.items()
+    }
+    asked = [(pair, name) for pair, found in by_name.items() for name in names if name in found]
+    p = dict(zip(asked, holm([by_name[pair][name].p for pair, name in asked]), strict=True))
+    made: dict[tuple[int, int], dict[str, Change]] = {}
+    for pair, found in by_name.items():
+        made[pair] = {}
+        for name, one in found.items():
+            change = one.called(p[pair, name]) if (pair, name) in p else one.change
+            if change.judged.call and not all(valid[side] for side in pair):
+                change = replace(change, judged=replace(change.judged, call="inconclusive"))
+            made[pair][name] = change
+    return made
+
+
+def _figures(
+    called: Mapping[tuple[int, int], Mapping[str, Change]], names: Sequence[str], count: int
+) -> Iterator[SidesFigure]:
+    every = dict.fromkeys(name for found in called.values() for name in found)
+    for name in every:
+        values: list[tuple[float | None, ...]] = [()] * count
+        calls = []
+        for (first, second), found in called.items():
+            one = found.get(name)
+            if one is None:
+                continue
+            values[first], values[second] = one.pair.base_values, one.pair.other_values
+            calls.append(
+                PairCall((first, second), one.pair.ratio, one.judged.ci95, one.judged.p, one.judged.call)
+            )
+            sample = one
+        yield SidesFigure(
+            name=name,
+            about=sample.about,
+            metric=sample.metric,
+            better=sample.better,
+            judged=name in names,
+            values=tuple(values),
+            pairs=tuple(calls),
+            source=sample.source,
+            scenario=sample.scenario,
+            tier=sample.tier,
+            role=sample.role,
+            per=sample.per,
+        )
+
+
+def _side(side: Side) -> OneSide:
+    counted = Counter(_named(verdict) for verdict in side.verdicts)
+    found, count = counted.most_common(1)[0]
+    same = next(verdict for verdict in side.verdicts if _named(verdict) == found)
+    runs = len(side.runs)
+    following = same.get("next")
+    return OneSide(
+        label=side.label,
+        runs=tuple(run.directory for run in side.runs),
+        found=f"{found} ({count} of {runs} runs)" if runs > 1 else found,
+        confidence=str((same.get("bottleneck") or {}).get("confidence") or ""),
+        following=wording.thing(following) if following else "",
+    )
+
+
+def _named(verdict: Mapping[str, Any]) -> str:
+    blame = verdict.get("bottleneck")
+    return wording.thing(blame) if blame else wording.OUTCOME[verdict["outcome"]].lower()
+
+
+def _differences(with_first: Mapping[int, Comparison]) -> Iterator[SideDifference]:
+    for place, found in with_first.items():
+        every = [*((one, True) for one in found.studied)]
+        every += [(one.difference, False) for one in found.confounders]
+        for one, studied in every:
+            yield SideDifference(
+                side=place,
+                area=one.area,
+                what=one.what,
+                tier=one.tier,
+                role=one.role,
+                hosts=tuple(each.name for each in one.places),
+                first=_plain(one.base),
+                other=_plain(one.other),
+                studied=studied,
+            )
+
+
+def _plain(values: tuple[Any, ...]) -> Any:
+    if len(values) > 1:
+        return list(values)
+    return values[0] if values else None
+
+
+def _warnings(sides: Sequence[Side], with_first: Mapping[int, Comparison]) -> Iterator[str]:
+    for side in sides:
+        for run in side.runs:
+            if not run.is_evidence:
+                yield f"The run {run.directory} ({side.label}) is not valid: no conclusion is drawn from it"
+    for found in with_first.values():
+        for one in found.work:
+            if one.unlike:
+                yield f"{found.sides.other.label}: {one.about} {one.name}: {one.unlike}"
+    counts = ", ".join(f"{side.label}: {len(side.runs)}" for side in sides)
+    if min(len(side.runs) for side in sides) < ENOUGH:
+        yield (
+            f"fewer than {ENOUGH} runs on a side ({counts}): only changes above "
+            f"{units.times(with_first[1].declared.bound)} are reported there, because single runs vary that "
+            f"much, and nothing is called equivalent; repeat the runs (`run --repeat {ENOUGH}`)"
+        )
+    for found in with_first.values():
+        yield from (*found.declared.notes, *not_kept_up(found.capacity, found.sides), *reported(found.sides))
+
+
+def summary(sides: Sequence[OneSide], figures: Sequence[SidesFigure]) -> str:
+    """What limits each side, and which is best at what is judged."""
+    limits: dict[str, list[str]] = {}
+    for side in sides:
+        limits.setdefault(side.found, []).append(side.label)
+    said = [
+        f"Bottleneck of {'; of '.join(f'{wording.listed(who)}: {what}' for what, who in limits.items())}."
+    ]
+    said += best_words(sides, figures, "judged figures")
+    return " ".join(said)
+
+
+def best_words(sides: Sequence[OneSide], figures: Sequence[SidesFigure], what: str) -> list[str]:
+    """``Best: prod in 2 of 4 judged figures; in 2 no side is clearly the best.``; none without any."""
+    asked = [one for one in figures if one.judged and one.leader is not None]
+    wins = Counter(sides[one.standing.index("best")].label for one in asked if "best" in one.standing)
+    left = len(asked) - wins.total()
+    parts = [", ".join(f"{label} in {count}" for label, count in wins.most_common())] if wins else []
+    parts = [f"Best, of {len(asked)} {what}: {each}" for each in parts]
+    if left:
+        parts.append(f"In {left} of {len(asked)} {what} no side is clearly the best")
+    return [f"{each}." for each in parts]
+
+
+def exit_status(found: SidesComparison, *, fail_on_worse: bool = False) -> ExitStatus:
+    """3 where a run is no valid evidence, 1 where a side is worse than the first and that was asked for."""
+    if not found.valid:
+        return ExitStatus.NOT_EVIDENCE
+    worse = any(pair.call == "worse" for one in found.figures for pair in one.pairs if pair.sides[0] == 0)
+    return ExitStatus.OBJECTIVES_MISSED if fail_on_worse and worse else ExitStatus.FINE
+
+
+def save(found: SidesComparison, parent: Path) -> Path:
+    """Make a directory with comparison.json in it; its path. Raises InputError."""
+    names = "-".join(_slug(label) for label in found.labels)
+    directory = free_path(parent, f"comparison-{names[:80].strip('-.')}")
+    with writable(directory):
+        directory.mkdir(parents=True)
+        write_json(directory / SIDES, found.to_json())
+    return directory
+
+
+def _slug(label: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", Path(label.partition(" (")[0]).name).strip("-.") or "side"
+
+
+def is_sides(directory: Path) -> bool:
+    """Whether a directory holds a comparison of several sides."""
+    try:
+        found = from_json((directory / SIDES).read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and found.get("schema") == SCHEMA
+
+
+def load(directory: Path) -> SidesComparison:
+    """A comparison's directory, read back. Raises InputError."""
+    path, remedy = directory / SIDES, "`pinchpoint compare A B C` makes it again"
+    try:
+        found: SidesComparison = document.read_record(path, SidesComparison, SCHEMA, remedy)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: is missing; {remedy}") from error
+    return found

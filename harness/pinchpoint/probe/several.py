@@ -1,0 +1,266 @@
+"""Compares several probes, measurement by measurement; what each workload does below the latency line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from statistics import median
+
+from pinchpoint.base import units
+from pinchpoint.base.errors import InputError
+from pinchpoint.comparison.several import (
+    OneSide,
+    PairCall,
+    SideDifference,
+    SidesComparison,
+    SidesFigure,
+    WorkloadLimit,
+    best_words,
+    check_number,
+    ranked,
+)
+from pinchpoint.comparison.statistics import ENOUGH, SAME, call_of, holm, welch
+from pinchpoint.probe import words
+from pinchpoint.probe.compare import MARGIN, matching, unsettled
+from pinchpoint.probe.figures import Figures, figures
+from pinchpoint.probe.judge import judge
+from pinchpoint.probe.record import Probe, Trial, load
+from pinchpoint.probe.verdict import ProbeVerdict
+from pinchpoint_scenarios.storage_probe import Cell
+
+
+def read_probes(directories: Sequence[Path]) -> list[Probe]:
+    """The probes of these directories. Raises InputError."""
+    return [load(directory) for directory in directories]
+
+
+def compare_probes(probes: Sequence[Probe], directories: Sequence[Path]) -> SidesComparison:
+    """Put several probes beside each other. Raises InputError where they share no measurement."""
+    check_number(probes)
+    cells = _cells(probes)
+    if not any(sum(one is not None for one in side) > 1 for side in cells.values()):
+        raise InputError(
+            "compare: these probes have no measurement with the same block size, share of reads, order and "
+            "queue depth; compare probes of the same suite"
+        )
+    verdicts = [judge(probe) for probe in probes]
+    found = [figures(probe) for probe in probes]
+    made = [
+        *_judged(probes, cells),
+        *(one for cell, sides in cells.items() for one in [_latency(cell, sides, found)] if one is not None),
+    ]
+    sides = tuple(
+        OneSide(label, (str(directory),), _limit(verdict), declared=probe.declared.words)
+        for label, directory, verdict, probe in zip(
+            _labels(probes, directories), directories, verdicts, probes, strict=True
+        )
+    )
+    return SidesComparison(
+        of="probes",
+        sides=sides,
+        figures=tuple(made),
+        differences=tuple(_differences(probes)),
+        limits=tuple(_limits(probes, found, verdicts)),
+        line_s=probes[0].options.line_s,
+        margin_ratio=SAME,
+        warnings=tuple(dict.fromkeys(_warnings(probes, verdicts, sides))),
+        summary=_summary(sides, made),
+    )
+
+
+def _cells(probes: Sequence[Probe]) -> dict[Cell, list[Cell | None]]:
+    """A measurement of the first probe that has it -> each probe's own, None where it has none."""
+    made: dict[Cell, list[Cell | None]] = {}
+    for place, probe in enumerate(probes):
+        for other in range(place + 1, len(probes)):
+            for ours, theirs in matching(probe, probes[other]).items():
+                row = next((row for row in made.values() if row[place] == ours), None)
+                if row is None:
+                    row = made.setdefault(ours, [None] * len(probes))
+                    row[place] = ours
+                row[other] = theirs
+    return made
+
+
+def _judged(probes: Sequence[Probe], cells: Mapping[Cell, Sequence[Cell | None]]) -> list[SidesFigure]:
+    """Throughput of each measurement on each side, every pair called; Holm over all of them."""
+    values = {
+        cell: [_values(probes[at].cells[own]) if own else [] for at, own in enumerate(sides)]
+        for cell, sides in cells.items()
+    }
+    pairs = [
+        (cell, pair)
+        for cell in cells
+        for pair in combinations(range(len(probes)), 2)
+        if _both(values[cell], pair)
+    ]
+    estimates = {
+        (cell, pair): welch(*(values[cell][at] for at in pair))
+        if min(len(values[cell][at]) for at in pair) >= ENOUGH
+        else None
+        for cell, pair in pairs
+    }
+    known = {key: one.p_within(MARGIN) for key, one in estimates.items() if one is not None}
+    p = dict(zip(known, holm(list(known.values())), strict=True))
+    made = []
+    for cell, sides in cells.items():
+        calls = []
+        for pair in combinations(range(len(probes)), 2):
+            if (cell, pair) not in estimates:
+                continue
+            one = estimates[cell, pair]
+            first, second = (median(values[cell][at]) for at in pair)
+            call = call_of(one, p[cell, pair], same=MARGIN, better="higher") if one else "inconclusive"
+            calls.append(PairCall(pair, second / first, one.ci95 if one else None, p.get((cell, pair)), call))
+        reports = [
+            trial.iops is not None
+            for at, own in enumerate(sides)
+            if own
+            for trial in probes[at].cells[own]
+            if trial.failed is None
+        ]
+        made.append(
+            ranked(
+                SidesFigure(
+                    name=cell.name,
+                    about="cell",
+                    metric="iops" if any(reports) else "bytes_per_s",
+                    better="higher",
+                    judged=True,
+                    values=tuple(tuple(side) for side in values[cell]),
+                    pairs=tuple(calls),
+                    workload=cell.workload,
+                    outstanding=cell.outstanding,
+                )
+            )
+        )
+    return made
+
+
+def _both(values: Sequence[Sequence[float]], pair: tuple[int, int]) -> bool:
+    return all(values[at] for at in pair)
+
+
+def _values(trials: Sequence[Trial]) -> list[float]:
+    return [one.figure for one in trials if one.failed is None and one.figure]
+
+
+def _latency(
+    cell: Cell, sides: Sequence[Cell | None], found: Sequence[Mapping[Cell, Figures]]
+) -> SidesFigure | None:
+    means = [found[at][own].mean_s if own else None for at, own in enumerate(sides)]
+    if not any(means):
+        return None
+    return SidesFigure(
+        name=cell.name,
+        about="cell",
+        metric="mean_s",
+        better="lower",
+        judged=False,
+        values=tuple((mean,) for mean in means),
+        workload=cell.workload,
+        outstanding=cell.outstanding,
+    )
+
+
+def _limits(
+    probes: Sequence[Probe], found: Sequence[Mapping[Cell, Figures]], verdicts: Sequence[ProbeVerdict]
+) -> Iterator[WorkloadLimit]:
+    for place, (probe, measured, verdict) in enumerate(zip(probes, found, verdicts, strict=True)):
+        for one in verdict.workloads:
+            own = {cell: each for cell, each in measured.items() if cell.workload == one.workload}
+            within = [
+                each
+                for each in own.values()
+                if each.mean_s is not None and each.mean_s < probe.options.line_s
+            ]
+            yield WorkloadLimit(
+                side=place,
+                workload=one.workload,
+                kind=one.kind,
+                holds_to=one.line_holds_to,
+                crossed_at=one.line_crossed_at,
+                within_iops=_most(within, "iops"),
+                most_iops=_most(own.values(), "iops"),
+                within_bytes_per_s=_most(within, "bytes_per_s"),
+                most_bytes_per_s=_most(own.values(), "bytes_per_s"),
+            )
+
+
+def _most(found: Iterable[Figures], name: str) -> float | None:
+    means = [getattr(one, name) for one in found]
+    return max((mean.mean for mean in means if mean is not None), default=None)
+
+
+def _limit(verdict: ProbeVerdict) -> str:
+    """What limits most workloads of a probe, and its caps."""
+    counted = {kind: len(workloads) for kind, workloads in verdict.kinds.items()}
+    if not counted:
+        return "no limit found"
+    total = len(verdict.workloads)
+    return "; ".join(
+        f"{words.SHORT.get(kind, kind)} ({count} of {total} workloads)" for kind, count in counted.items()
+    )
+
+
+def _labels(probes: Sequence[Probe], directories: Sequence[Path]) -> list[str]:
+    """The disks; of one disk probed again the probes' directories."""
+    names = [probe.where.label for probe in probes]
+    made = [
+        directory.name if names.count(name) > 1 else name
+        for name, directory in zip(names, directories, strict=True)
+    ]
+    return [
+        f"{name} ({made[:at].count(name) + 1})" if made.count(name) > 1 else name
+        for at, name in enumerate(made)
+    ]
+
+
+def _differences(probes: Sequence[Probe]) -> Iterator[SideDifference]:
+    def facts(probe: Probe) -> dict[str, object]:
+        return {
+            "suite": probe.suite,
+            "declared": probe.declared.words or None,
+            "machine": probe.where.host,
+            "file system": probe.where.file_system,
+            "time per cell": units.seconds(probe.options.time_per_cell_s)
+            if probe.options.time_per_cell_s
+            else None,
+            "size of the file": units.bytes_(probe.options.size_bytes) if probe.options.size_bytes else None,
+            "repetitions": probe.options.repeat,
+            **probe.versions,
+        }
+
+    first = facts(probes[0])
+    for place, probe in enumerate(probes[1:], 1):
+        own = facts(probe)
+        for name in dict.fromkeys([*first, *own]):
+            if first.get(name) != own.get(name):
+                yield SideDifference(
+                    place, "probe", name, None, None, (), first.get(name), own.get(name), name == "declared"
+                )
+
+
+def _warnings(
+    probes: Sequence[Probe], verdicts: Sequence[ProbeVerdict], sides: Sequence[OneSide]
+) -> Iterator[str]:
+    for probe, verdict, side in zip(probes, verdicts, sides, strict=True):
+        if probe.state != "finished":
+            yield f"{side.label}: the probe is not finished"
+        yield from unsettled(probe, verdict)
+        yield from (f"{side.label}: {why}" for why in verdict.host_cache)
+        if verdict.contradicted:
+            yield f"{side.label}: {verdict.contradicted}"
+        yield from (f"{side.label}: {said}" for said in dict.fromkeys(probe.warnings))
+    if min(probe.options.repeat for probe in probes) < ENOUGH:
+        yield (
+            f"fewer than {ENOUGH} repetitions on a side: no difference to it can be confirmed; measure with "
+            f"--repeat {ENOUGH}"
+        )
+    yield "the intervals cover repetitions within one probe, not differences from day to day"
+
+
+def _summary(sides: Sequence[OneSide], found: Sequence[SidesFigure]) -> str:
+    limits = "; ".join(f"{side.label}: {side.found}" for side in sides)
+    return " ".join([*best_words(sides, found, "measurements"), f"Limits: {limits}."])

@@ -1,0 +1,528 @@
+"""The page of several sides, and how it reads in a terminal: a table and a chart for each figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import altair as alt
+
+from pinchpoint.base import units, wording
+from pinchpoint.base.text import wrapped
+from pinchpoint.comparison.several import SidesComparison, SidesFigure, WorkloadLimit
+from pinchpoint.data.timeline import Axis
+from pinchpoint.probe import words
+from pinchpoint.report.brief import NOT_SHOWN
+from pinchpoint.report.charts import LABELS, PALETTE, SECONDS, Chart, Datasets, decades, finished, svg_of
+from pinchpoint.report.comparison_tables import fact_value, fact_words, figure_name
+from pinchpoint.report.document import Answer, Line, PlainReport, Plot, ReportPart
+from pinchpoint.report.tables import Column, Table, grid, number
+
+Row = Mapping[str, Any]
+_WIDTH, _HEIGHT = 460, 200
+_MOST_PAIRS = 240
+"""More pairs make no table: report.json has them all."""
+_MOST_BARS = 16
+_MOST_CURVES = 8
+_ORDER_COLOURS = (*PALETTE, "#8c564b", "#17becf", "#9aa3ad", "#2f4b7c")
+
+
+def document(found: SidesComparison) -> PlainReport:
+    """The report of several sides."""
+    parts = (*_run_parts(found), *_figure_parts(found), *_limit_parts(found), *_rest(found))
+    return PlainReport(
+        title=(", ".join(found.labels), "", ""),
+        kind=f"{len(found.sides)} {'storage probes' if found.of == 'probes' else 'sides'}",
+        headline=found.summary,
+        parts=parts,
+        content=found.to_json(),
+        notes=found.warnings,
+        answers=tuple(_answers(found)),
+        plots=tuple(_plots(found)),
+    )
+
+
+def text(found: SidesComparison) -> str:
+    """Summary, sides, judged figures, warnings."""
+    blocks = [
+        wrapped(found.summary),
+        "\n".join(grid(_sides(found), less=("runs", "following", "confidence"))),
+    ]
+    blocks.append("\n".join(grid(_matrix(found, judged=True))))
+    if found.limits:
+        blocks.append("\n".join(grid(_limits(found), less=("most", "within", "crossed"))))
+    notes = [wrapped(one, "  ! ") for one in found.warnings]
+    return "\n\n".join([*blocks, *(["\n".join(["Warnings:", *notes])] if notes else [])])
+
+
+def _answers(found: SidesComparison) -> Iterator[Answer]:
+    yield Answer(
+        NOT_SHOWN,
+        f"Holm's correction is over all pairs of sides and all judged figures; within "
+        f"{units.percent(found.margin_ratio)} two sides count as the same.",
+        " ".join(f"{one.rstrip('.')}." for one in found.warnings[:3]),
+    )
+
+
+def _run_parts(found: SidesComparison) -> Iterator[ReportPart]:
+    yield ReportPart("sides", "Sides", tables=(_sides(found),))
+
+
+def _figure_parts(found: SidesComparison) -> Iterator[ReportPart]:
+    """A table and a chart for each judged figure of runs; of probes, whose figures are many, one table."""
+    judged = [one for one in found.figures if one.judged]
+    if found.of == "probes":
+        charts = tuple(chart for chart in (_bars_of(found), *_curves(found)) if chart)
+        yield ReportPart("figures", "Measurements", charts, (_matrix(found, judged=True),))
+        return
+    yield ReportPart(
+        "figures",
+        "Judged figures",
+        tuple(_dots(found, one, at) for at, one in enumerate(judged) if any(one.medians)),
+        tuple(_of_figure(found, one, at) for at, one in enumerate(judged)),
+    )
+
+
+def _limit_parts(found: SidesComparison) -> Iterator[ReportPart]:
+    if found.limits:
+        yield ReportPart("limits", "Limits", tables=(_limits(found),))
+
+
+def _rest(found: SidesComparison) -> Iterator[ReportPart]:
+    if any(not one.judged for one in found.figures):
+        yield ReportPart("all", "Other figures", tables=(_matrix(found, judged=False),))
+    if (pairs := _pairs(found)).rows:
+        yield ReportPart("pairs", "Every pair", tables=(pairs,))
+    yield ReportPart("differences", "Differences between the sides", tables=(_differences(found),))
+
+
+def _name(one: SidesFigure) -> str:
+    if one.about == "cell":
+        return one.name
+    return figure_name(asdict(one))
+
+
+def _shown(metric: str, value: float | None) -> str:
+    if value is None:
+        return units.NOT_MEASURED
+    if metric == "iops":
+        return units.per_second(value)
+    return units.of_metric(f"_{metric}" if metric == "bytes_per_s" else metric, value)
+
+
+def _sides(found: SidesComparison) -> Table:
+    probes = found.of == "probes"
+    columns = (
+        Column("label", "side"),
+        Column("found", "limited by" if probes else "bottleneck"),
+        *([Column("declared", "declared", absent="nothing")] if probes else []),
+        *([] if probes else [Column("confidence", "confidence", absent="-")]),
+        *([] if probes else [Column("following", "next bottleneck", absent="not known")]),
+        number("runs", "probes" if probes else "runs"),
+    )
+    rows = [
+        {
+            "label": one.label,
+            "found": one.found,
+            "declared": one.declared or None,
+            "confidence": one.confidence or None,
+            "following": one.following or None,
+            "runs": len(one.runs),
+        }
+        for one in found.sides
+    ]
+    return Table("sides", "Sides", columns, rows)
+
+
+def _of_figure(found: SidesComparison, one: SidesFigure, at: int) -> Table:
+    """A row for each side: its runs, and how it stands."""
+    rows = []
+    for place, side in enumerate(found.sides):
+        known = [value for value in one.values[place] if value is not None]
+        to_best = None if one.leader is None else one.between(one.leader, place)
+        ends = f" ({units.interval(to_best.ci95)})" if to_best and to_best.ci95 else ""
+        rows.append(
+            {
+                "side": side.label,
+                "median": _shown(one.metric, one.medians[place]),
+                "low": _shown(one.metric, min(known)) if known else None,
+                "high": _shown(one.metric, max(known)) if known else None,
+                "ratio": f"{units.times(to_best.ratio)}{ends}" if to_best and to_best.ratio else None,
+                "standing": _standing(found, one, place),
+            }
+        )
+    better = {"higher": "Higher is better.", "lower": "Lower is better."}.get(one.better or "", "")
+    return Table(
+        f"figure-{at + 1}",
+        wording.capitalised(_name(one)),
+        (
+            Column("side", "side"),
+            number("median", "median"),
+            number("low", "smallest"),
+            number("high", "largest"),
+            number("ratio", "÷ best", absent="-"),
+            Column("standing", "result", absent="-"),
+        ),
+        rows,
+        note=better,
+    )
+
+
+def _standing(found: SidesComparison, one: SidesFigure, place: int) -> str | None:
+    """``best``, ``not distinguishable from B``, ``worse than B``; else the sides that differ."""
+    if one.medians[place] is None:
+        return None
+    if one.leader is None:
+        others = [
+            found.labels[at]
+            for at in range(len(found.sides))
+            if at != place and (pair := one.between(place, at)) and pair.call == "changed"
+        ]
+        return f"different from {wording.listed(others)}" if others else None
+    leader = found.labels[one.leader]
+    if place == one.leader:
+        near = [
+            found.labels[at]
+            for at, how in enumerate(one.standing)
+            if at != place and how in ("tied", "equivalent")
+        ]
+        return f"best median; not distinguishable from {wording.listed(near)}" if near else "best"
+    return {
+        "worse": f"worse than {leader}",
+        "equivalent": f"the same as {leader}",
+        "tied": f"not distinguishable from {leader}",
+    }.get(str(one.standing[place]))
+
+
+def _matrix(found: SidesComparison, *, judged: bool) -> Table:
+    """A row for each figure, a column for each side."""
+    rows = []
+    for one in found.figures:
+        if one.judged != judged or not any(value is not None for value in one.medians):
+            continue
+        row: dict[str, Any] = {"figure": _name(one) + (", mean latency" if one.metric == "mean_s" else "")}
+        row |= {f"side{at}": _shown(one.metric, value) for at, value in enumerate(one.medians)}
+        best = None
+        if judged and one.leader is not None:
+            best = found.labels[one.leader]
+            if "best" not in one.standing:
+                best = "not distinguishable"
+        rows.append({**row, "best": best})
+    return Table(
+        "judged" if judged else "figures",
+        "Judged figures" if judged else "Figures that were not judged",
+        (
+            Column("figure", "measurement" if found.of == "probes" else "figure"),
+            *(number(f"side{at}", label) for at, label in enumerate(found.labels)),
+            *([Column("best", "best", absent="-")] if judged else []),
+        ),
+        rows,
+        note="Medians of each side's repetitions. Not distinguishable: the best median is not clearly better "
+        "than every other side's."
+        if judged
+        else "Medians of each side.",
+        empty="No figure was measured on two sides.",
+    )
+
+
+def _pairs(found: SidesComparison) -> Table:
+    rows = [
+        {
+            "figure": _name(one),
+            "base": found.labels[pair.sides[0]],
+            "other": found.labels[pair.sides[1]],
+            "ratio": pair.ratio,
+            "ci95": pair.ci95,
+            "p": pair.p,
+            "call": pair.call,
+        }
+        for one in found.figures
+        if one.judged
+        for pair in one.pairs
+    ]
+    left = f" {len(rows) - _MOST_PAIRS} more are in report.json." if len(rows) > _MOST_PAIRS else ""
+    return Table(
+        "pairs",
+        "Every pair of sides",
+        (
+            Column("figure", "figure"),
+            Column("base", "first"),
+            Column("other", "second"),
+            number("ratio", "second ÷ first", units.times, absent="no ratio"),
+            number("ci95", "95 % interval", units.interval, absent="none"),
+            number("p", "p, corrected", lambda p: f"{p:.2g}" if p >= 0.0001 else "< .0001", absent="-"),
+            Column("call", "second is"),
+        ),
+        rows[:_MOST_PAIRS],
+        note=f"Holm's correction over all of these.{left}",
+        empty="",
+    )
+
+
+def _limits(found: SidesComparison) -> Table:
+    line = units.seconds(found.line_s) if found.line_s is not None else ""
+    rows = [
+        {
+            "workload": one.workload,
+            "side": found.labels[one.side],
+            "kind": words.SHORT.get(one.kind, one.kind) if one.kind else None,
+            "holds": "none" if one.holds_to is None and one.crossed_at else one.holds_to,
+            "crossed": one.crossed_at,
+            "within": _rates(one.within_iops, one.within_bytes_per_s),
+            "most": _rates(one.most_iops, one.most_bytes_per_s),
+            "share": _share(one),
+        }
+        for one in sorted(found.limits, key=lambda one: (_first(found, one.workload), one.side))
+    ]
+    return Table(
+        "limits",
+        "What limits each workload on each side",
+        (
+            Column("workload", "workload"),
+            Column("side", "side"),
+            Column("kind", "limited by", absent="not known"),
+            number("holds", f"max. queue depth under {line}", absent="no latency"),
+            number("crossed", f"over {line} from", absent="never"),
+            number("within", f"throughput under {line}", absent="none"),
+            number("most", "maximum", absent=units.NOT_MEASURED),
+            number("share", "share of it", units.percent, absent="-"),
+        ),
+        rows,
+        note=f"{line}: mean latency. The throughput under it is the highest of all measured queue depths "
+        "whose mean latency is lower.",
+    )
+
+
+def _first(found: SidesComparison, workload: str) -> int:
+    return [one.workload for one in found.limits].index(workload)
+
+
+def _rates(iops: float | None, bytes_per_s: float | None) -> str | None:
+    known = [units.per_second(iops)] if iops is not None else []
+    known += [units.of_metric("_bytes_per_s", bytes_per_s)] if bytes_per_s is not None else []
+    return ", ".join(known) or None
+
+
+def _share(one: WorkloadLimit) -> float | None:
+    within, most = (
+        (one.within_iops, one.most_iops) if one.most_iops else (one.within_bytes_per_s, one.most_bytes_per_s)
+    )
+    return within / most if within is not None and most else None
+
+
+def _differences(found: SidesComparison) -> Table:
+    rows = [
+        {
+            "side": found.labels[one.side],
+            "what": fact_words(one.what),
+            "where": " ".join(filter(None, (one.tier, one.role and f"{one.role} disk"))) or None,
+            "first": fact_value(one.what, one.first),
+            "other": fact_value(one.what, one.other),
+            "studied": one.studied,
+        }
+        for one in found.differences
+    ]
+    return Table(
+        "differences",
+        f"Differences from {found.labels[0]}",
+        (
+            Column("side", "side"),
+            Column("what", "what"),
+            Column("where", "where", absent="-"),
+            Column("first", found.labels[0], absent="not set"),
+            Column("other", "this side", absent="not set"),
+            Column("studied", "studied"),
+        ),
+        rows,
+        note="Other differences than the studied ones weaken what is said of a side.",
+        empty="The records show no difference.",
+    )
+
+
+# ---- charts ---------------------------------------------------------------------------------------
+
+
+def _axis(metric: str) -> Axis:
+    if metric.endswith("_per_s") or metric in ("iops", "iops_mean"):
+        return "rate"
+    return "latency" if metric.endswith("_s") else "ratio" if metric.endswith("_ratio") else "rate"
+
+
+def _labels(metric: str) -> str:
+    if metric.endswith("bytes_per_s"):
+        return "format(datum.value, '~s') + 'B/s'"
+    if metric.endswith(("_ratio", "_per_s", "_s")) or metric == "iops":
+        return LABELS[_axis(metric)]
+    return "format(datum.value, '~s')"
+
+
+def _colour(labels: Sequence[str]) -> alt.Color:
+    scale = alt.Scale(domain=list(labels), range=list(_ORDER_COLOURS[: len(labels)]))
+    return alt.Color(
+        "side:N", scale=scale, sort=list(labels), legend=alt.Legend(title=None, orient="top", columns=4)
+    )
+
+
+def _dots(found: SidesComparison, one: SidesFigure, at: int) -> Chart:
+    """Each side's runs as points, their median as a bar."""
+    data = Datasets()
+    middles = [
+        {"side": label, "value": value, "told": _shown(one.metric, value)}
+        for label, value in zip(found.labels, one.medians, strict=True)
+        if value is not None
+    ]
+    runs = [
+        {"side": label, "value": value}
+        for label, values in zip(found.labels, one.values, strict=True)
+        for value in values
+        if value is not None
+    ]
+    x = alt.X("value:Q", axis=alt.Axis(title=None, labelExpr=_labels(one.metric), tickCount=5))
+    y = alt.Y("side:N", sort=list(found.labels), axis=alt.Axis(title=None, labelLimit=240))
+    bars = alt.Chart(data.named(middles)).mark_bar(color=PALETTE[0], opacity=0.75).encode(x=x, y=y)
+    told = bars.mark_text(align="left", dx=6, fontSize=10, color="#444").encode(
+        text="told:N", color=alt.value("#444")
+    )
+    points = (
+        alt.Chart(data.named(runs)).mark_point(color="#222", size=22, filled=True).encode(x="value:Q", y=y)
+    )
+    layers = alt.layer(bars, points, told).properties(width=_WIDTH, height=26 * len(found.sides))
+    spec = finished(layers, data)
+    return Chart(f"figure-{at + 1}", wording.capitalised(_name(one)), spec, svg_of(spec))
+
+
+def _bars_of(found: SidesComparison) -> Chart | None:
+    """Each workload's highest throughput on each side."""
+    best: dict[str, dict[int, float]] = {}
+    for one in found.limits:
+        value = one.most_bytes_per_s or one.most_iops
+        if value:
+            best.setdefault(one.workload, {})[one.side] = value
+    shown = list(best)[:_MOST_BARS]
+    if not shown:
+        return None
+    data = Datasets()
+    in_bytes = any(one.most_bytes_per_s for one in found.limits)
+    rows = [
+        {
+            "workload": name,
+            "side": found.labels[side],
+            "value": value,
+            "told": _shown("bytes_per_s" if in_bytes else "iops", value),
+        }
+        for name in shown
+        for side, value in best[name].items()
+    ]
+    values = [value for name in shown for value in best[name].values()]
+    metric = "bytes_per_s" if in_bytes else "iops"
+    low, *_, high = decades(values)
+    x = alt.X(
+        "value:Q",
+        scale=alt.Scale(type="log", domain=[low, high]),
+        axis=alt.Axis(title=None, labelExpr=_labels(metric), values=decades(values), labelOverlap=True),
+    )
+    y = alt.Y("workload:N", sort=shown, axis=alt.Axis(title=None, labelLimit=220))
+    base = alt.Chart(data.named(rows)).encode(y=y, yOffset=alt.YOffset("side:N", sort=list(found.labels)))
+    points = base.mark_point(filled=True, size=60).encode(x=x, color=_colour(found.labels))
+    told = base.mark_text(align="left", dx=8, fontSize=10).encode(x=x, text="told:N", color=alt.value("#444"))
+    height = max(16 * len(found.sides) * len(shown), 60)
+    spec = finished(alt.layer(points, told).properties(width=_WIDTH, height=height), data)
+    return Chart("throughput", "Highest throughput of each workload (logarithmic)", spec, svg_of(spec))
+
+
+def _by_workload(found: SidesComparison, metric: str) -> dict[str, list[SidesFigure]]:
+    made: dict[str, list[SidesFigure]] = {}
+    for one in found.figures:
+        if one.metric == metric and one.workload and one.outstanding and any(one.medians):
+            made.setdefault(one.workload, []).append(one)
+    return {name: cells for name, cells in made.items() if len(cells) > 1}
+
+
+def _curves(found: SidesComparison) -> Iterator[Chart]:
+    """IOPS and mean latency over queue depth, a chart for each workload, a line for each side."""
+    rates, times = _by_workload(found, "iops"), _by_workload(found, "mean_s")
+    for at, workload in enumerate([name for name in rates if name in times][:_MOST_CURVES], 1):
+        data = Datasets()
+        both = alt.vconcat(
+            _lines(found, data, rates[workload], "IOPS", "format(datum.value, ',~s')"),
+            _lines(found, data, times[workload], "mean latency", SECONDS, line_s=found.line_s),
+        )
+        spec = finished(both, data)
+        title = f"{workload}: IOPS and latency by queue depth; red: {units.seconds(found.line_s)}"
+        yield Chart(f"outstanding-{at}", title, spec, svg_of(spec))
+
+
+def _lines(
+    found: SidesComparison,
+    data: Datasets,
+    cells: Sequence[SidesFigure],
+    title: str,
+    labels: str,
+    line_s: float | None = None,
+) -> Any:
+    rows = [
+        {"side": label, "outstanding": one.outstanding, "value": value}
+        for one in cells
+        for label, value in zip(found.labels, one.medians, strict=True)
+        if value
+    ]
+    depths = sorted({one.outstanding for one in cells if one.outstanding})
+    values = [value for one in cells for value in one.medians if value] + ([line_s] if line_s else [])
+    low, *_, high = decades(values)
+    y = alt.Y(
+        "value:Q",
+        scale=alt.Scale(type="log", domain=[low, high]),
+        axis=alt.Axis(title=title, labelExpr=labels, values=decades(values), labelOverlap=True),
+    )
+    x = alt.X(
+        "outstanding:Q",
+        scale=alt.Scale(type="log", base=2, domain=[depths[0], depths[-1]]),
+        axis=alt.Axis(title="queue depth (outstanding I/Os)", values=depths, labelOverlap=True, format=",d"),
+    )
+    base = alt.Chart(data.named(rows)).encode(x=x, y=y, color=_colour(found.labels))
+    layers = [base.mark_line(), base.mark_point(filled=True, size=28)]
+    if line_s:
+        rule = alt.Chart(data.named([{"value": line_s}]))
+        layers.append(rule.mark_rule(color="#b00", strokeDash=[6, 4]).encode(y=y))
+    return alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT)
+
+
+def _plots(found: SidesComparison) -> Iterator[Plot]:
+    """The same as figures, for documents that draw their own."""
+    if found.of == "runs":
+        for at, one in enumerate(each for each in found.figures if each.judged):
+            bars = tuple(
+                Line(label, ((0.0, value),))
+                for label, value in zip(found.labels, one.medians, strict=True)
+                if value is not None
+            )
+            if bars and _labels(one.metric) in LABELS.values():
+                yield Plot(
+                    f"figure-{at + 1}",
+                    wording.capitalised(_name(one)),
+                    _axis(one.metric),
+                    "",
+                    bars,
+                    bars=True,
+                )
+        return
+    kinds: tuple[tuple[str, str, Axis], ...] = (
+        ("iops", "I/Os per second by queue depth", "rate"),
+        ("mean_s", "mean latency by queue depth", "latency"),
+    )
+    for metric, title, axis in kinds:
+        for at, (workload, cells) in enumerate(list(_by_workload(found, metric).items())[:_MOST_CURVES], 1):
+            lines = tuple(
+                Line(label, points)
+                for place, label in enumerate(found.labels)
+                if (
+                    points := tuple(
+                        (float(one.outstanding or 0), float(one.medians[place] or 0))
+                        for one in sorted(cells, key=lambda one: one.outstanding or 0)
+                        if one.medians[place]
+                    )
+                )
+            )
+            if lines:
+                yield Plot(f"{metric}-{at}", f"{workload}: {title}", axis, "queue depth", lines)

@@ -1,0 +1,168 @@
+"""Several sides on one page: runs and probes, called pair by pair, in every format."""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from harness.comparison.example import run
+from harness.probe.build import Disk, geometric, probe_of
+from support import run_cli
+
+from pinchpoint.base.errors import InputError
+from pinchpoint.comparison.several import (
+    MOST,
+    PairCall,
+    SidesComparison,
+    SidesFigure,
+    compare_sides,
+    load,
+    ranked,
+    save,
+)
+from pinchpoint.comparison.sides import Side
+from pinchpoint.comparison.statistics import call_of, holm, welch
+from pinchpoint.probe.judge import judge
+from pinchpoint.probe.record import Probe
+from pinchpoint.probe.record import save as save_probe
+from pinchpoint.probe.several import compare_probes
+from pinchpoint.probe.verdict import probe_content
+from pinchpoint.report.registry import FORMATS, write_reports
+from pinchpoint.report.several_page import document, text
+from pinchpoint_scenarios.storage_probe import Cell
+
+
+def sides_of(rates: dict[str, float], runs: int = 5) -> list[Side]:
+    """Sides whose crawl has about that throughput, each run a little different."""
+    made = []
+    for label, rate in rates.items():
+        own = []
+        for number in range(runs):
+            one = run("dev" if label.startswith("dev") else "prod")
+            one.verdict["scenarios"]["crawl"]["throughput_per_s"] = rate * (1 + 0.01 * (number - 2))
+            own.append(one)
+        made.append(Side(label, tuple(own)))
+    return made
+
+
+def figure(found: SidesComparison, name: str) -> SidesFigure:
+    return next(one for one in found.figures if one.name == name and one.metric != "mean_s")
+
+
+@pytest.mark.parametrize(
+    ("rates", "standing"),
+    [
+        ({"a": 10, "b": 20, "c": 40}, ("worse", "worse", "best")),
+        ({"a": 10, "b": 40, "c": 40.2}, ("worse", "equivalent", "tied")),
+        ({"a": 10, "b": 20, "c": 21.4, "d": 5}, ("worse", "tied", "tied", "worse")),
+    ],
+)
+def test_the_best_side_is_called_where_it_is_clear(
+    rates: dict[str, float], standing: tuple[str | None, ...]
+) -> None:
+    """Clearly apart; equal within 5 %; neither."""
+    found = compare_sides(sides_of(rates), metrics=["scenario.crawl.throughput_per_s"])
+    one = figure(found, "scenario.crawl.throughput_per_s")
+    assert one.standing == standing
+    assert len(one.pairs) == len(list(combinations(rates, 2)))
+    assert [other.judged for other in found.figures].count(True) == 1
+
+
+def test_noise_is_hardly_ever_called_best() -> None:
+    """Forty times four sides of one farm: Holm's correction is over all six pairs."""
+    wrong = 0
+    for attempt in range(40):
+        chance = random.Random(attempt)
+        values = [tuple(chance.lognormvariate(0, 0.1) for _ in range(5)) for _ in range(4)]
+        pairs = list(combinations(range(4), 2))
+        estimates = [welch(values[first], values[second]) for first, second in pairs]
+        p = holm([one.p_within(1.05) if one else 1.0 for one in estimates])
+        calls = [
+            PairCall(pair, None, None, each, call_of(one, each, same=1.05, better="higher") if one else None)
+            for pair, one, each in zip(pairs, estimates, p, strict=True)
+        ]
+        one = ranked(
+            SidesFigure("x", "scenario", "throughput_per_s", "higher", True, tuple(values), tuple(calls))
+        )
+        wrong += "best" in ranked(one).standing
+    assert wrong <= 2
+
+
+def test_few_runs_and_invalid_ones_call_nothing() -> None:
+    """Three single runs without a course have no interval; of an invalid run nothing is said."""
+    few = compare_sides(sides_of({"a": 10, "b": 20, "c": 40}, runs=1))
+    assert {pair.call for one in few.figures for pair in one.pairs} <= {None, "inconclusive"}
+    assert any(said.startswith("fewer than 5 runs on a side (a: 1, b: 1, c: 1)") for said in few.warnings)
+    sides = sides_of({"a": 10, "b": 20, "c": 40})
+    broken = Side("b", tuple(run("prod", outcome="invalid", bottleneck=None) for _ in range(5)))
+    found = compare_sides([sides[0], broken, sides[2]], metrics=["scenario.crawl.throughput_per_s"])
+    calls = {pair.sides: pair.call for pair in found.figures[0].pairs}
+    assert calls == {(0, 1): "inconclusive", (0, 2): "better", (1, 2): "inconclusive"}
+    assert not found.valid
+    with pytest.raises(InputError, match=f"found 13 sides; allowed: 2 to {MOST}"):
+        compare_sides(sides * 4 + sides[:1])
+
+
+MATRIX = [Cell("8K random write", 8192, 0.0, 1.0, depth) for depth in geometric(1, 1024)]
+SETUPS = {
+    "hdd": Disk(service_s=lambda _: 1 / 288, uneven=0.08),
+    "hdd-qos": Disk(service_s=lambda _: 1 / 288, iops=500, uneven=0.08),
+    "ssd": Disk(floor_s=0.0004, iops=15600, uneven=0.002),
+    "ssd-qos": Disk(floor_s=0.0004, iops=500),
+}
+"""Seed B's four setups by their published figures."""
+
+
+def probes(folder: Path) -> list[Path]:
+    made = []
+    for name, disk in SETUPS.items():
+        probe: Probe = probe_of(disk, MATRIX, "iometer")
+        (folder / name).mkdir(parents=True)
+        save_probe(folder / name, probe_content(probe, judge(probe)))
+        made.append(folder / name)
+    return made
+
+
+def test_four_probes_on_one_page_in_every_format(tmp_path: Path) -> None:
+    """Seed B: thresholds under 20 ms, device or cap for each; the same again from the saved files."""
+    done = run_cli("compare", *probes(tmp_path), "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    directory = Path(done.stdout.splitlines()[-1])
+    found = load(directory)
+    assert found.labels == tuple(SETUPS)
+    limits = {found.labels[one.side]: (one.kind, one.holds_to) for one in found.limits}
+    assert limits == {
+        "hdd": ("disk_device", 4),
+        "hdd-qos": ("disk_device", 4),
+        "ssd": ("disk_cap", 256),
+        "ssd-qos": ("disk_cap", 8),
+    }
+    deep = figure(found, "8K random write, 1024 outstanding")
+    assert deep.standing == ("worse", "worse", "best", "worse")
+    call = deep.between(0, 1)
+    assert call is not None
+    assert call.call in ("equivalent", "inconclusive")
+    written = write_reports(document(found), FORMATS, tmp_path / "all")
+    assert all(path.stat().st_size > 500 for path in written)
+    page = (directory / "report.html").read_text()
+    assert "IOPS and latency by queue depth; red: 20 ms" in page
+    assert all(name in page for name in SETUPS)
+    assert "8K random write" in text(found)
+
+
+def test_what_is_saved_is_what_was_found(tmp_path: Path) -> None:
+    found = compare_sides(sides_of({"dev": 10, "a/b<&>": 20, "c": 40}), ["disks"])
+    directory = save(found, tmp_path)
+    assert load(directory) == load(save(load(directory), tmp_path))
+    assert json.loads((directory / "comparison.json").read_text()) == json.loads(json.dumps(found.to_json()))
+    assert any(one.studied for one in found.differences)
+
+
+def test_probes_with_nothing_in_common_are_no_sides() -> None:
+    cells = [[Cell(f"{size} write", size, 0.0, 1.0, 1)] for size in (4096, 8192, 65536)]
+    made = [probe_of(Disk(), each) for each in cells]
+    with pytest.raises(InputError, match="have no measurement with the same block size"):
+        compare_probes(made, [Path("a"), Path("b"), Path("c")])
