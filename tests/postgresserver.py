@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,16 +33,20 @@ class Server:
 
 
 @contextmanager
-def older_postgres() -> Iterator[Server]:
-    """The newest below 18 that is installed, in a folder the user ``nobody`` can reach."""
+def older_postgres(*more: str) -> Iterator[Server]:
+    """The newest below 18 that is installed, in a folder the user ``nobody`` can reach.
+
+    Args:
+        more: further settings, such as ``shared_preload_libraries=pg_stat_statements``.
+    """
     with tempfile.TemporaryDirectory(prefix="server-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
-        with _started(Path(folder)) as server:
+        with _started(Path(folder), more) as server:
             yield server
 
 
 @contextmanager
-def _started(folder: Path) -> Iterator[Server]:
+def _started(folder: Path, more: Sequence[str]) -> Iterator[Server]:
     initdb = _newest_initdb()
     user = pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
     data, port = folder / "data", free_port()
@@ -60,7 +64,7 @@ def _started(folder: Path) -> Iterator[Server]:
     command = [str(initdb.with_name("postgres")), "-D", str(data), "-h", "127.0.0.1", "-p", str(port)]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            [*command, *(f"-c{setting}" for setting in settings)], stdout=log, stderr=log, **own
+            [*command, *(f"-c{setting}" for setting in (*settings, *more))], stdout=log, stderr=log, **own
         )
     try:
         admin = f"postgresql://admin:sesame@127.0.0.1:{port}/postgres"

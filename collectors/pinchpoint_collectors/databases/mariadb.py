@@ -21,6 +21,7 @@ from pinchpoint_collectors.databases.base import (
     ServerReading,
 )
 from pinchpoint_collectors.databases.session_sampler import LOCK, SessionSample
+from pinchpoint_collectors.databases.top_statements import ASKED_LENGTH, Counted, UncountedError, counted
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import NotMeasured
 from pinchpoint_collectors.value import Metric, Value, grown, mean, operations, rate
@@ -48,6 +49,30 @@ FILES = """SELECT EVENT_NAME AS name, COUNT_READ AS read_count, SUM_NUMBER_OF_BY
     SUM_TIMER_WRITE AS write_ps, COUNT_MISC AS other_count, SUM_TIMER_MISC AS other_ps
     FROM performance_schema.file_summary_by_event_name WHERE COUNT_STAR > 0"""
 """A row per kind of file; what is neither reading nor writing is flushing, opening, closing, looking up."""
+
+COUNTING = """SELECT (SELECT COUNT(*) FROM performance_schema.setup_instruments
+        WHERE NAME LIKE 'statement/sql/%' AND ENABLED = 'YES' AND TIMED = 'YES') AS timed,
+    (SELECT COUNT(*) FROM performance_schema.setup_consumers
+        WHERE NAME = 'statements_digest' AND ENABLED = 'YES') AS digests"""
+"""Whether statements are timed, and added up by their normalised text."""
+
+COUNTED = """SELECT CONCAT_WS('/', SCHEMA_NAME, DIGEST) AS id, DIGEST AS statement, SCHEMA_NAME AS db,
+    COUNT_STAR AS calls, SUM_TIMER_WAIT / 1e12 AS time_s, SUM_ROWS_SENT + SUM_ROWS_AFFECTED AS amount,
+    {text} AS text FROM performance_schema.events_statements_summary_by_digest
+    WHERE DIGEST IS NOT NULL AND COALESCE(DIGEST_TEXT, '') NOT LIKE '%performance_schema%'
+    AND COALESCE(DIGEST_TEXT, '') NOT LIKE 'SHOW %'"""
+"""A row per database and normalised statement; not what collectors and administrators ask."""
+
+_UPDATE = "UPDATE performance_schema."
+_COUNTING = (
+    (
+        "timed",
+        "instruments",
+        f"{_UPDATE}setup_instruments SET ENABLED='YES', TIMED='YES' WHERE NAME LIKE 'statement/%'",
+    ),
+    ("digests", "digests", f"{_UPDATE}setup_consumers SET ENABLED='YES' WHERE NAME = 'statements_digest'"),
+)
+"""A column of ``COUNTING`` -> what is off where it is 0, and what to run."""
 
 SESSIONS = "SHOW PROCESSLIST"
 """A row per session. INFORMATION_SCHEMA.PROCESSLIST would write a temporary table to the disk each time."""
@@ -492,6 +517,30 @@ class MariadbCollector(SamplingCollector):
             remedy = "UPDATE performance_schema.setup_instruments SET ENABLED='YES', TIMED='YES'"
             return (why, f"run: {remedy} WHERE NAME LIKE 'wait/io/file/%'"), False
         return None, all(row["timed"] for row in rows)
+
+    def statement_counts(self, *, texts: bool) -> Sequence[Counted]:
+        """From the performance schema's digests, of all databases."""
+        if not self._about["performance_schema"]:
+            raise UncountedError(
+                "performance_schema is off",
+                "say performance_schema=ON in the server's settings and start it again",
+            )
+        try:
+            (found,) = self._server.ask(COUNTING)
+            text = f"LEFT(DIGEST_TEXT, {ASKED_LENGTH})" if texts else "NULL"
+            rows = self._server.ask(COUNTED.format(text=text))
+        except RefusedError as error:
+            role = quoted(str(self._about["role"]))
+            raise UncountedError(
+                f"{role} may not read performance_schema",
+                f"run: GRANT SELECT ON performance_schema.* TO {role}",
+            ) from error
+        for name, what, remedy in _COUNTING:
+            if not found[name]:
+                raise UncountedError(
+                    f"the performance schema's {what} of statements are off", f"run: {remedy}"
+                )
+        return counted(rows)
 
     def _questions(self) -> Mapping[str, ReadingQuestion]:
         asked = {"status": ReadingQuestion(COUNTERS, numbers)}

@@ -8,7 +8,7 @@ has no figure. I/O by kind of file came with 16 (``pg_stat_io``), figures of the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -21,6 +21,13 @@ from pinchpoint_collectors.databases.base import (
     ServerReading,
 )
 from pinchpoint_collectors.databases.session_sampler import SessionSample
+from pinchpoint_collectors.databases.top_statements import (
+    ASKED_LENGTH,
+    Counted,
+    UncountedError,
+    begin,
+    counted,
+)
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import NotMeasured, Watch
 from pinchpoint_collectors.value import Metric, Value, grown, mean, rate, rates
@@ -103,6 +110,30 @@ _BLOCKS = f"""SELECT 'data' AS file, {_TIMED} AS timed,
         FROM pg_stat_database) d,
     (SELECT buffers_checkpoint + buffers_clean + buffers_backend AS writes
         FROM pg_stat_bgwriter) b"""  # noqa: S608 -- constants
+
+
+# ---- the statements that the server counts --------------------------------------------------------------
+
+COUNTING = """SELECT current_database() AS db, (SELECT quote_ident(n.nspname) || ' ' || e.extversion
+    FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+    WHERE e.extname = 'pg_stat_statements') AS place"""
+"""Where the extension is: its schema and version; NULL where this database has none."""
+
+COUNTED = """SELECT s.userid::text || '/' || s.dbid::text || '/' || s.queryid::text AS id,
+    s.queryid::text AS statement, d.datname::text AS db, s.calls AS calls,
+    s.total_exec_time / 1000 AS time_s, s.rows AS amount, {text} AS text
+    FROM {schema}.pg_stat_statements({shown}) s LEFT JOIN pg_database d ON d.oid = s.dbid
+    WHERE s.queryid IS NOT NULL{top}"""
+_HIDDEN = "<insufficient privilege>"
+
+
+def counted_statement(place: str, *, texts: bool) -> str:
+    """The statement that reads the counters of statements; nested ones are part of those that call them."""
+    schema, _, version = place.rpartition(" ")
+    has_top = tuple(int(part) for part in version.split(".") if part.isdecimal()) >= (1, 9)
+    text = f"left(s.query, {ASKED_LENGTH})" if texts else "NULL"
+    top = " AND s.toplevel" if has_top else ""
+    return COUNTED.format(schema=schema, text=text, shown=str(texts).lower(), top=top)
 
 
 class Statements(NamedTuple):
@@ -259,6 +290,14 @@ def not_measured(number: int) -> Iterator[NotMeasured]:
         yield NotMeasured("db.write_bytes_per_s", "wal", why, remedy)
 
 
+_UNCOUNTED = (
+    ("must be loaded", "pg_stat_statements is not loaded",
+     "set shared_preload_libraries = 'pg_stat_statements' and start the server again"),
+    ("total_exec_time", "the extension pg_stat_statements is of an older version",
+     "run: ALTER EXTENSION pg_stat_statements UPDATE"),
+)  # fmt: skip
+"""Words of an error -> why nothing is counted, and what to do."""
+
 # ---- the collector ------------------------------------------------------------------------------------
 
 
@@ -288,6 +327,26 @@ class PostgresCollector(SamplingCollector):
         if before is not None:
             yield from totals(before["totals"], now["totals"], interval_s)
             yield from files(before["files"], now["files"], now.seconds_since(before, "files"))
+
+    def statement_counts(self, *, texts: bool) -> Sequence[Counted]:
+        """From the extension pg_stat_statements, of all databases; without the collector's own."""
+        (found,) = self._server.ask(COUNTING)
+        if found["place"] is None:
+            raise UncountedError(
+                f"the extension pg_stat_statements is not in the database {found['db']}",
+                "run there: CREATE EXTENSION pg_stat_statements (it needs shared_preload_libraries = "
+                "'pg_stat_statements' and a restart)",
+            )
+        try:
+            rows = self._server.ask(counted_statement(found["place"], texts=texts))
+        except CollectorError as error:
+            for words, why, remedy in _UNCOUNTED:
+                if words in str(error):
+                    raise UncountedError(why, remedy) from error
+            raise
+        own = {begin(one) for one in (ABOUT, SESSIONS, COUNTING, COUNTED, *self._statements)}
+        rows = [row for row in rows if begin(row["text"] or "") not in own]
+        return counted({**row, "text": None if row["text"] == _HIDDEN else row["text"]} for row in rows)
 
     def _facts(self) -> tuple[Mapping[str, Any], Iterable[NotMeasured]]:
         settings = {row["name"]: row["current_setting"] for row in self._server.ask(SETTINGS)}

@@ -10,7 +10,7 @@ divided by its base. Names and units are those of imported performance logs (``w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pinchpoint_collectors.databases.base import (
@@ -21,6 +21,7 @@ from pinchpoint_collectors.databases.base import (
     ServerReading,
 )
 from pinchpoint_collectors.databases.session_sampler import LOCK, SessionSample
+from pinchpoint_collectors.databases.top_statements import ASKED_LENGTH, Counted, UncountedError, counted
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import NotMeasured
 from pinchpoint_collectors.value import Value, grown, operations, rate
@@ -98,6 +99,28 @@ DATABASES = """SELECT name AS name, recovery_model_desc AS recovery_model,
     is_read_committed_snapshot_on AS read_committed_snapshot, compatibility_level AS compatibility_level
     FROM sys.databases WHERE database_id > 4 ORDER BY name"""
 """Users' databases, as far as our login may see them."""
+
+
+COUNTING = """SELECT DB_NAME() AS db, actual_state AS state, readonly_reason AS reason
+    FROM sys.database_query_store_options"""
+"""Whether the Query Store of the collector's database takes statements (2) or only shows them (1)."""
+
+COUNTED = """SELECT CONCAT(s.plan_id, '/', s.execution_type, '/', s.runtime_stats_interval_id) AS id,
+    p.query_id AS statement, DB_NAME() AS db, SUM(s.count_executions) AS calls,
+    SUM(s.avg_duration * s.count_executions) / 1e6 AS time_s,
+    SUM(s.avg_rowcount * s.count_executions) AS amount, {text} AS text
+    FROM sys.query_store_runtime_stats AS s
+    JOIN sys.query_store_runtime_stats_interval AS i
+        ON i.runtime_stats_interval_id = s.runtime_stats_interval_id
+    JOIN sys.query_store_plan AS p ON p.plan_id = s.plan_id
+    JOIN sys.query_store_query AS q ON q.query_id = p.query_id
+    JOIN sys.query_store_query_text AS t ON t.query_text_id = q.query_text_id
+    WHERE i.end_time > DATEADD(hour, -48, SYSDATETIMEOFFSET()) AND t.query_sql_text NOT LIKE '%sys.dm[_]%'
+        AND t.query_sql_text NOT LIKE '%sys.query[_]store%'
+    GROUP BY s.plan_id, s.execution_type, s.runtime_stats_interval_id, p.query_id"""
+"""A row per plan and interval of the Query Store, of two days: what is in memory and on disk added up.
+An interval is a day at most. Statements that ask the server's views are those of collectors."""
+_READ_WRITE = 2
 
 
 def files_statement(engine: int) -> str:
@@ -397,6 +420,22 @@ class SqlserverCollector(SamplingCollector):
                 f"{where}: the login {role} may not see what the server does; run: "
                 f"GRANT VIEW SERVER STATE TO [{role}] (from 2022 on VIEW SERVER PERFORMANCE STATE is enough)"
             )
+
+    def statement_counts(self, *, texts: bool) -> Sequence[Counted]:
+        """From the Query Store of the collector's database."""
+        found = next(iter(self._server.ask(COUNTING)), None)
+        database = self._about["database_name"]
+        if found is None or database == "master":
+            raise UncountedError(
+                f"the database {database} has no Query Store",
+                "name the load's database in the endpoint's url",
+            )
+        if found["state"] != _READ_WRITE:
+            why = f"is read-only (reason {found['reason']})" if found["state"] == 1 else "is off"
+            remedy = f"run: ALTER DATABASE [{database}] SET QUERY_STORE = ON (OPERATION_MODE = READ_WRITE)"
+            raise UncountedError(f"the Query Store of {database} {why}", remedy)
+        text = f"MAX(LEFT(t.query_sql_text, {ASKED_LENGTH}))" if texts else "NULL"
+        return counted(self._server.ask(COUNTED.format(text=text)))
 
     def _questions(self) -> Mapping[str, ReadingQuestion]:
         return self._asked

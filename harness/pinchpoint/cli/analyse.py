@@ -15,6 +15,7 @@ from pinchpoint.report.explained import explanation_text
 from pinchpoint.report.files import conclude
 from pinchpoint.report.run_tables import replayed
 from pinchpoint.report.similarity import similarity
+from pinchpoint.report.statements import statements_text
 from pinchpoint.report.terminal import details_text, table_text, verdict_text
 
 
@@ -45,9 +46,8 @@ def analyse(directory: Path, *, as_json: bool, explain: bool) -> int:
         click.echo(verdict_text(content, run.manifest, directory))
         if explain:
             tables = map(table_text, (similarity(run, clock_of(run)), replayed(run)))
-            click.echo(
-                "\n" + "\n\n".join(filter(None, [details_text(content), *tables, explanation_text(content)]))
-            )
+            parts = (details_text(content), *tables, statements_text(run), explanation_text(content))
+            click.echo("\n" + "\n\n".join(filter(None, parts)))
     return exit_status(verdict)
 
 

@@ -18,6 +18,7 @@ from pinchpoint.report.evidence import Finding, findings
 from pinchpoint.report.picture import MachineBox, picture
 from pinchpoint.report.probe import probes
 from pinchpoint.report.similarity import similarity
+from pinchpoint.report.statements import top_statements
 from pinchpoint.report.tables import Section, Table
 from pinchpoint.report.waits import waits
 from pinchpoint.store.read import StoredRun
@@ -44,7 +45,7 @@ SECTIONS = (
             "operations",
         ),
     ),
-    Section("tiers", "Tiers", ("demand", "waits", "disks", "cpus", "stores")),
+    Section("tiers", "Tiers", ("demand", "waits", "statements", "disks", "cpus", "stores")),
     Section(
         "quality",
         "Data quality",
@@ -140,6 +141,7 @@ def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
         verdict_tables.writes(verdict),
         probes(run),
         waits(run, clock),
+        top_statements(run),
         run_tables.disks(run.manifest, verdict),
         run_tables.cpus(run.manifest, verdict),
         verdict_tables.stores(verdict),

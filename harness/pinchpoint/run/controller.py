@@ -29,6 +29,7 @@ from pinchpoint.run.phases import LoadByHand, PhaseRunner
 from pinchpoint.run.preflight import Connected
 from pinchpoint.run.progress import Board, ProgressDisplay, machines_of
 from pinchpoint.run.prove import Prover, restore_leftover
+from pinchpoint.run.top_statements import TopStatements
 from pinchpoint.store.write import RunWriter, free_path
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux import others
@@ -312,6 +313,7 @@ class _Stage:
                 lambda: self._must_end(pool),
                 self.prover,
                 self._load_by_hand,
+                TopStatements(connected),
             ).run()
             self._store.measured = not (pool.failures() or self._collectors.errors)
         except Interrupted:

@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 from pinchpoint.base import units
+from pinchpoint.base.redact import masked_value
 from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.plan import Burst, Closed, Open, Plan, Ramp, Soak, Steps, ending_scenarios
 from pinchpoint.run.live_judge import LATE_S, STRETCH_S, LiveSeconds, StepController, settled
 from pinchpoint.run.progress import ProgressDisplay
 from pinchpoint.run.prove import Prover
+from pinchpoint.run.top_statements import TopStatements
 from pinchpoint.store.write import RunWriter
 from pinchpoint_collectors.common.times import utc
 
@@ -52,9 +54,10 @@ class PhaseRunner:
         must_end: called several times a second; true when the run must not go on.
         prover: proves the verdict after the measuring, if that is wanted.
         load_by_hand: what is done on Locust's page, where that sets the load; None: the plan sets it.
+        statements: looks at the databases' statements before and after the measuring.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what a run consists of
         self,
         plan: Plan,
         pool: GeneratorPool,
@@ -64,7 +67,9 @@ class PhaseRunner:
         must_end: Callable[[], bool],
         prover: Prover | None = None,
         load_by_hand: LoadByHand | None = None,
+        statements: TopStatements | None = None,
     ) -> None:
+        self._statements = statements or TopStatements(())
         self._by_hand = load_by_hand
         self._plan = plan
         self._pool = pool
@@ -97,7 +102,10 @@ class PhaseRunner:
         if going_on:
             with self._phase("measure"):
                 self._begin(late)
+                self._statements.begin()
                 going_on = self._measure()
+                if found := self._statements.end():
+                    self._store.manifest["statements"] = masked_value(found)
         if self._prover and not going_on:
             self._prover.not_begun("the run ended before its measuring did")
         elif self._prover:

@@ -411,6 +411,29 @@ class Proof(Form):
     why: str | None = None
 
 
+class TopStatement(Form):
+    """What one SQL statement did in the measure phase."""
+
+    text: str | None = None
+    database: str | None = None
+    calls: NotBelow0
+    time_s: NotBelow0
+    rows: NotBelow0 | None = None
+
+
+class TopStatements(Form):
+    """The statements of one database server, or why they were not measured."""
+
+    kind: str
+    host: str
+    time_s: NotBelow0 | None = None
+    calls: NotBelow0 | None = None
+    count: Count | None = None
+    statements: list[TopStatement] | None = None
+    why: str | None = None
+    remedy: str | None = None
+
+
 class Manifest(Form):
     """manifest.json."""
 
@@ -433,6 +456,7 @@ class Manifest(Form):
     content: dict[str, Any] | None = None
     imports: list[Import] = []
     proof: Proof | None = None
+    statements: list[TopStatements] = []
     warnings: list[str] = []
 
 

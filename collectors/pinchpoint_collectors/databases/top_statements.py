@@ -1,0 +1,139 @@
+"""SQL statements as a server counts them: calls and time of each, and their growth between two looks."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from pinchpoint_collectors.errors import CollectorError
+
+TEXT_LENGTH = 1000
+"""A longer statement is cut."""
+ASKED_LENGTH = 4 * TEXT_LENGTH
+"""What is read of its text: white space goes before it is cut."""
+
+
+class Counted(NamedTuple):
+    """One counter of one statement.
+
+    Attributes:
+        key: which counter; a server may have several of one statement.
+        statement: which statement.
+        database: None where the server does not say.
+        calls: executions since the counter began.
+        time_s: their time.
+        rows: rows they gave or changed; None where the server does not say.
+        text: the statement as the server normalises it; None where it was not asked for, or is hidden.
+    """
+
+    key: str
+    statement: str
+    database: str | None
+    calls: float
+    time_s: float
+    rows: float | None
+    text: str | None
+
+
+class Grown(NamedTuple):
+    """What one statement did between two looks; fields as of ``Counted``."""
+
+    text: str | None
+    database: str | None
+    calls: float
+    time_s: float
+    rows: float | None
+
+
+class UncountedError(CollectorError):
+    """The server does not count statements.
+
+    Args:
+        why: the reason.
+        remedy: what to do about it; None where nothing can be done.
+    """
+
+    def __init__(self, why: str, remedy: str | None = None) -> None:
+        super().__init__(f"{why}; {remedy}" if remedy else why)
+        self.why, self.remedy = why, remedy
+
+
+@runtime_checkable
+class CountsStatements(Protocol):
+    """A collector whose server counts statements."""
+
+    def statement_counts(self, *, texts: bool) -> Sequence[Counted]:
+        """The counters now; their texts only if asked, as these are long.
+
+        Raises:
+            UncountedError: the server counts none.
+            CollectorError: it did not answer.
+        """
+        ...
+
+
+def counted(rows: Iterable[Mapping[str, Any]]) -> list[Counted]:
+    """Rows of a statement with the columns of ``Counted`` (``amount`` is ``rows``), added up by key."""
+    found: dict[str, Counted] = {}
+    for row in rows:
+        key, given = str(row["id"]), row["amount"]
+        one = Counted(
+            key, str(row["statement"]), row["db"], float(row["calls"] or 0), float(row["time_s"] or 0),
+            None if given is None else float(given), row["text"],
+        )  # fmt: skip
+        same = found.get(key)
+        found[key] = one if same is None else _added(same, one)
+    return list(found.values())
+
+
+def _added(one: Counted, other: Counted) -> Counted:
+    rows = None if one.rows is None or other.rows is None else one.rows + other.rows
+    return one._replace(calls=one.calls + other.calls, time_s=one.time_s + other.time_s, rows=rows)
+
+
+def growth(before: Iterable[Counted], after: Iterable[Counted]) -> list[Grown]:
+    """What was executed in between, the most time first.
+
+    A counter that is less than before was set back in between: it counts from there.
+    """
+    earlier = {one.key: one for one in before}
+    parts: dict[tuple[str, str | None], list[Counted]] = defaultdict(list)
+    for now in after:
+        old = earlier.get(now.key)
+        if old is not None and old.calls <= now.calls:
+            rows = None if now.rows is None or old.rows is None else now.rows - old.rows
+            now = now._replace(calls=now.calls - old.calls, time_s=now.time_s - old.time_s, rows=rows)  # noqa: PLW2901
+        if now.calls > 0:
+            parts[now.statement, now.database].append(now)
+    found = [
+        Grown(
+            next((legible(one.text) for one in ones if one.text is not None), None),
+            database,
+            sum(one.calls for one in ones),
+            max(0.0, sum(one.time_s for one in ones)),
+            None if any(one.rows is None for one in ones) else sum(one.rows or 0.0 for one in ones),
+        )
+        for (_, database), ones in parts.items()
+    ]
+    return sorted(found, key=lambda one: -one.time_s)
+
+
+_CONSTANT = re.compile(r"'(?:[^']|'')*'|[$]?\b\d+\b")
+_BEGIN = 60
+
+
+def begin(text: str) -> str:
+    """How a statement begins, without its constants: the same before and after the server normalises it."""
+    return " ".join(_CONSTANT.sub("$", text).split())[:_BEGIN]
+
+
+_LITERAL = re.compile(r"'(?:[^']|'')*(?:'|$)|\$(\w*)\$.*?(?:\$\1\$|$)", re.DOTALL)
+"""A text within a statement: servers leave it in those that they do not normalise, such as CREATE ROLE."""
+
+
+def legible(text: str) -> str:
+    """A statement on one line, cut, without the texts in it: these may be secrets, and are anybody's data."""
+    line = " ".join(_LITERAL.sub("'...'", text).split())
+    return line if len(line) <= TEXT_LENGTH else f"{line[: TEXT_LENGTH - 1]}…"

@@ -1,0 +1,102 @@
+"""The SQL statements that took most of each database's time during the measure phase, as it counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pinchpoint.base import units
+from pinchpoint.base.text import wrapped
+from pinchpoint.base.wording import capitalised
+from pinchpoint.report.tables import Column, Table, duration, number
+from pinchpoint.store.read import StoredRun
+
+MOST = 10
+"""Statements that are listed of each server; the rest are summed."""
+LENGTH = 200
+"""A longer statement is cut here; the manifest has more of it."""
+HIDDEN = "(hidden from the collector's role)"
+
+
+def top_statements(run: StoredRun) -> Table:
+    """A row per statement, the most time first, with its share of the time of all statements."""
+    servers = run.manifest.get("statements") or ()
+    return Table(
+        "statements",
+        "Top SQL statements",
+        (
+            Column("host", "host"),
+            Column("text", "statement"),
+            Column("database", "database", absent="-"),
+            duration("time_s", "time"),
+            number("ratio", "of all statements", units.percent, absent="-"),
+            number("calls", "calls"),
+            duration("mean_s", "per call"),
+            number("rows", "rows", absent="-"),
+        ),
+        [row for server in servers for row in _rows(server)],
+        note=" ".join(_notes(servers)),
+        empty=" ".join(_missing(servers)),  # most farms have no database that is asked
+    )
+
+
+def statements_text(run: StoredRun) -> str:
+    """The same as lines, for the terminal; "" where no database was asked."""
+    table = top_statements(run)
+    lines = [
+        wrapped(
+            f"{units.seconds(row['time_s'])} ({units.percent(row['ratio'])}), {row['calls']:,.0f} calls of "
+            f"{units.seconds(row['mean_s'])} on {row['host']}: {row['text']}",
+            "  - ",
+        )
+        for row in table.rows
+    ]
+    notes = list(_missing(run.manifest.get("statements") or ()))
+    lines += [wrapped(text, "  - ") for text in notes]
+    return "\n".join([f"{table.title}:", *lines]) if lines else ""
+
+
+def _rows(server: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    listed = [one for one in server.get("statements") or () if one["calls"]]
+    total_s = server.get("time_s")
+    for one in listed[:MOST]:
+        text = one.get("text") or HIDDEN
+        yield {
+            **one,
+            "host": server["host"],
+            "text": text if len(text) <= LENGTH else f"{text[: LENGTH - 1]}…",
+            "ratio": one["time_s"] / total_s if total_s else None,
+            "mean_s": one["time_s"] / one["calls"],
+        }
+    rest = (server.get("count") or len(listed)) - min(len(listed), MOST)
+    if rest > 0 and total_s is not None:
+        time_s = max(0.0, total_s - sum(one["time_s"] for one in listed[:MOST]))
+        calls = (server.get("calls") or 0.0) - sum(one["calls"] for one in listed[:MOST])
+        yield {
+            "host": server["host"],
+            "text": f"{rest} other statement" + "s" * (rest > 1),
+            "database": None,
+            "time_s": time_s,
+            "ratio": time_s / total_s if total_s else None,
+            "calls": max(0.0, calls),
+            "mean_s": time_s / calls if calls > 0 else None,
+            "rows": None,
+        }
+
+
+def _notes(servers: Any) -> Iterator[str]:
+    if any(server.get("statements") for server in servers):
+        yield (
+            "Over the measure phase: the server's own counters at its end less those at its begin. Constants "
+            "are left out; time includes waiting."
+        )
+    yield from _missing(servers)
+
+
+def _missing(servers: Any) -> Iterator[str]:
+    for server in servers:
+        if server.get("why"):
+            remedy = f" {capitalised(server['remedy'])}." if server.get("remedy") else ""
+            yield f"Not measured on {server['host']}: {server['why']}.{remedy}"
+        elif not server.get("statements"):
+            yield f"{server['host']}: no statement ended in the measure phase."

@@ -1,0 +1,103 @@
+"""Asks databases for their statements before and after the measurement; keeps what ran in between."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pinchpoint.run.preflight import Connected
+from pinchpoint_collectors.common.times import utc
+from pinchpoint_collectors.databases.top_statements import (
+    Counted,
+    CountsStatements,
+    UncountedError,
+    growth,
+)
+from pinchpoint_collectors.errors import CollectorError
+
+MOST = 20
+"""Statements that are kept of each database server."""
+_WAIT_S = 5.0
+"""So long the end of the measurement waits for all answers together."""
+
+
+class _Look(threading.Thread):
+    """One look at the counters of one server, beside the run."""
+
+    def __init__(self, collector: CountsStatements, *, texts: bool) -> None:
+        super().__init__(name="top-statements", daemon=True)
+        self._collector, self._texts = collector, texts
+        self.at = utc()
+        self.found: Sequence[Counted] | None = None
+        self.why, self.remedy = "the server had not answered when the measurement ended", None
+        self.start()
+
+    def run(self) -> None:
+        """Ask; what the driver raises is why there is nothing."""
+        try:
+            self.found = self._collector.statement_counts(texts=self._texts)
+        except UncountedError as error:
+            self.why, self.remedy = error.why, error.remedy  # type: ignore[assignment]
+        except CollectorError as error:
+            self.why = str(error)
+        except Exception as error:  # noqa: BLE001 - a driver's own error costs the statements only
+            self.why = f"{type(error).__name__}: {error}"
+
+
+@dataclass(slots=True)
+class _Server:
+    kind: str
+    hosts: Sequence[str]
+    collector: CountsStatements
+    before: _Look | None = None
+    after: _Look | None = None
+
+
+class TopStatements:
+    """Two looks at the statements of every database server that counts them.
+
+    Args:
+        connected: the run's collectors.
+    """
+
+    def __init__(self, connected: Sequence[Connected]) -> None:
+        self._servers = [
+            _Server(one.kind, one.hosts, one.collector)
+            for one in connected
+            if isinstance(one.collector, CountsStatements)
+        ]
+
+    def begin(self) -> None:
+        """Look for the first time; returns at once."""
+        for server in self._servers:
+            server.before = _Look(server.collector, texts=False)
+
+    def end(self) -> list[dict[str, Any]]:
+        """Look again, and wait for the answers: the manifest's ``statements``, a row per server."""
+        asked = [server for server in self._servers if server.before is not None]
+        for server in asked:
+            if server.before is not None and server.before.found is not None:
+                server.after = _Look(server.collector, texts=True)
+        until_s = time.monotonic() + _WAIT_S
+        for server in asked:
+            if server.after is not None:
+                server.after.join(max(0.0, until_s - time.monotonic()))
+        return [row for server in asked for row in _rows(server)]
+
+
+def _rows(server: _Server) -> list[dict[str, Any]]:
+    about = {"kind": server.kind, "host": server.hosts[0]}
+    before, after = server.before, server.after
+    if before is None:
+        return []
+    last = before if before.found is None else after
+    if before.found is None or after is None or after.found is None or last is None:
+        failed = last or before
+        return [{**about, "why": failed.why, "remedy": failed.remedy}]
+    grown = growth(before.found, after.found)
+    kept = [one._asdict() for one in grown[:MOST]]
+    total = {"time_s": sum(one.time_s for one in grown), "calls": sum(one.calls for one in grown)}
+    return [{**about, "from": before.at, "to": after.at, "count": len(grown), **total, "statements": kept}]
