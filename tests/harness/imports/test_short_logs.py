@@ -160,6 +160,24 @@ def test_less_load_is_no_collapse(rates: list[int], connections: int, tmp_path: 
     assert judged(tmp_path, with_work(rates, connections), places())["outcome"] == "inconclusive"
 
 
+def test_two_causes_at_different_times_are_told_apart(tmp_path: Path) -> None:
+    """For eight minutes work waited elsewhere, for ten others the CPU was full: both, to the minute."""
+    head, *rows = with_work([40 if 10 <= at < 18 else 400 for at in range(60)], 50).splitlines()
+    rows = [row.replace('"12"', '"98"') if 30 <= at < 40 else row for at, row in enumerate(rows)]
+    verdict = judged(tmp_path, "\r\n".join([head, *rows]), places())
+    first, then = verdict["bottleneck"], verdict["runner_up"]
+    assert [one["kind"] for one in (first, then)] == ["cpu", "external"]
+    assert first["window"] == ["2026-11-20T09:29:00Z", "2026-11-20T09:39:00Z"]
+    assert then["window"] == ["2026-11-20T09:09:00Z", "2026-11-20T09:17:00Z"]
+
+
+def test_the_queue_of_a_disk_follows_from_its_rate_and_latency(tmp_path: Path) -> None:
+    """Neither outstanding I/Os nor busy time was recorded; 200 I/Os a second of 62 ms are 12 at a time."""
+    disk = {r"LogicalDisk(D:)\Avg. Disk sec/Transfer": 0.062, r"LogicalDisk(D:)\Disk Transfers/sec": 200}
+    verdict = judged(tmp_path, perfmon({**QUIET, **disk}), places())
+    assert (verdict["outcome"], verdict["bottleneck"]["resource"]) == ("bottleneck", "disk")
+
+
 def test_a_zone_that_was_cut_off_is_utc_and_said(tmp_path: Path) -> None:
     """The recorder's code page lacked a letter of its name."""
     verdict = judged(

@@ -144,14 +144,26 @@ def _seen(inputs: Inputs, disk: DiskRole) -> _Seen:
         if one is not None:
             found.append(one)
     apart = [one for one in found if "transfer" not in one.metric] or found
-    busy, queue = (
-        figure(inputs, disk.host, f"disk.{name}", device) for name in ("busy_ratio", "outstanding")
-    )
+    busy = figure(inputs, disk.host, "disk.busy_ratio", device)
+    queue = figure(inputs, disk.host, "disk.outstanding", device) or _in_flight(inputs, disk)
     return _Seen(
         tuple(sorted(apart, key=lambda one: -one.over_s)),
         measure(inputs, busy, DISK_OCCUPIED, "utilisation", "busy"),
         measure(inputs, queue, QUEUED, "saturation", "I/Os outstanding:", above=True),
     )
+
+
+def _in_flight(inputs: Inputs, disk: DiskRole) -> Rows | None:
+    """How many I/Os were outstanding by Little's law: their rate x their latency."""
+    device, found = disk.device or "", None
+    for way in WAYS:
+        latency = figure(inputs, disk.host, f"disk.{way}_latency_s", device)
+        if latency is None:
+            continue
+        values = np.nan_to_num(latency.values) * np.nan_to_num(_rate(inputs, disk, way))
+        total = values if found is None else found.values + values
+        found = replace(latency, values=total, weight=latency.covered_s, metric="disk.outstanding")
+    return found
 
 
 def _often(inputs: Inputs, disk: DiskRole, way: str) -> Steps:

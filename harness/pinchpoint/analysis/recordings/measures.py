@@ -250,10 +250,12 @@ def measure(
     if rows is None:
         return None
     lasted_s = rows.covered_s if share is None else rows.covered_s * np.nan_to_num(share, nan=1.0)
-    smooth, at_limit = _judged(rows, inputs.window, limit.value, lasted_s, above=above)
+    beyond = _beyond(rows.values, limit.value, above=above)
+    smooth, at_limit = _judged(rows, inputs.window, limit.value, beyond, lasted_s, above=above)
     if only is not None:
         at_limit = at_limit & only
     mean, p95, most = (units.of_metric(rows.metric, each) for each in (rows.mean, rows.p95, rows.most))
+    stretches = _stretches(inputs.window, rows.covered_s, at_limit, beyond)
     return Measure(
         what=what,
         metric=rows.metric,
@@ -261,10 +263,10 @@ def measure(
         value=rows.mean,
         limit=limit,
         words=f"{noun} {mean} on average, p95 {p95}, at most {most}",
-        stretches=_stretches(inputs.window, rows.covered_s, at_limit),
+        stretches=stretches,
         highest=float(np.nanmax(smooth)),
         has_room=float(np.nanmax(smooth)) < ROOM.value and not _hides_more(rows, limit.value),
-        over_s=float(rows.covered_s[at_limit].sum()),
+        over_s=float(rows.covered_s[inside(inputs.window, stretches)].sum()),
         measured_s=float(rows.covered_s.sum()),
     )
 
@@ -309,13 +311,22 @@ def common(these: Sequence[Stretch], those: Sequence[Stretch]) -> tuple[Stretch,
     return tuple(sorted(found, key=lambda each: -each.seconds))
 
 
+def inside(window: Window, stretches: Sequence[Stretch]) -> Steps:
+    """The steps in one of these times."""
+    middle = window.first_s + (np.arange(window.steps) + 0.5) * window.step_s
+    found = np.zeros(window.steps, dtype=bool)
+    for each in stretches:
+        found |= (middle >= each.from_s) & (middle <= each.to_s)
+    return found
+
+
 def overlap_s(these: Sequence[Stretch], those: Sequence[Stretch]) -> float:
     """How long two resources were saturated at the same time."""
     return sum(each.seconds for each in common(these, those))
 
 
 def _judged(
-    rows: Rows, window: Window, limit: float, lasted_s: Floats, *, above: bool
+    rows: Rows, window: Window, limit: float, beyond: Steps, lasted_s: Floats, *, above: bool
 ) -> tuple[Floats, Steps]:
     """(the mean over 30 seconds around each step, whether the step belongs to one that is at the limit).
 
@@ -333,7 +344,7 @@ def _judged(
         smooth = np.divide(sums, weights, out=np.full(len(sums), np.nan), where=enough)
         if not np.isfinite(smooth).any():
             return rows.values, np.zeros(len(there), dtype=bool)
-    lasting = _running(np.where(_beyond(rows.values, limit, above=above), lasted_s, 0.0), steps)
+    lasting = _running(np.where(beyond, lasted_s, 0.0), steps)
     over = _beyond(smooth, limit, above=above) & (lasting >= _LASTING * _running(rows.covered_s, steps))
     return smooth, (_running(over.astype(float), steps) > 0) & there
 
@@ -354,25 +365,44 @@ def _running(values: Floats, steps: int) -> Floats:
     return np.where(np.abs(found) < 1e-9, 0.0, found)
 
 
-def _stretches(window: Window, covered_s: Floats, over: Steps) -> tuple[Stretch, ...]:
-    """The times in which all readings, one after the other, were at the limit; the longest first."""
+def _stretches(window: Window, covered_s: Floats, over: Steps, beyond: Steps) -> tuple[Stretch, ...]:
+    """The times in which the mean was at the limit without a break; the longest first.
+
+    Each is from the first to the last reading that was at the limit itself, where that is long enough: a mean
+    is at the limit some seconds before and after these.
+    """
+    runs: list[list[int]] = []
     found: list[Stretch] = []
-    begin_s = end_s = 0.0
-    lost_s = (1 - _LEAST_COVERED) * SUSTAINED.value
     for at in np.flatnonzero(covered_s > 0):
-        middle_s = window.first_s + (int(at) + 0.5) * window.step_s
-        # A reading longer than a step lies in the step of its middle; shorter ones fill their step.
-        half_s = max(float(covered_s[at]), float(window.step_s)) / 2
         if not over[at]:
-            end_s = 0.0
-            continue
-        if found and end_s and middle_s - half_s - end_s <= max(2 * _GAP * half_s, lost_s):
-            end_s = middle_s + half_s
-            found[-1] = Stretch(begin_s, end_s)
+            runs.append([])
+        elif runs and runs[-1] and _adjacent(window, covered_s, runs[-1][-1], int(at)):
+            runs[-1].append(int(at))
         else:
-            begin_s, end_s = middle_s - half_s, middle_s + half_s
-            found.append(Stretch(begin_s, end_s))
+            runs.append([int(at)])
+    for run in filter(None, runs):
+        themselves = [at for at in run if beyond[at]] or run
+        whole, trimmed = (_between(window, covered_s, each[0], each[-1]) for each in (run, themselves))
+        found.append(trimmed if trimmed.seconds >= SUSTAINED.value else whole)
     return tuple(sorted(found, key=lambda each: -each.seconds))
+
+
+def _adjacent(window: Window, covered_s: Floats, last: int, at: int) -> bool:
+    """Whether no more than a short gap lies between two readings."""
+    gap_s = _between(window, covered_s, at, at).from_s - _between(window, covered_s, last, last).to_s
+    longest_s = (1 - _LEAST_COVERED) * SUSTAINED.value
+    return gap_s <= max(_GAP * max(float(covered_s[at]), window.step_s), longest_s)
+
+
+def _between(window: Window, covered_s: Floats, first: int, last: int) -> Stretch:
+    """From the begin of one reading to the end of another.
+
+    A reading longer than a step lies in the step of its middle; shorter ones fill their step.
+    """
+    middles = (window.first_s + (at + 0.5) * window.step_s for at in (first, last))
+    halves = (max(float(covered_s[at]), float(window.step_s)) / 2 for at in (first, last))
+    (begin, end), (before, after) = middles, halves
+    return Stretch(begin - before, end + after)
 
 
 def _how_long(one: Measure) -> str:

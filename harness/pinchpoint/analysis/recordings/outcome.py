@@ -90,14 +90,16 @@ def conclude(inputs: Inputs, found: Sequence[Resource], recorded_s: float) -> Co
 def _causes(saturated: Sequence[Resource], found: Sequence[Resource]) -> list[Resource]:
     """Without the victims: what waits for locks, pools or others while hardware below is saturated.
 
-    Without saturated hardware they are causes only where all hardware of the host was seen to have room.
+    At times without saturated hardware they are causes only where all hardware of the host was seen to have
+    room.
     """
     hardware = [one for one in saturated if one.resource in _HARDWARE]
-    if hardware:
-        return hardware
-    causes = [one for one in saturated if _deeper_has_room(one, found)]
-    known = [one for one in causes if one.recorded]
-    return [one for one in causes if one.recorded or not any(_explains(other, one) for other in known)]
+    upper = [one for one in saturated if one not in hardware]
+    upper = [one for one in upper if all(_take_turns(one, other) for other in hardware)]
+    causes = [one for one in upper if _deeper_has_room(one, found)]
+    known = [*hardware, *(one for one in causes if one.recorded)]
+    causes = [one for one in causes if one.recorded or not any(_explains(other, one) for other in known)]
+    return sorted((*hardware, *causes), key=lambda one: -one.over_s)
 
 
 def _explains(one: Resource, collapse: Resource) -> bool:
@@ -107,7 +109,8 @@ def _explains(one: Resource, collapse: Resource) -> bool:
 
 def _deeper_has_room(one: Resource, found: Sequence[Resource]) -> bool:
     deeper = [other for other in found if other.host == one.host and other.resource in ("cpu", "disk")]
-    return {other.resource for other in deeper} == {"cpu", "disk"} and all(other.has_room for other in deeper)
+    had_room = all(other.has_room or (other.saturated and _take_turns(one, other)) for other in deeper)
+    return {other.resource for other in deeper} == {"cpu", "disk"} and had_room
 
 
 def _take_turns(one: Resource, other: Resource) -> bool:
@@ -124,7 +127,8 @@ def _confidence(
     own = [one for one in found if one.host == named.host and one.resource in ("cpu", "memory", "disk")]
     others_cpu = [one for one in found if one.host != named.host and one.resource == "cpu"]
     limits += [one.missing for one in (*own, *others_cpu) if one.missing]
-    near = [one for one in found if one is not named and (one.saturated or _is_near(one))]
+    # Finished work that collapsed is the effect, and a symptom that agrees.
+    near = [one for one in found if one is not named and one.recorded and (one.saturated or _is_near(one))]
     limits += [f"{one.name} was near its limit as well" for one in near]
     limits += [f"{one.name} was saturated at other times" for one in others if one not in near]
     unseen = "no operation was recorded, so waits for it are not known"

@@ -14,6 +14,7 @@ from pinchpoint.analysis.recordings.measures import (
     Steps,
     Stretch,
     figure,
+    inside,
     measure,
 )
 from pinchpoint.analysis.thresholds import SUSTAINED, Threshold
@@ -63,14 +64,14 @@ class Symptom:
 
 def symptoms_during(inputs: Inputs, stretches: Sequence[Stretch]) -> Iterator[Symptom]:
     """Finished work that was less, or took longer, in these times than in the rest of the recording."""
-    inside = _inside(inputs.window, stretches)
+    during = _inside(inputs.window, stretches)
     for key, rows in _series(inputs, _FINISHED):
-        ratio = _against_rest(rows, inside)
+        ratio = _against_rest(rows, during)
         if ratio is not None and ratio <= FEWER.value:
             words = f"{_name(key)} fell to {units.percent(ratio)} of their usual rate"
             yield Symptom(key, ratio, words)
     for key, rows in _series(inputs, _TIMED):
-        ratio = _against_rest(rows, inside)
+        ratio = _against_rest(rows, during)
         if ratio is not None and ratio >= SLOWER.value:
             yield Symptom(key, ratio, f"{_name(key)} rose to {units.times(ratio)} its usual value")
 
@@ -139,10 +140,10 @@ def _at_once(window: Window, rows: Rows, stretches: Sequence[Stretch], usual: fl
     return bool(beside.size) and float(np.median(beside)) >= FEWER.value * usual
 
 
-def _beyond_chance(rows: Rows, usual: float, inside: Steps) -> bool:
+def _beyond_chance(rows: Rows, usual: float, during: Steps) -> bool:
     """Whether independent requests would hardly ever be so few by chance (Poisson: three deviations)."""
-    expected = usual * float(rows.covered_s[inside].sum())
-    finished = float(np.nansum(rows.values[inside] * rows.covered_s[inside]))
+    expected = usual * float(rows.covered_s[during].sum())
+    finished = float(np.nansum(rows.values[during] * rows.covered_s[during]))
     return bool(expected - finished > _DEVIATIONS * np.sqrt(expected))
 
 
@@ -152,13 +153,13 @@ def _witnesses(
     for symptom in symptoms_during(inputs, stretches):
         if symptom.ratio > 1:
             yield symptom.words
-    inside = _inside(inputs.window, stretches)
+    during = _inside(inputs.window, stretches)
     for metric in at_work:
         rows = figure(inputs, host.name, metric)
-        ratio = _against_rest(rows, inside) if rows is not None else None
+        ratio = _against_rest(rows, during) if rows is not None else None
         if rows is None or ratio is None or ratio < 1:
             continue
-        if float(np.nanmedian(rows.values[inside])) >= _LEAST_AT_WORK:
+        if float(np.nanmedian(rows.values[during])) >= _LEAST_AT_WORK:
             yield f"{metric} stayed"
 
 
@@ -172,23 +173,18 @@ def _series(inputs: Inputs, metrics: Sequence[str], host: str | None = None) -> 
 
 
 def _inside(window: Window, stretches: Sequence[Stretch]) -> Steps:
-    middle = window.first_s + (np.arange(window.steps) + 0.5) * window.step_s
-    found = np.zeros(window.steps, dtype=bool)
-    for each in stretches:
-        if each.seconds >= SUSTAINED.value:
-            found |= (middle >= each.from_s) & (middle <= each.to_s)
-    return found
+    return inside(window, [each for each in stretches if each.seconds >= SUSTAINED.value])
 
 
-def _against_rest(rows: Rows, inside: Steps) -> float | None:
+def _against_rest(rows: Rows, during: Steps) -> float | None:
     """Its median in these steps ÷ that in all others; None where one of them is shorter than 30 seconds.
 
     What is nothing else is infinitely more.
     """
     there = np.isfinite(rows.values)
-    if min(rows.covered_s[there & inside].sum(), rows.covered_s[there & ~inside].sum()) < SUSTAINED.value:
+    if min(rows.covered_s[there & during].sum(), rows.covered_s[there & ~during].sum()) < SUSTAINED.value:
         return None
-    within, rest = (float(np.median(rows.values[there & which])) for which in (inside, ~inside))
+    within, rest = (float(np.median(rows.values[there & which])) for which in (during, ~during))
     return within / rest if rest > 0 else np.inf if within > 0 else None
 
 
