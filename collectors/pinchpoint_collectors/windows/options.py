@@ -23,11 +23,13 @@ _SSH = ssh.OPTIONS - {"address", "user", "port"}
 OF_TIER: tuple[What, ...] = ("process", "service", "command_line")
 """The keys that say which processes are the tier's: one of them is given, or none."""
 OPTIONS = (
-    frozenset({"address", "transport", "user", "port", "interval", "sql_server", *OF_TIER}) | _WINRM | _SSH
+    frozenset({"address", "transport", "user", "port", "interval", "sql_server", "diskspd", *OF_TIER})
+    | _WINRM
+    | _SSH
 )
 """The keys of a ``collect`` entry."""
 PUBLIC = frozenset(
-    {"address", "transport", "user", "port", "interval", "sql_server", "process", "service"}
+    {"address", "transport", "user", "port", "interval", "sql_server", "process", "service", "diskspd"}
     | {"auth", "tls", "ca", "cert_validation", "configuration", "identity", "config"}
 )
 """Those of them that may be shown: a command line may hold a password."""

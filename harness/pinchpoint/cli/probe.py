@@ -57,6 +57,12 @@ _SUITES = "".join(f"\n\n{each.name}: {each.about}." for each in SUITES.values())
     is_flag=True,
     help="Print the disk's measured limits as a line for farm.yaml: caps, and latency by outstanding I/Os.",
 )
+@click.option(
+    "--copy-tool",
+    type=_PATH,
+    help="Use this diskspd.exe on a Windows host that has none: it is copied to the probe's own folder "
+    "there, and removed with it.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 @OUT
 def probe(**given: Any) -> int:

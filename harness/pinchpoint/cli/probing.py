@@ -43,6 +43,7 @@ class ProbeOptions:
     line: str | None
     resume: Path | None
     calibrate: bool
+    copy_tool: Path | None
     as_json: bool
     out: Path
 
@@ -102,6 +103,10 @@ def _check(asked: ProbeOptions) -> None:
             f"--resume: goes on as it was begun, so {', '.join(settled)} cannot be given with it; leave that "
             "out, or begin another probe with --suite"
         )
+    if asked.copy_tool is not None and asked.farm_file is None:
+        raise InputError("--copy-tool: is for a disk of a farm's Windows host; give it with --farm")
+    if asked.copy_tool is not None and not asked.copy_tool.is_file():
+        raise InputError(f"--copy-tool: {asked.copy_tool} is no file; give a diskspd.exe of this machine")
     if asked.calibrate and asked.farm_file is None:
         raise InputError("--calibrate: prints the limits of a disk of a farm.yaml; give it with --farm")
 
@@ -120,7 +125,8 @@ def _target(asked: ProbeOptions) -> Iterator[Target]:
         yield target.of_folder(Path(str(folder)), profile)
         return
     farm = load_farm(asked.farm_file)
-    with target.of_farm(farm, asked.disk, lambda said: click.echo(said, err=True)) as chosen:
+    copied = asked.copy_tool
+    with target.of_farm(farm, asked.disk, lambda said: click.echo(said, err=True), copied) as chosen:
         yield chosen
 
 

@@ -13,7 +13,6 @@ from pinchpoint.probe.machine import ProbedMachine
 from pinchpoint.probe.record import Probe, State, Trial
 from pinchpoint_collectors.common.times import utc
 from pinchpoint_scenarios.storage_probe import (
-    TOOLS,
     Cell,
     Job,
     Measured,
@@ -105,9 +104,9 @@ class Driver:
         found: dict[str, str] = {}
         for name in dict.fromkeys(job.tool for job in jobs):
             try:
-                tool = TOOLS[name]
+                tool = self.machine.tool(name)
                 said = self.machine.run(tool, tool.version(), lambda: False)
-                self.probe.versions[name] = version_of(said.stdout + said.stderr)
+                self.probe.versions[tool.name] = version_of(said.stdout + said.stderr)
             except ToolMissing as error:
                 found[name] = str(error)
                 self.watch.say(str(error))
@@ -119,7 +118,7 @@ class Driver:
         return found
 
     def _prepare(self, jobs: Sequence[Job]) -> None:
-        tools = [TOOLS[job.tool] for job in jobs if job.uses_file]
+        tools = [self.machine.tool(job.tool) for job in jobs if job.uses_file]
         place = self._place(1)
         command = tools[0].prepare(place) if tools else []
         if not command:
@@ -153,7 +152,7 @@ class Driver:
             self._saved = time.monotonic()
 
     def _measured(self, job: Job, trial: int) -> Mapping[Cell, Measured]:
-        tool, place = TOOLS[job.tool], self._place(trial)
+        tool, place = self.machine.tool(job.tool), self._place(trial)
         stdout, stderr = self._called(tool, tool.commands(job, place))
         return tool.read(job, replace(place, folder=self.machine.brought()), stdout, stderr)
 

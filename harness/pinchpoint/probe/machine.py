@@ -20,7 +20,7 @@ from pinchpoint.probe.record import Where
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux import mountinfo
 from pinchpoint_collectors.linux.disks import Disks
-from pinchpoint_scenarios.storage_probe import Tool
+from pinchpoint_scenarios.storage_probe import TOOLS, Tool
 from pinchpoint_scenarios.storage_probe.folder import SPARE_RATIO, NoRoom, NotOurs, NotRemoved, claim
 from pinchpoint_scenarios.storage_probe.process import ToolOutput, run
 from pinchpoint_scenarios.storage_probe.tool import resolved
@@ -126,6 +126,10 @@ class ProbedMachine(Protocol):
         """Whether tools run as root there."""
         ...
 
+    def tool(self, name: str) -> Tool:
+        """The program there that does what a job asks of one of ``TOOLS``. Raises ToolMissing."""
+        ...
+
     def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
         """Run one of a tool's commands in the folder.
 
@@ -153,6 +157,10 @@ class Here:
     def root(self) -> bool:
         """Whether we are root."""
         return os.geteuid() == 0
+
+    def tool(self, name: str) -> Tool:
+        """The one of that name."""
+        return TOOLS[name]
 
     def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
         """See ``ProbedMachine``."""

@@ -24,7 +24,7 @@ from pinchpoint.probe.record import Where
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.ssh import Address
-from pinchpoint_scenarios.storage_probe import Tool, ToolFailed, ToolMissing
+from pinchpoint_scenarios.storage_probe import TOOLS, Tool, ToolFailed, ToolMissing
 from pinchpoint_scenarios.storage_probe.folder import FOLDER, OWNER
 from pinchpoint_scenarios.storage_probe.process import Stopped, ToolOutput, run
 
@@ -180,6 +180,10 @@ class There:
     def root(self) -> bool:
         """Whether we are root there."""
         return self.looked.root
+
+    def tool(self, name: str) -> Tool:
+        """The one of that name."""
+        return TOOLS[name]
 
     def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
         """See ``Machine``."""

@@ -13,7 +13,7 @@ from pinchpoint.base.errors import GuardError, InputError
 from pinchpoint.data.inputs import Limits
 from pinchpoint.farm.live import claimed, embedded
 from pinchpoint.plan import Disk, Farm
-from pinchpoint.probe import machine
+from pinchpoint.probe import machine, windows
 from pinchpoint.probe.machine import ProbedMachine, here, memory_bytes
 from pinchpoint.probe.record import DeclaredDisk, Where
 from pinchpoint.probe.remote import look, there
@@ -83,13 +83,16 @@ def of_folder(folder: Path, profile_name: str | None) -> Target:
 
 
 @contextmanager
-def of_farm(farm: Farm, name: str | None, say: Callable[[str], None]) -> Iterator[Target]:
+def of_farm(
+    farm: Farm, name: str | None, say: Callable[[str], None], copied: Path | None = None
+) -> Iterator[Target]:
     """The disk of a farm; an embedded farm is up meanwhile, with its limits in force.
 
     Args:
         farm: any but a production one.
         name: ``tier.role``; ``tier.host.role`` where the tier has several hosts; None: the only disk.
         say: takes a sentence.
+        copied: a diskspd.exe of this machine for a Windows machine; None: the one that is there.
 
     Raises:
         InputError: there is no such disk, or it is not on this machine.
@@ -104,7 +107,7 @@ def of_farm(farm: Farm, name: str | None, say: Callable[[str], None]) -> Iterato
         )
     if farm.embedded is None:
         with claimed(farm, say):
-            yield _declared_disk(farm, name)
+            yield _declared_disk(farm, name, copied)
         return
     with claimed(farm, say), embedded().embedded_farm(farm, say) as status:
         folders = {
@@ -123,7 +126,7 @@ def of_farm(farm: Farm, name: str | None, say: Callable[[str], None]) -> Iterato
             embedded().limit(farm.identity, hold=False)
 
 
-def _declared_disk(farm: Farm, name: str | None) -> Target:
+def _declared_disk(farm: Farm, name: str | None, copied: Path | None) -> Target:
     disks = {
         f"{tier}.{role}" if len(found.hosts) == 1 else f"{tier}.{name_of}.{role}": (host, disk)
         for tier, found in farm.tiers.items()
@@ -135,11 +138,14 @@ def _declared_disk(farm: Farm, name: str | None) -> Target:
     there = next((each for each in host.collect if each.kind == _THERE), None)
     if there is not None:
         return _remote(farm, chosen, disk, there.options)
+    on_windows = next((each for each in host.collect if each.kind == windows.KIND), None)
+    if on_windows is not None:
+        return _windows(farm, chosen, disk, on_windows.options, copied)
     if not any(each.kind == _HERE for each in host.collect):
         raise InputError(
             f"{farm.identity}: {chosen} is on another machine, and its host has no collector of kind "
-            f"{_THERE} (to probe it from here) or {_HERE}; add one, or log on to that host and give "
-            "`pinchpoint probe` a folder on the disk"
+            f"{_THERE} or {windows.KIND} (to probe it from here) or {_HERE}; add one, or log on to that host "
+            "and give `pinchpoint probe` a folder on the disk"
         )
     given = (
         Path(disk.path) if disk.path else machine.mount_of_device(str(disk.device)) if disk.device else None
@@ -169,6 +175,17 @@ def _remote(farm: Farm, chosen: str, disk: Disk, options: Mapping[str, Any]) -> 
         raise InputError(f"{farm.identity}: {chosen}: {error}") from error
     looked = look(address, disk.path, disk.device, farm.name, chosen)
     return Target(looked.where, of_disk(disk), looked.memory_bytes, partial(there, address, looked))
+
+
+def _windows(farm: Farm, chosen: str, disk: Disk, options: Mapping[str, Any], copied: Path | None) -> Target:
+    """A disk of a Windows machine, reached as the host's collector is."""
+    if not (disk.path or disk.device):
+        raise InputError(
+            f"{farm.identity}: {chosen} has neither path nor device; give one of them under tiers"
+        )
+    looked = windows.look(options, disk.path, disk.device, farm.name, chosen)
+    opened = partial(windows.there, options, looked, copied)
+    return Target(looked.where, of_disk(disk), looked.memory_bytes, opened)
 
 
 def _chosen(farm: Farm, name: str | None, disks: Iterable[str]) -> str:

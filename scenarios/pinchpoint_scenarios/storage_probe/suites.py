@@ -13,7 +13,8 @@ from pinchpoint_collectors.common.names import by_name, unknown
 
 from ..errors import ScenarioError
 from .cell import Cell, Job, shape_name
-from .tools.bonnie import FILES, LARGEST_SMALL_BYTES, THROUGHPUT
+from .results.bonnie import FILES, THROUGHPUT
+from .tools.bonnie import LARGEST_SMALL_BYTES
 
 _KIB, _MIB = 2**10, 2**20
 _SIZES = (4 * _KIB, 8 * _KIB, 64 * _KIB, 256 * _KIB, _MIB)

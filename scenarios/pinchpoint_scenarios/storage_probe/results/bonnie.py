@@ -4,12 +4,36 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ..cell import Cell
-from ..tools.bonnie import FILES, FORMATS, THROUGHPUT, figure
+from ..cell import Cell, Measured
 from .record import NO_DIRECT, Result, ResultError, ResultFile, number, whole
 
+FORMATS: Mapping[str, int] = {"1.96": 48, "1.97": 48, "1.98": 50}
+"""Its CSV's formats -> how many fields. Places below are of 1.98, with two more before the first figure."""
+TOO_FAST = "+"
+"""bonnie++ prints ``+++++`` for what took less than half a second: it is not measured."""
+
+THROUGHPUT: Mapping[str, tuple[int, int]] = {
+    "block write": (11, 39),
+    "rewrite": (13, 40),
+    "block read": (17, 42),
+    "seeks": (19, 43),
+}
+"""What it measures on one large file -> the fields of its figure and of its longest time."""
+
+FILES: Mapping[str, tuple[int, int]] = {
+    "create files in order": (26, 44),
+    "read files in order": (28, 45),
+    "delete files in order": (30, 46),
+    "create files at random": (32, 47),
+    "read files at random": (34, 48),
+    "delete files at random": (36, 49),
+}
+"""Likewise of small files; figures are files per second."""
+
+_TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+_LATENCY = re.compile(r"(\d+)(us|ms|s)")
 _SIZES = re.compile(r"(\d+)([KMGT]?)")
 _UNITS = {"": 2**20, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
@@ -72,7 +96,7 @@ def _line(fields: Sequence[str], found: ResultFile, at: int) -> None:
         cell = Cell(f"bonnie {name}")
         if not text:
             continue
-        if text.startswith("+"):
+        if text.startswith(TOO_FAST):
             found.results.append(
                 Result(
                     cell,
@@ -83,3 +107,22 @@ def _line(fields: Sequence[str], found: ResultFile, at: int) -> None:
             continue
         found.results.append(Result(cell, figure(name, number(text, name, at), fields[longest + shift])))
     found.note(NO_DIRECT.format(what="bonnie++", how="it never is"))
+
+
+def figure(name: str, value: float, longest: str) -> Measured:
+    """Of a large file KiB per second (seeks: per second), of small ones files per second."""
+    rate, longest_s = value * 1024, _seconds(longest)
+    if name == "block write":
+        return Measured(None, read_bytes_per_s=0.0, write_bytes_per_s=rate, max_s=longest_s)
+    if name == "block read":
+        return Measured(None, read_bytes_per_s=rate, write_bytes_per_s=0.0, max_s=longest_s)
+    if name == "rewrite":  # each byte is read and written
+        return Measured(None, read_bytes_per_s=rate, write_bytes_per_s=rate, max_s=longest_s)
+    if name.startswith(("read", "seeks")):
+        return Measured(None, reads_per_s=value, writes_per_s=0.0, max_s=longest_s)
+    return Measured(None, reads_per_s=0.0, writes_per_s=value, max_s=longest_s)
+
+
+def _seconds(text: str) -> float | None:
+    found = _LATENCY.fullmatch(text)
+    return int(found[1]) * _TIMES[found[2]] if found else None

@@ -1,0 +1,410 @@
+"""Runs a probe on a Windows machine with DiskSpd, over WinRM or ssh; nothing stays there.
+
+One session of PowerShell runs ``diskspd.ps1``, which makes the probe's folder and removes it at the end.
+Where the link is lost, DiskSpd ends with its measurement; the script removes the folder when it learns of the
+loss, and the next probe removes what a killed one left.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Protocol
+
+from pypsrp.complex_objects import PSInvocationState
+from pypsrp.powershell import DEFAULT_CONFIGURATION_NAME, PowerShell, RunspacePool
+
+from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
+from pinchpoint.probe import machine
+from pinchpoint.probe.record import Where
+from pinchpoint_collectors.common import winrm
+from pinchpoint_collectors.common.powershell import POWERSHELL, Line, LinkLost, encoded, line_of, loader
+from pinchpoint_collectors.common.process import PipedProcess
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.remote import ssh
+from pinchpoint_collectors.windows.options import WinRm, transport
+from pinchpoint_scenarios.storage_probe import Tool, ToolFailed, ToolMissing
+from pinchpoint_scenarios.storage_probe.folder import FOLDER
+from pinchpoint_scenarios.storage_probe.process import Stopped, ToolOutput
+from pinchpoint_scenarios.storage_probe.tools.diskspd import DiskSpd
+
+KIND = "windows"
+"""The collector of a host that is reached so; its options say how."""
+_TOOL = "diskspd.exe"
+_OPEN_S, _ANSWER_S, _LONGEST_S = 60.0, 60.0, 24 * 3600.0
+_WAIT_S = 1
+_PIECE = 48 * 1024
+_IDLE_S = 60
+"""Windows ends a session that is not asked for so long; the shortest that WinRM takes."""
+_TOOLS: Mapping[str, Tool] = {"fio": DiskSpd()}
+"""What a job asks for -> the program that does the same on Windows."""
+
+
+@cache
+def script() -> str:
+    """The script that is sent."""
+    return (files(__package__) / "diskspd.ps1").read_text("utf-8")
+
+
+class Refused(Exception):  # noqa: N818 -- the machine's answer, which its reader words
+    """The script cannot do this; ``what`` says which of its reasons it is."""
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(why)
+        self.what = what
+
+
+class Session(Protocol):
+    """A session with the script."""
+
+    def ask(
+        self, request: Mapping[str, Any], within_s: float, stop: Callable[[], bool] = lambda: False
+    ) -> list[Line]:
+        """The lines of the answer to one request.
+
+        Raises LinkLost, Refused, CollectorError (the login is refused), Stopped as soon as ``stop`` says so.
+        """
+        ...
+
+    def interrupt(self, folder: str) -> None:
+        """Have DiskSpd ended that runs in the probe's folder below this one, after Stopped."""
+        ...
+
+    def close(self) -> None:
+        """End it. Safe to call twice."""
+        ...
+
+
+def _answer(lines: Sequence[Line]) -> list[Line]:
+    *found, last = lines
+    if last["kind"] == "error":
+        raise Refused(str(last.get("what") or ""), str(last.get("why") or "no reason was given"))
+    return found
+
+
+class SshSession:
+    """Over OpenSSH: the system's own ssh, its configuration, keys and known hosts."""
+
+    def __init__(self, address: ssh.Address) -> None:
+        self._address = address
+        self._number = 0
+        self._said: list[str] = []
+        self._process: PipedProcess = ssh.start(address, POWERSHELL)
+        self._process.write(f"{loader('-Serve')}\n{encoded(script())}\n", time.monotonic() + _OPEN_S)
+
+    def ask(
+        self, request: Mapping[str, Any], within_s: float, stop: Callable[[], bool] = lambda: False
+    ) -> list[Line]:
+        self._number += 1
+        until = time.monotonic() + within_s
+        self._process.write(json.dumps({**request, "id": self._number}) + "\n", until)
+        found: list[Line] = []
+        while time.monotonic() < until:
+            if stop():
+                raise Stopped
+            self._process.pump(_WAIT_S)
+            for text in self._process.pieces():
+                line = line_of(text)
+                if line is None:
+                    self._said = [*self._said[-9:], text.strip()]
+                    continue
+                found.append(line)
+                if line["kind"] in ("done", "error") and line.get("id") in (self._number, None):
+                    return _answer(found)
+            if self._process.ended:
+                said = self._process.errors or "\n".join(self._said)
+                raise LinkLost(ssh.why(self._address, self._process.status(), said))
+        raise LinkLost(f"{self._address}: no answer within {within_s:.0f} s")
+
+    def interrupt(self, folder: str) -> None:
+        """By another session: this one takes no request while DiskSpd runs."""
+        with contextlib.suppress(LinkLost, Refused, CollectorError):
+            other = SshSession(self._address)
+            try:
+                other.ask({"do": "stop", "path": folder}, _ANSWER_S)
+            finally:
+                other.close()
+
+    def close(self) -> None:
+        self._process.close()
+
+
+class WinRmSession:
+    """Over WinRM: one runspace holds the script, each request is a pipeline in it."""
+
+    def __init__(self, address: WinRm) -> None:
+        self._address = address
+        self._number = 0
+        self._connection = winrm.connection(
+            address.host,
+            port=address.port,
+            ssl=address.tls,
+            auth=address.auth,
+            username=address.user,
+            password=address.password,
+            cert_validation=(address.ca or True) if address.cert_validation else False,
+            connection_timeout=30,
+            operation_timeout=20,
+            read_timeout=30,
+        )
+        self._pool = RunspacePool(
+            self._connection,
+            configuration_name=address.configuration or DEFAULT_CONFIGURATION_NAME,
+            no_profile=True,
+            idle_timeout=_IDLE_S,
+        )
+        try:
+            self._safely(self._pool.open)
+            # Not in a scope of its own: what it defines is there for the requests to come.
+            self._run(PowerShell(self._pool).add_script(script(), use_local_scope=False), _OPEN_S)
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(
+        self, request: Mapping[str, Any], within_s: float, stop: Callable[[], bool] = lambda: False
+    ) -> list[Line]:
+        self._number += 1
+        text = json.dumps({**request, "id": self._number})
+        call = PowerShell(self._pool).add_cmdlet("Invoke-PinchpointRequest").add_argument(text)
+        said = self._run(call, within_s, stop)
+        lines = [line for line in map(line_of, said) if line is not None]
+        if not lines or lines[-1]["kind"] not in ("done", "error"):
+            raise LinkLost(f"{self._address}: the answer is not whole")
+        return _answer(lines)
+
+    def interrupt(self, folder: str) -> None:
+        """The pipeline was stopped, and with it DiskSpd."""
+
+    def close(self) -> None:
+        try:
+            with contextlib.suppress(*winrm.CLOSING):  # where the link is lost, Windows ends the session
+                self._pool.close()
+        finally:
+            self._connection.close()
+
+    def _run(self, call: PowerShell, within_s: float, stop: Callable[[], bool] = lambda: False) -> list[str]:
+        until = time.monotonic() + within_s
+        self._safely(call.begin_invoke)
+        while call.state == PSInvocationState.RUNNING:
+            if stop():
+                self._safely(call.stop)  # the script ends DiskSpd then
+                raise Stopped
+            if time.monotonic() > until:
+                raise LinkLost(f"{self._address}: no answer within {within_s:.0f} s")
+            self._safely(lambda: call.poll_invoke(timeout=_WAIT_S))
+        if call.state != PSInvocationState.COMPLETED or call.had_errors:
+            why = " ".join(" ".join(map(str, call.streams.error)).split())[:400]
+            raise LinkLost(f"{self._address}: {why or 'the pipeline was stopped'}")
+        self._safely(call.close)
+        return [str(one) for one in call.output]
+
+    def _safely(self, step: Callable[[], object]) -> None:
+        try:
+            winrm.step(step)
+        except winrm.WinRmFailure as failure:
+            why = failure.why.replace(self._address.password or "\0", "***")[:300]
+            if failure.what in ("lost", "moved"):
+                raise LinkLost(f"{self._address}: {why}") from failure
+            remedy = {
+                "refused": "the login was refused; correct user, password or auth: the user must be a member "
+                "of Remote Management Users, or an administrator, on that machine",
+                "untrusted": "its certificate is not trusted here; give the authority's file (ca:)",
+                "kerberos": "a login by Kerberos needs the package pyspnego[kerberos]; or use auth: ntlm",
+            }[failure.what]
+            raise CollectorError(f"{self._address}: {remedy} ({why})") from failure
+
+
+def session(options: Mapping[str, Any]) -> Session:
+    """A session by the options of a host's collector. Raises LinkLost, CollectorError."""
+    way = transport({key: value for key, value in options.items() if key != "diskspd"})
+    return WinRmSession(way) if isinstance(way, WinRm) else SshSession(way)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowsDisk:
+    """A disk of a Windows machine.
+
+    Attributes:
+        where: as in probe.json.
+        memory_bytes: the machine's.
+        free_bytes: of the volume.
+        total_bytes: likewise.
+        administrator: whether we are one there.
+    """
+
+    where: Where
+    memory_bytes: int
+    free_bytes: int
+    total_bytes: int
+    administrator: bool
+
+
+@contextmanager
+def _worded(disk: str) -> Iterator[None]:
+    """What goes wrong on the way to the machine, as errors of a command."""
+    try:
+        yield
+    except (LinkLost, CollectorError) as error:
+        raise FarmUnavailable(str(error)) from error
+    except Refused as error:
+        if error.what == "missing":
+            raise InputError(f"{disk}: {error}; correct path: or device: in farm.yaml") from error
+        raise FarmUnavailable(f"{disk}: {error}") from error
+
+
+def look(
+    options: Mapping[str, Any], path: str | None, device: str | None, farm: str, disk: str
+) -> WindowsDisk:
+    """What is known of the disk. Raises InputError, FarmUnavailable."""
+    with _worded(disk):
+        opened = session(options)
+        try:
+            asked = {"do": "look", "path": path, "device": device}
+            [found] = opened.ask(asked, _ANSWER_S)
+        finally:
+            opened.close()
+    where = Where(
+        folder=str(found["folder"]),
+        host=str(found["host"]),
+        device=None if found["device"] is None else f"disk {found['device']}",
+        file_system=found["file_system"],
+        model=found["model"],
+        farm=farm,
+        disk=disk,
+    )
+    return WindowsDisk(
+        where=where,
+        memory_bytes=int(found["memory_bytes"]),
+        free_bytes=int(found["free_bytes"]),
+        total_bytes=int(found["total_bytes"]),
+        administrator=bool(found["administrator"]),
+    )
+
+
+@dataclass(slots=True)
+class Windows:
+    """A Windows machine, with a folder of ours on the disk; see ``ProbedMachine``."""
+
+    looked: WindowsDisk
+    opened: Session
+    copies: Path
+    folder: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.folder = Path(f"{self.looked.where.folder.rstrip(chr(92))}{chr(92)}{FOLDER}")
+
+    @property
+    def memory_bytes(self) -> int:
+        """The machine's."""
+        return self.looked.memory_bytes
+
+    @property
+    def root(self) -> bool:
+        """Whether we are an administrator there."""
+        return self.looked.administrator
+
+    def tool(self, name: str) -> Tool:
+        """DiskSpd in place of fio; other programs are none of Windows."""
+        if name not in _TOOLS:
+            raise ToolMissing(
+                f"{name} is no program of Windows; use a suite that DiskSpd can run: crystaldiskmark, "
+                "iometer, database or stability"
+            )
+        return _TOOLS[name]
+
+    def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
+        """One call of DiskSpd."""
+        asked = {"do": "run", "arguments": subprocess.list2cmdline(command[1:])}
+        try:
+            [said] = self.opened.ask(asked, _LONGEST_S, stop)
+        except Stopped:
+            self.opened.interrupt(self.looked.where.folder)
+            raise
+        except (LinkLost, CollectorError) as error:
+            raise FarmUnavailable(str(error)) from error
+        except Refused as error:
+            if error.what == "gone":
+                raise FarmUnavailable(f"{self.folder}: {error}; another process has removed it") from error
+            raise ToolFailed(f"{tool.program}: {error}") from error
+        return ToolOutput(str(said["stdout"]), str(said["stderr"]), int(said["status"]))
+
+    def brought(self) -> Path:
+        """DiskSpd leaves nothing beside its output."""
+        return self.copies
+
+
+@contextmanager
+def there(
+    options: Mapping[str, Any], looked: WindowsDisk, copied: Path | None, needed_bytes: int
+) -> Iterator[Windows]:
+    """The machine, with a folder of ours that has room; it is gone afterwards.
+
+    Args:
+        options: of the host's collector; ``diskspd``: the program's path there.
+        looked: the disk.
+        copied: a diskspd.exe of this machine to use there; None: the one that is there.
+        needed_bytes: what will lie in the folder.
+
+    Raises GuardError where the folder there is not ours, FarmUnavailable.
+    """
+    where = looked.where
+    machine.check_space(f"{where.host}:{where.folder}", needed_bytes, looked.free_bytes, looked.total_bytes)
+    with _worded(str(where.disk)):
+        opened = session(options)
+    copies = Path(tempfile.mkdtemp(prefix="pinchpoint-probe-"))
+    try:
+        with _worded(str(where.disk)):
+            _open(opened, options, looked, copied)
+        yield Windows(looked, opened, copies)
+    finally:
+        with contextlib.suppress(LinkLost, Refused, CollectorError):
+            opened.ask({"do": "bye"}, _ANSWER_S)
+        opened.close()
+        shutil.rmtree(copies, ignore_errors=True)
+
+
+def _open(opened: Session, options: Mapping[str, Any], looked: WindowsDisk, copied: Path | None) -> None:
+    where = looked.where
+    folder = f"{where.host}:{where.folder}\\{FOLDER}"
+    asked = {
+        "do": "open",
+        "path": where.folder,
+        "tool": options.get("diskspd") or _TOOL,
+        "copied": bool(copied),
+    }
+    try:
+        opened.ask(asked, _ANSWER_S)
+    except Refused as error:
+        if error.what == "theirs":
+            raise GuardError(
+                f"{folder}: exists already and was not created by Pinchpoint, so it is neither written to "
+                "nor removed; move it away, or give another path"
+            ) from error
+        if error.what == "used":
+            raise GuardError(
+                f"{folder}: another probe uses it (process {error}); wait until it ends"
+            ) from error
+        if error.what == "no_tool":
+            raise FarmUnavailable(
+                f"{where.host}: DiskSpd was not found ({error}); give its path there in farm.yaml (diskspd: "
+                "C:\\Tools\\diskspd.exe beside kind: windows), or give --copy-tool with a diskspd.exe of "
+                "this machine"
+            ) from error
+        raise
+    if copied is not None:
+        content = copied.read_bytes()
+        for at in range(0, len(content), _PIECE):
+            piece = base64.b64encode(content[at : at + _PIECE]).decode()
+            opened.ask({"do": "put", "data": piece}, _ANSWER_S)

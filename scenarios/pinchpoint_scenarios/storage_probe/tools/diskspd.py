@@ -1,0 +1,73 @@
+"""DiskSpd: what fio is on Linux, on Windows; reported as XML with percentiles and the course over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from ..cell import FILE, Cell, Job, Measured, ProbePlace
+from ..results.diskspd import DiskSpdXml
+from ..results.record import ResultError
+from ..tool import ToolFailed, last_words
+from .fio import settles
+
+
+class DiskSpd:
+    """One thread at a depth, past the system's cache; a log's writes past the disk's own cache, too.
+
+    Times are whole seconds. Latencies are from the moment the I/O is made to its end.
+    """
+
+    name = program = "diskspd"
+    package = "DiskSpd (github.com/microsoft/diskspd)"
+
+    def version(self) -> Sequence[str]:
+        """Its help names it."""
+        return [self.program, "-?"]
+
+    def prepare(self, place: ProbePlace) -> Sequence[str]:
+        """It writes the whole file before it reads for a second, the shortest it can."""
+        return [self.program, f"-c{place.size_bytes}", "-b1M", "-o1", "-t1", "-w0", "-d1", "-W0", "-Su", FILE]
+
+    def commands(self, job: Job, place: ProbePlace) -> Sequence[Sequence[str]]:
+        """One call. Raises ``ToolFailed`` for what it cannot do."""
+        cell = job.cell
+        if job.seconds is None or cell.block_bytes is None or cell.read_ratio is None:
+            raise ValueError(f"a job for DiskSpd needs seconds, a block size and a share of reads: {job}")
+        if job.flush_every:
+            raise ToolFailed(f"DiskSpd cannot flush after every {job.flush_every} writes")
+        random = cell.random_ratio or 0.0
+        order = [] if not random else ["-r"] if random == 1 else [f"-rs{round(random * 100)}"]
+        options = [
+            f"-b{cell.block_bytes}",
+            f"-o{cell.outstanding or 1}",
+            "-t1",
+            f"-w{round((1 - cell.read_ratio) * 100)}",
+            *order,
+            f"-d{math.ceil(job.seconds)}",
+            f"-W{math.ceil(settles(job))}",
+            "-Sh" if job.flush_each else "-Su",
+            f"-z{place.trial}",
+            "-Z1M",
+            "-L",
+            "-D1000",
+            "-Rxml",
+            FILE,
+        ]
+        return [[self.program, *options]]
+
+    def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, Measured]:  # noqa: ARG002 -- Tool's
+        """Its XML, as ``import`` reads it."""
+        try:
+            [result] = DiskSpdXml().read(stdout).results
+        except (ResultError, ValueError) as error:
+            raise ToolFailed(
+                f"DiskSpd did not print the XML that was expected: {error}: {last_words(stderr, stdout)}"
+            ) from error
+        if result.measured is None:
+            raise ToolFailed(f"DiskSpd: {result.failed}")
+        return {job.cell: result.measured}
+
+    def why(self, stdout: str, stderr: str) -> str:
+        """Its last words."""
+        return last_words(stderr, stdout)
