@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from pinchpoint import cli
+from pinchpoint.base.glossary import TERMS
 from pinchpoint.plan import record
 from pinchpoint.plan.farm import FarmFile
 from pinchpoint.plan.plan import Plan
@@ -45,7 +46,11 @@ _UNITS = {
 
 def on_files(files: Files, *, config: ProperDocsConfig) -> Files:
     """Add the generated pages."""
-    for name, content in {"commands.md": commands(), "files.md": yaml_files()}.items():
+    for name, content in {
+        "commands.md": commands(),
+        "files.md": yaml_files(),
+        "glossary.md": glossary(),
+    }.items():
         files.append(File.generated(config, name, content=content))
     return files
 
@@ -73,6 +78,13 @@ def commands() -> str:
         if isinstance(command, click.Group):
             parts += [_help(each, f"pinchpoint {name} {sub}") for sub, each in command.commands.items()]
     return "\n".join(parts)
+
+
+def glossary() -> str:
+    """The terms of reports and documentation."""
+    rows = "\n".join(f"| {term} | {meaning} |" for term, meaning in TERMS.items())
+    head = "# Glossary\n\nThe terms of reports and of these pages.\n\n| term | meaning |\n| --- | --- |\n"
+    return f"{head}{rows}\n"
 
 
 def _help(command: click.Command, path: str) -> str:

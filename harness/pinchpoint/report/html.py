@@ -19,6 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pinchpoint.base import units, wording
+from pinchpoint.base.glossary import TERMS
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.brief import Brief, Gathered, brief_of
 from pinchpoint.report.comparison import SECTIONS as COMPARED_SECTIONS
@@ -59,6 +60,7 @@ def _page(template: str, scripts: Sequence[str] = (), **shown: Any) -> str:
         .get_template(template)
         .render(
             **shown,
+            terms=TERMS,
             style=Markup(template_file("style.css")),  # noqa: S704 - our own file
             scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own file and vl-convert's bundle
             policy=policy(scripts),

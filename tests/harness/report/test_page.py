@@ -18,6 +18,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from support import require
 
+from pinchpoint.base.glossary import TERMS
 from pinchpoint.report import registry, run_tables, verdict_tables
 from pinchpoint.report.report import gather
 from pinchpoint.store.read import StoredRun
@@ -224,6 +225,29 @@ def test_pointing_at_the_timeline_tells_every_value_and_the_utc_time(page: webdr
     assert re.search(r"crawl\s*\d+/s", told)
     assert "undefined" not in told
     page.execute_script("window.scrollTo(0, 0)")
+
+
+def test_a_time_has_the_reader_s_own_in_its_tooltip(page: webdriver.Chrome) -> None:
+    """In the zone of the browser; what stands on the page stays that of the run."""
+    page.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Kolkata"})
+    try:
+        page.refresh()
+        _wait_for(page, "document.querySelector('header.top time') !== null")
+        stamp = page.find_element(By.CSS_SELECTOR, "header.top time")
+        shown, at = stamp.text, stamp.get_attribute("datetime")
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", shown)
+        assert at == f"{shown[:10]}T{shown[11:19]}.000Z"
+        assert re.search(r"Your time: .*:\d\d.*GMT\+5:30", str(stamp.get_attribute("title")))
+    finally:
+        page.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
+
+
+def test_the_glossary_is_folded_at_the_end(page: webdriver.Chrome) -> None:
+    """Its terms are those of the documentation."""
+    glossary = page.find_elements(By.CSS_SELECTOR, "main > section")[-1]
+    terms = [each.get_attribute("textContent") for each in glossary.find_elements(By.TAG_NAME, "dt")]
+    assert terms == list(TERMS) == sorted(TERMS, key=str.casefold)
+    assert not glossary.find_element(By.TAG_NAME, "dl").is_displayed()
 
 
 def test_distributions_are_drawn_for_every_scenario(page: webdriver.Chrome) -> None:

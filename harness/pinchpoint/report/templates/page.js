@@ -69,6 +69,31 @@
     document.documentElement.dataset.charts = "drawn";
   };
 
+  // A time in the run's zone, or UTC, has the reader's local time in its tooltip.
+  const STAMP = /(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC([+-]\d\d:\d\d)?/;
+  const local = () => {
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    const found = [];
+    while (walker.nextNode()) {
+      const node = walker.currentNode;
+      if (STAMP.test(node.data) && !node.parentElement.closest("script, style, pre, svg, time")) { found.push(node); }
+    }
+    found.forEach((node) => {
+      let rest = node;
+      for (let match = STAMP.exec(rest.data); match; match = STAMP.exec(rest.data)) {
+        const stamp = rest.splitText(match.index);
+        rest = stamp.splitText(match[0].length);
+        const at = new Date(`${match[1]}T${match[2]}${match[3] || "Z"}`);
+        if (Number.isNaN(at.getTime())) { continue; }
+        const time = document.createElement("time");
+        time.dateTime = at.toISOString();
+        time.title = `Your time: ${at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "long" })}`;
+        stamp.replaceWith(time);
+        time.append(stamp);
+      }
+    });
+  };
+
   window.addEventListener("beforeprint", () => pictures.forEach(({ still, live }) => live.replaceWith(still)));
   window.addEventListener("afterprint", () => pictures.forEach(({ still, live }) => still.replaceWith(live)));
 
@@ -81,5 +106,6 @@
     const data = figure.querySelector("script[type='application/json']");
     if (data) { behind(figure, JSON.parse(data.textContent)); }
   }
+  local();
   window.addEventListener("load", () => { setTimeout(drawAll); });  // the pictures are there before
 })();
