@@ -22,7 +22,7 @@ OPTIONS = frozenset({"address", "user", "port", "identity", "config"})
 PUBLIC = frozenset({"address", "user", "port", "identity", "config"})
 """Those of them whose values may be shown."""
 
-CONNECT_TIMEOUT_S = 10
+CONNECT_TIMEOUT_S = 5
 ALIVE_INTERVAL_S = 5
 ALIVE_COUNT = 2
 """ssh asks a link that is silent this many times, every ALIVE_INTERVAL_S, and gives it up at the next."""

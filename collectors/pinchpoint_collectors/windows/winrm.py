@@ -26,6 +26,7 @@ TIME = '"{{""kind"":""time"",""asked"":{asked},""utc"":$([DateTime]::UtcNow.ToFi
 _IDLE_S = 60
 """The shortest that WinRM takes."""
 _WAIT_S = 1
+_CONNECT_S = 5
 _ANSWER_S = 10
 _TIME_S = 5.0
 _HELD_S = 40.0
@@ -59,7 +60,7 @@ class WinRmLink:
             username=address.user,
             password=address.password,
             cert_validation=(address.ca or True) if address.cert_validation else False,
-            connection_timeout=_ANSWER_S,
+            connection_timeout=_CONNECT_S,
             operation_timeout=_ANSWER_S,
             read_timeout=2 * _ANSWER_S,
         )

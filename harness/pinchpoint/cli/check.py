@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from itertools import groupby
 from pathlib import Path
+from threading import Lock
 
 import click
 
@@ -25,6 +27,7 @@ from pinchpoint.loadgen.load import make_scenario, planned_scenarios
 from pinchpoint.plan import Plan, Steps, expand_all, guard, load
 from pinchpoint.run import preflight
 from pinchpoint.run.preflight import HostCheck, ProofCheck
+from pinchpoint_scenarios.contract import Scenario
 
 SCHEMA = "pinchpoint.check/1"
 
@@ -51,29 +54,48 @@ def check(plan_file: Path, farm_file: Path | None, out: Path, *, as_json: bool, 
     farm, plan = load(farm_file, plan_file)
     expand_all(farm)  # a variable that is not set is said with its line, before anything starts
     guard(farm, plan)
+    say = (lambda _: None) if as_json else _printer(quiet=quiet)
     checks = [preflight.check_space(out), preflight.check_load_here(), *_judged(plan), *_confidence(plan)]
     proofs: list[ProofCheck] = []
     live = standing_farm(farm)
     if live is None:
         found = "is embedded and down: `pinchpoint run` starts it; its endpoints can be checked once it is up"
         checks.append(HostCheck(f"farm {farm.name}", ok=True, found=found))
-    else:
-        checks += _endpoints(live, plan)
-        collectors, proofs = preflight.prove(farm, live.watches)
-        checks += collectors
-    fine = all(entry.ok for entry in checks) and all(proof.outcome != "failed" for proof in proofs)
-    checks = [replace(entry, found=masked(entry.found)) for entry in checks]
+    for entry in checks:
+        say(entry)
+    if live is not None:
+        scenarios = _scenarios(live, plan)
+        with ThreadPoolExecutor(1) as pool:
+            endpoints = pool.submit(preflight.check_scenarios, scenarios, say)
+            collectors, proofs = preflight.prove(farm, live.watches, say)
+        checks += [*endpoints.result()[0], *collectors]
     proofs = [replace(proof, found=masked(proof.found)) for proof in proofs]
+    fine = all(entry.ok for entry in checks) and all(proof.outcome != "failed" for proof in proofs)
     if as_json:
+        checks = [replace(entry, found=masked(entry.found)) for entry in checks]
         click.echo(_document(checks, proofs, fine=fine))
     else:
         proofs = [one for one in proofs if one.what != "reached"]  # the collector's own check says so
         if quiet:
-            checks = [one for one in checks if not one.ok]
             proofs = [one for one in proofs if one.outcome == "failed"]
-        ready = [_ready(len(checks) + len(proofs))] if quiet else []
-        click.echo("\n".join([*_lines(checks, proofs), *ready]).lstrip())
+        problems = sum(not entry.ok for entry in checks) + len(proofs)
+        lines = [*_proof_lines(proofs), *([_ready(problems)] if quiet else [])]
+        click.echo("\n".join(lines), nl=bool(lines))
     return ExitStatus.FINE if fine else ExitStatus.ENVIRONMENT
+
+
+def _printer(*, quiet: bool) -> Callable[[HostCheck], None]:
+    """Prints a paragraph for each check as it is done; only a failed one where it is to be quiet."""
+    lock = Lock()
+
+    def say(entry: HostCheck) -> None:
+        if not (quiet and entry.ok):
+            with lock:
+                click.echo(
+                    _paragraph("ok   " if entry.ok else "FAIL ", f"{entry.what}: {masked(entry.found)}")
+                )
+
+    return say
 
 
 def _judged(plan: Plan) -> Iterator[HostCheck]:
@@ -108,13 +130,11 @@ def _ready(problems: int) -> str:
     return "ready" if not problems else f"not ready: {problems} problem{'s' * (problems != 1)}"
 
 
-def _endpoints(live: LiveFarm, plan: Plan) -> list[HostCheck]:
-    made = {
+def _scenarios(live: LiveFarm, plan: Plan) -> dict[str, Scenario]:
+    return {
         name: make_scenario(name, given, live.endpoints, plan.seed, 0, 1, lambda *_, **__: None)
         for name, given in planned_scenarios(plan).items()
     }
-    checks, _ = preflight.check_scenarios(made)
-    return checks
 
 
 def _document(checks: Sequence[HostCheck], proofs: Sequence[ProofCheck], *, fine: bool) -> str:
@@ -130,10 +150,8 @@ def _document(checks: Sequence[HostCheck], proofs: Sequence[ProofCheck], *, fine
     )
 
 
-def _lines(checks: Sequence[HostCheck], proofs: Sequence[ProofCheck]) -> Iterator[str]:
-    """A paragraph for each check, then for each proof under its host and collector; remedies stand below."""
-    for entry in checks:
-        yield _paragraph("ok   " if entry.ok else "FAIL ", f"{entry.what}: {entry.found}")
+def _proof_lines(proofs: Sequence[ProofCheck]) -> Iterator[str]:
+    """A paragraph for each proof under its host and collector; remedies stand below."""
     for (host, kind), there in groupby(proofs, lambda proof: (proof.host, proof.kind)):
         yield f"\n{host}, by {kind}"
         for proof in there:

@@ -63,6 +63,9 @@ class HostCheck:
     about: tuple[tuple[str, str], ...] = ()
 
 
+Say = Callable[[HostCheck], None]
+
+
 @dataclass(frozen=True, slots=True)
 class Connected:
     """One collector, connected.
@@ -82,16 +85,27 @@ class Connected:
     inventory: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def check_scenarios(made: Mapping[str, Scenario]) -> tuple[list[HostCheck], dict[str, Any]]:
-    """Reach every endpoint; (checks, what the servers said of themselves by scenario)."""
-    checks, facts = [], {}
-    for name, scenario in made.items():
+def check_scenarios(
+    made: Mapping[str, Scenario], say: Say = lambda _: None
+) -> tuple[list[HostCheck], dict[str, Any]]:
+    """Reach every endpoint, side by side; (checks, what the servers said of themselves by scenario).
+
+    ``say`` takes each check as it is done, in one thread or another.
+    """
+
+    def check(name: str) -> tuple[HostCheck, dict[str, Any]]:
+        facts = {}
         try:
-            facts[name] = dict(within(CHECK_S, scenario.check))
-            checks.append(HostCheck(f"scenario {name}", ok=True, found=_said(facts[name])))
+            facts[name] = dict(within(CHECK_S, made[name].check))
+            done = HostCheck(f"scenario {name}", ok=True, found=_said(facts[name]))
         except (ScenarioError, TimeoutError) as error:
-            checks.append(HostCheck(f"scenario {name}", ok=False, found=str(error)))
-    return checks, facts
+            done = HostCheck(f"scenario {name}", ok=False, found=str(error))
+        say(done)
+        return done, facts
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        found = list(pool.map(check, made))
+    return [done for done, _ in found], {name: said for _, facts in found for name, said in facts.items()}
 
 
 def _said(facts: Mapping[str, Any]) -> str:
@@ -107,12 +121,12 @@ def _said(facts: Mapping[str, Any]) -> str:
 
 
 def connect(
-    watches: Sequence[tuple[str, Watch]], stack: ExitStack
+    watches: Sequence[tuple[str, Watch]], stack: ExitStack, say: Say = lambda _: None
 ) -> Iterator[tuple[HostCheck, Connected | None]]:
     """Connect one collector per machine and kind, and read each twice; ``stack`` closes them.
 
     Many at a time, in both: a host far away takes seconds, one that does not answer its whole timeout. What
-    was found is listed in the order of the watches.
+    was found is listed in the order of the watches; ``say`` takes each check as it is done.
     """
     groups: dict[tuple[str, str], list[Watch]] = {}
     for kind, watch in watches:
@@ -120,7 +134,7 @@ def connect(
     opened: list[Collector] = []
     stack.callback(_close, opened)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield from pool.map(lambda found: _connected(found[0][0], found[1], opened), groups.items())
+        yield from pool.map(lambda found: _connected(found[0][0], found[1], opened, say), groups.items())
 
 
 def _machine(kind: str, watch: Watch) -> str:
@@ -151,7 +165,17 @@ def _read_twice(
     return collector, collector.read(), collector.inventory()
 
 
-def _connected(kind: str, group: list[Watch], opened: list[Collector]) -> tuple[HostCheck, Connected | None]:
+def _connected(
+    kind: str, group: list[Watch], opened: list[Collector], say: Say
+) -> tuple[HostCheck, Connected | None]:
+    check, connected = _reached_and_read(kind, group, opened)
+    say(check)
+    return check, connected
+
+
+def _reached_and_read(
+    kind: str, group: list[Watch], opened: list[Collector]
+) -> tuple[HostCheck, Connected | None]:
     hosts = tuple(watch.host for watch in group)
     what = f"collector {kind} ({', '.join(hosts)})"
     about = tuple((kind, host) for host in hosts)
@@ -227,18 +251,21 @@ class ProofCheck:
     remedy: str | None = None
 
 
-def prove(farm: Farm, watches: Sequence[tuple[str, Watch]]) -> tuple[list[HostCheck], list[ProofCheck]]:
+def prove(
+    farm: Farm, watches: Sequence[tuple[str, Watch]], say: Say = lambda _: None
+) -> tuple[list[HostCheck], list[ProofCheck]]:
     """Connect every collector and prove it on each of its hosts; a few seconds, most of them waiting.
 
     Args:
         farm: says where a write of known size may be made.
         watches: (kind, what to watch) of every host.
+        say: takes each collector's check as soon as it is connected, in one thread or another.
     """
     checks, proofs = [], []
     by_name = {(kind, watch.host): watch for kind, watch in watches}
     with ExitStack() as stack:
         there = []
-        for check, connected in connect(watches, stack):
+        for check, connected in connect(watches, stack, say):
             checks.append(check)
             proofs += [_reached(check, kind, host) for kind, host in check.about]
             if connected is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, cast
 
 from pinchpoint_collectors.common.names import unknown
@@ -14,6 +15,7 @@ from ..errors import EndpointUnreachable, ScenarioError
 from .cycle import Cycles, Root
 from .database import CrawlDatabase
 from .destinations import service
+from .destinations.contract import Service
 from .dialects import TABLES
 from .failures import Failure
 from .frontier import Frontier, Queued
@@ -28,7 +30,7 @@ from .work import Work
 
 _CAUSES = {
     "unreachable": (
-        "connection refused, or no such host",
+        "connection refused, no such host, or no answer within 5 s",
         "start the server, or correct the url in farm.yaml",
     ),
     "timeout": ("no answer in time", "check the address and the server's load"),
@@ -96,25 +98,21 @@ class DrivenCrawl:
         self._service = service(self._search, context.name, self._params.timeout_s)
 
     def check(self) -> Mapping[str, Any]:
-        """Reach the crawl database, the search tier and every source; changes nothing."""
-        facts: dict[str, Any] = {"sql": self._database.check()}
-        destination = self._service.connect()
-        try:
-            facts["search"] = destination.check()
-        except Failure as failure:
-            raise _explained(self._search, failure) from failure
-        finally:
-            destination.close()
-        facts["sources"] = {}
-        for name, shared in self._repositories.items():
-            source = shared.connect()
-            try:
-                facts["sources"][name] = source.check()
-            except Failure as failure:
-                raise _explained(self._given[name][1], failure) from failure
-            finally:
-                source.close()
-        return facts
+        """Reach the crawl database, the search tier and every source, side by side; changes nothing."""
+        shared = {name: (self._given[name][1], found) for name, found in self._repositories.items()}
+        with ThreadPoolExecutor(2 + len(shared)) as pool:
+            sql = pool.submit(self._database.check)
+            search = pool.submit(_checked, self._search, self._service)
+            sources = {name: pool.submit(_checked, *each) for name, each in shared.items()}
+        errors = [error for each in (sql, search, *sources.values()) if (error := each.exception())]
+        for error in errors:
+            if not isinstance(error, EndpointUnreachable):
+                raise error
+        if errors:
+            said = "; ".join(dict.fromkeys(map(str, errors)))
+            raise EndpointUnreachable(said) from errors[0]
+        found = {name: each.result() for name, each in sources.items()}
+        return {"sql": sql.result(), "search": search.result(), "sources": found}
 
     def intent(self) -> Intent:
         """What is written for each document; how many there are only the crawl itself finds out."""
@@ -252,6 +250,17 @@ def _place(context: Context, source: SourceParams) -> Endpoint:
         )
     found = context.endpoints[name]
     return Endpoint(source.label, given, found.options) if given else found
+
+
+def _checked(endpoint: Endpoint, shared: Service | Repository) -> Mapping[str, Any]:
+    """What a destination or a source says of itself, by a connection of its own."""
+    connection = shared.connect()
+    try:
+        return connection.check()
+    except Failure as failure:
+        raise _explained(endpoint, failure) from failure
+    finally:
+        connection.close()
 
 
 def _explained(endpoint: Endpoint, failure: Failure) -> EndpointUnreachable:

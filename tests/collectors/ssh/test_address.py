@@ -29,7 +29,7 @@ def test_the_command_line_asks_nobody_and_holds_no_secret(tmp_path: Path) -> Non
     line = ssh.argv(address, "uptime")
     assert line[:2] == ["ssh", "-T"]
     assert line[-3:] == ["--", "sql1", "uptime"]
-    for setting in ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ControlMaster=no"):
+    for setting in ("BatchMode=yes", "ConnectTimeout=5", "ServerAliveInterval=5", "ControlMaster=no"):
         assert line[line.index(setting) - 1] == "-o"
     pairs = list(itertools.pairwise(line))
     for pair in (("-F", str(config)), ("-i", str(key)), ("-l", "w"), ("-p", "2222")):
@@ -107,7 +107,7 @@ _CONFIG = (
             "no key of ours (it takes publickey,password)",
         ),
         (255, "ssh: connect to host sql1 port 22: Connection refused", "nothing listens there; start sshd"),
-        (255, "ssh: connect to host sql1 port 22: Connection timed out", "did not answer within 10 s"),
+        (255, "ssh: connect to host sql1 port 22: Connection timed out", "did not answer within 5 s"),
         (255, "ssh: connect to host sql1 port 22: No route to host", "no way leads there"),
         (
             255,

@@ -95,7 +95,7 @@ class CrawlSshLink:
             "StrictHostKeyChecking": "yes",
             "ServerAliveInterval": "10",
             "ServerAliveCountMax": "3",
-            "ConnectTimeout": "15",
+            "ConnectTimeout": "5",
             "LogLevel": "ERROR",
         }
         if "password" in given:

@@ -23,6 +23,7 @@ from ...contract import Endpoint
 from .link import FarmRefused, checked, ends, message_of, parts, request_text, script
 
 _OPERATION_S = 20  # the server answers a question for news after so long, though there is none
+_CONNECT_S = 5
 _READ_S = 30
 
 
@@ -52,7 +53,7 @@ class CrawlWinRmLink:
             username=given.get("user"),
             password=given.get("password"),
             cert_validation=given.get("ca", True),
-            connection_timeout=max(1, round(min(within_s, _READ_S))),
+            connection_timeout=max(1, min(round(within_s), _CONNECT_S)),
             operation_timeout=_OPERATION_S,
             read_timeout=_READ_S,
         )
