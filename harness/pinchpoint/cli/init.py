@@ -4,110 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import tzinfo
 from pathlib import Path
 
 import click
 
 from pinchpoint.base.errors import FarmUnavailable, InputError
+from pinchpoint.cli import templates
 from pinchpoint.cli.arguments import time_zone
 from pinchpoint.plan.problems import Unfit
 from pinchpoint.plan.units import duration
-
-FARM = """\
-# The farm: what is tested. Durations, sizes and rates carry their unit (10s, 8KiB, 200/s).
-
-name: my-farm
-environment: test        # test, staging or production; scenarios that write refuse production
-
-# The embedded farm: real servers, started on this machine for the test and stopped after it.
-embedded:
-  tiers: [web, sql, search, nosql, files]     # any subset; web needs sql
-  # disks:                 # disks of their own, as slow as you say (root; else plain folders, and a warning)
-  #   sql.log: {profile: azure/p10, latency: 1ms, time_scale: 60}    # or limits: {iops: 500}
-  # cpus: {search: 0.5}    # cores a tier may use (root)
-  # delays: {web: 250ms}   # round trip to an endpoint
-  # throttle: {web: 50/s}  # what comes faster is refused: 429 with Retry-After
-  # content:
-  #   corpus: documents    # fill it with this folder's documents; default: this machine's documentation
-  #   documents: 2000      # their number; copies are added where there are fewer
-
-# --- A real farm: remove 'embedded' above, and the '# ' at the beginning of every line below. ---
-# endpoints:
-#   # What the scenarios talk to; leave out what your farm does not have. ${NAME} is taken from the
-#   # environment when a run starts and is never written anywhere: keep passwords there.
-#   sharepoint: {url: "https://intranet.example", auth: basic, user: "${SP_USER}", password: "${SP_PASSWORD}"}
-#   web: {url: "https://www.example"}        # a web site that is crawled by its links and sitemaps
-#   files: {path: /srv/documents}            # a folder of documents; or smb://HOST/SHARE, with a login
-#   sql: {url: "postgresql://loader:${PGPASSWORD}@sql1.example:5432/loadtest"}    # or mssql+odbc, mysql+odbc
-#   nosql: {url: "valkey://:${VALKEY_PASSWORD}@cache1.example:6379/0"}  # or redis, cassandra, scylla, mongodb
-#   search: {kind: none}                     # where crawled documents go: nowhere; or to an index:
-#   # search: {url: "https://app3.example:9200/documents", kind: opensearch, token: "${SEARCH_TOKEN}"}
-#   # crawler: {url: "winrm://app3.example", user: "${SP_USER}", password: "${SP_PASSWORD}"}  # its own crawl
-# tiers:
-#   # Who plays which role. A host without 'collect' is not watched, and the verdict says so.
-#   sql:
-#     hosts:
-#       sql1:
-#         machine: azure/ds12                # what the machine as a whole can do, from the catalogue
-#         collect:
-#           - {kind: local, process: postgres}    # this machine; 'process' or 'port' say what is the tier's
-#         disks:                             # role: where it lies (device or path), what it can do
-#           log: {device: nvme1n1, profile: azure/p30}
-#           data: {path: /var/lib/postgresql, limits: {iops: 5000, bytes_per_s: 200MB/s, io_unit: 8KiB}}
-#   search:
-#     hosts:
-#       app3:
-#         disks:
-#           index: {device: sdc, limits: unknown}
-# prove:                   # what `run --prove` may make slower, and how; a shell on this machine runs it
-#   sql.log: {slower: "ssh sql1 slow-log on", restore: "ssh sql1 slow-log off", by: 20%}
-"""
-
-PLAN = """\
-# The plan: which scenarios run against the farm, at what load, for how long.
-
-name: first-look
-seed: 1                  # decides everything random: the same seed gives the same operations
-
-scenarios:
-  # Crawls every source the farm offers into its search tier, as fast as 8 crawlers can.
-  crawl:
-    use: full-crawl
-    load: {model: closed, users: 8}      # users at once; think: 1s lets each pause
-
-  # Short transactions that arrive at a rate, whether or not the earlier ones have ended.
-  orders:
-    use: sql-mix
-    load: {model: open, rate: 100/s}     # arrivals: poisson (default) or constant
-    # Level by level, until throughput no longer follows: the knee, and how much is enough.
-    # load: {model: steps, start: 50/s, step: 50/s, each: 1m, until: saturation}
-    params: {preset: balanced}           # or log-heavy, data-heavy, bulk, tempdb, read-mostly
-    # params: {operations: {log_append: 8, point_read: 2}}     # or a mix of your own, by weight
-
-  # Steady writes with a burst of 5 seconds every 15.
-  burst:
-    use: nosql-burst
-    load: {model: burst, base: 50/s, peak: 500/s, every: 15s, for: 5s}
-
-phases:
-  warm_up: 5s
-  # Until the crawl is done; or a fixed time (measure: 10m), in which a crawl that ends starts again.
-  measure: {until: done, at_least: 40s, at_most: 15m}
-  cool_down: 0s
-
-# What has to be achieved; a run that misses one ends with exit status 1. Optional.
-objectives:
-  - {scenario: crawl, errors: 1%}
-  - {scenario: orders, p95: 1s}          # or p50, p99; throughput: 90/s
-
-# What is judged wherever runs of this plan are held against others (run --repeat, compare): six figures at
-# most. Optional: plan and what is studied decide otherwise.
-# compare: {metrics: [scenario.crawl.throughput_per_s, scenario.orders.response_p95_s], margin: 5%}
-"""
-
+from pinchpoint.plan.urls import variables
 
 SCHEMAS = ".schema"
 """The folder beside both files with their JSON Schema: an editor reads it without a network."""
@@ -150,6 +60,12 @@ def _spread(args: list[str]) -> Iterator[str]:
     "that use them. [default DIR: NAME]",
 )
 @click.option(
+    "--template",
+    metavar="NAME",
+    help=f"Start from a template instead of a farm on this machine: {', '.join(templates.names())}. "
+    "'list' prints a line on each.",
+)
+@click.option(
     "--from",
     "sources",
     metavar="SOURCE...",
@@ -177,32 +93,39 @@ def init(
     sources: tuple[str, ...],
     *,
     scenario: str | None,
+    template: str | None,
     over: str | None,
     zone: str | None,
     host: str | None,
     day: str | None,
 ) -> None:
-    """Write farm.yaml and plan.yaml into DIR, with comments: a farm on this machine, a template for yours."""
+    """Write farm.yaml and plan.yaml into DIR, with comments: a farm on this machine, or like yours."""
+    if template == "list":
+        for name in templates.names():
+            click.echo(f"{name:<16}{templates.summary(name)}")
+        return
     said = {"--over": over, "--zone": zone, "--host": host, "--day": day}
     alone = [name for name, value in said.items() if value is not None and not sources]
     if alone:
         raise InputError(f"{', '.join(alone)}: belong to {_FROM} SOURCE; add it, or leave them out")
     if scenario is not None:
-        if sources:
-            raise InputError(f"--scenario: writes a package, and {_FROM} a plan; give one of them")
+        if sources or template:
+            other = _FROM if sources else "--template"
+            raise InputError(f"--scenario: writes a package, and {other} a plan; give one of them")
         _write_package(directory or Path(scenario), scenario)
         return
     if directory is None:
         raise InputError("DIR: is missing; name the folder for farm.yaml and plan.yaml, such as my-farm")
-    files = {directory / "farm.yaml": FARM, directory / "plan.yaml": PLAN}
+    files = {directory / name: text for name, text in templates.files(template or "embedded").items()}
     _check_free(files)
     if sources:
         files[directory / "plan.yaml"] = _fitted(sources, over or _WATCH, time_zone(zone), host, day)
-    _write(directory, {path: _schema_line(path.stem) + text for path, text in files.items()})
+    _write(directory, {path: _schema_line(path) + text for path, text in files.items()})
     _write_schemas(directory / SCHEMAS)
     for path in files:
         click.echo(path)
-    click.echo(f"next: pinchpoint check {shlex.quote(str(directory))}", err=True)
+    for sentence in _to_do(directory, files):
+        click.echo(sentence, err=True)
 
 
 def _write_package(directory: Path, name: str) -> None:
@@ -222,8 +145,28 @@ def _check_free(paths: Iterable[Path]) -> None:
         raise InputError(*(f"{path}: exists already; {remedy}" for path in there))
 
 
-def _schema_line(kind: str) -> str:
+def _schema_line(path: Path) -> str:
+    kind = "plan" if path.stem == "plan" else "farm"
     return f"# yaml-language-server: $schema={SCHEMAS}/{kind}.json\n"
+
+
+def _to_do(directory: Path, files: Mapping[Path, str]) -> Iterator[str]:
+    """What is left to a person before the files can be used, then the next command."""
+    farms = [text for path, text in files.items() if path.stem != "plan"]
+    lines = [line.partition(" #")[0] for text in farms for line in text.splitlines() if line[:1] != "#"]
+    used = "\n".join(line for line in lines if not line.lstrip().startswith("#"))
+    if re.search(r"\.example\b", used):
+        yield "to do: replace the names that end in .example with those of your servers"
+    unset = [name for name in dict.fromkeys(variables(used)) if name not in os.environ]
+    if unset:
+        yield f"to do: export {' '.join(f'{name}=...' for name in unset)}"
+    if directory / "farm.yaml" in files:
+        yield f"next: pinchpoint check {shlex.quote(str(directory))}"
+        return
+    plan = shlex.quote(str(directory / "plan.yaml"))
+    for path in files:
+        if path.stem != "plan":
+            yield f"next: pinchpoint check {plan} --farm {shlex.quote(str(path))}"
 
 
 def _fitted(

@@ -17,8 +17,7 @@ from harness.plan.samples import REAL_FARM, WHOLE_PLAN, write
 from ruamel.yaml import YAML
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.cli.init import FARM as INIT_FARM
-from pinchpoint.cli.init import PLAN as INIT_PLAN
+from pinchpoint.cli import templates
 from pinchpoint.plan import load
 
 SECONDS = 3.0
@@ -93,7 +92,7 @@ def mutated(text: str, draw: random.Random) -> bytes:
 
 def drawn(draw: random.Random) -> tuple[bytes, bytes]:
     """Both files: one of them or both mutated, or plain random bytes."""
-    farm, plan = draw.choice([(REAL_FARM, WHOLE_PLAN), (INIT_FARM, INIT_PLAN)])
+    farm, plan = draw.choice([(REAL_FARM, WHOLE_PLAN), tuple(templates.files("mixed").values())])
     noise = draw.randbytes(draw.randint(0, 200))
     return draw.choice(
         [

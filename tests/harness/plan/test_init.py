@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from support import run_cli
 
 from pinchpoint.base.errors import FarmUnavailable, InputError
-from pinchpoint.cli.init import FARM, init
-from pinchpoint.plan import load, load_farm
-
-REAL_FARM_BEGINS = "# --- A real farm"
+from pinchpoint.cli import templates
+from pinchpoint.cli.init import init
+from pinchpoint.plan import guard, load, load_farm
+from pinchpoint.plan.urls import variables
 
 
 def run(directory: Path) -> str:
@@ -31,23 +32,66 @@ def test_both_files_load(tmp_path: Path) -> None:
     assert {planned.use for planned in plan.scenarios.values()} == {"full-crawl", "sql-mix", "nosql-burst"}
 
 
-def test_the_real_farm_loads_once_uncommented(tmp_path: Path) -> None:
-    """Following the file's own instruction gives a farm with every endpoint, for the same plan."""
-    run(tmp_path)
-    path = tmp_path / "farm.yaml"
-    built, given = FARM.split(REAL_FARM_BEGINS)
-    kept = [line for line in built.splitlines() if line.startswith(("name:", "environment:"))]
-    path.write_text("\n".join(kept + [line.removeprefix("# ") for line in given.splitlines()[1:]]) + "\n")
-    farm, _ = load(path, tmp_path / "plan.yaml")
-    assert farm.embedded is None
-    assert farm.offered == {"sharepoint", "sql", "nosql", "search", "files", "web"}
-    assert farm.tiers["sql"].hosts["sql1"].disks["log"].resolved_limits is not None
+@pytest.mark.parametrize("name", templates.names())
+def test_each_template_loads(name: str, tmp_path: Path) -> None:
+    """With every farm of it, once its variables are set; what is to be filled in is named on stderr."""
+    done = CliRunner().invoke(init, [str(tmp_path / name), "--template", name])
+    assert done.exit_code == 0, done.output
+    plan_file, farms = tmp_path / name / "plan.yaml", []
+    for written in done.stdout.splitlines():
+        if (path := Path(written)) != plan_file:
+            farm, plan = load(path, plan_file)
+            farms.append(farm)
+            guard(farm, plan)
+            text = path.read_text()
+            names = set(variables("\n".join(line.partition("#")[0] for line in text.splitlines())))
+            assert all(f"{each}=" in done.stderr for each in names)
+            assert ("that end in .example" in done.stderr) == (name != "embedded")
+            assert f"check {path.parent}" in done.stderr
+    assert len(farms) == (2 if name == "azure-dev-prod" else 1)
+    listed = CliRunner().invoke(init, ["--template", "list"]).stdout
+    assert next(line for line in listed.splitlines() if line.startswith(name)).endswith(".")
+
+
+def test_the_farm_of_sharepoint_has_what_one_consists_of(tmp_path: Path) -> None:
+    """Windows hosts, two SQL Servers with roles of disks and machines, ODBC, the farm's own four crawls."""
+    for name in ("sharepoint", "azure-dev-prod"):
+        CliRunner().invoke(init, [str(tmp_path / name), "--template", name])
+    farm, plan = load(tmp_path / "sharepoint" / "farm.yaml", tmp_path / "sharepoint" / "plan.yaml")
+    servers = farm.tiers["sql"].hosts
+    assert len(servers) == 2
+    assert all(
+        set(server.disks) == {"log", "data", "tempdb"} and server.machine for server in servers.values()
+    )
+    for tier in ("web", "search", "sql"):
+        hosts = farm.tiers[tier].hosts.values()
+        assert all("windows" in [one.kind for one in host.collect] for host in hosts)
+    assert farm.endpoints.named()["sql"].url.startswith("mssql+odbc://")
+    params = plan.scenarios["crawl"].params
+    assert params["drive"] == "native"
+    assert len(params["native"]["content_sources"]) == 4
+    both = tmp_path / "azure-dev-prod"
+    dev, compared = load(both / "dev.yaml", both / "plan.yaml")
+    prod, _ = load(both / "prod.yaml", both / "plan.yaml")
+    assert compared.compare is not None
+    log = [side.tiers["sql"].hosts["sql1"].disks["log"] for side in (dev, prod)]
+    assert [(disk.profile, disk.stripes) for disk in log] == [("azure/s30", 4), ("azure/p30", None)]
+    assert [side.tiers["sql"].hosts["sql1"].machine for side in (dev, prod)] == ["azure/d12", "azure/ds12"]
+
+
+def test_an_unknown_template_lists_those_there_are(tmp_path: Path) -> None:
+    """Exit status 2, with the nearest; nothing is written."""
+    done = run_cli("init", tmp_path / "x", "--template", "sharpoint")
+    assert done.returncode == 2
+    assert "nearest: sharepoint" in done.stderr
+    assert not (tmp_path / "x").exists()
 
 
 def test_the_commented_content_loads_too(tmp_path: Path) -> None:
     """The embedded farm's own commented part."""
     path = tmp_path / "farm.yaml"
-    lines = [f"  {line[4:]}" if line.startswith("  # ") else line for line in FARM.splitlines()]
+    given = templates.files("embedded")["farm.yaml"]
+    lines = [f"  {line[4:]}" if line.startswith("  # ") else line for line in given.splitlines()]
     path.write_text("\n".join(lines) + "\n")
     farm = load_farm(path)
     assert farm.embedded is not None

@@ -12,7 +12,7 @@ from harness.plan.samples import FARM, PLAN, write
 from jsonschema import Draft202012Validator
 from support import run_cli
 
-from pinchpoint.cli.init import FARM as TEMPLATE
+from pinchpoint.cli import templates
 from pinchpoint.plan.document import read_document
 from pinchpoint.plan.load import kind_of
 from pinchpoint.plan.schema import schema
@@ -120,12 +120,13 @@ def test_init_writes_it_beside_both_files(tmp_path: Path) -> None:
         assert _refused(path) == []
 
 
-def test_the_template_of_a_real_farm_is_taken(tmp_path: Path) -> None:
-    """What stands behind '#' in the template, uncommented."""
-    given = TEMPLATE.split("# --- A real farm")[1].splitlines()[1:]
-    path = tmp_path / "farm.yaml"
-    path.write_text("name: a\nenvironment: test\n" + "\n".join(line.removeprefix("# ") for line in given))
-    assert _refused(path) == []
+@pytest.mark.parametrize("name", templates.names())
+def test_templates_are_taken(name: str, tmp_path: Path) -> None:
+    """By the schema, each file of each template."""
+    for file, text in templates.files(name).items():
+        path = tmp_path / ("plan.yaml" if file == "plan.yaml" else "farm.yaml")
+        path.write_text(text)
+        assert _refused(path) == [], file
 
 
 def test_an_unknown_kind_is_a_usage_error() -> None:

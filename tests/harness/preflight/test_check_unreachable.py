@@ -60,7 +60,7 @@ def test_unreachable_hosts_take_the_time_of_one(silent: list[int], tmp_path: Pat
     (tmp_path / "farm.yaml").write_text(json.dumps(farm))
     (tmp_path / "plan.yaml").write_text(json.dumps(plan))
     came: dict[str, float] = {}
-    command = [PINCHPOINT, "check", tmp_path, "--out", tmp_path]
+    command: list[str | Path] = [PINCHPOINT, "check", tmp_path, "--out", tmp_path]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:

@@ -54,7 +54,7 @@ class NativeCrawl:
             )
         crawler = self._crawler()
         try:
-            farm, found = crawler.patiently(crawler.check, _REACH_S)
+            farm, found = crawler.patiently(crawler.check, 0)
         finally:
             crawler.leave()
         chosen = self._chosen(found)

@@ -413,6 +413,7 @@ class Cassandra:
             "permission": (f"the user lacks a right: {text}", "grant it, or name another user"),
             "connection_lost": ("no node answers", "start one, or correct hosts and port in farm.yaml"),
             "timeout": ("the server did not answer in time", "check the address and the server's load"),
+            "error_unresolvablecontactpoints": ("no host name can be resolved", "correct it in farm.yaml"),
         }.get(outcome, (f"the server said: {text}", "see the server's log"))
         return unreachable(self._endpoint, cause, remedy)
 
