@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test ground-truth kept-truth foreign-truth golden bench docs lint format packages clean
+.PHONY: help setup demo test ground-truth kept-truth foreign-truth golden fuzz bench docs lint format packages clean
 
 UV_VERSION := 0.13.8
 UV := .venv/bin/uv
@@ -26,6 +26,8 @@ help:
 	@echo "               judge labelled recordings that others made (tests/README.md)"
 	@echo "make golden [GROUPS='synthetic ...']"
 	@echo "               record the golden answers anew, after a change that is meant to change them"
+	@echo "make fuzz [SECONDS=600] [INPUTS=10000] [SEED=1] [KINDS='import wire']"
+	@echo "               damaged inputs of every kind: no traceback, no hang, at most 1 GB (tests/README.md)"
 	@echo "make bench     what the load engine costs, beside pgbench on the same server (tests/README.md)"
 	@echo "               [SUITE=crawl|nosql|odbc|collectors|bridge|verdict: one part of it, beside its own peers]"
 	@echo "make docs      build the documentation as build/site/index.html; a dead link is an error"
@@ -89,6 +91,11 @@ foreign-truth: setup
 # After a change that is meant to change answers; structural work keeps them byte for byte (tests/README.md).
 golden: setup
 	@cd tests && ../.venv/bin/python -m golden.record $(GROUPS)
+
+# What it finds lies in build/fuzz/, an input each, with where it happened (tests/README.md).
+fuzz: setup
+	@cd tests && ../.venv/bin/python -m fuzz.run --seed $(or $(SEED),1) --inputs $(or $(INPUTS),10000) \
+	  $(if $(SECONDS),--seconds $(SECONDS)) --kinds '$(KINDS)'
 
 bench: setup
 	@$(UV) sync --quiet --locked --inexact --all-packages --all-extras --no-extra microsoft-odbc --group bench

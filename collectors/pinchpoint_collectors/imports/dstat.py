@@ -8,7 +8,6 @@ has another header.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,7 +15,7 @@ from itertools import pairwise
 
 from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
 from pinchpoint_collectors.imports.sysstat import Reported, available_of, cpu_values, scaled, total
-from pinchpoint_collectors.imports.text import LastLine, cells, number, zone_of
+from pinchpoint_collectors.imports.text import LastLine, cells, csv_cells, number, zone_of
 from pinchpoint_collectors.imports.times import ReadingTimes, zoned_s
 from pinchpoint_collectors.record import Sample
 
@@ -78,7 +77,7 @@ class _Section:
     def samples(self, text: str, line: int) -> Iterator[Sample]:
         """Those of one line. Raises ``ForeignFileError``."""
         delimiter = ";" if text.count(";") > text.count(",") else ","
-        row = next(csv.reader([text.strip().replace("\0", "")], delimiter=delimiter))
+        row = csv_cells(text.strip(), delimiter, line)
         if row[0] in {"Author:", "Host:", "Cmdline:"}:
             self._header(row)
         elif not self._groups:

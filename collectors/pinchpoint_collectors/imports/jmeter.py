@@ -7,7 +7,6 @@ and the elapsed time is the value times 1000. What the agent counts it counts si
 
 from __future__ import annotations
 
-import csv
 import html
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
-from pinchpoint_collectors.imports.text import LastLine, cells, number
+from pinchpoint_collectors.imports.text import LastLine, cells, csv_cells, number
 from pinchpoint_collectors.imports.times import ReadingTimes
 from pinchpoint_collectors.record import Sample
 
@@ -141,7 +140,7 @@ def _rows(lines: Iterable[str], found: FileFacts) -> Iterator[tuple[int, Mapping
                     words = "found a sample without ts, t or lb; allowed: samples that have all three"
                     last.damaged(ForeignFileError(words, line))
         elif not header:
-            header = next(csv.reader([text.replace("\0", "")]))
+            header = csv_cells(text, ",", line)
             if missing := [name for name in _NAMES[:3] if name not in header]:
                 raise ForeignFileError(
                     f"found no column {', '.join(missing)}; allowed: a results file that begins with the "
@@ -150,7 +149,7 @@ def _rows(lines: Iterable[str], found: FileFacts) -> Iterator[tuple[int, Mapping
                 )
         else:
             try:
-                yield line, cells(header, next(csv.reader([text.replace("\0", "")])), line)
+                yield line, cells(header, csv_cells(text, ",", line), line)
             except ForeignFileError as error:
                 last.damaged(error)
 

@@ -8,7 +8,6 @@ when it was is used.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from datetime import datetime
 from pinchpoint_collectors import bounds
 from pinchpoint_collectors.common import numerals
 from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
+from pinchpoint_collectors.imports.text import csv_cells
 from pinchpoint_collectors.imports.times import LocalClock, ReadingTimes
 from pinchpoint_collectors.record import Sample
 from pinchpoint_collectors.windows.counters import (
@@ -32,10 +32,12 @@ from pinchpoint_collectors.windows.counters import (
 )
 
 _HEADER = re.compile(
-    r"\(PDH-[CT]SV 4\.0\)\s*(?:\((?P<zone>.*)\)\s*\((?P<minutes>-?\d+)\)|(?P<unreadable>\(.*))?\s*", re.DOTALL
+    r"\(PDH-[CT]SV 4\.0\)\s*(?:\((?P<zone>.*)\)\s*\((?P<minutes>-?[0-9]{1,4})\)|(?P<unreadable>\(.*))?\s*",
+    re.DOTALL,
 )
 """A zone's name with letters that the recorder's code page lacks ends where the first of them stands."""
 _BEGINS = re.compile(r"[\ufeff\s]*\"?\(PDH-[CT]SV 4\.0\)")
+_INDEX = re.compile(r"[0-9]{1,9}")
 _TIMES = ("%m/%d/%Y %H:%M:%S.%f", "%m/%d/%Y %H:%M:%S")
 """As Windows writes them, and as ESX does."""
 _DELIMITER = re.compile(r"\"([,;\t])\"|(?<!\")([,;\t])\\")
@@ -158,12 +160,10 @@ def rows_of(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
         if delimiter is None:
             between = _DELIMITER.search(text)
             delimiter = (between[1] or between[2]) if between else "\t" if "\t" in text else ","
-        try:
-            row = next(csv.reader([text], delimiter=delimiter))
-        except csv.Error as error:
-            raise ForeignFileError(f"not a line of a CSV: {error}; export the log again", number) from error
+        row = csv_cells(text, delimiter, number)
         # A cell whose quote is not closed was cut off: what is there of it is no value.
-        yield number, row[:-1] if text.startswith('"') and not text.endswith('"') else row
+        cut_off = text.startswith('"') and not text.endswith('"')
+        yield number, row[:-1] or [""] if cut_off else row
 
 
 def whole_rows(
@@ -510,7 +510,7 @@ def registry_names(lines: Iterable[str]) -> dict[str, frozenset[int]]:
         if index is not None:
             found.setdefault(folded(text), set()).add(index)
             index = None
-        elif text.isdecimal():
+        elif _INDEX.fullmatch(text):
             index = int(text)
         elif text:
             raise ForeignFileError(

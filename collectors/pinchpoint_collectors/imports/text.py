@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 
@@ -59,6 +60,16 @@ def number(text: str, column: str, line: int) -> float | None:
         raise ForeignFileError(
             f"found {text[:40]!r} in column {column}; allowed: a number; remove the line, or record again",
             line,
+        ) from error
+
+
+def csv_cells(text: str, delimiter: str, line: int) -> list[str]:
+    """The cells of one line of a CSV, at least one. Raises ``ForeignFileError`` where it is none."""
+    try:
+        return next(csv.reader([text.replace("\0", "")], delimiter=delimiter)) or [""]
+    except csv.Error as error:
+        raise ForeignFileError(
+            f"not a line of a CSV: {error}; remove the line, or record again", line
         ) from error
 
 

@@ -23,7 +23,7 @@ from pinchpoint_scenarios.storage_probe import (
     ToolMissing,
 )
 from pinchpoint_scenarios.storage_probe.process import Stopped
-from pinchpoint_scenarios.storage_probe.tool import too_fast
+from pinchpoint_scenarios.storage_probe.tool import answer, too_fast
 from pinchpoint_scenarios.storage_probe.tools.fio import settles
 
 _SAVE_EVERY_S = 5.0
@@ -154,7 +154,7 @@ class Driver:
     def _measured(self, job: Job, trial: int) -> Mapping[Cell, Measured]:
         tool, place = self.machine.tool(job.tool), self._place(trial)
         stdout, stderr = self._called(tool, tool.commands(job, place))
-        return tool.read(job, replace(place, folder=self.machine.brought()), stdout, stderr)
+        return answer(tool, job, replace(place, folder=self.machine.brought()), stdout, stderr)
 
     def _called(self, tool: Tool, commands: Sequence[Sequence[str]]) -> tuple[str, str]:
         """Run the commands one by one: what the last one said. Raises ToolFailed, FarmUnavailable."""

@@ -32,6 +32,9 @@ _VALUES, _SKIP_METADATA, _TIMESTAMP = 0x01, 0x02, 0x20  # flags of an execution
 _NO_METADATA = 0x04  # flag of a result's rows
 _UNPREPARED = 0x2500
 _TLS_READ_BYTES = 2**16
+_LARGEST_BYTES = 2**24
+"""Of one answer: more than was ever asked for here, and it is copied with each piece that comes."""
+_DAMAGED = "the server's answer is damaged"
 _FORGOTTEN_AGAIN = 3
 """While a schema changes a node may forget a statement between its being prepared and its being sent."""
 
@@ -235,7 +238,7 @@ class CqlWire:
     def _prepare(self, statement: str) -> bytes:
         """The statement's id on this node, with its length."""
         _, body = self._ask(_PREPARE, _long_string(statement), self._timeout_s)
-        if _INT.unpack_from(body)[0] != _PREPARED:
+        if len(body) < 6 or _INT.unpack_from(body)[0] != _PREPARED:
             raise CqlError("the server did not prepare a statement")
         length = _SHORT.unpack_from(body, 4)[0]
         self._prepared[statement] = known = body[4 : 6 + length]
@@ -249,11 +252,14 @@ class CqlWire:
         message = _HEADER.pack(_VERSION, 0, 0, opcode, len(body)) + body
         try:
             answered, content = self._channel.exchange(message, self._parse, timeout_s)
+            said = ErrorMessage.recv_body(io.BytesIO(content), _VERSION) if answered == _ERROR else None
         except ChannelError as error:
             kind = CqlTimeoutError if isinstance(error, ChannelTimeoutError) else CqlError
             raise kind(str(error)) from error
-        if answered == _ERROR:
-            raise ErrorMessage.recv_body(io.BytesIO(content), _VERSION)
+        except (ArithmeticError, LookupError, struct.error, TypeError, ValueError) as error:
+            raise CqlError(f"{_DAMAGED}: {error}") from error
+        if said is not None:
+            raise said
         return answered, content
 
     def _parse(self, content: bytes) -> tuple[int, bytes] | More:
@@ -263,6 +269,8 @@ class CqlWire:
             self._content = content
             return MORE
         _, flags, _, opcode, length = _HEADER.unpack_from(content)
+        if not 0 <= length <= _LARGEST_BYTES:
+            raise CqlError(f"{_DAMAGED}: its length is {length:,} bytes; allowed: {_LARGEST_BYTES:,}")
         whole = _HEADER_BYTES + length
         if len(content) < whole:
             self._content = content
@@ -302,7 +310,14 @@ def _long_string(text: str) -> bytes:
 
 
 def _rows(body: bytes) -> list[Row]:
-    """The rows of a result that left its metadata out; none of one that has no rows."""
+    """The rows of a result that left its metadata out; none of one that has no rows. Raises ``CqlError``."""
+    try:
+        return _values(body)
+    except struct.error as error:
+        raise CqlError(f"{_DAMAGED}: {error}") from error
+
+
+def _values(body: bytes) -> list[Row]:
     if _INT.unpack_from(body)[0] != _ROWS:
         return []
     flags, columns = struct.unpack_from(">ii", body, 4)
@@ -311,6 +326,8 @@ def _rows(body: bytes) -> list[Row]:
     at = 12
     count = _INT.unpack_from(body, at)[0]
     at += 4
+    if count * max(1, columns) * _INT.size > len(body) - at:  # a value has its length before it
+        raise CqlError(f"{_DAMAGED}: it has fewer values than it says")
     rows = []
     for _ in range(count):
         row: Row = []

@@ -17,7 +17,7 @@ from .cell import Cell, Job, Measured, ProbePlace
 from .folder import FOLDER, Claimed, check_space, claim
 from .params import StorageProbeParams
 from .process import Stopped, ToolOutput, run
-from .tool import ToolFailed, ToolMissing, installed, resolved, too_fast
+from .tool import ToolFailed, ToolMissing, answer, installed, resolved, too_fast
 from .tools import TOOLS
 
 DISK = "disk:"
@@ -157,7 +157,7 @@ class StorageProbe:
             said = run(resolved(tool, command), place.folder, stop)
             if said.status:
                 raise ToolFailed(f"{tool.program} failed: {tool.why(said.stdout, said.stderr)}")
-        return tool.read(job, place, said.stdout, said.stderr)
+        return answer(tool, job, place, said.stdout, said.stderr)
 
     def _report(self, event: str, cell: Cell, trial: int, started: float, **found: Any) -> None:
         """An event: which cell of which disk, and what was found."""

@@ -81,6 +81,17 @@ def too_fast(tool: str, option: str) -> str:
     return f"{tool} does not report it: too fast for its own clock; a larger {option} takes longer"
 
 
+def answer(tool: Tool, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, Measured]:
+    """What the last command said. Raises ``ToolFailed`` where it cannot be read, whatever it is."""
+    try:
+        return tool.read(job, place, stdout, stderr)
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise ToolFailed(
+            f"{tool.program} printed what cannot be read ({type(error).__name__}): "
+            f"{last_words(stderr, stdout)[:200]}"
+        ) from error
+
+
 def last_words(*texts: str) -> str:
     """The last line that says something, of the first text that has any."""
     for text in texts:

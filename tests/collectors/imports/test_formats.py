@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -104,6 +105,33 @@ def test_a_language_nobody_knows_is_read_with_windows_own_list() -> None:
     with pytest.raises(ForeignFileError, match="index") as caught:
         registry_names(["2", "System", "not a number"])
     assert caught.value.line == 3
+
+
+LONG = "1" * 200_000
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("dstat", '"Host:","' + LONG),
+        ("dstat", "\0,"),
+        ("jmeter", f"timeStamp,elapsed,label\n1,{LONG},x\n2,2,y\n"),
+        ("jmeter", f"timeStamp,{LONG}\n"),
+        ("esxtop", '"(PDH-CSV 4.0) (UTC)(0)'),
+        ("perfmon", f'"(PDH-CSV 4.0) (UTC)({LONG})","\\\\A\\Memory\\Available Bytes"\n'),
+    ],
+)
+def test_what_make_fuzz_found_is_read_or_refused_with_a_sentence(kind: str, text: str) -> None:
+    """A cell longer than csv's limit, a line or a header without a cell, an offset that no zone has."""
+    with suppress(ForeignFileError):  # the last line may be one that was cut off
+        read(kind, text)
+
+
+def test_an_index_of_no_registry_is_refused() -> None:
+    """More figures than Python makes a number of; figures of another alphabet."""
+    for index in (LONG, "١٢"):
+        with pytest.raises(ForeignFileError, match="index"):
+            registry_names([index, "System"])
 
 
 def repeated(text: str, count: int) -> str:
