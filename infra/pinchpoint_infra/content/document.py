@@ -12,7 +12,7 @@ import charset_normalizer
 import puremagic
 
 from pinchpoint_infra.content.errors import CostlyError
-from pinchpoint_infra.content.office import MEDIA_TYPES, OfficeForm, office_form
+from pinchpoint_infra.content.office import MEDIA_TYPES, OLE, OfficeForm, office_form
 
 _SIGNATURES = (
     (0, b"\x89PNG\r\n\x1a\n", "PNG image"),
@@ -26,7 +26,6 @@ _SIGNATURES = (
     (0, b"\x7fELF", "ELF program"),
     (0, b"MZ", "Windows program"),
     (0, b"%PDF-", "PDF document"),
-    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "OLE document"),
     (0, b"PK\x03\x04", "ZIP archive"),
     (0, b"PK\x05\x06", "ZIP archive"),
     (0, b"BZh", "bzip2 data"),
@@ -46,6 +45,14 @@ _SIGNATURES = (
     (0, b"OggS", "Ogg media"),
     (0, b"\x1f\x9d", "compress data"),
 )
+_OLE = "OLE document"
+_OLE_KINDS = {
+    "EncryptedPackage": "encrypted Office document",
+    "WordDocument": "Word document of before 2007 (.doc)",
+    "PowerPoint Document": "PowerPoint presentation of before 2007 (.ppt)",
+    "Workbook": "damaged or encrypted Excel workbook of before 2007 (.xls)",
+}
+"""A stream of an OLE file that cannot be read -> what the file is."""
 _BINARY = "binary data"
 _LEAST_CONFIDENCE = 0.4
 _LEAST_SIGNATURE_BYTES = 4
@@ -59,6 +66,8 @@ def binary_kind(content: bytes) -> str:
     among formats with a common signature (a ZIP archive is a DOCX to it). It names the rest, where the match
     is longer than chance allows.
     """
+    if content.startswith(OLE):
+        return next((kind for name, kind in _OLE_KINDS.items() if name.encode("utf-16-le") in content), _OLE)
     for offset, signature, kind in _SIGNATURES:
         if content.startswith(signature, offset):
             return kind

@@ -13,21 +13,29 @@ from typing import Any, Literal
 from pinchpoint_infra.content.errors import CostlyError
 from pinchpoint_infra.content.processes import apart
 
-OfficeForm = Literal["pdf", "docx", "xlsx", "pptx"]
+OfficeForm = Literal["pdf", "docx", "xlsx", "pptx", "xls", "msg"]
 
 MEDIA_TYPES: dict[OfficeForm, str] = {
     "pdf": "application/pdf",
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    "xls": "application/vnd.ms-excel",
+    "msg": "application/vnd.ms-outlook",
 }
 
-_PDF, _ZIP = b"%PDF-", b"PK\x03\x04"
+_PDF, _ZIP, OLE = b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _MAIN_PARTS: dict[str, OfficeForm] = {
     "word/document.xml": "docx",
     "xl/workbook.xml": "xlsx",
     "ppt/presentation.xml": "pptx",
 }
+_STREAMS: dict[str, OfficeForm] = {
+    "Workbook": "xls",
+    "Book": "xls",
+    "__properties_version1.0": "msg",
+}
+"""What lies at the top of an OLE file -> what it is."""
 _LARGEST_UNPACKED_BYTES = 256 * 2**20
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _LARGEST_TEXT = 64 * 2**20
@@ -44,7 +52,7 @@ def office_form(content: bytes) -> OfficeForm | None:
     Raises:
         CostlyError: to open it takes too much.
     """
-    return apart(_form, content) if content.startswith((_PDF, _ZIP)) else None
+    return apart(_form, content) if content.startswith((_PDF, _ZIP, OLE)) else None
 
 
 def _form(content: bytes) -> OfficeForm | None:
@@ -52,7 +60,7 @@ def _form(content: bytes) -> OfficeForm | None:
         if content.startswith(_PDF):
             with _pdf(content):
                 return "pdf"
-        return _packed_form(content)
+        return _ole_form(content) if content.startswith(OLE) else _packed_form(content)
     except UnreadableError:
         return None
 
@@ -96,6 +104,16 @@ def _packed_form(content: bytes) -> OfficeForm | None:
     return next((form for part, form in _MAIN_PARTS.items() if part in names), None)
 
 
+def _ole_form(content: bytes) -> OfficeForm | None:
+    import olefile  # type: ignore[import-untyped] # noqa: PLC0415 - see the module's docstring; it has no types
+
+    try:
+        with olefile.OleFileIO(io.BytesIO(content)) as file:
+            return next((form for stream, form in _STREAMS.items() if file.exists(stream)), None)
+    except Exception as error:  # on damaged files it raises whatever it stumbles over
+        raise UnreadableError(f"{type(error).__name__}: {error}") from error
+
+
 def _pdf(content: bytes) -> Any:
     import pypdfium2  # noqa: PLC0415 - see the module's docstring
 
@@ -134,6 +152,17 @@ def _paragraphs(part: Any) -> Iterator[str]:
     for paragraph in part.iter(f"{_WORD}p"):
         nodes = paragraph.iter(text, f"{_WORD}tab", f"{_WORD}br")
         yield "".join((node.text or "") if node.tag == text else " " for node in nodes)
+
+
+def _read_msg(content: bytes) -> tuple[str, list[str]]:
+    """Of a message what its window shows; attachments by their names, as a search of messages has them."""
+    from oxmsg import Message  # noqa: PLC0415 - see the module's docstring
+
+    message = Message.load(content)
+    people = [f"{each.name} {each.email_address}" for each in message.recipients]
+    names = [each.file_name or "" for each in message.attachments]
+    lines = [message.subject or "", message.sender or "", *people, message.body or "", *names]
+    return message.subject or "", lines
 
 
 def _read_xlsx(content: bytes) -> tuple[str, list[str]]:
@@ -175,4 +204,6 @@ _READERS: dict[OfficeForm, Callable[[bytes], tuple[str, list[str]]]] = {
     "docx": _read_docx,
     "xlsx": _read_xlsx,
     "pptx": _read_pptx,
+    "xls": _read_xlsx,
+    "msg": _read_msg,
 }

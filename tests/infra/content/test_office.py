@@ -12,6 +12,7 @@ import pptx
 import pypdfium2
 import pytest
 import xlsxwriter
+from infra.content.ole import MSG, XLS, with_stream
 
 from pinchpoint_infra.content.document import Document, NotADocumentError, identify
 from pinchpoint_infra.content.extract import extract
@@ -73,6 +74,8 @@ def a_pdf(words: str = "Hydraulic pumps") -> bytes:
         (an_xlsx(), "xlsx", "Readings", ["pressure", "42.5"]),
         (a_pptx(), "pptx", "Pumps in pictures", ["Pumps in pictures", "said aloud"]),
         (a_pdf(), "pdf", "Hydraulic pumps", ["Hydraulic pumps"]),
+        (XLS, "xls", "Readings", ["pressure", "42.5", "Größe"]),
+        (MSG, "msg", "Pump order", ["Größere pumps, please.", "anna@example.org", "Carl", "note.txt"]),
     ],
 )
 def test_their_text_is_found_also_gzipped(content: bytes, form: str, title: str, words: list[str]) -> None:
@@ -114,6 +117,11 @@ def test_what_cannot_be_opened_is_no_document() -> None:
         (a_pdf()[:60], "PDF document"),
         (a_docx()[:200], "ZIP archive"),
         (bomb.getvalue(), "ZIP archive"),
+        (with_stream("WordDocument"), "Word document of before 2007 (.doc)"),
+        (with_stream("PowerPoint Document"), "PowerPoint presentation of before 2007 (.ppt)"),
+        (with_stream("EncryptedPackage"), "encrypted Office document"),
+        (with_stream("Contents"), "OLE document"),
+        (XLS[:900], "OLE document"),
     ):
         with pytest.raises(NotADocumentError) as refused:
             identify(content)
