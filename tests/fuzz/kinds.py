@@ -137,9 +137,9 @@ def _files(of: str, *more: str) -> list[bytes]:
 
 @st.composite
 def _farm_and_plan(draw: DrawFn) -> tuple[bytes, bytes]:
-    made = [templates.files(name) for name in templates.names()]
-    farms = _files("farm.yaml", REAL_FARM, *(files["farm.yaml"] for files in made))
-    plans = _files("plan.yaml", WHOLE_PLAN, *(files["plan.yaml"] for files in made))
+    made = [file for name in templates.names() for file in templates.files(name).items()]
+    farms = _files("farm.yaml", REAL_FARM, *(text for name, text in made if name != "plan.yaml"))
+    plans = _files("plan.yaml", WHOLE_PLAN, *(text for name, text in made if name == "plan.yaml"))
     both = draw(st.integers(0, 3))
     farm = draw(damaged(farms)) if both != 0 else draw(st.sampled_from(farms))
     return farm, draw(damaged(plans)) if both != 1 else draw(st.sampled_from(plans))
