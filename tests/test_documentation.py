@@ -24,6 +24,7 @@ KEPT = ROOT / "tests" / "golden_runs"
 NAMED = {
     "runs/monday": KEPT / "real" / "log-cap-240",
     "runs/tuesday": KEPT / "real" / "log-floor-35ms",
+    "runs/wednesday": KEPT / "real" / "healthy-mix",
     "runs/production": KEPT / "real" / "nosql-cap-640",
     "nightly": KEPT / "trends" / "a-fall",
     "probes/new-disk": KEPT / "probes" / "database",
