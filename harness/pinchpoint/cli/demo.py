@@ -12,9 +12,9 @@ from pinchpoint.analysis import exit_status
 from pinchpoint.base import units
 from pinchpoint.base.errors import ExitStatus, InputError, gravest
 from pinchpoint.base.wording import capitalised
-from pinchpoint.cli import dev_vs_prod
 from pinchpoint.cli.arguments import OUT
 from pinchpoint.cli.run import conduct
+from pinchpoint.cli.seeds import SEEDS, run_seed
 from pinchpoint.plan import Farm, Plan, load
 from pinchpoint.run.bearable import Bearable, calibrate
 from pinchpoint.store.schema import REPORT
@@ -71,36 +71,31 @@ def plan(load_ratio: float = 1.0) -> dict[str, Any]:
     "--corpus", type=click.Path(path_type=Path), help="Fill the farm with the documents of this folder."
 )
 @click.option(
-    "--dev-vs-prod",
-    "both",
-    is_flag=True,
-    help="Run one plan on two farms that differ only in their disks, and compare (root, Linux).",
+    "--seed",
+    metavar="NAME",
+    help="Repeat a published experiment instead (root, Linux): "
+    + "; ".join(f"{one.letter} ({one.name}): {one.about}" for one in SEEDS)
+    + ".",
 )
+@click.option("--dev-vs-prod", "both", is_flag=True, help="The same as --seed a.")
 @click.option(
     "--repeat",
     type=click.IntRange(1, 20),
-    default=1,
-    show_default=True,
-    help="With --dev-vs-prod: the number of runs of each farm. Five make a comparison (half an hour).",
+    help="With --seed: the number of runs of each farm, or of repetitions. Five make a comparison. "
+    "[default: as the experiment]",
 )
-def demo(out: Path, corpus: Path | None, *, both: bool, repeat: int) -> int:
+def demo(out: Path, corpus: Path | None, seed: str | None, *, both: bool, repeat: int | None) -> int:
     """Start a farm on this machine, load it with three scenarios, and name its bottleneck.
 
     Its last line is the path of report.html.
     """
-    if repeat > 1 and not both:
-        raise InputError(
-            "--repeat: is of --dev-vs-prod, which compares; `pinchpoint run --repeat` repeats any"
-        )
-    if both:
-        return dev_vs_prod.run_both(
-            [
-                _loaded(out / name, dev_vs_prod.farm(name), dev_vs_prod.PLAN, corpus)
-                for name in dev_vs_prod.DISKS
-            ],
-            out,
-            repeat,
-        )
+    chosen = seed or ("a" if both else None)
+    if repeat and chosen is None:
+        raise InputError("--repeat: is of --seed, which compares; `pinchpoint run --repeat` repeats any")
+    if chosen is not None:
+        if corpus is not None:
+            raise InputError("--corpus: a seed's farm.yaml says what it is filled with (embedded: content)")
+        return int(run_seed(chosen, out, repeat))
     click.echo("measuring for 3 s what load this machine can bear", err=True)
     found = calibrate()
     click.echo(_calibrated(found), err=True)

@@ -13,11 +13,11 @@ from pinchpoint_scenarios.storage_probe import SUITES
 _PATH = click.Path(path_type=Path)
 
 
-def _given(context: click.Context, parameter: click.Parameter, value: str | None) -> Path | None:  # noqa: ARG001 -- click's
+def _given(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[Path, ...]:  # noqa: ARG001 -- click's
     """An empty text would be the current folder: a variable that is not set is no such wish."""
-    if value == "":
+    if "" in value:
         raise click.BadParameter("is empty; give a folder, . for the current one")
-    return None if value is None else Path(value)
+    return tuple(map(Path, value))
 
 
 _SUITES = "".join(f"\n\n{each.name}: {each.about}." for each in SUITES.values())
@@ -26,13 +26,26 @@ _SUITES = "".join(f"\n\n{each.name}: {each.about}." for each in SUITES.values())
 @click.command(
     help="Measure one disk with a suite of I/O, and find what limits it.\n\n"
     "DIR is a folder on that disk. A new folder is created in it and removed at the end. "
-    "The last line is the folder with probe.json and report.html.\n\n"
+    "The last line is the folder with probe.json and report.html. Several disks (2 to 12) are measured one "
+    "after the other and compared on one page; then the last line is its folder.\n\n"
     "`pinchpoint what-if RUN --set sql.log=FOLDER` predicts the throughput of a run on this disk."
     f"\n\nSuites:{_SUITES}"
 )
-@click.argument("folder", metavar="[DIR]", type=str, callback=_given, required=False)
-@click.option("--farm", "farm_file", type=_PATH, help="Measure a disk of this farm.yaml instead of DIR.")
-@click.option("--disk", metavar="TIER.ROLE", help="Which disk of the farm: sql.log, for example.")
+@click.argument("folders", metavar="[DIR]...", type=str, callback=_given, nargs=-1)
+@click.option(
+    "--farm",
+    "farm_files",
+    type=_PATH,
+    multiple=True,
+    help="Measure a disk of this farm.yaml instead of DIR. May be repeated.",
+)
+@click.option(
+    "--disk",
+    "disks",
+    metavar="TIER.ROLE",
+    multiple=True,
+    help="Which disk of the farm: sql.log, for example. May be repeated.",
+)
 @click.option("--suite", metavar="NAME", help=f"One of {', '.join(SUITES)}.")
 @click.option(
     "--profile", metavar="NAME", help="The disk type of DIR in the catalogue: azure/p10, for example."

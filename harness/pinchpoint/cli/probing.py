@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,16 +13,20 @@ import click
 
 from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.base.interrupts import Interrupts
+from pinchpoint.comparison.several import SidesComparison, check_number
 from pinchpoint.plan import load_farm
 from pinchpoint.plan.problems import Unfit
 from pinchpoint.plan.units import duration, size
 from pinchpoint.probe import conduct, target
 from pinchpoint.probe.calibrate import calibration
+from pinchpoint.probe.compare import ProbeComparison, compared
 from pinchpoint.probe.record import LINE_S, Probe, load
+from pinchpoint.probe.several import compare_probes, read_probes
 from pinchpoint.probe.target import Target
 from pinchpoint.probe.verdict import ProbeVerdict, probe_content
-from pinchpoint.report.files import conclude_probe
-from pinchpoint.report.probe import probe_text
+from pinchpoint.report.files import conclude_probe, write_probe_comparison, write_sides
+from pinchpoint.report.probe import comparison_text, probe_text
+from pinchpoint.report.several_page import text as several_text
 from pinchpoint_scenarios.storage_probe import SUITES
 
 Number = TypeVar("Number", int, float)
@@ -32,9 +36,9 @@ Number = TypeVar("Number", int, float)
 class ProbeOptions:
     """The command's argument and options, as typed (``cli/probe.py`` says what each is)."""
 
-    folder: Path | None
-    farm_file: Path | None
-    disk: str | None
+    folders: tuple[Path, ...]
+    farm_files: tuple[Path, ...]
+    disks: tuple[str, ...]
     suite: str | None
     profile: str | None
     repeat: int | None
@@ -49,12 +53,68 @@ class ProbeOptions:
 
 
 def execute(asked: ProbeOptions) -> ExitStatus:
-    """Measure one disk. Raises InputError, GuardError, FarmUnavailable, Interrupted."""
+    """Measure one disk, or several and compare.
+
+    Raises:
+        InputError, GuardError, FarmUnavailable, Interrupted.
+    """
+    return measure(asked)[1]
+
+
+def measure(asked: ProbeOptions) -> tuple[Path, ExitStatus]:
+    """Likewise: (the folder with the page, exit status)."""
     _check(asked)
+    disks = [
+        *(_Place(folder) for folder in asked.folders),
+        *(_Place(None, farm, disk) for farm in asked.farm_files for disk in asked.disks or (None,)),
+    ] or [_Place()]
+    if len(disks) == 1:
+        return _one(asked, disks[0])
+    check_number(disks)
+    made: list[Path] = []
+    for number, place in enumerate(disks, 1):
+        click.echo(f"disk {number} of {len(disks)}: {place.words}", err=True)
+        directory, status = _one(asked, place, quiet=asked.as_json)
+        made.append(directory)
+        if status:
+            return directory, status
+    return _compared(made, asked), ExitStatus.FINE
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One disk, as it was given: a folder, or a farm and its disk; nothing where a probe is resumed."""
+
+    folder: Path | None = None
+    farm: Path | None = None
+    disk: str | None = None
+
+    @property
+    def words(self) -> str:
+        """The folder, or the disk and its farm."""
+        return str(self.folder or f"{self.disk or 'the disk'} of {self.farm}")
+
+
+def _compared(made: Sequence[Path], asked: ProbeOptions) -> Path:
+    """The probes beside each other: the page's folder is the last line."""
+    found: ProbeComparison | SidesComparison
+    if len(made) == 2:
+        pair = compared(made[:1], made[1:])
+        said, directory, found = comparison_text(pair), write_probe_comparison(pair, asked.out), pair
+    else:
+        many = compare_probes(read_probes(made), made)
+        said, directory, found = several_text(many), write_sides(many, asked.out), many
+    click.echo(json.dumps(found.to_json(), indent=1) if asked.as_json else said)
+    click.echo(directory, err=asked.as_json)
+    return directory
+
+
+def _one(asked: ProbeOptions, place: _Place, *, quiet: bool = False) -> tuple[Path, ExitStatus]:
+    """Measure one disk: (its probe's directory, exit status)."""
     seconds = _read("--time-per-cell", asked.time_per_cell, duration) if asked.time_per_cell else None
     size_bytes = _read("--size", asked.size, size) if asked.size else None
     line_s = _read("--line", asked.line, duration) if asked.line else LINE_S
-    with Interrupts() as interrupts, _target(asked) as chosen:
+    with Interrupts() as interrupts, _target(asked, place) as chosen:
         if asked.resume:
             made, directory = conduct.to_resume(asked.resume, chosen), asked.resume
         else:
@@ -63,8 +123,9 @@ def execute(asked: ProbeOptions) -> ExitStatus:
             directory = conduct.new_directory(asked.out, made)
         verdict = conduct.run(chosen, made, directory, interrupts, conclude_probe)
         # Before the farm is stopped: what was measured is reported whatever comes of that.
-        _print(made, verdict, directory, asked)
-    return conduct.status(made)
+        if not quiet:
+            _print(made, verdict, directory, asked)
+    return directory, conduct.status(made)
 
 
 def _read(option: str, text: str, read: Callable[[object], Number]) -> Number:
@@ -80,16 +141,28 @@ def _read(option: str, text: str, read: Callable[[object], Number]) -> Number:
 
 def _check(asked: ProbeOptions) -> None:
     """What belongs together, said before anything is looked at."""
-    if asked.resume is None and (asked.folder is None) == (asked.farm_file is None):
+    if asked.resume is None and bool(asked.folders) == bool(asked.farm_files):
         raise InputError("probe: give either DIR, a folder on the disk, or --farm with a farm.yaml")
-    if asked.folder is not None and asked.disk is not None:
+    if asked.folders and asked.disks:
         raise InputError("--disk: names a disk of a farm; give it with --farm")
-    if asked.farm_file is not None and asked.profile is not None:
+    if asked.farm_files and asked.profile is not None:
         raise InputError("--profile: of a farm's disk the farm.yaml says it, under tiers")
     if (asked.suite is None) == (asked.resume is None):
         raise InputError(f"--suite: needed, one of {', '.join(SUITES)}; or --resume with a probe's directory")
     if asked.suite is not None:
         conduct.named(asked.suite)
+    if asked.resume is not None:
+        _check_resumed(asked)
+    if asked.copy_tool is not None and not asked.farm_files:
+        raise InputError("--copy-tool: is for a disk of a farm's Windows host; give it with --farm")
+    if asked.copy_tool is not None and not asked.copy_tool.is_file():
+        raise InputError(f"--copy-tool: {asked.copy_tool} is no file; give a diskspd.exe of this machine")
+    if asked.calibrate and not asked.farm_files:
+        raise InputError("--calibrate: prints the limits of a disk of a farm.yaml; give it with --farm")
+
+
+def _check_resumed(asked: ProbeOptions) -> None:
+    """What cannot be given with ``--resume``."""
     how = {
         "--profile": asked.profile,
         "--repeat": asked.repeat,
@@ -98,35 +171,30 @@ def _check(asked: ProbeOptions) -> None:
         "--line": asked.line,
     }
     settled = [name for name, value in how.items() if value is not None]
-    if asked.resume is not None and settled:
+    if settled:
         raise InputError(
             f"--resume: goes on as it was begun, so {', '.join(settled)} cannot be given with it; leave that "
             "out, or begin another probe with --suite"
         )
-    if asked.copy_tool is not None and asked.farm_file is None:
-        raise InputError("--copy-tool: is for a disk of a farm's Windows host; give it with --farm")
-    if asked.copy_tool is not None and not asked.copy_tool.is_file():
-        raise InputError(f"--copy-tool: {asked.copy_tool} is no file; give a diskspd.exe of this machine")
-    if asked.calibrate and asked.farm_file is None:
-        raise InputError("--calibrate: prints the limits of a disk of a farm.yaml; give it with --farm")
+    if max(map(len, (asked.folders, asked.farm_files, asked.disks))) > 1:
+        raise InputError("--resume: continues one probe of one disk; give one DIR, or one --farm and --disk")
 
 
 @contextmanager
-def _target(asked: ProbeOptions) -> Iterator[Target]:
-    folder, profile = asked.folder, asked.profile
-    if asked.resume is not None and folder is None and asked.farm_file is None:
+def _target(asked: ProbeOptions, place: _Place) -> Iterator[Target]:
+    folder, profile = place.folder, asked.profile
+    if asked.resume is not None and folder is None and place.farm is None:
         before = load(asked.resume)
         if before.where.farm is not None:
             raise InputError(
                 f"--resume: {asked.resume} is of a farm's disk; give its --farm and --disk again"
             )
         folder, profile = Path(before.where.folder), before.declared.profile
-    if asked.farm_file is None:
+    if place.farm is None:
         yield target.of_folder(Path(str(folder)), profile)
         return
-    farm = load_farm(asked.farm_file)
-    copied = asked.copy_tool
-    with target.of_farm(farm, asked.disk, lambda said: click.echo(said, err=True), copied) as chosen:
+    farm, copied = load_farm(place.farm), asked.copy_tool
+    with target.of_farm(farm, place.disk, lambda said: click.echo(said, err=True), copied) as chosen:
         yield chosen
 
 

@@ -17,6 +17,7 @@ from pinchpoint.probe.target import Target
 from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint.store.write import free_path
 from pinchpoint_collectors.common.times import utc
+from pinchpoint_infra.catalogue import profile
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.storage_probe import Suite, suite
 from pinchpoint_scenarios.storage_probe.params import LEAST_BYTES, UNTIMED
@@ -57,6 +58,8 @@ def begun(
             f"{target.where.folder} is not on a disk of this machine ({target.where.file_system}): "
             "memory or a network share is measured"
         )
+    if target.machine:
+        probe.warnings += words.machine_limits(profile(target.machine), target.declared)
     probe.warnings += words.in_memory(chosen, size, target.memory_bytes)
     return probe
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pinchpoint.base import units
 from pinchpoint.base.errors import FarmUnavailable
 from pinchpoint.probe.machine import ProbedMachine
 from pinchpoint.probe.record import Probe, State, Trial
@@ -80,10 +81,11 @@ class Driver:
             self._prepare([job for job in jobs if job.tool not in missing])
             for trial in range(1, probe.options.repeat + 1):
                 left = unmeasured(probe, jobs, trial)
-                if trial > 1 and self.suite.pause_s and left:
+                if trial > 1 and left:
                     self._pause(self.suite.pause_s)
-                for job in left:
+                for job in self._chosen(left, trial):
                     self._one(job, trial, missing.get(job.tool))
+                jobs = self._kept(jobs)
             probe.state = "finished"
         except Stopped:
             probe.state = "interrupted"
@@ -94,6 +96,59 @@ class Driver:
         self._end(probe.state)
         if not any(one.failed is None for trials in probe.cells.values() for one in trials):
             self._nothing()
+
+    def _chosen(self, left: Sequence[Job], trial: int) -> Iterator[Job]:
+        """Of each workload the lowest and highest queue depth, then those of a bisection towards the line.
+
+        Each job is measured before the next one is chosen; what a resumed probe has is used as it is.
+        """
+        if not self.suite.bisected or trial > 1:
+            yield from left
+            return
+        workloads: dict[str, list[Cell]] = {}
+        for cell in self.probe.cells:
+            workloads.setdefault(cell.workload, []).append(cell)
+        by_cell = {job.cell: job for job in left}
+        for cells in workloads.values():
+            ordered = sorted(cells, key=lambda cell: cell.outstanding or 0)
+            low, high = 0, len(ordered) - 1
+            for at in (low, high):
+                yield from [by_cell[ordered[at]]] if ordered[at] in by_cell else []
+            # The lowest may be above the line already, the highest below it: then nothing lies between.
+            if self._above(ordered[low]) is not False or self._above(ordered[high]) is not True:
+                continue
+            while high - low > 1:
+                middle = (low + high) // 2
+                yield from [by_cell[ordered[middle]]] if ordered[middle] in by_cell else []
+                above = self._above(ordered[middle])
+                if above is None:
+                    break
+                low, high = (low, middle) if above else (middle, high)
+
+    def _above(self, cell: Cell) -> bool | None:
+        """Whether its mean latency is over the line; None where none was measured."""
+        known = [one.mean_s for one in self.probe.cells[cell] if one.mean_s is not None]
+        return known[-1] >= self.probe.options.line_s if known else None
+
+    def _kept(self, jobs: Sequence[Job]) -> Sequence[Job]:
+        """The jobs of the next repetition; what a bisection did not need is said and taken out."""
+        if not self.suite.bisected:
+            return jobs
+        left = [cell for cell, trials in self.probe.cells.items() if not trials]
+        if not left:
+            return jobs
+        depths: dict[str, list[str]] = {}
+        for cell in left:
+            depths.setdefault(cell.workload, []).append(str(cell.outstanding))
+            del self.probe.cells[cell]
+        jobs = [job for job in jobs if job.cell in self.probe.cells]
+        total = len(left) + len(jobs)
+        each = "; ".join(f"{name}: {', '.join(own)}" for name, own in depths.items())
+        self.probe.warnings.append(
+            f"{len(left)} of {total} cells were left out, as the queue depth at which the latency crosses "
+            f"{units.seconds(self.probe.options.line_s)} was found without them: {each}"
+        )
+        return jobs
 
     def _end(self, state: State) -> None:
         self.probe.state, self.probe.ended = state, utc()
@@ -222,9 +277,9 @@ def unmeasured(probe: Probe, jobs: Sequence[Job], trial: int) -> list[Job]:
 def estimate(suite: Suite, probe: Probe) -> dict[str, Any]:
     """What it will take; of a probe that is gone on with, what is left.
 
-    ``jobs``; ``seconds`` of timed ones; ``pauses_s``; ``untimed`` jobs; ``bytes`` of the file that is written
-    before; ``longest_bytes``: the most that lies on the disk at once. How long untimed work takes, and the
-    writing of the file, depends on the disk: it is not known before.
+    ``jobs``, and whether it is ``at_most`` that many; ``seconds`` of timed ones; ``pauses_s``; ``untimed``
+    jobs; ``bytes`` of the file that is written before; ``longest_bytes``: the most that lies on the disk at
+    once. How long untimed work takes, and the writing of the file, depends on the disk: not known before.
     """
     options = probe.options
     jobs = suite.jobs(options.time_per_cell_s or 0.0)
@@ -233,6 +288,7 @@ def estimate(suite: Suite, probe: Probe) -> dict[str, Any]:
     many = sum(map(len, left))
     return {
         "jobs": many,
+        "at_most": suite.bisected,
         "seconds": sum(each),
         "pauses_s": suite.pause_s * sum(map(bool, left[1:])),
         "untimed": many - len(each),

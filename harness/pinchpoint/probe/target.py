@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,7 @@ class Target:
         where: the disk, described.
         declared: what it is said to be able to do.
         memory_bytes: of the machine it belongs to.
+        machine: the machine's type in the catalogue, where the farm names one.
         opened: given the bytes that are needed, makes the probe's own folder on it for a while.
     """
 
@@ -68,6 +69,7 @@ class Target:
     declared: DeclaredDisk
     memory_bytes: int
     opened: Callable[[int], AbstractContextManager[ProbedMachine]]
+    machine: str | None = None
 
 
 def of_folder(folder: Path, profile_name: str | None) -> Target:
@@ -118,10 +120,12 @@ def of_farm(
         folder = Path(emulated["mount"] if emulated else folders[chosen])
         tier, _, role = chosen.partition(".")
         hosts = farm.tiers[tier].hosts if tier in farm.tiers else {}
-        said = next((host.disks[role] for host in hosts.values() if role in host.disks), None)
+        host = next((host for host in hosts.values() if role in host.disks), None)
+        said = host.disks[role] if host else None
         embedded().limit(farm.identity, hold=True)
         try:
-            yield _here(folder, machine.described(folder, farm.name, chosen), of_disk(said))
+            found = _here(folder, machine.described(folder, farm.name, chosen), of_disk(said))
+            yield replace(found, machine=host.machine if host else None)
         finally:
             embedded().limit(farm.identity, hold=False)
 
@@ -137,10 +141,11 @@ def _declared_disk(farm: Farm, name: str | None, copied: Path | None) -> Target:
     host, disk = disks[chosen]
     there = next((each for each in host.collect if each.kind == _THERE), None)
     if there is not None:
-        return _remote(farm, chosen, disk, there.options)
+        return replace(_remote(farm, chosen, disk, there.options), machine=host.machine)
     on_windows = next((each for each in host.collect if each.kind == windows.KIND), None)
     if on_windows is not None:
-        return _windows(farm, chosen, disk, on_windows.options, copied)
+        found = _windows(farm, chosen, disk, on_windows.options, copied)
+        return replace(found, machine=host.machine)
     if not any(each.kind == _HERE for each in host.collect):
         raise InputError(
             f"{farm.identity}: {chosen} is on another machine, and its host has no collector of kind "
@@ -156,7 +161,8 @@ def _declared_disk(farm: Farm, name: str | None, copied: Path | None) -> Target:
             "it instead"
         )
     folder = machine.check(given)
-    return _here(folder, machine.described(folder, farm.name, chosen), of_disk(disk))
+    found = _here(folder, machine.described(folder, farm.name, chosen), of_disk(disk))
+    return replace(found, machine=host.machine)
 
 
 def _here(folder: Path, where: Where, said: DeclaredDisk) -> Target:

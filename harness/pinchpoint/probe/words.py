@@ -11,6 +11,7 @@ from pinchpoint.probe.caps import rate
 from pinchpoint.probe.course import RateChange
 from pinchpoint.probe.record import DeclaredDisk, Probe
 from pinchpoint.probe.verdict import ProbeVerdict
+from pinchpoint_infra.catalogue import Profile
 from pinchpoint_scenarios.storage_probe import Cell, Suite
 
 KINDS: Mapping[str, str] = {
@@ -166,7 +167,8 @@ def moved(change: RateChange | None) -> str | None:
 
 def estimate(found: dict[str, Any]) -> str:
     """What it will take, before it begins."""
-    parts = [f"{found['jobs']} measurement{'s' * (found['jobs'] != 1)}"]
+    most = "at most " if found["at_most"] else ""
+    parts = [f"{most}{found['jobs']} measurement{'s' * (found['jobs'] != 1)}"]
     if found["seconds"]:
         parts.append(f"about {units.seconds(found['seconds'])} of measuring")
     if found["pauses_s"]:
@@ -191,3 +193,23 @@ def in_memory(chosen: Suite, size_bytes: int, memory_bytes: int) -> list[str]:
         f"memory ({memory}): memory was measured, at least in part. Omit --size"
     )
     return [why]
+
+
+def machine_limits(machine: Profile, declared: DeclaredDisk) -> list[str]:
+    """What the machine allows to all its uncached disks, and whether that is less than this disk."""
+    allowed = limits_words(machine.iops, machine.bytes_per_s)
+    if not allowed:
+        return []
+    burst = machine.burst
+    more = f" ({limits_words(burst.iops, burst.bytes_per_s)} on credits)" if burst else ""
+    disk = declared.burst or declared.limits
+    lower = [
+        name
+        for name, has, may in (
+            ("IOPS", disk and disk.iops, machine.iops),
+            ("bytes per second", disk and disk.bytes_per_s, machine.bytes_per_s),
+        )
+        if has and may and may < has
+    ]
+    less = f", in {wording.listed(lower)} less than this disk" if lower else ""
+    return [f"the machine {machine.name} allows {allowed}{more} to all its disks past the host's cache{less}"]

@@ -37,6 +37,8 @@ class Suite:
         seconds: how long a cell is measured, likewise; None: until its work is done; unknown before.
         pause_s: pause between two repetitions.
         size_bytes: size of the file; None: twice the machine's memory and a tenth more.
+        bisected: of each workload only the lowest and the highest queue depth are measured, and those in
+            between that a bisection towards the latency line needs.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Suite:
     seconds: float | None
     pause_s: float = 0.0
     size_bytes: int | None = 2**30
+    bisected: bool = False
 
 
 def _crystaldiskmark(seconds: float) -> list[Job]:
@@ -153,6 +156,15 @@ SUITES: dict[str, Suite] = by_name(
             _iometer((8 * _KIB, 64 * _KIB), (1.0, 0.0), (1.0, 0.0), (1, 8, 32, 128, 1024)),
             repetitions=1,
             seconds=5.0,
+        ),
+        Suite(
+            "iometer-knee",
+            "8 KiB, reads and writes, random and sequential, with the queue depths of 1 to 1,024 that a "
+            "bisection towards the latency line needs",
+            _iometer((8 * _KIB,), (1.0, 0.0), (1.0, 0.0), [2**power for power in range(11)]),
+            repetitions=1,
+            seconds=5.0,
+            bisected=True,
         ),
         Suite(
             "iometer-full",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,12 @@ from harness.comparison.example import saved
 from support import run_cli
 
 from pinchpoint.base.errors import FarmUnavailable, InputError
-from pinchpoint.cli import dev_vs_prod
+from pinchpoint.cli import seeds
 from pinchpoint.cli.compare import compare as command
 from pinchpoint.cli.compare import spread
-from pinchpoint.cli.dev_vs_prod import DISKS, PLAN, farm
+from pinchpoint.cli.seeds import SEEDS, Seed, seed_named
 from pinchpoint.comparison import read_again, read_sides
-from pinchpoint.plan import load
+from pinchpoint.plan import load, load_farm
 from pinchpoint_infra.disks import Support
 
 
@@ -236,25 +237,45 @@ def test_with_takes_every_argument_up_to_the_next_option(given: list[str], read:
     assert spread(given) == read
 
 
-def test_the_two_farms_of_the_demo_differ_in_their_disks_only(tmp_path: Path) -> None:
-    """Both are good farm files with one plan; but for name and SQL disks they are the same."""
-    described = {}
-    for name in DISKS:
-        paths = [tmp_path / f"{name}-{what}.yaml" for what in ("farm", "plan")]
-        for path, content in zip(paths, (farm(name), PLAN), strict=True):
-            path.write_text(json.dumps(content))
-        described[name] = load(*paths)
-    (dev, plan), (prod, same) = described["dev"], described["prod"]
+EXAMPLES = Path(__file__).parents[3] / "infra" / "examples"
+
+
+def test_the_farms_of_the_crawl_differ_in_their_sql_disks_alone() -> None:
+    """Dev and Prod of seed A: all else of both files is the same."""
+    place = EXAMPLES / "crawl-dev-vs-prod"
+    (dev, plan), (prod, same) = (
+        load(place / f"{name}.yaml", place / "plan.yaml") for name in ("dev", "prod")
+    )
     assert plan == same
     assert dev.embedded is not None
     assert prod.embedded is not None
     assert dev.embedded.model_copy(update={"disks": {}}) == prod.embedded.model_copy(update={"disks": {}})
-    assert set(dev.embedded.disks) == {"sql.log", "sql.data"} == set(prod.embedded.disks)
+    differing = {name for name, disk in dev.embedded.disks.items() if disk != prod.embedded.disks[name]}
+    assert differing == {"sql.log", "sql.data"}
     assert dev.embedded.disks["sql.log"].latency_s == 0.035
     assert (
         dev.tiers["sql"].hosts["sql1"].disks["log"].resolved_limits
         != prod.tiers["sql"].hosts["sql1"].disks["log"].resolved_limits
     )
+
+
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.name)
+def test_the_files_of_every_seed_are_read(seed: Seed) -> None:
+    """Those in infra/examples are the ones that a wheel brings."""
+    folder = EXAMPLES / seed.name
+    plan = folder / "plan.yaml"
+    farms = sorted(path for path in folder.glob("*.yaml") if path != plan)
+    assert farms
+    for farm in farms:
+        found = load(farm, plan)[0] if plan.exists() else load_farm(farm)
+        assert found.environment == "test"
+    brought = files("pinchpoint_infra").joinpath("examples", seed.name)
+    assert {path.name for path in folder.iterdir()} == {one.name for one in brought.iterdir()}
+
+
+def test_a_seed_that_is_none_lists_all() -> None:
+    with pytest.raises(InputError, match=r"there is no 'z'; allowed:\n  a, crawl-dev-vs-prod: a full crawl"):
+        seed_named("z")
 
 
 def test_without_means_for_disks_nothing_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,12 +285,11 @@ def test_without_means_for_disks_nothing_is_started(tmp_path: Path, monkeypatch:
     """
     if os.geteuid() == 0:
         lacking = Support(None, None, fuse=False, missing={"loop": "no root rights"})
-        monkeypatch.setattr(dev_vs_prod, "support", lambda: lacking)
-    paths = [tmp_path / f"{what}.yaml" for what in ("farm", "plan")]
-    for path, content in zip(paths, (dev_vs_prod.farm("dev"), dev_vs_prod.PLAN), strict=True):
-        path.write_text(json.dumps(content))
+        monkeypatch.setattr(seeds, "support", lambda: lacking)
+    place = EXAMPLES / "crawl-dev-vs-prod"
+    paths = place / "dev.yaml", place / "plan.yaml"
     with pytest.raises(
         FarmUnavailable, match=r"lacks the means for disks of its own: no root .* as root on Linux"
     ):
-        dev_vs_prod.run_both([load(*paths)], tmp_path / "runs")
+        seeds.run_all([load(*paths)], tmp_path / "runs")
     assert not (tmp_path / "runs").exists()

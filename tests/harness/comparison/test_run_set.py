@@ -16,8 +16,8 @@ from support import run_cli
 
 from pinchpoint.analysis import analyse
 from pinchpoint.base.errors import ExitStatus, FarmUnavailable, InputError, NotEvidenceError, PinchpointError
-from pinchpoint.cli import dev_vs_prod, run_set
 from pinchpoint.cli import run as run_command
+from pinchpoint.cli import run_set, seeds
 from pinchpoint.cli.compare import compare as compare_command
 from pinchpoint.cli.run_set import compare_farms, conduct
 from pinchpoint.cli.runs import runs as runs_command
@@ -327,9 +327,9 @@ def test_the_demo_of_two_farms_is_a_set(
 ) -> None:
     """Dev and prod by turns; its last line is the comparison's page."""
     members = [member(tmp_path / "files", name) for name in ("dev", "prod")]
-    monkeypatch.setattr(dev_vs_prod, "check_means", lambda _: None)
-    monkeypatch.setattr(dev_vs_prod, "run_and_report", maker({"dev": 80.0, "prod": 240.0}))
-    dev_vs_prod.run_both(members, tmp_path / "out", repeat)
+    monkeypatch.setattr(seeds, "check_means", lambda _: None)
+    monkeypatch.setattr(seeds, "run_and_report", maker({"dev": 80.0, "prod": 240.0}))
+    seeds.run_all(members, tmp_path / "out", repeat)
     page = Path(capsys.readouterr().out.splitlines()[-1])
     assert page.name == "report.html"
     content = json.loads((page.parent / "comparison.json").read_text())

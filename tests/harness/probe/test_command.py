@@ -106,7 +106,7 @@ def test_bonnie_itself(disk: Path, tmp_path: Path) -> None:
     assert rows["bonnie create files in order"]["max_s"] > 0
     assert all(one["trials"] == 1 or "too fast" in one["failed"][0] for one in rows.values())
     assert content["versions"]["bonnie++"].startswith("Version: 2")
-    assert any("it is memory" in warning for warning in content["warnings"])
+    assert any("memory was measured" in warning for warning in content["warnings"])
 
 
 @STARTS

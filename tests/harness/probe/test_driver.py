@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from harness.probe.build import Disk, probe_of
+from harness.probe.build import Disk, probe_of, trial_of
 from support import require
 
 from pinchpoint.base.errors import FarmUnavailable
 from pinchpoint.probe import words
 from pinchpoint.probe.driver import Driver, Watch, estimate, version_of
+from pinchpoint.probe.judge import judge
 from pinchpoint.probe.machine import Here
 from pinchpoint.probe.record import Options, Probe
-from pinchpoint_scenarios.storage_probe import SUITES, Tool, process, tool
+from pinchpoint_scenarios.storage_probe import SUITES, Job, Tool, process, tool
 from pinchpoint_scenarios.storage_probe.process import ToolOutput
 
 
@@ -142,3 +144,45 @@ def test_a_file_that_memory_holds_is_said_where_the_page_cache_takes_part() -> N
     assert "(1.07 GB) is smaller than twice the memory (17.2 GB)" in why
     assert words.in_memory(SUITES["bonnie"], 33 * 2**30, 16 * 2**30) == []
     assert words.in_memory(SUITES["database"], 2**30, 16 * 2**30) == []
+
+
+@dataclass(slots=True)
+class Formula(Driver):
+    """Measures a disk that is a formula."""
+
+    disk: Disk = field(default_factory=Disk)
+
+    def _missing(self, _: Sequence[Job]) -> dict[str, str]:
+        return {}
+
+    def _prepare(self, _: Sequence[Job]) -> None:
+        pass
+
+    def _one(self, job: Job, trial: int, _: str | None) -> None:
+        done = trial_of(job.cell, trial, self.disk(job.cell, trial))
+        self.probe.cells[job.cell].append(done)
+
+
+@pytest.mark.parametrize(
+    "disk",
+    [Disk(service_s=lambda _: 1 / 288), Disk(0.0004, 15600), Disk(0.0004, 500), Disk(0.03), Disk(0.00001)],
+    ids=["device", "fast", "cap", "always above", "never above"],
+)
+def test_a_bisection_finds_the_line_where_the_whole_matrix_has_it(disk: Disk, tmp_path: Path) -> None:
+    """The same queue depths below and above 20 ms, with six cells of eleven at most; the rest is named."""
+    suite = SUITES["iometer-knee"]
+    probes = []
+    for chosen in (suite, replace(suite, bisected=False)):
+        probe = probe_in(tmp_path, suite.name)
+        probe.options = Options(2, 5.0, 16 * 2**20, 0.02)
+        Formula(chosen, probe, Here(tmp_path), watching([]), disk=disk).run()
+        probes.append(probe)
+    few, whole = ({one.workload: one for one in judge(probe).workloads} for probe in probes)
+    assert {name: (one.line_holds_to, one.line_crossed_at) for name, one in few.items()} == {
+        name: (one.line_holds_to, one.line_crossed_at) for name, one in whole.items()
+    }
+    assert len(probes[1].cells) == 44
+    assert len(probes[0].cells) <= 6 * 4
+    assert {len(trials) for trials in probes[0].cells.values()} == {2}
+    [said] = [one for one in probes[0].warnings if "left out" in one]
+    assert said.startswith(f"{44 - len(probes[0].cells)} of 44 cells were left out")

@@ -1,0 +1,207 @@
+"""``pinchpoint demo --seed``: published experiments, repeated on farms and disks of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import click
+
+from pinchpoint.base.errors import ExitStatus, FarmUnavailable, InputError, gravest
+from pinchpoint.cli.probing import ProbeOptions, measure
+from pinchpoint.cli.run import run_and_report
+from pinchpoint.cli.run_set import compare_farms, conduct
+from pinchpoint.farm.live import embedded
+from pinchpoint.plan import Farm, Plan, load, load_farm
+from pinchpoint.run.run_set import Repeated, new_set
+from pinchpoint.store.schema import REPORT
+from pinchpoint.store.write import writable
+from pinchpoint_infra.disks import support
+from pinchpoint_infra.disks.way import choose
+
+Step = Callable[[Path, Path, int | None], ExitStatus]
+"""(folder of its files, where results go, repetitions or None) -> exit status; it prints its page's path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """One published experiment.
+
+    Attributes:
+        letter: what ``--seed`` takes; ``name`` as well.
+        name: the folder of its files in the examples.
+        about: one line for a person who chooses.
+        emulated: what real hardware would be and is not, one sentence.
+        steps: what is done, in order.
+    """
+
+    letter: str
+    name: str
+    about: str
+    emulated: str
+    steps: tuple[Step, ...]
+
+
+def _runs(*names: str) -> Step:
+    """The plan of the folder on each farm by turns, and their comparison."""
+
+    def step(folder: Path, out: Path, repeat: int | None) -> ExitStatus:
+        farms = [load(folder / f"{name}.yaml", folder / "plan.yaml") for name in names]
+        return run_all(farms, out, repeat or 1)
+
+    return step
+
+
+def _probes(
+    *farms: str, suite: str, disk: str = "nosql.data", repeat: int = 1, seconds: str | None = None, size: str
+) -> Step:
+    """One suite on the disk of each farm."""
+
+    def step(folder: Path, out: Path, given: int | None) -> ExitStatus:
+        paths = tuple(folder / f"{name}.yaml" for name in farms)
+        for path in paths:
+            check_means(load_farm(path))
+        directory, status = measure(
+            ProbeOptions(
+                folders=(),
+                farm_files=paths,
+                disks=(disk,),
+                suite=suite,
+                profile=None,
+                repeat=given or repeat,
+                time_per_cell=seconds,
+                size=size,
+                line=None,
+                resume=None,
+                calibrate=False,
+                copy_tool=None,
+                as_json=False,
+                out=out,
+            )
+        )
+        click.echo(directory / REPORT)
+        return status
+
+    return step
+
+
+SEEDS: tuple[Seed, ...] = (
+    Seed(
+        "a",
+        "crawl-dev-vs-prod",
+        "a full crawl of four content sources on two farms that differ in their SQL disks (5 minutes)",
+        "The SQL, index and share disks are emulated, and one search server stands for two.",
+        (_runs("dev", "prod"),),
+    ),
+    Seed(
+        "b",
+        "storage-qos",
+        "Iometer's matrix on a hard disk and an SSD, each with and without a QoS of 500 IOPS (10 minutes)",
+        "The four disks are emulated; the SSD is scaled down to 3,000 IOPS.",
+        (
+            _probes(
+                "hdd",
+                "hdd-qos",
+                "ssd",
+                "ssd-qos",
+                suite="iometer-knee",
+                size="256MiB",
+            ),
+        ),
+    ),
+    Seed(
+        "c",
+        "stripes",
+        "sequential I/O and a NoSQL write burst on arrays of 1, 2, 4 and 8 striped disks (10 minutes)",
+        "The arrays are emulated RAID 0; other levels need md on real disks (docs/storage-probes.md).",
+        (
+            _probes("farm-1", "farm-2", "farm-4", "farm-8", suite="sequential", size="64MiB"),
+            _runs("farm-1", "farm-2", "farm-4", "farm-8"),
+        ),
+    ),
+    Seed(
+        "d",
+        "premium-disk",
+        "CrystalDiskMark's four patterns on an Azure P10, beside what its catalogue entry allows (3 minutes)",
+        "The P10, and the machine in front of it that lets reads exceed its limit, are emulated.",
+        (_probes("p10", suite="crystaldiskmark", repeat=3, seconds="2s", size="256MiB"),),
+    ),
+    Seed(
+        "e",
+        "three-storages",
+        "dd, hdparm and CrystalDiskMark's patterns on three storages side by side (10 minutes)",
+        "The three storages are emulated, without a cache on the host.",
+        (
+            _probes("persistent", "ephemeral", "mounted", suite="sequential", repeat=5, size="64MiB"),
+            _probes(
+                "persistent", "ephemeral", "mounted", suite="crystaldiskmark", seconds="1500ms", size="128MiB"
+            ),
+        ),
+    ),
+)
+
+
+def seed_named(name: str) -> Seed:
+    """By its letter or its name. Raises InputError that lists all."""
+    for one in SEEDS:
+        if name in (one.letter, one.name):
+            return one
+    known = "\n".join(f"  {one.letter}, {one.name}: {one.about}" for one in SEEDS)
+    raise InputError(f"--seed: there is no {name!r}; allowed:\n{known}")
+
+
+def run_seed(name: str, out: Path, repeat: int | None) -> ExitStatus:
+    """Copy the seed's files for the user to change, and do its steps. Raises InputError, FarmUnavailable."""
+    one = seed_named(name)
+    folder = out / one.name
+    with writable(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in files("pinchpoint_infra").joinpath("examples", one.name).iterdir():
+            if not (folder / file.name).exists():
+                (folder / file.name).write_bytes(file.read_bytes())
+    click.echo(f"{one.about}. {one.emulated} Its files: {folder}", err=True)
+    statuses = []
+    for step in one.steps:
+        statuses.append(step(folder, out, repeat))
+        if statuses[-1] in (ExitStatus.INTERRUPTED, ExitStatus.ENVIRONMENT):
+            break
+    return gravest(statuses)
+
+
+def run_all(farms: Sequence[tuple[Farm, Plan]], out: Path, repeat: int = 1) -> ExitStatus:
+    """Run the plan on each farm by turns, compare; the last line is the comparison's page.
+
+    Args:
+        farms: each with the plan.
+        out: where the set of runs goes.
+        repeat: the number of runs of each.
+
+    Raises:
+        FarmUnavailable: this machine has no means for such disks: all farms would be the same.
+    """
+    for described, _ in farms:
+        check_means(described)
+    names = [(described.name, Path(described.identity)) for described, _ in farms]
+    made = new_set(out, farms[0][1].name, names, Repeated(repeat, factors=("disks",)))
+    statuses = conduct(made, farms, run_and_report)
+    if made.state != "finished":
+        click.echo(made.directory)
+        return gravest(statuses)
+    written, status = compare_farms(made)
+    click.echo(written[0] / REPORT)
+    return gravest([*statuses, status])
+
+
+def check_means(described: Farm) -> None:
+    """Raise ``FarmUnavailable`` where this machine has no means for the disks a farm describes."""
+    found = support()
+    ways = {choose(disk, found) for disk in embedded().spec(described).disks.values()}
+    lacking = sorted(way for way in ways if isinstance(way, str))
+    if lacking:
+        raise FarmUnavailable(
+            f"farm {described.name}: this machine lacks the means for disks of its own: "
+            f"{'; '.join(lacking)}. Without them all farms would be the same; run it as root on Linux, "
+            "or `pinchpoint demo`"
+        )
