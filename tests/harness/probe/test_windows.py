@@ -176,6 +176,17 @@ def test_a_folder_that_is_not_ours(tmp_path: Path, state: str, words: str) -> No
             pass
 
 
+def test_a_folder_that_somebody_removes(tmp_path: Path) -> None:
+    """The probe ends; it makes no second folder."""
+    machine = Machine()
+    with winrm(machine, tmp_path) as options:
+        looked = windows.look(options, FOLDER, None, "prod", "sql.data")
+        with windows.there(options, looked, None, 2**20) as there:
+            machine.state = ""
+            with pytest.raises(FarmUnavailable, match="another process has removed it"):
+                there.run(there.tool("fio"), ["diskspd", "-?"], lambda: False)
+
+
 def test_what_cannot_be_reached(tmp_path: Path) -> None:
     """No folder, no room, a refused login: one sentence each."""
     with winrm(Machine(), tmp_path) as options:

@@ -104,12 +104,12 @@ class Machine:
             case "put":
                 self.content += base64.b64decode(asked["data"])
                 return None, []
+            case "run" if self.state != "ours":
+                return ("gone", f"{FOLDER}\\pinchpoint-probe is gone"), []
             case "run":
                 return None, [{"kind": "output", "status": 0, "stderr": "", **self._run(asked["arguments"])}]
-            case "stop":
-                return None, []
-            case "bye":
-                self.state = ""
+            case "stop" | "bye":
+                self.state = "" if asked["do"] == "bye" else self.state
                 return None, []
         return ("request", "no such request"), []
 
