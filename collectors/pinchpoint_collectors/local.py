@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux import cloud
 from pinchpoint_collectors.linux.data_io import verify_data_io
 from pinchpoint_collectors.linux.files import HERE, Reread, read_text
 from pinchpoint_collectors.linux.machine import LinuxMachine
@@ -99,7 +100,8 @@ class LocalCollector:
         """Facts about each host. See docs/metrics.md, "Inventory"."""
         if self._tiers.by_host:
             self._tiers.find(self._table.read())
-        return {watch.host: self._machine.facts(watch) for watch in self._watches}
+        placed = cloud.from_service()
+        return {watch.host: {**self._machine.facts(watch), **placed} for watch in self._watches}
 
     def close(self) -> None:
         """Give back the files. Safe to call twice."""

@@ -6,7 +6,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Any
 
-from pinchpoint_collectors.linux import meminfo
+from pinchpoint_collectors.linux import cloud, meminfo
 from pinchpoint_collectors.linux.files import HERE, Files
 
 
@@ -70,6 +70,7 @@ def machine_facts(files: Files = HERE) -> dict[str, Any]:
         "os": _os_name(files),
         "virtualisation": _virtualisation(files),
         "clock_source": files.fact("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        **cloud.from_firmware(files),
     }
 
 

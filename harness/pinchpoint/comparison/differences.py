@@ -119,6 +119,8 @@ def _hosts(manifest: Mapping[str, Any], side: str, places: Places) -> _Found:
             for area, names in groups:
                 for name in names:
                     yield Subject(area, name, tier, place), facts.get(name)
+            for name, value in _where(manifest, tier, host).items():
+                yield Subject("machine", name, tier, place), value
             # Which cores is chance; how many is not.
             yield Subject("cpu", "tier_cores", tier, place), len(facts.get("tier_cores") or ()) or None
             yield Subject("machine", "shares_with", tier, place), _neighbours(inventory, host, tier)
@@ -128,6 +130,16 @@ def _hosts(manifest: Mapping[str, Any], side: str, places: Places) -> _Found:
                     yield Subject("disks", name, tier, place, role), device.get(name)
                 for name in _MOUNT:
                     yield Subject("disks", name, tier, place, role), disk.get(name)
+
+
+def _where(manifest: Mapping[str, Any], tier: str, host: str) -> dict[str, str | None]:
+    """Region, zone and machine type: as the machine says, else as farm.yaml does."""
+    farm = manifest.get("farm") or {}
+    tiers = farm.get("tiers") or {}
+    declared = ((tiers.get(tier) or {}).get("hosts") or {}).get(host) or {}
+    facts = (manifest.get("hosts") or {}).get(host) or {}
+    said = {"region": declared.get("region") or farm.get("region"), "zone": declared.get("zone")}
+    return {name: facts.get(name) or said.get(name) for name in ("region", "zone", "machine_type")}
 
 
 def _neighbours(inventory: Mapping[str, Any], host: str, tier: str) -> str | None:

@@ -246,11 +246,15 @@ class Host(Record):
 
     Attributes:
         machine: the type of the machine in the catalogue, such as ``azure/ds12``.
+        region: the cloud region it is in, such as ``westeurope``; by default the farm's.
+        zone: its availability zone, such as ``1`` or ``eu-west-1a``.
         collect: the collectors that measure it, such as ``[{kind: ssh, address: sql1.example}]``.
         disks: its disks by role: ``log``, ``data``, ``tempdb``, ``index``, or a name of yours.
     """
 
     machine: str | None = None
+    region: str | None = None
+    zone: str | None = None
     collect: tuple[Collect, ...] = Field(default=(), strict=False)
     disks: Mapping[Name, Disk] = Field(default_factory=dict)
 
@@ -268,6 +272,7 @@ class FarmFile(Record):
         name: its name.
         environment: ``test``, ``staging`` or ``production``. Scenarios that write refuse ``production``.
         endpoints: the servers that scenarios talk to, such as ``{sql: {url: "postgresql://..."}}``.
+        region: the cloud region of its hosts, such as ``westeurope``.
         tiers: the hosts of each tier: ``web``, ``search``, ``sql``, ``nosql``, ``files``, or a name of yours.
         embedded: a farm that Pinchpoint starts on this machine, instead of endpoints.
         prove: how ``run --prove`` may make a resource slower, such as ``sql.log``.
@@ -277,6 +282,7 @@ class FarmFile(Record):
     name: Name = Field(description="the farm's name")
     environment: Literal["test", "staging", "production"] = Field(description="test, staging or production")
     endpoints: Endpoints = Endpoints()
+    region: str | None = None
     tiers: Mapping[Name, Tier] = Field(default_factory=dict)
     embedded: Embedded | None = None
     prove: Mapping[str, Allowed] = Field(default_factory=dict)
@@ -290,6 +296,7 @@ class Farm(FarmFile):
         name: its name.
         environment: ``test``, ``staging`` or ``production``; see ``guard``.
         endpoints: those already running, ``${ENV}`` unexpanded; see ``expand``.
+        region: of its hosts that name no other; ``None`` where nothing is said.
         tiers: tier name -> tier: hosts, what watches them, what their disks are declared to be.
         embedded: how the embedded farm is built; ``None`` where the farm is a real one.
         prove: ``tier.role``, ``tier.cpu``, ``tier.endpoint`` -> how ``run --prove`` may make it slower.

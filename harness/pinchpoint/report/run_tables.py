@@ -599,10 +599,19 @@ def hosts(run: StoredRun) -> Table:
             Column("os", "operating system", absent="not known"),
             Column("kernel", "kernel", absent="not known"),
             Column("virtualisation", "virtualisation", absent="none found"),
+            *(
+                Column(key, title, absent="-")
+                for key, title in _PLACED.items()
+                if any(row.get(key) for row in rows)
+            ),
         ),
         rows,
         empty="No collector described a host.",
     )
+
+
+_PLACED = {"machine_type": "machine type", "region": "region", "zone": "zone"}
+"""Facts of machines in a cloud."""
 
 
 def host_disks(run: StoredRun) -> Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -62,6 +62,7 @@ def first_manifest(
             known = hosts.setdefault(host, {})
             missing = [*known.get("not_measured", ()), *inventory.get("not_measured", ())]
             known |= {**inventory, "not_measured": missing}  # a host may have several collectors
+    placed = list(declared_places(hosts, farm))
     here = machine_id()
     return {
         "name": plan.name,
@@ -82,8 +83,22 @@ def first_manifest(
             for connected, interval_s in zip(collectors, intervals_s, strict=True)
         ],
         "content": live.content,
-        "warnings": masked_value([*live.warnings, *_said_of(endpoints)]),
+        "warnings": masked_value([*live.warnings, *_said_of(endpoints), *placed]),
     }
+
+
+def declared_places(hosts: dict[str, Any], farm: Farm) -> Iterator[str]:
+    """Note region and zone that farm.yaml declares; a warning for each that the machine contradicts."""
+    for tier in farm.tiers.values():
+        for name, host in tier.hosts.items():
+            for what, declared in (("region", host.region or farm.region), ("zone", host.zone)):
+                found = hosts.get(name, {}).get(what)
+                if declared is None:
+                    continue
+                if found not in (None, declared):
+                    yield f"the {what} of {name} is {found}, as the machine says, not {declared} of farm.yaml"
+                elif name in hosts:
+                    hosts[name][what] = declared
 
 
 def _said_of(endpoints: Mapping[str, Any]) -> list[str]:

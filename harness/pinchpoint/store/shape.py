@@ -182,6 +182,8 @@ class DeclaredHost(Form):
     """A host as farm.yaml declares it."""
 
     machine: str | None = None
+    region: str | None = None
+    zone: str | None = None
     disks: dict[str, Disk | None] = {}
     collect: list[dict[str, Any]] = []
 
@@ -216,6 +218,7 @@ class Farm(Form):
     """The farm as it was used."""
 
     name: str | None = None
+    region: str | None = None
     tiers: dict[str, Tier] = {}
     prices: Prices | None = None
     embedded: Built | None = None
@@ -257,6 +260,9 @@ class Host(Form):
     hostname: str | None = None
     cores: Count | None = None
     memory_bytes: NotBelow0 | None = None
+    region: str | None = None
+    zone: str | None = None
+    machine_type: str | None = None
     tier_cores: Cores | None = None
     usable_cores: Cores | None = None
     roles: dict[str, Role] = {}

@@ -11,6 +11,8 @@ from harness.comparison.example import alike, changed, manifest
 from pinchpoint.comparison import compare
 from pinchpoint.comparison.differences import Difference, differences
 from pinchpoint.comparison.sides import pair_hosts
+from pinchpoint.plan import Farm
+from pinchpoint.run.manifest import declared_places
 
 
 def differing(base: dict[str, Any], other: dict[str, Any]) -> tuple[Difference, ...]:
@@ -19,6 +21,30 @@ def differing(base: dict[str, Any], other: dict[str, Any]) -> tuple[Difference, 
 
 def found(base: dict[str, Any], other: dict[str, Any]) -> list[tuple[str, str, Any, Any]]:
     return [(one.area, one.what, one.base, one.other) for one in differing(base, other)]
+
+
+def test_the_machine_knows_better_than_farm_yaml_where_it_is() -> None:
+    """What farm.yaml declares is noted, the host's before the farm's; a contradiction is a warning."""
+    farm = Farm.from_json(
+        {
+            "name": "f",
+            "environment": "test",
+            "identity": "/f/farm.yaml",
+            "region": "westeurope",
+            "tiers": {
+                "sql": {"hosts": {"sql1": {"zone": "1"}, "sql2": {"region": "northeurope"}, "sql3": {}}}
+            },
+        }
+    )
+    hosts: dict[str, Any] = {"sql1": {}, "sql2": {}, "sql3": {"region": "eastus", "zone": "3"}}
+    assert list(declared_places(hosts, farm)) == [
+        "the region of sql3 is eastus, as the machine says, not westeurope of farm.yaml"
+    ]
+    assert hosts == {
+        "sql1": {"region": "westeurope", "zone": "1"},
+        "sql2": {"region": "northeurope"},
+        "sql3": {"region": "eastus", "zone": "3"},
+    }
 
 
 def test_a_farm_does_not_differ_from_itself() -> None:
@@ -50,6 +76,9 @@ def test_declared_limits_differ_by_role_with_their_figures() -> None:
         (("hosts", "app3", "cores"), 8, ("cpu", "cores")),
         (("hosts", "sql1", "memory_bytes"), 56_000_000_000, ("memory", "memory_bytes")),
         (("hosts", "web1", "kernel"), "6.2.0", ("machine", "kernel")),
+        (("hosts", "sql1", "zone"), "2", ("machine", "zone")),
+        (("hosts", "sql1", "machine_type"), "Standard_DS12_v2", ("machine", "machine_type")),
+        (("farm", "region"), "westeurope", ("machine", "region")),
         (("hosts", "sql1", "disks", "devlog", "write_cache"), "write back", ("disks", "write_cache")),
         (("hosts", "sql1", "database", "version"), "17.2", ("database", "version")),
         (

@@ -1,0 +1,91 @@
+"""Region, zone and machine type of a cloud machine, as its firmware and its metadata service say.
+
+The service is asked only where the firmware names Amazon, Microsoft Azure or Google, and never for long:
+https://learn.microsoft.com/azure/virtual-machines/instance-metadata-service,
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html,
+https://cloud.google.com/compute/docs/metadata/querying-metadata.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from http.client import HTTPException
+from typing import Any
+from urllib.request import ProxyHandler, Request, build_opener
+
+from pinchpoint_collectors.linux.files import HERE, Files
+
+ORIGIN = "http://169.254.169.254"
+_DMI = "/sys/class/dmi/id"
+_AZURE = "7783-7084-3265-9085-8269-3286-77"
+"""The asset tag of each virtual machine in Azure; others of Microsoft's hypervisor have another."""
+_ANSWER_S = 1.0
+_LONGEST = 1 << 20
+
+Ask = Callable[[str, Mapping[str, str], str], str]
+
+
+def from_firmware(files: Files = HERE) -> dict[str, str]:
+    """``machine_type`` where the firmware says it, as Amazon's does; else nothing."""
+    product = files.fact(f"{_DMI}/product_name")
+    return {"machine_type": product} if product and _provider(files) == "aws" else {}
+
+
+def from_service(files: Files = HERE, origin: str = ORIGIN) -> dict[str, str]:
+    """``region``, ``zone``, ``machine_type`` as far as they are known; nothing outside of these clouds."""
+    read = {"aws": _aws, "azure": _azure, "google": _google}.get(_provider(files) or "")
+    if read is None:
+        return {}
+
+    opener = build_opener(ProxyHandler({}))  # the service is a neighbour: no proxy leads to it
+
+    def ask(path: str, headers: Mapping[str, str], method: str = "GET") -> str:
+        request = Request(f"{origin}{path}", headers=dict(headers), method=method)  # noqa: S310 - http, ours
+        with opener.open(request, timeout=_ANSWER_S) as answer:
+            text: str = answer.read(_LONGEST).decode()
+            return text
+
+    try:
+        found = read(ask)
+    except (OSError, HTTPException, ValueError, AttributeError):
+        found = {}  # not known: the service is switched off, or answers otherwise
+    known = {name: value for name, value in found.items() if isinstance(value, str) and value}
+    return {**from_firmware(files), **known}
+
+
+def _provider(files: Files) -> str | None:
+    vendor = files.fact(f"{_DMI}/sys_vendor") or ""
+    if vendor.startswith("Amazon EC2"):
+        return "aws"
+    if vendor.startswith("Google"):
+        return "google"
+    return "azure" if files.fact(f"{_DMI}/chassis_asset_tag") == _AZURE else None
+
+
+def _azure(ask: Ask) -> dict[str, Any]:
+    answer = ask("/metadata/instance/compute?api-version=2021-02-01", {"Metadata": "true"}, "GET")
+    compute = json.loads(answer)
+    return {
+        "region": compute.get("location"),
+        "zone": compute.get("zone"),
+        "machine_type": compute.get("vmSize"),
+    }
+
+
+def _aws(ask: Ask) -> dict[str, Any]:
+    token = ask("/latest/api/token", {"X-aws-ec2-metadata-token-ttl-seconds": "60"}, "PUT")
+    answer = ask("/latest/dynamic/instance-identity/document", {"X-aws-ec2-metadata-token": token}, "GET")
+    document = json.loads(answer)
+    return {
+        "region": document.get("region"),
+        "zone": document.get("availabilityZone"),
+        "machine_type": document.get("instanceType"),
+    }
+
+
+def _google(ask: Ask) -> dict[str, Any]:
+    answer = ask("/computeMetadata/v1/instance/?recursive=true", {"Metadata-Flavor": "Google"}, "GET")
+    instance = json.loads(answer)
+    zone, kind = (str(instance.get(name) or "").rpartition("/")[2] for name in ("zone", "machineType"))
+    return {"region": zone.rpartition("-")[0], "zone": zone, "machine_type": kind}
