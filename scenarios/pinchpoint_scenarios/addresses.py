@@ -7,6 +7,9 @@ from urllib.parse import quote, unquote, urlsplit
 from .contract import Endpoint
 from .errors import EndpointUnreachable
 
+_PLACE = ("dsn", "host", "hostaddr", "port", "service")
+"""Parameters of a URL without a host that say where the server is."""
+
 
 def place(endpoint: Endpoint) -> str:
     """``endpoint sql (127.0.0.1:5432)``: the endpoint's name and its host and port, or its path."""
@@ -14,8 +17,8 @@ def place(endpoint: Endpoint) -> str:
         return f"endpoint {endpoint.name} ({endpoint.url})"
     parts = urlsplit(endpoint.url)
     where = parts.netloc.rpartition("@")[2]
-    if not where:  # the query names a data source; no more of it is shown
-        where = "&".join(part for part in parts.query.split("&") if part.lower().startswith("dsn="))
+    if not where:  # the query says it; no more of it is shown
+        where = "&".join(part for part in parts.query.split("&") if part.partition("=")[0].lower() in _PLACE)
     return f"endpoint {endpoint.name} ({where})"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from pinchpoint_collectors.databases.base import (
     APPLICATION,
@@ -387,6 +387,12 @@ class PostgresKind(ServerKind):
     counts_files = True
 
     def _address(self, watch: Watch) -> str | None:
-        """A URL without a host means the socket of this machine."""
-        is_postgres = urlsplit(str(watch.options.get("url", ""))).scheme in self.schemes
-        return super()._address(watch) or ("local socket" if is_postgres else None)
+        """As of any server; libpq's URLs may say the host in their query, or mean this machine's socket."""
+        url = urlsplit(str(watch.options.get("url", "")))
+        if (named := super()._address(watch)) or url.scheme not in self.schemes:
+            return named
+        if given := watch.options.get("address"):
+            return str(given)
+        query = parse_qs(url.query)
+        said = [query[key][0] for key in ("host", "hostaddr", "service") if key in query]
+        return ":".join([*said[:1], *query.get("port", ())]) if said else "local socket"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import ClassVar, TypeVar
+from urllib.parse import urlsplit
 
 import psycopg
 from psycopg.abc import Buffer, PQGen
@@ -98,10 +99,14 @@ class Connection(ServerConnection[_Impatient, str, list[DictRow]]):
     def _open_with(self, settings: str) -> _Impatient:
         target = self.target
         login = {key: of for key, of in (("user", target.user), ("password", target.password)) if of}
-        given = conninfo_to_dict(target.own_url).get("options") or ""
-        options = {"options": f"{given} {settings}".strip()} if settings else {}
+        conninfo = {**conninfo_to_dict(target.url), **login}
+        if target.address is not None:  # in place of every host of the URL, wherever in it they stand
+            place = urlsplit(f"//{target.address}")
+            conninfo |= {"host": place.hostname, "hostaddr": None, "port": place.port or 5432}
+        if settings:
+            conninfo["options"] = f"{conninfo.get('options') or ''} {settings}".strip()
         return _Impatient.connect(
-            make_conninfo(target.own_url, **login, **options),
+            make_conninfo("", **conninfo),
             autocommit=True,
             row_factory=dict_row,
             connect_timeout=CONNECT_S,

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import tzinfo
 from pathlib import Path
 
@@ -22,6 +22,8 @@ from pinchpoint.plan.urls import variables
 SCHEMAS = ".schema"
 """The folder beside both files with their JSON Schema: an editor reads it without a network."""
 _FROM = "--from"
+_OF_FROM = ("over", "zone", "host", "day")
+"""The options that say how ``--from`` is done."""
 _WATCH = "1m"
 _SHORTEST_WATCH_S = 0.1
 _SHORTEST_DAY_S = 120.0
@@ -65,6 +67,9 @@ def _spread(args: list[str]) -> Iterator[str]:
     help=f"Start from a template instead of a farm on this machine: {', '.join(templates.names())}. "
     "'list' prints a line on each.",
 )
+@click.option("--sql", metavar="URL", help="Write both files for this database, once it has answered.")
+@click.option("--nosql", metavar="URL", help="Likewise for this NoSQL store.")
+@click.option("--web", metavar="URL", help="Likewise for this web site, which is crawled; needs --sql.")
 @click.option(
     "--from",
     "sources",
@@ -94,38 +99,55 @@ def init(
     *,
     scenario: str | None,
     template: str | None,
-    over: str | None,
-    zone: str | None,
-    host: str | None,
-    day: str | None,
+    **given: str | None,
 ) -> None:
     """Write farm.yaml and plan.yaml into DIR, with comments: a farm on this machine, or like yours."""
     if template == "list":
         for name in templates.names():
             click.echo(f"{name:<16}{templates.summary(name)}")
         return
-    said = {"--over": over, "--zone": zone, "--host": host, "--day": day}
-    alone = [name for name, value in said.items() if value is not None and not sources]
-    if alone:
-        raise InputError(f"{', '.join(alone)}: belong to {_FROM} SOURCE; add it, or leave them out")
+    urls = {name: url for name in ("sql", "nosql", "web") if (url := given[name]) is not None}
+    _check_options(sources, scenario, template, urls, given)
     if scenario is not None:
-        if sources or template:
-            other = _FROM if sources else "--template"
-            raise InputError(f"--scenario: writes a package, and {other} a plan; give one of them")
         _write_package(directory or Path(scenario), scenario)
         return
     if directory is None:
         raise InputError("DIR: is missing; name the folder for farm.yaml and plan.yaml, such as my-farm")
-    files = {directory / name: text for name, text in templates.files(template or "embedded").items()}
-    _check_free(files)
+    there = set(os.environ)
+    written = templates.files(template or "embedded")
+    _check_free(directory / name for name in written)
+    if urls:
+        from pinchpoint.cli import init_servers  # noqa: PLC0415 -- it connects: a plain init is quick
+
+        written = init_servers.files(urls)
     if sources:
-        files[directory / "plan.yaml"] = _fitted(sources, over or _WATCH, time_zone(zone), host, day)
-    _write(directory, {path: _schema_line(path) + text for path, text in files.items()})
+        zone = time_zone(given["zone"])
+        written["plan.yaml"] = _fitted(sources, given["over"] or _WATCH, zone, given["host"], given["day"])
+    files = {directory / name: _schema_line(name) + text for name, text in written.items()}
+    _write(directory, files)
     _write_schemas(directory / SCHEMAS)
     for path in files:
         click.echo(path)
-    for sentence in _to_do(directory, files):
+    for sentence in _to_do(directory, files, there):
         click.echo(sentence, err=True)
+
+
+def _check_options(
+    sources: tuple[str, ...],
+    scenario: str | None,
+    template: str | None,
+    urls: Mapping[str, str],
+    given: Mapping[str, str | None],
+) -> None:
+    """Raise ``InputError`` for options that do not go together."""
+    alone = [f"--{name}" for name in _OF_FROM if given[name] is not None and not sources]
+    if alone:
+        raise InputError(f"{', '.join(alone)}: belong to {_FROM} SOURCE; add it, or leave them out")
+    if scenario is not None and (sources or template):
+        other = _FROM if sources else "--template"
+        raise InputError(f"--scenario: writes a package, and {other} a plan; give one of them")
+    if template and urls:
+        raise InputError(f"--template: given with --{next(iter(urls))}; give one of them")
 
 
 def _write_package(directory: Path, name: str) -> None:
@@ -145,19 +167,19 @@ def _check_free(paths: Iterable[Path]) -> None:
         raise InputError(*(f"{path}: exists already; {remedy}" for path in there))
 
 
-def _schema_line(path: Path) -> str:
-    kind = "plan" if path.stem == "plan" else "farm"
+def _schema_line(name: str) -> str:
+    kind = "plan" if name == "plan.yaml" else "farm"
     return f"# yaml-language-server: $schema={SCHEMAS}/{kind}.json\n"
 
 
-def _to_do(directory: Path, files: Mapping[Path, str]) -> Iterator[str]:
+def _to_do(directory: Path, files: Mapping[Path, str], there: Collection[str]) -> Iterator[str]:
     """What is left to a person before the files can be used, then the next command."""
     farms = [text for path, text in files.items() if path.stem != "plan"]
     lines = [line.partition(" #")[0] for text in farms for line in text.splitlines() if line[:1] != "#"]
     used = "\n".join(line for line in lines if not line.lstrip().startswith("#"))
     if re.search(r"\.example\b", used):
         yield "to do: replace the names that end in .example with those of your servers"
-    unset = [name for name in dict.fromkeys(variables(used)) if name not in os.environ]
+    unset = [name for name in dict.fromkeys(variables(used)) if name not in there]
     if unset:
         yield f"to do: export {' '.join(f'{name}=...' for name in unset)}"
     if directory / "farm.yaml" in files:
@@ -172,8 +194,15 @@ def _to_do(directory: Path, files: Mapping[Path, str]) -> Iterator[str]:
 def _fitted(
     sources: tuple[str, ...], over: str, zone: tzinfo | None, host: str | None, day: str | None
 ) -> str:
+    from pinchpoint.cli import init_servers  # noqa: PLC0415 -- as below
     from pinchpoint.fit.fit import fit  # noqa: PLC0415 -- a database driver and all importers: a plain init is quick
 
+    sources = tuple(
+        init_servers.filled(_FROM, "sql" if source.startswith("postgres") else "nosql", source)
+        if "://" in source and variables(source)
+        else source
+        for source in sources
+    )
     over_s = _seconds("--over", over, _SHORTEST_WATCH_S)
     day_s = _seconds("--day", day, _SHORTEST_DAY_S) if day is not None else None
     return fit(sources, over_s, lambda sentence: click.echo(sentence, err=True), zone, host, day_s)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from pinchpoint.base.addresses import LONGEST_NAME_BYTES, can_be_looked_up, is_host
 from pinchpoint.base.redact import NO_AT_IN_PATH, redacted_text
@@ -24,9 +24,14 @@ SCHEMES: Mapping[str, tuple[str, ...]] = {
 }
 """The URL schemes of each endpoint; ``files`` may be a path as well, which has none."""
 
+_OTHER_NAMES = {"postgres": "postgresql"}
+"""A scheme as it is written now and then -> its name here."""
+_LIBPQ = ("postgresql", "postgres")
+_LIBPQ_PLACE = frozenset({"host", "hostaddr", "service"})
+"""Parameters of libpq's URLs that say where the server is, in place of the host."""
 _FORMS = {"odbc": "odbc:///?dsn=NAME"}
 """Schemes that need no host, and what they need: a data source of the system's knows it."""
-_SEVERAL = ("postgresql", "cassandra", "scylla", "mongodb")
+_SEVERAL = ("postgresql", "postgres", "cassandra", "scylla", "mongodb")
 """Schemes whose URL may name several hosts, with commas between them."""
 _ENCODED = "in a password write %2F for '/', %40 for '@'"
 _BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -53,7 +58,7 @@ def check_url(name: str, url: str) -> None:
     scheme, separator, _ = url.partition("://")
     if not separator:
         raise Unfit("no URL: it has no scheme", allowed)  # not shown: it may be a misplaced password
-    if scheme not in schemes:
+    if _OTHER_NAMES.get(scheme, scheme) not in schemes:
         raise Unfit(f"{shown} has the scheme {quoted(scheme)}", allowed, nearest_name(scheme, schemes))
     if any(character.isspace() or not character.isprintable() for character in url):
         raise Unfit(f"{shown} holds white space", f"{allowed}; write %20 for a space")
@@ -79,6 +84,8 @@ def _check_hosts(url: str, allowed: str) -> None:
     for number, host in enumerate(hosts, 1):
         which = f" (host {number} of {len(hosts)})" if len(hosts) > 1 else ""
         if "${" in host and not host.startswith(":"):
+            continue
+        if not host and scheme in _LIBPQ and _LIBPQ_PLACE & parse_qs(urlsplit(url).query).keys():
             continue
         if not is_host(host):
             raise _no_host(f"{shown} has no host, or a wrong port{which}", allowed)

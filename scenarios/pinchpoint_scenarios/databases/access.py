@@ -162,6 +162,14 @@ class Access(ABC):
             self.holder.let_go(self.server.unlock)
             self.holder = None
 
+    def check_writable(self, link: Link) -> None:
+        """Raise ``ScenarioError`` where the server takes no writes. Raises ``error``."""
+        found = link.execute(self.server.read_only).fetchone() if self.server.read_only else None
+        if found and found[0]:
+            raise ScenarioError(
+                f"{self.place}: {found[0]}: it takes no writes; name the server that does in farm.yaml"
+            )
+
     # ---- what it says of itself ------------------------------------------------------------------
 
     def facts(self, link: Link) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from ..contract import Endpoint
 from ..errors import EndpointUnreachable
@@ -19,6 +20,12 @@ from .postgresql import Connection, connect, first_line, refused
 from .servers.contract import POSTGRESQL
 
 _UNLOCK_S = 5.0
+_INSPECTION_TIMEOUT = "SET LOCAL statement_timeout = '5s'"
+"""In place of the role's own, which may be too short for a look at the catalogue."""
+_LIMITS = """SELECT current_user, r.rolconnlimit, d.datname, d.datconnlimit,
+    (SELECT reset_val || unit FROM pg_settings WHERE name = 'statement_timeout' AND reset_val <> '0'),
+    pg_backend_pid()
+    FROM pg_roles r, pg_database d WHERE r.rolname = current_user AND d.datname = current_database()"""
 
 
 class NativeLink:
@@ -46,6 +53,11 @@ class NativeLink:
 
     def lists_as_texts(self) -> None:
         """The text as it is: libpq sends no length."""
+
+    @property
+    def server_process(self) -> int:
+        """The number of the session's process as reported when the connection was opened."""
+        return self._connection.info.backend_pid
 
     def alive(self) -> bool:
         try:
@@ -90,8 +102,40 @@ class NativeAccess(Access):
         except psycopg.Error as error:
             raise self.refused(error) from error
         with connection, connection.transaction():
+            connection.execute(_INSPECTION_TIMEOUT)
             connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
             yield NativeLink(connection)
+
+    @property
+    def database(self) -> str:
+        return str(conninfo_to_dict(self.endpoint.url).get("dbname") or "")
+
+    def facts(self, link: Link) -> dict[str, Any]:
+        """As of any server; warnings also of limits of the role, and of a pooler in front."""
+        assert isinstance(link, NativeLink)  # noqa: S101 - for the type: it was opened here
+        found = super().facts(link)
+        row = link.execute(_LIMITS).fetchone()
+        assert row is not None  # noqa: S101 - there is a role, and a database
+        role, of_role, database, of_database, timeout, pid = row
+        warnings = [
+            f"{what} may have {limit} connections at once (CONNECTION LIMIT); a load needs one for each "
+            "user, and one more"
+            for what, limit in ((f"role {role}", of_role), (f"database {database}", of_database))
+            if limit >= 0
+        ]
+        if timeout:
+            warnings.append(
+                f"statement_timeout is {timeout} for this role or database; the load has limits of its own "
+                "in its place"
+            )
+        if pid != link.server_process:
+            warnings.append(
+                "a connection pooler answers in place of the server: the number of sessions at the server "
+                "and their names are the pooler's, waiting for the pool counts as response time, and a "
+                "session's settings may reach other clients; name the server, or use pool_mode = session"
+            )
+        found["warnings"] += [f"{self.place}: {why}" for why in warnings]
+        return found
 
     def session(self, timeout_s: float, ready: Callable[[Link], None]) -> FastConnection:
         return FastConnection(

@@ -71,6 +71,12 @@ REFUSALS = (
         "write ?sslmode=disable, or give the server a certificate",
     ),
     refusal(
+        r"too many connections for (role|database)",
+        "too_many_connections",
+        "the CONNECTION LIMIT of the role or the database is reached",
+        "raise it (ALTER ROLE ... CONNECTION LIMIT), or use fewer users",
+    ),
+    refusal(
         r"too many (clients|connections)|remaining connection slots",
         "too_many_connections",
         "the server has no connection left",

@@ -58,6 +58,7 @@ class OwnedSchema:
         """Version, settings and rights; raises where the schema could not be made. Changes nothing."""
         with self.access.inspection() as link:
             try:
+                self.access.check_writable(link)
                 there = self._is_ours(link)
                 self._has_isolation(link, isolation)
                 facts = self.access.facts(link)

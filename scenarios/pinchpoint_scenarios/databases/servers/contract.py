@@ -60,6 +60,7 @@ class ServerSql:
         isolation: isolation level of a plan -> statements.
         snapshot_off: one row: 1 where the level ``snapshot`` is not available; empty: it always is.
         snapshot_on: the statement that allows it: ``{database}``.
+        read_only: one row: why nothing can be written there, or an empty text.
         free: one row from which ``free_bytes`` reports the bytes free where the data goes; empty: it has no
             way to report it.
         transactions: one row: 0 where no transaction is open.
@@ -95,6 +96,7 @@ class ServerSql:
     unpin: tuple[str, ...] = ()
     snapshot_off: str = ""
     snapshot_on: str = ""
+    read_only: str = ""
     free: str = ""
     free_bytes: Callable[..., int | None] = _as_reported
     depends: str = ""

@@ -84,6 +84,8 @@ SQL = ServerSql(
     },
     transactions="SELECT /*M! @@in_transaction */ /*!80000 0 */",  # MySQL does not report it
     roll_back="ROLLBACK",
+    read_only="""SELECT CASE WHEN CAST(@@global.read_only AS CHAR) IN ('0', 'OFF') THEN ''
+        ELSE 'read_only is on, as on a replica' END""",
     snapshot_on="MariaDB 10.6.18, 10.11.8 or later has it",
 )
 """The statements of ``ServerSql``."""

@@ -89,6 +89,9 @@ SQL = ServerSql(
     transactions="""SELECT CASE WHEN pg_catalog.now() OPERATOR(pg_catalog.<) pg_catalog.statement_timestamp()
         THEN 1 ELSE 0 END""",
     roll_back="ROLLBACK",
+    read_only="""SELECT CASE WHEN pg_is_in_recovery() THEN 'the server is a standby'
+        WHEN current_setting('default_transaction_read_only') = 'on'
+        THEN 'default_transaction_read_only is on for this role or database' ELSE '' END""",
     free="""SELECT current_setting('data_directory'),
         extract(epoch FROM (pg_stat_file('postmaster.pid')).modification)::float8,
         (SELECT pg_tablespace_location(dattablespace) FROM pg_database WHERE datname = current_database())""",

@@ -97,6 +97,9 @@ SQL = ServerSql(
     snapshot_off="""SELECT CASE WHEN snapshot_isolation_state = 1 THEN 0 ELSE 1 END
         FROM sys.databases WHERE database_id = DB_ID()""",
     snapshot_on="ALTER DATABASE [{database}] SET ALLOW_SNAPSHOT_ISOLATION ON",
+    read_only="""SELECT CASE
+        WHEN CONVERT(nvarchar(60), DATABASEPROPERTYEX(DB_NAME(), 'Updateability')) = 'READ_ONLY'
+        THEN 'the database is read-only, as on a secondary replica' ELSE '' END""",
     free="SELECT MIN(available_bytes) FROM sys.dm_os_volume_stats(DB_ID(), 1)",
 )
 """The statements of ``ServerSql``."""

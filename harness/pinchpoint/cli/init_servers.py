@@ -1,0 +1,152 @@
+"""``pinchpoint init --sql URL --nosql URL --web URL``: both files for servers that answer.
+
+The plan is that of the template ``mixed`` with what was not given taken out. A password of a URL is not
+written: a variable stands in its place.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from ruamel.yaml import YAML
+
+from pinchpoint.base.errors import FarmUnavailable, InputError
+from pinchpoint.base.redact import masked, redacted_text
+from pinchpoint.cli import templates
+from pinchpoint.farm.live import standing_farm
+from pinchpoint.loadgen.load import make_scenario, planned_scenarios
+from pinchpoint.plan import load
+from pinchpoint.plan.endpoints import expanded
+from pinchpoint.plan.urls import VARIABLE, variables
+from pinchpoint.run.preflight import check_scenarios
+from pinchpoint_collectors import registry as collector_kinds
+from pinchpoint_collectors.databases.base import ServerKind
+
+SCENARIOS = {"web": "crawl", "sql": "orders", "nosql": "burst"}
+"""The endpoint of an option -> the scenario of the template that loads it."""
+_HERE = ("127.0.0.1", "localhost", "::1", "")
+_PROCESSES = {"postgres": "postgres", "valkey": "valkey-server", "mariadb": "mariadbd", "cassandra": "java"}
+_PROCESSES |= {"mongodb": "mongod", "sqlserver": "sqlservr"}
+
+
+def filled(option: str, name: str, url: str) -> str:
+    """A URL with its ``${NAME}`` taken from the environment. Raises ``InputError`` that names the option."""
+    endpoint, unfit = expanded(name, {"url": url}, os.environ)
+    if unfit:
+        raise InputError(*(f"{option}: {why}" for why in unfit.values()))
+    return endpoint.url
+
+
+def files(urls: Mapping[str, str]) -> dict[str, str]:
+    """farm.yaml and plan.yaml for the servers of these URLs, by endpoint.
+
+    Raises:
+        InputError: a URL is not one of that endpoint, or a secret in it has no variable.
+        FarmUnavailable: a server does not answer, or refuses the login; with the reason of each.
+    """
+    if "web" in urls and "sql" not in urls:
+        raise InputError("--web: a crawl keeps its queue in a SQL database: add --sql URL")
+    for name, url in urls.items():
+        filled(f"--{name}", name, url)
+    written = {name: _without_password(name, url) for name, url in urls.items()}
+    farm, plan = _farm(written), _plan(urls)
+    found = {"farm.yaml": _text(farm), "plan.yaml": _text(plan)}
+    with tempfile.TemporaryDirectory(prefix="pinchpoint-init-") as folder:
+        for name, text in found.items():
+            (Path(folder) / name).write_text(text, "utf-8")
+        loaded, planned = load(Path(folder) / "farm.yaml", Path(folder) / "plan.yaml")
+        live = standing_farm(loaded)
+        assert live is not None  # noqa: S101 -- it is not embedded
+        made = {
+            name: make_scenario(name, given, live.endpoints, planned.seed, 0, 1, lambda *_, **__: None)
+            for name, given in planned_scenarios(planned).items()
+        }
+        checks, _ = check_scenarios(made)
+    if bad := [f"{check.what}: {masked(check.found)}" for check in checks if not check.ok]:
+        raise FarmUnavailable(*bad)
+    said = "".join(f"# {check.what}: {masked(check.found)}\n" for check in checks)
+    return {**found, "farm.yaml": f"# What answered when this file was written:\n{said}{found['farm.yaml']}"}
+
+
+def _without_password(name: str, url: str) -> str:
+    """The URL with ``${SQL_PASSWORD}`` and the like in place of its password, which this process then has."""
+    scheme, separator, rest = url.partition("://")
+    end = min((rest.find(mark) for mark in "/?#" if mark in rest), default=len(rest))
+    login, at, host = rest[:end].rpartition("@")
+    user, colon, password = login.partition(":")
+    if password and not VARIABLE.fullmatch(password):
+        variable = _variable(f"{name.upper()}_PASSWORD", unquote(password))
+        url = f"{scheme}{separator}{user}{colon}${{{variable}}}{at}{host}{rest[end:]}"
+    if redacted_text(url) != url:
+        raise InputError(
+            f"--{name}: {redacted_text(url)}: holds a secret beside the password; write it as ${{NAME}}, a "
+            "variable of the environment"
+        )
+    return url
+
+
+def _variable(name: str, value: str) -> str:
+    """A variable that holds this value from now on, in this process alone."""
+    while os.environ.get(name, value) != value:
+        name = f"LOADTEST_{name}"
+    os.environ[name] = value
+    return name
+
+
+def _farm(urls: Mapping[str, str]) -> dict[str, Any]:
+    """As farm.yaml has it."""
+    endpoints: dict[str, Any] = {name: {"url": url} for name, url in urls.items()}
+    if "web" in urls:
+        endpoints["search"] = {"kind": "none"}
+    tiers = {name: {"hosts": dict(_hosts(name, url))} for name, url in urls.items() if name != "web"}
+    return {"name": "my-farm", "environment": "test", "endpoints": endpoints, "tiers": tiers}
+
+
+def _hosts(tier: str, url: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each server of a URL as a host: what reads it from within, and its machine where that is this one."""
+    parts = urlsplit(url)
+    kind = _collector(parts.scheme)
+    places = parts.netloc.rpartition("@")[2].split(",")
+    for number, place in enumerate(places, 1):
+        name = "" if variables(place) else urlsplit(f"//{place}").hostname or ""
+        collect: list[dict[str, Any]] = []
+        if kind and name in _HERE:  # behind a port of this machine the processes are those that listen there
+            collect.append({"kind": "local", **({} if name else {"process": _PROCESSES[kind]})})
+        if kind:
+            of_one = {"address": place} if len(places) > 1 else {}
+            collect.append({"kind": kind, "endpoint": tier, **of_one})
+        yield f"{tier}{number}", {"collect": collect}
+
+
+def _collector(scheme: str) -> str | None:
+    """The kind of collector that asks such a server; None: there is none."""
+    for name in collector_kinds.names():
+        kind = collector_kinds.kind(name)
+        if isinstance(kind, ServerKind) and scheme in kind.schemes:
+            return name
+    return None
+
+
+def _plan(urls: Mapping[str, str]) -> Any:
+    """The template's plan with the scenarios of these endpoints alone, its comments with it."""
+    _, _, text = templates.files("mixed")["plan.yaml"].partition("\n")  # without the line on the template
+    plan = YAML().load(text)
+    chosen = {SCENARIOS[name] for name in urls}
+    for name in [name for name in plan["scenarios"] if name not in chosen]:
+        del plan["scenarios"][name]
+    plan["objectives"] = [one for one in plan["objectives"] if one["scenario"] in chosen]
+    return plan
+
+
+def _text(data: Any) -> str:
+    yaml, text = YAML(), io.StringIO()
+    yaml.width = 4096
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.dump(data, text)
+    return text.getvalue()

@@ -1,0 +1,150 @@
+"""Addresses of PostgreSQL as people write them, what stands in front of a server, and what a role may not.
+
+Against a PostgreSQL of the system's package, a standby of it, and PgBouncer.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from postgresserver import Server, older_postgres
+from scenarios.support import made
+from support import require
+
+from pinchpoint_infra.ports import free_port
+from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.errors import ScenarioError
+
+OWN: dict[str, Any] = {"user": "nobody", "extra_groups": []} if os.geteuid() == 0 else {}
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """For sockets and files of the servers."""
+    with tempfile.TemporaryDirectory(prefix="server-", ignore_cleanup_errors=True) as made_here:
+        path = Path(made_here)
+        path.chmod(0o755)
+        (path / "run").mkdir()
+        if OWN:
+            os.chown(path / "run", pwd.getpwnam("nobody").pw_uid, -1)
+        yield path
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Server]:
+    with older_postgres(f"unix_socket_directories={folder / 'run'}") as found:
+        yield found
+
+
+@contextmanager
+def running(command: list[str | Path], url: str, log: Path) -> Iterator[None]:
+    """A server of these tests, until it answers."""
+    with log.open("wb") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=file, cwd="/", **OWN)
+    try:
+        until_s = time.monotonic() + 20
+        while True:
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < until_s, log.read_text()
+            try:
+                psycopg.connect(url, connect_timeout=2).close()
+                break
+            except psycopg.OperationalError:
+                time.sleep(0.1)
+        yield
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(15)
+
+
+def checked(url: str) -> dict[str, Any]:
+    """What sql-mix finds at a URL."""
+    return dict(made("sql-mix", {"sql": Endpoint("sql", url)}).check()["sql"])
+
+
+def place(server: Server) -> tuple[str, str]:
+    host, _, port = server.loader.partition("@")[2].partition("/")[0].partition(":")
+    return host, port
+
+
+FORMS = {
+    "a socket": "postgresql://loader:sesame@/loadtest?host={folder}/run&port={port}",
+    "host and name in the query": "postgresql://loader@/?host={host}&port={port}&dbname=loadtest",
+    "a service": "postgresql:///?service=pinchpoint-test",
+    "several hosts": "postgresql://loader:sesame@{host}:1,{host}:{port}/loadtest",
+    "another scheme": "postgres://loader:sesame@{host}:{port}/loadtest",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_of_libpq(form: str, server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server is reached by each, a password is found where libpq finds it."""
+    host, port = place(server)
+    (folder / "pgpass").write_text(f"{host}:{port}:*:loader:sesame\n")
+    (folder / "pgpass").chmod(0o600)
+    service = f"[pinchpoint-test]\nhost={host}\nport={port}\nuser=loader\ndbname=loadtest\n"
+    (folder / "services").write_text(service)
+    monkeypatch.setenv("PGPASSFILE", str(folder / "pgpass"))
+    monkeypatch.setenv("PGSERVICEFILE", str(folder / "services"))
+    found = checked(FORMS[form].format(host=host, port=port, folder=folder))
+    assert found["version"]
+    assert found["warnings"] == []
+
+
+def test_a_standby_is_refused_in_one_sentence(server: Server, folder: Path) -> None:
+    """A real one, of that server."""
+    host, port = place(server)
+    binaries = sorted(Path("/usr/lib/postgresql").glob("1[3-7]/bin/pg_basebackup"))
+    tool, data, own_port = binaries[-1], folder / "run" / "standby", free_port()
+    subprocess.run(
+        [tool, "-d", server.admin, "-D", data, "-R", "-c", "fast", "--no-sync"],
+        check=True, capture_output=True, cwd="/", **OWN,
+    )  # fmt: skip
+    command: list[str | Path] = [tool.with_name("postgres"), "-D", data, "-h", host, "-p", str(own_port)]
+    command += ["-cunix_socket_directories=", "-cdynamic_shared_memory_type=mmap"]
+    standby = server.loader.replace(f":{port}/", f":{own_port}/")
+    with running(command, standby, folder / "standby.log"), pytest.raises(ScenarioError) as refused:
+        checked(standby)
+    assert str(refused.value) == (
+        f"endpoint sql ({host}:{own_port}): the server is a standby: it takes no writes; "
+        "name the server that does in farm.yaml"
+    )
+    shutil.rmtree(data)
+
+
+def test_a_pooler_is_named_with_what_is_not_true_then(server: Server, folder: Path) -> None:
+    """PgBouncer, its sessions kept for a client: check says so."""
+    program, (host, port), own_port = require("pgbouncer", "pgbouncer"), place(server), free_port()
+    where = f"host={host} port={port} dbname=loadtest user=loader password=sesame"
+    own = f"listen_addr = {host}\nlisten_port = {own_port}\nauth_type = any\npool_mode = session\n"
+    text = f"[databases]\nloadtest = {where}\n[pgbouncer]\n{own}unix_socket_dir =\n"
+    (folder / "pgbouncer.ini").write_text(text)
+    pooled = server.loader.replace(f":{port}/", f":{own_port}/")
+    with running([program, folder / "pgbouncer.ini"], pooled, folder / "pgbouncer.log"):
+        (said,) = checked(pooled)["warnings"]
+    assert "a connection pooler answers in place of the server" in said
+
+
+def test_limits_of_a_role_are_said(server: Server) -> None:
+    """Its CONNECTION LIMIT, and its statement_timeout."""
+    host, port = place(server)
+    server.ask("CREATE ROLE narrow LOGIN PASSWORD 'sesame' CONNECTION LIMIT 3")
+    server.ask("ALTER ROLE narrow SET statement_timeout = '40ms'")
+    url = f"postgresql://narrow:sesame@{host}:{port}/loadtest"
+    with psycopg.connect(server.admin.replace("/postgres", "/loadtest"), autocommit=True) as admin:
+        admin.execute("GRANT CREATE ON DATABASE loadtest TO narrow")
+    limit, timeout = checked(url)["warnings"]
+    assert "role narrow may have 3 connections at once (CONNECTION LIMIT)" in limit
+    assert "statement_timeout is 40ms" in timeout
