@@ -185,6 +185,8 @@ def _target(asked: ProbeOptions, place: _Place) -> Iterator[Target]:
     folder, profile = place.folder, asked.profile
     if asked.resume is not None and folder is None and place.farm is None:
         before = load(asked.resume)
+        if before.imports:
+            raise InputError(f"--resume: {asked.resume} was imported: nothing of it can be measured here")
         if before.where.farm is not None:
             raise InputError(
                 f"--resume: {asked.resume} is of a farm's disk; give its --farm and --disk again"

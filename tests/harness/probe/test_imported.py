@@ -56,6 +56,8 @@ def test_a_command_makes_a_probe(tmp_path: Path) -> None:
     assert one.p50_s == pytest.approx(0.002, rel=0.01)
     assert one.p99_s == pytest.approx(0.0125, rel=0.01)
     assert json.loads((directory / "probe.json").read_text())["verdict"]["workloads"]
+    ended = run_cli("probe", "--resume", directory)
+    assert (ended.returncode, "was imported" in ended.stderr) == (2, True)
 
 
 def test_several_files_are_repetitions_of_one_disk(tmp_path: Path) -> None:
