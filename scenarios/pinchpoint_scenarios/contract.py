@@ -124,7 +124,7 @@ class Context:
         event: writes one line to the run's events.jsonl: ``event("crawl_ended", sources=[...])``.
         resume: what ``prepare`` finds of work that was killed is gone on with, not made anew (a crawl).
         take_over: who holds what this scenario has in a store is no longer alive: it is held by this run now.
-        reset_index: the name that was typed for an index of the farm's own to be reset; None: none is.
+        reset_index: the names that were typed for indexes of the farm's own to be reset; empty: none is.
     """
 
     name: str
@@ -137,7 +137,7 @@ class Context:
     event: Callable[..., None]
     resume: bool = False
     take_over: bool = False
-    reset_index: str | None = None
+    reset_index: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,6 @@ def test_a_crawl_says_that_it_resets_the_index_and_an_incremental_one_does_not()
 
 def test_a_farm_s_own_crawl_resets_its_index_only_where_that_was_asked_for() -> None:
     """By the name that was typed."""
-    asked = intent_of("full-crawl", {"drive": "native"}, reset_index="Search 1")
+    asked = intent_of("full-crawl", {"drive": "native"}, reset_index=("Search 1",))
     assert "'Search 1' is emptied" in asked.sent[0].what
     assert len(intent_of("full-crawl", {"drive": "native"}).sent) == 1

@@ -116,8 +116,9 @@ class RunCommand(click.Command):
 @click.option(
     "--reset-index",
     metavar="NAME",
+    multiple=True,
     help="Empty the index of this SharePoint search service application before the farm's own "
-    "crawl (drive: native). What is lost is printed first; it cannot be restored.",
+    "crawl (drive: native). What is lost is printed first; it cannot be restored. May be repeated.",
 )
 @click.option(
     "--dry-run",
@@ -299,9 +300,13 @@ def _check_fits(plan: Plan, options: RunOptions) -> None:
             "--resume: no scenario of this plan is work that ends, so there is nothing to go on with; "
             "run it without --resume"
         )
-    if options.reset_index is not None and not any(
-        planned.params.get("drive") == "native" for planned in plan.scenarios.values()
-    ):
+    native = sum(planned.params.get("drive") == "native" for planned in plan.scenarios.values())
+    if native and len(options.reset_index) > native:
+        raise InputError(
+            f"--reset-index: given {len(options.reset_index)} times, but the plan has {native} crawl"
+            f"{'s' * (native != 1)} of a farm's own (params: {{drive: native}}); give it once for each"
+        )
+    if options.reset_index and not native:
         raise InputError(
             "--reset-index: no scenario of this plan is a farm's own crawl (params: {drive: native}); one "
             "that Pinchpoint makes resets its own index by itself: run without --reset-index"

@@ -54,7 +54,7 @@ def make_scenario(  # noqa: PLR0913 - a context's parts, by name where they are 
     *,
     resume: bool = False,
     take_over: bool = False,
-    reset_index: str | None = None,
+    reset_index: tuple[str, ...] = (),
 ) -> Scenario:
     """The driver of one of the plan's scenarios (``Assignment.scenarios``), with secrets expanded.
 

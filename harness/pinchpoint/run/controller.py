@@ -56,7 +56,7 @@ class RunOptions:
         prove: make what the measurement names slower for a while after it (``prove``).
         resume: go on with work that was killed.
         take_over: take over what another run holds in a store.
-        reset_index: a farm that crawls by itself resets the index of that name before.
+        reset_index: a farm that crawls by itself resets the indexes of these names before.
         overrides: phases that the command line gave instead of the plan's file (``{"measure": "30s"}``).
     """
 
@@ -65,7 +65,7 @@ class RunOptions:
     prove: bool = False
     resume: bool = False
     take_over: bool = False
-    reset_index: str | None = None
+    reset_index: tuple[str, ...] = ()
     overrides: Mapping[str, str] = field(default_factory=dict)
 
 

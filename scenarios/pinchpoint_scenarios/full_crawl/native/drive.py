@@ -68,9 +68,10 @@ class NativeCrawl:
         sources = ", ".join(params.content_sources) or "every content source"
         application = params.application or "the only search service application"
         sent = [Sent("crawl", f"StartFullCrawl of {sources}; then its state is asked", None, None, None)]
-        if reset is not None:
+        if reset:
+            names = " or ".join(map(repr, (params.application,) if params.application else reset))
             sent.insert(
-                0, Sent("reset", f"the index of {reset!r} is emptied before, for good", None, None, None)
+                0, Sent("reset", f"the index of {names} is emptied before, for good", None, None, None)
             )
         return Intent(
             (Target(place(self._endpoint), application),),
@@ -82,13 +83,12 @@ class NativeCrawl:
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         """Reset the index where that was asked for by its name, having said what is lost."""
-        name = self._context.reset_index
-        if name is None:
+        if not self._context.reset_index:
             progress(f"the farm crawls into its index as it is; {_HOW_TO_RESET}")
         else:
             crawler = self._crawler()
             try:
-                self._reset(crawler, name, progress)
+                self._reset(crawler, progress)
             finally:
                 crawler.leave()
         self._prepared = True
@@ -144,14 +144,15 @@ class NativeCrawl:
 
     def _is_meant(self, application: str) -> None:
         asked = self._context.reset_index
-        if asked is not None and asked != application:
+        if asked and application not in asked:
+            found = ", ".join(map(repr, asked))
             raise ScenarioError(
-                f"{place(self._endpoint)}: --reset-index: found {asked!r}; the search service application "
+                f"{place(self._endpoint)}: --reset-index: found {found}; the search service application "
                 f"is {application!r}; type its name as it is, or leave --reset-index out"
             )
 
     def _facts(self, farm: Mapping[str, Any], chosen: list[CrawlState]) -> dict[str, Any]:
-        reset = self._context.reset_index is not None
+        reset = bool(self._context.reset_index)
         return {
             "server": "SharePoint",
             "version": str(farm.get("build") or ""),
@@ -163,8 +164,10 @@ class NativeCrawl:
             "warnings": [] if reset else [f"the farm crawls into its index as it is; {_HOW_TO_RESET}"],
         }
 
-    def _reset(self, crawler: Crawler, name: str, progress: Callable[[str], None]) -> None:
-        _, found = crawler.patiently(crawler.check, _REACH_S)
+    def _reset(self, crawler: Crawler, progress: Callable[[str], None]) -> None:
+        farm, found = crawler.patiently(crawler.check, _REACH_S)
+        name = str(farm["application"])
+        self._is_meant(name)
         log = crawler.patiently(crawler.statistics, _REACH_S)
         held = items(row for line in log if line["kind"] == "items" for row in line["rows"])
         held = held or [f"{one.source}: {one.success or 0:,} items of its last crawl" for one in found]

@@ -42,7 +42,13 @@ def server(farm: Farm, tmp_path: Path) -> Iterator[SshFarm]:
 
 
 def made(
-    server: SshFarm, events: Events, *, reset: str | None = None, resume: bool = False, **native: Any
+    server: SshFarm,
+    events: Events,
+    *,
+    reset: str | None = None,
+    also: str | None = None,
+    resume: bool = False,
+    **native: Any,
 ) -> Scenario:
     """The scenario as the harness makes it."""
     params = {"drive": "native", "native": {"poll": "200ms", **native}}
@@ -57,7 +63,7 @@ def made(
             repeat_s=0,
             event=events,
             resume=resume,
-            reset_index=reset,
+            reset_index=tuple(filter(None, (reset, also))),
         )
     )
 
@@ -138,7 +144,7 @@ def test_the_index_is_reset_only_by_its_name_and_after_saying_what_is_lost(
     ):
         made(server, Events(), reset="search").check()
     assert farm.resets == 0
-    driver = made(server, Events(), reset=farm.application)
+    driver = made(server, Events(), reset="Search of another crawl", also=farm.application)
     facts = driver.check()["crawler"]
     assert (facts["reset"], facts["warnings"]) == (True, [])
     said: list[str] = []
