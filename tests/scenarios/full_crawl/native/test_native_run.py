@@ -176,5 +176,6 @@ def test_a_reset_that_no_scenario_could_do_is_refused(server: SshFarm, tmp_path:
     assert isinstance(done.exception, InputError)
     assert "--reset-index: no scenario of this plan is a farm's own crawl" in str(done.exception)
     farm_file, plan_file = files(server, tmp_path)
-    done = CliRunner().invoke(run, [*asked, "--reset-index", "Search 2"])
+    password = {"SP_PASSWORD": PASSWORD}
+    done = CliRunner(env=password).invoke(run, [*asked, "--reset-index", "Search 2"])
     assert "--reset-index: given 2 times, but the plan has 1 crawl of a farm's own" in str(done.exception)
