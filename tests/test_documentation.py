@@ -38,6 +38,8 @@ NAMED = {
 
 ON_A_FARM = frozenset({"demo", "run", "check", "probe", "farm", "worker"})
 """Commands that need servers or a disk: here their options and arguments are parsed."""
+ON_SERVERS = frozenset({"--sql", "--discover"})
+"""Options with which any command does."""
 
 
 def _commands(page: Path) -> list[list[str]]:
@@ -74,7 +76,7 @@ def test_commands_of_a_page_run(page: Path, workplace: Path) -> None:
         if program == "make":
             said = subprocess.run(["make", "-n", *arguments], cwd=ROOT, capture_output=True, check=False)
             assert said.returncode == 0, f"{page.name}: {words}: {said.stderr.decode()}"
-        elif arguments[0] in ON_A_FARM:
+        elif arguments[0] in ON_A_FARM or ON_SERVERS & set(arguments):
             _parse(arguments)
         else:
             assert Path(program).name == "pinchpoint", f"{page.name}: {words}: not a command of ours"

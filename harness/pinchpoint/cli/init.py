@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from pinchpoint.plan.urls import variables
 SCHEMAS = ".schema"
 """The folder beside both files with their JSON Schema: an editor reads it without a network."""
 _FROM = "--from"
+_DISCOVER = "--discover"
 _OF_FROM = ("over", "zone", "host", "day")
 """The options that say how ``--from`` is done."""
 _WATCH = "1m"
@@ -31,7 +32,7 @@ _SHORTEST_DAY_S = 120.0
 
 
 class Init(click.Command):
-    """A command whose ``--from`` takes every argument up to the next option."""
+    """A command whose ``--from`` and ``--discover`` take every argument up to the next option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """``DIR --from A B`` is read as ``DIR --from A --from B``."""
@@ -39,18 +40,18 @@ class Init(click.Command):
 
 
 def _spread(args: list[str]) -> Iterator[str]:
-    """Repeat ``--from`` before each of the arguments that follow it."""
-    spreading = False
+    """Repeat such an option before each of the arguments that follow it."""
+    spread = ""
     for position, argument in enumerate(args):
-        if argument == _FROM:
-            spreading = True
+        if argument in (_FROM, _DISCOVER):
+            spread = argument
             if position + 1 == len(args):
                 yield argument  # one that nothing follows is left for click to complain of
         elif argument.startswith("-"):
-            spreading = False
+            spread = ""
             yield argument
         else:
-            yield from ([_FROM, argument] if spreading else [argument])
+            yield from ([spread, argument] if spread else [argument])
 
 
 @click.command(cls=Init)
@@ -70,6 +71,15 @@ def _spread(args: list[str]) -> Iterator[str]:
 @click.option("--sql", metavar="URL", help="Write both files for this database, once it has answered.")
 @click.option("--nosql", metavar="URL", help="Likewise for this NoSQL store.")
 @click.option("--web", metavar="URL", help="Likewise for this web site, which is crawled; needs --sql.")
+@click.option(
+    "--discover",
+    "hosts",
+    metavar="HOST...",
+    multiple=True,
+    help="Look at Linux hosts over ssh (HOST, USER@HOST or a name of ~/.ssh/config) and write what is found: "
+    "system, disks, servers, roles of disks, type of machine. Each guess has a comment.",
+)
+@click.option("--ssh-config", metavar="FILE", help="For --discover: in place of ~/.ssh/config.")
 @click.option(
     "--from",
     "sources",
@@ -96,6 +106,7 @@ def _spread(args: list[str]) -> Iterator[str]:
 def init(
     directory: Path | None,
     sources: tuple[str, ...],
+    hosts: tuple[str, ...],
     *,
     scenario: str | None,
     template: str | None,
@@ -107,7 +118,8 @@ def init(
             click.echo(f"{name:<16}{templates.summary(name)}")
         return
     urls = {name: url for name in ("sql", "nosql", "web") if (url := given[name]) is not None}
-    _check_options(sources, scenario, template, urls, given)
+    ways = [way for way, used in (("--template", template), (_DISCOVER, hosts), *urls.items()) if used]
+    _check_options(sources, scenario, ways, given)
     if scenario is not None:
         _write_package(directory or Path(scenario), scenario)
         return
@@ -120,6 +132,11 @@ def init(
         from pinchpoint.cli import init_servers  # noqa: PLC0415 -- it connects: a plain init is quick
 
         written = init_servers.files(urls)
+    if hosts:
+        from pinchpoint.cli import discover, init_servers  # noqa: PLC0415 -- as above
+
+        farm = discover.farm_file(hosts, given["ssh_config"])
+        written = {"farm.yaml": farm, "plan.yaml": init_servers.plan(discover.endpoints(farm))}
     if sources:
         zone = time_zone(given["zone"])
         written["plan.yaml"] = _fitted(sources, given["over"] or _WATCH, zone, given["host"], given["day"])
@@ -135,19 +152,20 @@ def init(
 def _check_options(
     sources: tuple[str, ...],
     scenario: str | None,
-    template: str | None,
-    urls: Mapping[str, str],
+    ways: Sequence[str],
     given: Mapping[str, str | None],
 ) -> None:
     """Raise ``InputError`` for options that do not go together."""
+    if given["ssh_config"] is not None and _DISCOVER not in ways:
+        raise InputError(f"--ssh-config: belongs to {_DISCOVER} HOST; add it, or leave it out")
     alone = [f"--{name}" for name in _OF_FROM if given[name] is not None and not sources]
     if alone:
         raise InputError(f"{', '.join(alone)}: belong to {_FROM} SOURCE; add it, or leave them out")
-    if scenario is not None and (sources or template):
-        other = _FROM if sources else "--template"
+    if scenario is not None and (sources or ways):
+        other = _FROM if sources else ways[0]
         raise InputError(f"--scenario: writes a package, and {other} a plan; give one of them")
-    if template and urls:
-        raise InputError(f"--template: given with --{next(iter(urls))}; give one of them")
+    if len(ways) > 1 and ways[0].startswith("--"):
+        raise InputError(f"{ways[0]}: given with --{ways[1].removeprefix('--')}; give one of them")
 
 
 def _write_package(directory: Path, name: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -55,8 +55,7 @@ def files(urls: Mapping[str, str]) -> dict[str, str]:
     for name, url in urls.items():
         filled(f"--{name}", name, url)
     written = {name: _without_password(name, url) for name, url in urls.items()}
-    farm, plan = _farm(written), _plan(urls)
-    found = {"farm.yaml": _text(farm), "plan.yaml": _text(plan)}
+    found = {"farm.yaml": _text(_farm(written)), "plan.yaml": plan(urls)}
     with tempfile.TemporaryDirectory(prefix="pinchpoint-init-") as folder:
         for name, text in found.items():
             (Path(folder) / name).write_text(text, "utf-8")
@@ -133,15 +132,15 @@ def _collector(scheme: str) -> str | None:
     return None
 
 
-def _plan(urls: Mapping[str, str]) -> Any:
+def plan(urls: Collection[str]) -> str:
     """The template's plan with the scenarios of these endpoints alone, its comments with it."""
     _, _, text = templates.files("mixed")["plan.yaml"].partition("\n")  # without the line on the template
-    plan = YAML().load(text)
+    made = YAML().load(text)
     chosen = {SCENARIOS[name] for name in urls}
-    for name in [name for name in plan["scenarios"] if name not in chosen]:
-        del plan["scenarios"][name]
-    plan["objectives"] = [one for one in plan["objectives"] if one["scenario"] in chosen]
-    return plan
+    for name in [name for name in made["scenarios"] if name not in chosen]:
+        del made["scenarios"][name]
+    made["objectives"] = [one for one in made["objectives"] if one["scenario"] in chosen]
+    return _text(made)
 
 
 def _text(data: Any) -> str:

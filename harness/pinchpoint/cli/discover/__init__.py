@@ -1,0 +1,318 @@
+"""``pinchpoint init DIR --discover HOST...``: a farm.yaml of what is found on hosts, over ssh.
+
+Each host is asked once by a script that only reads (``linux.sh``); its disks are then looked up by the
+collector that will watch it. What is guessed has a comment that says from what.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from importlib.resources import files as packaged
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from pinchpoint.base.errors import FarmUnavailable
+from pinchpoint.base.units import bytes_
+from pinchpoint_collectors import registry as collector_kinds
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.record import Watch
+from pinchpoint_collectors.remote import ssh
+from pinchpoint_infra.catalogue import catalogue
+
+_AT_ONCE = 16
+_ASKED_S = 30.0
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """What a server's program stands for: its tier, the endpoint's URL and the name of the process."""
+
+    tier: str
+    product: str
+    process: str
+    url: str | None = None
+    kind: str | None = None
+
+
+PROGRAMS: Mapping[str, _Program] = {
+    "postgres": _Program(
+        "sql",
+        "PostgreSQL",
+        "postgres",
+        "postgresql://loader:${{SQL_PASSWORD}}@{host}:5432/loadtest",
+        "postgres",
+    ),
+    "mariadbd": _Program(
+        "sql", "MariaDB", "mariadbd", "mysql+odbc://loader:${{SQL_PASSWORD}}@{host}:3306/loadtest", "mariadb"
+    ),
+    "mysqld": _Program(
+        "sql", "MySQL", "mysqld", "mysql+odbc://loader:${{SQL_PASSWORD}}@{host}:3306/loadtest", "mariadb"
+    ),
+    "sqlservr": _Program(
+        "sql",
+        "SQL Server",
+        "sqlservr",
+        "mssql+odbc://loader:${{SQL_PASSWORD}}@{host}:1433/loadtest",
+        "sqlserver",
+    ),
+    "valkey-server": _Program(
+        "nosql", "Valkey", "valkey-server", "valkey://:${{NOSQL_PASSWORD}}@{host}:6379/0", "valkey"
+    ),
+    "redis-server": _Program(
+        "nosql", "Redis", "redis-server", "redis://:${{NOSQL_PASSWORD}}@{host}:6379/0", "valkey"
+    ),
+    "mongod": _Program(
+        "nosql", "MongoDB", "mongod", "mongodb://loader:${{NOSQL_PASSWORD}}@{host}:27017/loadtest", "mongodb"
+    ),
+    "cassandra": _Program(
+        "nosql",
+        "Cassandra",
+        "java",
+        "cassandra://loader:${{NOSQL_PASSWORD}}@{host}:9042/loadtest",
+        "cassandra",
+    ),
+    "nginx": _Program("web", "nginx", "nginx"),
+    "apache2": _Program("web", "Apache", "apache2"),
+    "httpd": _Program("web", "Apache", "httpd"),
+}
+"""The program of a server, as the script names it; the first of a host decides its tier."""
+
+
+@dataclass(slots=True)
+class Found:
+    """What one host said.
+
+    Attributes:
+        programs: the servers that run there, of ``PROGRAMS``, in its order.
+        places: disk role -> (where it lies, from what that is known).
+        machine: the type of the machine as its cloud names it, and who said so; None where it is not known.
+        region: likewise the region; empty where it is not known.
+        profiles: device -> (type of the disk in the catalogue, from what that is known).
+        mounts: device -> where it is mounted.
+        inventory: as the collector has it.
+        options: of the collector.
+    """
+
+    programs: list[str] = field(default_factory=list)
+    places: dict[str, tuple[str, str]] = field(default_factory=dict)
+    machine: tuple[str, str] | None = None
+    region: str = ""
+    profiles: dict[str, tuple[str, str]] = field(default_factory=dict)
+    mounts: dict[str, str] = field(default_factory=dict)
+    inventory: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def host(self) -> str:
+        """Its name without the user."""
+        return str(self.options["address"]).rpartition("@")[2]
+
+    @property
+    def name(self) -> str:
+        """What it is called in farm.yaml: the first part of its name, or its address."""
+        short = self.host if re.fullmatch(r"[\d.:]+", self.host) else self.host.partition(".")[0]
+        return re.sub(r"[^A-Za-z0-9_-]", "-", short)
+
+
+def parse(text: str) -> Found:
+    """From what ``linux.sh`` says."""
+    lines = [line.split("\t", 1) for line in text.splitlines() if "\t" in line]
+    said: dict[str, list[str]] = {}
+    for word, value in lines:
+        said.setdefault(word, []).append(value)
+    found = Found([name for name in PROGRAMS if name in said.get("server", ())])
+    for program in found.programs:
+        for role in ("log", "data"):
+            for place in said.get(f"{program}.{role}", ())[:1]:
+                what = "its write-ahead log" if (program, role) == ("postgres", "log") else f"its {role}"
+                found.places.setdefault(role, (place, f"{PROGRAMS[program].product} keeps {what} there"))
+    for block in said.get("block", ()):
+        one = dict(part.split("=", 1) for part in shlex.split(block))
+        if one.get("MOUNTPOINT"):
+            found.mounts[one["KNAME"]] = one["MOUNTPOINT"]
+    _cloud(said, found)
+    return found
+
+
+def _cloud(said: Mapping[str, Sequence[str]], found: Found) -> None:
+    """Machine, region and disks as Azure or AWS name them: by the metadata service, else the firmware."""
+    vendor, product = (said.get(word, [""])[0] for word in ("sys_vendor", "product_name"))
+    if vendor.startswith("Amazon"):
+        by = "AWS's metadata service says so" if said.get("aws_type", [""])[0] else "the firmware says so"
+        name = said.get("aws_type", [""])[0] or product
+        found.machine = (f"aws/{name}", by) if name else None
+        found.region = said.get("aws_region", [""])[0]
+    try:
+        azure = json.loads(said.get("azure", ["{}"])[0] or "{}")
+    except ValueError:
+        return
+    if size := azure.get("vmSize"):
+        found.machine = (
+            f"azure/{size.removeprefix('Standard_').lower()}",
+            f"Azure's metadata service says {size}",
+        )
+        found.region = str(azure.get("location", ""))
+    devices = dict(line.split(" ", 1) for line in said.get("lun", ()))
+    for disk in azure.get("storageProfile", {}).get("dataDisks", ()):
+        kind = str((disk.get("managedDisk") or {}).get("storageAccountType", ""))
+        profile = _azure_disk(kind, float(disk.get("diskSizeGB") or 0))
+        if (device := devices.get(str(disk.get("lun")))) and profile:
+            found.profiles[device] = profile, f"Azure: {kind}, {disk['diskSizeGB']} GiB"
+
+
+_SIZES_GIB = {"4": 32, "6": 64, "10": 128, "15": 256, "20": 512, "30": 1024, "40": 2048, "50": 4096}
+_SIZES_GIB |= {"60": 8192, "70": 16384, "80": 32767}
+"""The number in the name of a managed disk of Azure -> the largest size that is billed as it."""
+_LETTERS = {"Premium": "p", "StandardSSD": "e", "Standard": "s"}
+"""The kind of a managed disk, before what it is replicated by, -> the letter in the name of its type."""
+
+
+def _azure_disk(kind: str, gib: float) -> str | None:
+    letter = _LETTERS.get(kind.partition("_")[0])
+    number = next((number for number, most in _SIZES_GIB.items() if gib <= most), None)
+    return f"azure/{letter}{number}" if letter and number and gib else None
+
+
+def farm_file(hosts: Sequence[str], config: str | None = None) -> str:
+    """The text of farm.yaml for these hosts.
+
+    Args:
+        hosts: ``HOST``, ``USER@HOST`` or ``HOST:PORT``, or a name of ssh's configuration.
+        config: another configuration of ssh than the user's own.
+
+    Raises:
+        FarmUnavailable: a host cannot be looked at; with the reason and the remedy of each.
+    """
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        asked = list(pool.map(_asked, (_options(host, config) for host in hosts)))
+    if failed := [one for one in asked if isinstance(one, str)]:
+        raise FarmUnavailable(*failed)
+    return "".join(_farm([one for one in asked if isinstance(one, Found)]))
+
+
+def _options(host: str, config: str | None) -> dict[str, Any]:
+    """A host as the collector ``ssh`` has it in farm.yaml."""
+    place, port = re.fullmatch(r"([^:]*|.*\])(?::(\d+))?", host), None
+    if place:
+        host, port = place[1], place[2]
+    options: dict[str, Any] = {"address": host}
+    return options | ({"port": int(port)} if port else {}) | ({"config": config} if config else {})
+
+
+def endpoints(farm: str) -> list[str]:
+    """The endpoints that such a farm.yaml has."""
+    return list(YAML(typ="safe").load(farm)["endpoints"])
+
+
+def _asked(options: dict[str, Any]) -> Found | str:
+    """What a host says, or why it says nothing."""
+    try:
+        script = (packaged(__package__) / "linux.sh").read_text("utf-8")
+        found = parse(ssh.run(ssh.Address.of(options), "exec /bin/sh", given=script, timeout_s=_ASKED_S))
+        found.options, found.inventory = options, _looked_up(options, found)
+    except CollectorError as error:
+        return str(error)
+    return found
+
+
+def _looked_up(options: Mapping[str, Any], found: Found) -> Mapping[str, Any]:
+    """The collector's inventory of a host; a place its user may not see is left to its mount point."""
+    try:
+        return _inventory(options, {role: place for role, (place, _) in found.places.items()})
+    except CollectorError:
+        for role, (place, why) in found.places.items():
+            above = [mount for mount in found.mounts.values() if place.startswith(mount.rstrip("/") + "/")]
+            mount = max(above, key=len, default="/")
+            found.places[role] = mount, f"{why}, in {place}, which this user may not see"
+    return _inventory(options, {role: place for role, (place, _) in found.places.items()})
+
+
+def _inventory(options: Mapping[str, Any], places: Mapping[str, str]) -> Mapping[str, Any]:
+    collector = collector_kinds.kind("ssh").connect([Watch("host", "", disks=places, options=options)])
+    try:
+        collector.read()
+        return collector.inventory()["host"]
+    finally:
+        collector.close()
+
+
+# ---- the text of farm.yaml ------------------------------------------------------------------------------
+
+
+def _farm(found: Sequence[Found]) -> Iterator[str]:
+    yield "# Found on the hosts. What is guessed has a comment: from what. Correct what is wrong.\n\n"
+    yield "name: my-farm\n"
+    yield "environment: test     # test, staging or production; scenarios that write refuse production\n\n"
+    yield "endpoints:\n"
+    chosen: dict[str, Found] = {}
+    for one in found:
+        for known in (PROGRAMS[program] for program in one.programs):
+            if known.url and known.tier not in chosen:
+                chosen[known.tier] = one
+                url = known.url.format(host=one.host)
+                yield f"  # {known.product} runs on {one.host}. Guesses: port, user and database.\n"
+                yield f"  {known.tier}: {{url: {json.dumps(url)}}}\n"
+    if not chosen:
+        yield "  # No database was seen on the hosts.\n"
+        yield '  sql: {url: "postgresql://loader:${SQL_PASSWORD}@sql1.example:5432/loadtest"}\n'
+    yield "\ntiers:\n"
+    tiers: dict[str, list[Found]] = {}
+    for one in found:
+        tiers.setdefault(PROGRAMS[one.programs[0]].tier if one.programs else "other", []).append(one)
+    for tier, hosts in tiers.items():
+        yield f"  {tier}:\n    hosts:\n"
+        for one in hosts:
+            yield from _host(one, tier if chosen.get(tier) is one else None)
+
+
+def _host(one: Found, endpoint: str | None) -> Iterator[str]:
+    """A host's lines; ``endpoint``: the one that its server answers, if the file has it."""
+    facts = one.inventory
+    said = [facts.get("os"), f"{facts.get('cores')} cores", bytes_(float(facts["memory_bytes"]))]
+    said += [facts.get("cpu_model"), facts.get("virtualisation"), one.region and f"region {one.region}"]
+    yield f"      {json.dumps(one.name)}:\n        # {'; '.join(str(part) for part in said if part)}\n"
+    servers = ", ".join(PROGRAMS[name].product for name in one.programs) or "none of a known kind"
+    yield f"        # Guess of the tier from the servers that run there: {servers}\n"
+    if one.machine:
+        name, why = one.machine
+        mark = "" if name in catalogue() else "# not in the catalogue: "
+        yield f"        {mark}machine: {name}     # {why}\n"
+    yield "        collect:\n"
+    process = {"process": PROGRAMS[one.programs[0]].process} if one.programs else {}
+    yield f"          - {_flow({'kind': 'ssh', **one.options, **process})}\n"
+    if endpoint and one.programs and (kind := PROGRAMS[one.programs[0]].kind):
+        yield f"          - {_flow({'kind': kind, 'endpoint': endpoint})}\n"
+    roles = facts.get("roles", {})
+    if one.places:
+        yield "        disks:\n"
+    for role, (place, why) in one.places.items():
+        device = roles.get(role, {}).get("device") or ""
+        profile, of_cloud = one.profiles.get(device, ("", ""))
+        limit = {"profile": profile} if profile in catalogue() else {"limits": "unknown"}
+        about = [f"guess: {why}", _disk(device, one) if device else "", of_cloud]
+        yield f"          {role}: {_flow({'path': place, **limit})}     # {'; '.join(filter(None, about))}\n"
+    used = {each.get("device") for each in roles.values()}
+    for device in facts.get("disks", {}):
+        if device not in used:
+            yield f"        # also there: {_disk(device, one)}\n"
+
+
+def _flow(options: Mapping[str, Any]) -> str:
+    """``{kind: ssh, address: "sql1"}``, on one line."""
+    return f"{{{', '.join(f'{key}: {json.dumps(value)}' for key, value in options.items())}}}"
+
+
+def _disk(device: str, one: Found) -> str:
+    """``sdb, 256 GiB, Virtual Disk, mounted at /data``."""
+    facts = one.inventory.get("disks", {}).get(device, {})
+    size = facts.get("size_bytes")
+    said = [device, f"{size / _GIB:g} GiB" if size else None, facts.get("model")]
+    said.append(f"mounted at {one.mounts[device]}" if device in one.mounts else None)
+    return ", ".join(str(part) for part in said if part)

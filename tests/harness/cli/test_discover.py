@@ -1,0 +1,87 @@
+"""``pinchpoint init --discover``: a real sshd, and what hosts of clouds say as recorded text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from servers import postgres
+from sshd_hosts import sshd_host
+from support import run_cli
+
+from pinchpoint.cli.discover import parse
+from pinchpoint.plan import load
+
+AZURE = """\
+sys_vendor\tMicrosoft Corporation
+product_name\tVirtual Machine
+block\tKNAME="sda1" SIZE="32212254720" MODEL="" TYPE="part" MOUNTPOINT="/" PKNAME="sda"
+block\tKNAME="sdc" SIZE="1099511627776" MODEL="Virtual Disk" TYPE="disk" MOUNTPOINT="/data dir" PKNAME=""
+azure\t{"location": "westeurope", "vmSize": "Standard_E8ds_v5", "storageProfile": {"dataDisks": [\
+{"lun": "0", "diskSizeGB": "1024", "managedDisk": {"storageAccountType": "Premium_LRS"}}, \
+{"lun": "1", "diskSizeGB": "64", "managedDisk": {"storageAccountType": "UltraSSD_LRS"}}]}}
+lun\t0 sdc
+lun\t1 sdd
+server\tpostgres
+postgres.data\t/data/14/main
+postgres.log\t/wal
+"""
+AWS = """\
+sys_vendor\tAmazon EC2
+product_name\tm6i.xlarge
+aws_type\t
+aws_region\teu-central-1
+server\tvalkey-server
+"""
+
+
+def test_what_azure_says_of_a_machine() -> None:
+    """Type, region, type of each disk by its size where the catalogue has it; places of PostgreSQL."""
+    found = parse(AZURE)
+    assert found.machine == ("azure/e8ds_v5", "Azure's metadata service says Standard_E8ds_v5")
+    assert found.region == "westeurope"
+    assert found.profiles == {"sdc": ("azure/p30", "Azure: Premium_LRS, 1024 GiB")}
+    assert found.mounts == {"sda1": "/", "sdc": "/data dir"}
+    assert {role: place for role, (place, _) in found.places.items()} == {
+        "log": "/wal",
+        "data": "/data/14/main",
+    }
+
+
+def test_what_the_firmware_says_where_the_service_does_not() -> None:
+    """AWS names the type of the machine there, too."""
+    found = parse(AWS)
+    assert found.machine == ("aws/m6i.xlarge", "the firmware says so")
+    assert (found.region, found.programs, found.places) == ("eu-central-1", ["valkey-server"], {})
+
+
+@pytest.mark.parametrize("text", ["", "azure\t\n", "azure\tnot JSON\n", "hello\n", "sys_vendor\tQEMU\n"])
+def test_a_machine_of_no_known_cloud(text: str) -> None:
+    """Not known is None, and nothing is raised."""
+    assert parse(text).machine is None
+
+
+def test_a_host_over_ssh(tmp_path: Path) -> None:
+    """A farm.yaml that loads as it is: system, collectors, PostgreSQL's log and data with their device."""
+    with sshd_host() as host, postgres():
+        named = f"{host.user}@{host.address}:{host.port}"
+        options = ("--discover", named, "--ssh-config", str(host.client_config))
+        done = run_cli("init", tmp_path / "new", *options)
+        assert done.returncode == 0, done.stderr
+        farm, plan = load(tmp_path / "new" / "farm.yaml", tmp_path / "new" / "plan.yaml")
+    (found,) = farm.tiers["sql"].hosts.values()
+    assert [one.kind for one in found.collect] == ["ssh", "postgres"]
+    assert set(found.disks) == {"log", "data"}
+    text = (tmp_path / "new" / "farm.yaml").read_text()
+    assert "guess: PostgreSQL keeps its write-ahead log there" in text
+    assert "GiB" in text
+    assert "${SQL_PASSWORD}" in text
+    assert "orders" in plan.scenarios
+
+
+def test_a_host_that_does_not_answer(tmp_path: Path) -> None:
+    """Exit status 5 with the remedy; nothing is written."""
+    done = run_cli("init", tmp_path / "new", "--discover", "nobody@127.0.0.1:1")
+    assert done.returncode == 5
+    assert "nothing listens there" in done.stderr
+    assert not (tmp_path / "new" / "farm.yaml").exists()
