@@ -32,20 +32,20 @@ from pinchpoint.data.inputs import Inputs
 CONSTANT = ("open", "soak")
 """Load models whose rate stays: what changes under them is the farm's."""
 WHY_FAILING = (
-    "Find out why they fail (events.jsonl, the logs of the farm's servers), or say how many may (objectives: "
-    "errors); then run the same plan again."
+    "Find out why they fail (events.jsonl, the logs of the farm's servers), or declare how many may fail "
+    "(objectives: errors); then run the same plan again."
 )
 UNWATCHED = (
-    "Watch what was not: the CPU and the quota of each tier's own container or service, pools, locks, and "
-    "whatever the farm calls; then run the same plan again."
+    "Measure what is missing: the CPU and the CPU limit of each tier's container or service, pools, locks, "
+    "and every system that the farm calls; then run the same plan again."
 )
 MORE_LOAD = (
     "Run the same plan with a fifth more load: if throughput does not follow, that disk limits it; if it "
-    "does, the declared limit is not the disk's."
+    "does, the declared limit is wrong."
 )
 FOR_LONGER = (
-    "Run the same plan for longer, and at half the rate: times that go on growing mean that the farm cannot "
-    "do as much."
+    "Run the same plan for longer, and at half the rate: if times still grow, the farm cannot sustain this "
+    "load."
 )
 
 
@@ -82,7 +82,7 @@ def at_limit(case: Case) -> Iterator[Undecided]:
 def hidden(case: Case) -> Iterator[Undecided]:
     """What of the farm was not seen, or not often enough to say what it means."""
     missing = tuple(unseen(case.inputs))
-    watch = f"Watch the whole farm ({wording.listed(missing)}), and run the same plan again."
+    watch = f"Measure the whole farm ({wording.grouped(missing)}), and run the same plan again."
     yield from (Undecided(why, watch) for why in missing)
     if case.stage is not None:
         rows = case.stage.rows

@@ -41,8 +41,8 @@ def checkpoint_words(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             yield (
                 f"while {row['host']} wrote checkpoints "
                 f"({_most(row)}{units.percent(row['written_ratio'])} of the time{_seldom(row)}; "
-                f"{row['timed']} begun on time, {row['requested']} on request, as when the log has grown to "
-                f"its limit) the p95 of {row['scenario']} was {units.seconds(row['p95_during_s'])}, "
+                f"{row['timed']} scheduled, {row['requested']} requested, for example by a full log) "
+                f"the p95 of {row['scenario']} was {units.seconds(row['p95_during_s'])}, "
                 f"{row['p95_ratio']:.2g} times that of the rest ({units.seconds(row['p95_between_s'])})"
             )
 

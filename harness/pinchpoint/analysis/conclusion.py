@@ -117,10 +117,10 @@ def _nothing_to_judge(case: Case) -> tuple[str, str] | None:
     """(why, remedy) where no capacity can be read from the run at all."""
     inputs = case.inputs
     if not inputs.measured:
-        return "its measure phase never began", "Run the plan to its end."
+        return "the run ended before its measure phase", "Run the plan to its end."
     if inputs.window.seconds < MIN_SECONDS.value:
         length = units.seconds(float(inputs.window.seconds))
-        return f"only {length} were measured, {MIN_SECONDS.value:.0f} s are the least", summary.LONGER
+        return f"only {length} was measured; at least {MIN_SECONDS.value:.0f} s are needed", summary.LONGER
     if not any(flow.finished for flow in case.flows):
         return (
             "no operation was recorded",

@@ -25,7 +25,7 @@ from pinchpoint.analysis.thresholds import (
 )
 from pinchpoint.analysis.verdict import Confidence
 from pinchpoint.base import units
-from pinchpoint.base.wording import listed
+from pinchpoint.base.wording import PROVES, listed
 from pinchpoint.data.inputs import Inputs
 from pinchpoint.data.resample import block_rows
 
@@ -109,7 +109,7 @@ def trust(
     if lowered:
         return Trust("low", stable, lowered, named, kind_of(first).experiment(first, stage.rows))
     if knee.levels < MIN_LEVELS.value:
-        return Trust("medium", stable, (f"{knee.why}: medium at most",), named)
+        return Trust("medium", stable, (knee.why,), named)
     strong = len(first.evidence) >= 3 and ("E3" in first.evidence or first.exact)
     if strong and stable >= STABLE_HIGH.value:
         return Trust("high", stable, (), named)
@@ -119,10 +119,10 @@ def trust(
 def _short_of_high(first: Suspicion, stable: float) -> Iterator[str]:
     """What several load levels did not bring."""
     if len(first.evidence) < 3:
-        missing = [kind for kind in ("E1", "E2", "E3", "E4") if kind not in first.evidence]
-        yield f"only two of the four kinds of evidence; {', '.join(missing)} are missing"
+        missing = [words for kind, words in PROVES.items() if kind not in first.evidence]
+        yield f"not all four kinds of evidence; missing: {', '.join(missing)}"
     if "E3" not in first.evidence and not first.exact:
-        yield "neither a ceiling (E3) nor a declared limit confirms that it is at its limit"
+        yield "neither a calculated maximum nor a declared limit confirms that it is saturated"
     if stable < STABLE_HIGH.value:
         yield f"{units.percent(stable)} of the resamples name it; 95 % are needed"
 

@@ -16,6 +16,8 @@ from pinchpoint_collectors.linux.others import HYPERVISOR, METRIC, PROCESS
 
 _THE_HYPERVISOR = "the hypervisor"
 NAMED = 3
+NOTED = 0.005
+"""A process that took less than half a per cent of the CPU is not named."""
 """How many of those that took most are named."""
 
 
@@ -50,15 +52,15 @@ class Contention:
 
     def words(self) -> str:
         """The sentence, without its end: who took how much."""
-        named = self.by_name[:NAMED]
+        named = [one for one in self.by_name[:NAMED] if one[1] >= NOTED]
         who = [f"{name} {units.percent(share)}" for name, share in named]
         rest = self.ratio - sum(share for _, share in self.by_name)
         if rest >= CONTENDED.value:
             who.append(f"{units.percent(rest)} by processes whose names were not measured")
         others = "the hypervisor and other processes" if self.stolen else "other processes"
         return (
-            f"contention on the host: {others} took {units.percent(self.ratio)} of the CPU of the "
-            f"load generator's machine ({listed(who)})"
+            f"{others} took {units.percent(self.ratio)} of the CPU of the "
+            f"load generator's machine{f' ({listed(who)})' if who else ''}"
         )
 
     def remedy(self) -> str:

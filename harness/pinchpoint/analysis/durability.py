@@ -34,7 +34,7 @@ def writes_table(inputs: Inputs, scenario: str) -> dict[str, Any] | None:
     row["examples"] = [item for event in checks for item in event.get("examples") or ()][:_EXAMPLES]
     row["not_read"] = [str(event["not_read"]) for event in checks if event.get("not_read")]
     row["not_read"] += [
-        f"load generator {event['worker']} was lost, and with it the knowledge of what it had written"
+        f"load generator {event['worker']} was lost with its list of writes"
         for event in inputs.events
         if event.get("event") == WORKER_LOST and scenario in event.get("scenarios", ())
     ]

@@ -121,7 +121,7 @@ def _generator_cpu(inputs: Inputs) -> Iterator[Gate]:
             continue
         full, mean = float((values >= GENERATOR_CPU.value).mean()), float(values.mean())
         held = full <= GENERATOR_CPU_TIME.value
-        text = f"the load generator ({', '.join(names)}) used {units.percent(mean)} of the core it may use"
+        text = f"the load generator ({', '.join(names)}) used {units.percent(mean)} of its core"
         if not held:
             limit = units.percent(GENERATOR_CPU.value)
             text += f", and {limit} or more of it for {units.percent(full)} of the time"
@@ -147,10 +147,11 @@ def _send_lag(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[Gate]:
         if response is None or lag is None:
             continue
         limit = max(SEND_LAG_S.value, SEND_LAG_SHARE.value * response.p99_s)
-        text = f"operations of {flow.load.scenario} were sent {units.seconds(lag.p99_s)} too late (p99)"
+        text = f"operations of {flow.load.scenario} were sent {units.seconds(lag.p99_s)} late (p99)"
         where = ("", flow.load.scenario, "context", limit, SEND_LAG_S.source, SEND_LAG_S.says)
         fact = Fact(text, "generator.send_lag_s", lag.p99_s, *where)
-        yield Gate("", fact, "give the load generator more cores or workers", lag.p99_s <= limit)
+        remedy = "give the load generator more cores or workers, or lower the load"
+        yield Gate("", fact, remedy, lag.p99_s <= limit)
 
 
 def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:

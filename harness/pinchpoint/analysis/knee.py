@@ -53,7 +53,7 @@ def no_knee(count: int) -> Knee:
     """What is answered where there are too few load levels to look for one."""
     needed = int(MIN_LEVELS.value)
     noun = "one load level" if count == 1 else f"{count} load levels"
-    return Knee(None, count, needed, f"{noun}, at least {needed} are needed to find a knee")
+    return Knee(None, count, needed, f"{noun}, and at least {needed} are needed to find the knee")
 
 
 def find_knee(rows: Sequence[Mapping[str, Any]]) -> Knee:

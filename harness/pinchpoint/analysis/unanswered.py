@@ -65,6 +65,6 @@ def given_up_words(inputs: Inputs, flow: Flow) -> str:
     if longest is None or flow.load.use in WAITS_BY_ITSELF:
         return ""
     return (
-        f"operations that had not ended some seconds after the load are in no table: {given_up.count:,}, "
-        f"the longest after {units.seconds(longest.longest_s)}"
+        f"{given_up.count:,} operations had not ended some seconds after the load and are in no table; "
+        f"the longest had run for {units.seconds(longest.longest_s)}"
     )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
+
+_UNIT = re.compile(r"(\d) (%|[mµ]?s\b|min\b|h\b|[kMGT]i?B\b|B\b|IOPS\b|cores?\b)")
+"""A figure and its unit stay on one line."""
 
 PIPED, NARROWEST, WIDEST = 88, 40, 110
 """Columns of what goes to a file or a pipe; of a terminal at least and at most."""
@@ -21,9 +25,11 @@ def width() -> int:
 def wrapped(text: str, bullet: str = "") -> str:
     """Text as lines of at most ``width()``, without control characters; the first one after a bullet."""
     indent = " " * len(bullet)
-    return textwrap.fill(
-        one_line(text), width(), initial_indent=bullet, subsequent_indent=indent, break_on_hyphens=False
+    whole = _UNIT.sub("\\1\u00a0\\2", one_line(text))
+    lines = textwrap.fill(
+        whole, width(), initial_indent=bullet, subsequent_indent=indent, break_on_hyphens=False
     )
+    return lines.replace("\u00a0", " ")
 
 
 def one_line(text: str) -> str:
@@ -40,3 +46,15 @@ def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Itera
             for at, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         yield "  ".join(cells).rstrip()
+
+
+def fitted(rows: Sequence[Sequence[str]], right: Collection[int] = (), indent: str = "") -> Iterator[str]:
+    """The same within ``width()``: in a table that is wider, each row's name is on a line of its own."""
+    lines = [f"{indent}{line}" for line in aligned(rows, right)]
+    if max(map(len, lines)) <= width() or len(rows[0]) < 2:
+        yield from lines
+        return
+    below = aligned([row[1:] for row in rows], {place - 1 for place in right if place})
+    for row, cells in zip(rows, below, strict=True):
+        yield wrapped(row[0], indent)
+        yield f"{indent}  {cells}"

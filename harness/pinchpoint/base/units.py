@@ -9,11 +9,11 @@ import math
 from collections.abc import Sequence
 
 NOT_MEASURED = "not measured"
-ENDLESS = "endless"
+ENDLESS = "infinite"
 
 
 def seconds(value: float | None) -> str:
-    """A duration: ``350 µs``, ``2.8 ms``, ``1.5 s``, ``12 min 30 s``, ``3 h 5 min``, ``endless``."""
+    """A duration: ``350 µs``, ``2.8 ms``, ``1.5 s``, ``12 min 30 s``, ``3 h 5 min``, ``infinite``."""
     if value is None:
         return NOT_MEASURED
     if math.isinf(value):

@@ -9,8 +9,8 @@ from typing import Any
 from pinchpoint.base import units
 
 MEANING: Mapping[str, str] = {
-    "cpu": "All CPU time it may use is used.",
-    "cpu_thread": "One thread does nearly all the work and cannot go faster; other cores do not help it.",
+    "cpu": "All CPU time that is available to it is used.",
+    "cpu_thread": "One thread does nearly all the work. It cannot use a second core.",
     "disk": "The disk is saturated. These samples do not show which kind of limit it is.",
     "disk_cap": "The disk is at a limit: a deeper queue gives no more I/O per second.",
     "disk_burst_exhausted": "The disk ran on burst credits and fell to its base rate when they ran out.",
@@ -22,10 +22,11 @@ MEANING: Mapping[str, str] = {
     "network": "The network link is full.",
     "lock": "Work waits for locks, not for hardware.",
     "pool": "All connections or workers of a pool are in use, and requests wait for one.",
-    "external": "The farm waits for a network or a dependency.",
-    "generator": "The load generator could not issue the planned load: the run says nothing about the farm.",
-    "contention": "Other processes took the CPU that the load generator needed: the run says nothing about "
-    "the farm.",
+    "external": "The farm waits for the network or for another system.",
+    "generator": "The load generator could not issue the planned load. The run does not show what the farm "
+    "can do.",
+    "contention": "Other processes took the CPU that the load generator needed. The run does not show what "
+    "the farm can do.",
 }
 
 BY_ONE_LEVEL = "by one load level"
@@ -33,8 +34,8 @@ BY_ONE_LEVEL = "by one load level"
 to grow with the rest, and work to take as much of everything when more of it is done."""
 
 WITHOUT_OPERATIONS: Mapping[str, str] = {
-    "disk": "An I/O takes longer than is good for what this disk is for. How long work waited for it is not "
-    "known.",
+    "disk": "An I/O takes longer than recommended for the role of this disk. How long work waited for it "
+    "is not known.",
     "external": "The crawler waits for the content source.",
 }
 """Where no operation was recorded, what a kind means is less."""
@@ -53,17 +54,24 @@ PROVES: Mapping[str, str] = {
 }
 """Kind of evidence -> what it shows of a resource."""
 
+SOURCES: Mapping[str, str] = {
+    "SP": "Microsoft SharePoint guidance",
+    "PAL": "PAL",
+    "design": "our own value",
+}
+"""Source of a threshold, as findings cite it -> its name."""
+
 OUTCOME: Mapping[str, str] = {
     "bottleneck": "A bottleneck was found",
     "not_reached": "The farm was not driven to its limit",
     "inconclusive": "Inconclusive: the measurements do not single out one cause",
-    "invalid": "This run is not valid evidence",
+    "invalid": "This run is not valid",
 }
 
 STATE: Mapping[str, str] = {
     "interrupted": "This run was interrupted. What was measured until then is kept and shown; it is not a "
     "complete run.",
-    "running": "This run is incomplete: it never ended in an orderly way, and at most its last second is "
+    "running": "This run is incomplete: it did not end normally, and at most its last second is "
     "missing. What was measured is shown.",
 }
 
@@ -95,6 +103,8 @@ def place(blame: Mapping[str, Any]) -> str:
     elif kind == "cpu":
         shared = listed(blame.get("shared_with") or ()) if not tier else ""
         thing = f"the CPU that {shared} share" if shared else f"the CPU{owner}"
+    elif kind == "external":
+        thing = f"the network or dependency in front of {instance or tier}"
     else:
         thing = f"the {blame.get('resource') or kind.replace('_', ' ')}{owner}"
         where += [instance] if instance else []
@@ -103,7 +113,7 @@ def place(blame: Mapping[str, Any]) -> str:
 
 def sentences(text: str) -> tuple[str, str]:
     """The first sentence of a summary and the rest: the headline and the text below it."""
-    parts = re.split(r"(?<=[.!?])\s+(?=[A-Z])", text.strip(), maxsplit=1)
+    parts = re.split(r"(?<=[.!?])\s+(?=[A-Z0-9])", text.strip(), maxsplit=1)
     return parts[0], parts[1] if len(parts) == 2 else ""
 
 
@@ -122,6 +132,17 @@ def listed(items: Sequence[str]) -> str:
     return f"{', '.join(items[:-1])} and {items[-1]}" if len(items) > 1 else "".join(items)
 
 
+def grouped(texts: Sequence[str], most: int = 3) -> str:
+    """``a, b and c were not measured`` of sentences that end so; others follow; at most ``most`` names."""
+    end = " was not measured"
+    names = [text.removesuffix(end) for text in texts if text.endswith(end)]
+    rest = [text for text in texts if not text.endswith(end)]
+    more = [f"{len(names) - most} more"] if len(names) > most else []
+    shown = [*names[:most], *more]
+    said = [f"{listed(shown)}{end if len(names) == 1 else ' were not measured'}"] if names else []
+    return "; ".join([*said, *rest])
+
+
 def is_bound(assumes: str | None) -> bool:
     """Whether a gain that assumes this is one that cannot be exceeded while it holds."""
     return BY_ONE_LEVEL not in (assumes or "")
@@ -130,6 +151,15 @@ def is_bound(assumes: str | None) -> bool:
 def headroom(ratio: float) -> str:
     """``12 %``; 0 % where the objectives were met only below the judged load."""
     return units.percent(max(0.0, ratio))
+
+
+def room(ratio: float) -> str:
+    """``12 % more load``; ``none``."""
+    return "none" if ratio < NOTHING else f"{headroom(ratio)} more load"
+
+
+NOTHING = 0.0005
+"""Headroom below 0.05 % is none."""
 
 
 def rate_of(figures: Mapping[str, Any]) -> float | None:

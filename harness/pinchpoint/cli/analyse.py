@@ -45,8 +45,10 @@ def analyse(directory: Path, *, as_json: bool, explain: bool) -> int:
     else:
         click.echo(verdict_text(content, run.manifest, directory))
         if explain:
-            tables = map(table_text, (similarity(run, clock_of(run)), replayed(run)))
-            parts = (details_text(content), *tables, statements_text(run), explanation_text(content))
+            clock = clock_of(run)
+            tables = map(table_text, (similarity(run, clock), replayed(run)))
+            shown = explanation_text(content, clock.offset_s)
+            parts = (details_text(content), *tables, statements_text(run), shown)
             click.echo("\n" + "\n\n".join(filter(None, parts)))
     return exit_status(verdict)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pinchpoint.analysis.model.prediction import Binding, Prediction, Throughput, Use
 from pinchpoint.analysis.model.probed import DiskMix
 from pinchpoint.base import units, wording
-from pinchpoint.base.text import wrapped
+from pinchpoint.base.text import fitted, wrapped
 
 
 def prediction_text(found: Prediction) -> str:
@@ -91,15 +91,13 @@ def binds_words(when: str, one: Binding) -> str:
 
 
 def _table(parts: tuple[Use, ...], *, as_is: bool) -> Iterator[str]:
-    names = ("resource", "used now", "then", "time per operation now", "then")
+    names = ("resource", "used now", "used then", "time per operation now", "then")
     shown = (0, 1, 3) if as_is else range(len(names))
     rows: list[tuple[str, ...]] = [names]
     for one in parts:
         used = [_used(ratio) for ratio in (one.now_ratio, one.then_ratio)]
         rows.append((one.name, *used, units.seconds(one.now_s), units.seconds(one.then_s)))
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(row[place].ljust(widths[place]) for place in shown).rstrip()
+    yield from fitted([[row[place] for place in shown] for row in rows])
 
 
 def _used(ratio: float | None) -> str:

@@ -217,7 +217,7 @@ def _run_decision(report: Report, checks: Sequence[Check]) -> tuple[Decision, st
     """Go or no-go against the objectives, and why."""
     verdict = report.verdict
     if verdict["outcome"] == "invalid":
-        return "not decided", "This run is not valid evidence."
+        return "not decided", "This run is not valid."
     decided = [one for one in checks if one.group != "verdict"]
     decision, these = _decided(decided)
     rows = report.tables["objectives"].rows
@@ -236,7 +236,7 @@ def _outlook(report: Report) -> Iterator[Answer]:
     verdict = report.verdict
     headroom = verdict.get("headroom") or {}
     if verdict.get("headroom_ratio") is not None:
-        yield Answer(HEADROOM, wording.headroom(verdict["headroom_ratio"]), _sentence(headroom.get("why")))
+        yield Answer(HEADROOM, wording.room(verdict["headroom_ratio"]), _sentence(headroom.get("why")))
     elif verdict["outcome"] != "invalid" and not report.clock.alone:
         yield Answer(HEADROOM, "not known", _sentence(headroom.get("why")))
     advice = (verdict.get("advice") or ())[:1]

@@ -7,6 +7,7 @@ from typing import Any
 
 from pinchpoint.base import units, wording
 from pinchpoint.base.text import wrapped
+from pinchpoint.data.timeaxis import zone_words
 from pinchpoint.report import evidence, verdict_tables
 
 HELD: Mapping[bool, str] = {True: "yes", False: "no"}
@@ -20,17 +21,22 @@ DISKS: Mapping[str, str] = {
 }
 
 
-def explanation_text(verdict: Mapping[str, Any]) -> str:
-    """The checks, in the order of METHOD's steps; ``verdict`` is verdict.json's content."""
+def explanation_text(verdict: Mapping[str, Any], offset_s: int = 0) -> str:
+    """The checks, in the order of METHOD's steps.
+
+    Args:
+        verdict: verdict.json's content.
+        offset_s: how far the shown times are ahead of UTC.
+    """
     found = verdict["explanation"]
     blocks = [
-        ["0. Is the run valid evidence?", *_gates(found["gates"])],
-        ["1. Load levels", *_stages(verdict), *_timeline(verdict)],
+        ["0. Is the run valid?", *_gates(found["gates"])],
+        ["1. Load levels", *_stages(verdict, offset_s), *_timeline(verdict, offset_s)],
         ["2. Knee", wrapped(str(verdict["knee"].get("why") or "not looked for"), "  - ")],
         ["3. to 5. What was considered, the most used first", *_considered(found["considered"])],
         ["6. Why this answer", *(wrapped(str(each), "  - ") for each in found["reasons"])],
         ["7. What would change it", *(wrapped(str(each), "  - ") for each in found["would_change"])],
-        ["8. Where to look yourself, in the run's folder", *_queries(verdict)],
+        ["8. Queries on the run directory", *_queries(verdict)],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if len(block) > 1)
 
@@ -43,17 +49,18 @@ def _gates(gates: list[Mapping[str, Any]]) -> Iterator[str]:
         yield "  - nothing was measured that could be checked"
 
 
-def _stages(verdict: Mapping[str, Any]) -> Iterator[str]:
+def _stages(verdict: Mapping[str, Any], offset_s: int) -> Iterator[str]:
     steady = {True: "steady", False: "not steady", None: "too short to judge whether it was steady"}
     for stage in verdict["stages"]:
         cut = f", its first {units.seconds(float(stage['cut_s']))} left out" if stage["cut_s"] else ""
-        span = f"{stage['from'][11:19]} to {stage['to'][11:19]} UTC"
+        [(begin, end)] = verdict_tables.spans([stage], offset_s)
+        span = f"{begin} to {end} {zone_words(offset_s)}"
         yield wrapped(f"{stage['name']}: {span}, {steady[stage['steady']]}{cut}", "  - ")
 
 
-def _timeline(verdict: Mapping[str, Any]) -> Iterator[str]:
+def _timeline(verdict: Mapping[str, Any], offset_s: int) -> Iterator[str]:
     rows = verdict["timeline"]
-    for row, (begin, end) in zip(rows, verdict_tables.spans(rows), strict=True):
+    for row, (begin, end) in zip(rows, verdict_tables.spans(rows, offset_s), strict=True):
         what = wording.place({**row, "instance": ""}) if row["kind"] else "nothing saturated"
         level = f" ({row['level']})" if row["level"] else ""
         yield wrapped(f"{begin} to {end}{level}: {what}", "  - ")
@@ -67,7 +74,8 @@ def _considered(rows: list[Mapping[str, Any]]) -> Iterator[str]:
             else f"{units.percent(row['used_ratio'])} used"
         )
         kind = f", {DISKS[row['kind']]}" if row["kind"] in DISKS else ""
-        yield wrapped(f"{row['name']}: {used}{kind}; {row['why']}", "  * ")
+        said = dict.fromkeys([f"{used}{kind}", str(row["why"])])
+        yield wrapped(f"{row['name']}: {'; '.join(said)}", "  * ")
         yield from _checks(row["checks"])
 
 
@@ -83,7 +91,7 @@ def _checks(checks: list[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _unknown(checks: list[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Why -> the kinds of evidence that could not be had for that reason."""
+    """Why -> the kinds of evidence that are missing for that reason."""
     found: dict[str, list[str]] = {}
     for check in checks:
         if check["holds"] is None:
@@ -104,7 +112,8 @@ def _basis(fact: Mapping[str, Any]) -> str:
         parts.append(f"limit {units.of_metric(fact['metric'], float(fact['threshold']))}, {fact['source']}")
     if fact.get("rule"):  # how near to a declared limit counts is a rule of ours
         own = declared or fact["source"] == "design"
-        parts.append(f"{fact['rule']}; {'our own value' if own else fact['source']}")
+        source = wording.SOURCES["design"] if own else wording.SOURCES.get(fact["source"], fact["source"])
+        parts.append(f"{fact['rule']}; {source}")
     if fact.get("samples") is not None:
         of_operations = "." not in fact["metric"] or fact["metric"].startswith("operations.")
         parts.append(f"{fact['samples']:,} {'operations' if of_operations else 'samples'}")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 from pinchpoint.base import units
 from pinchpoint.base.clock import seconds_of
-from pinchpoint.base.text import aligned, one_line, width, wrapped
+from pinchpoint.base.text import aligned, fitted, one_line, width
 from pinchpoint.data.timeaxis import day_and_time, shown_offset_s
 
 Row = Mapping[str, Any]
@@ -171,9 +170,7 @@ def grid(
         if max(map(len, lines)) <= room or dropped is None:
             break
         chosen = [column for column in chosen if column.key != dropped]
-    if less is not None and max(map(len, lines)) > room and len(chosen) > 1:
-        cells = [f"{indent}  {line}" for line in aligned([row[1:] for row in rows], right_of(chosen[1:]))]
-        names = [wrapped(row[0], indent) for row in rows]
-        yield from chain.from_iterable(zip(names, cells, strict=True))
-    else:
+    if less is None:
         yield from (f"{indent}{line}" for line in lines)
+    else:
+        yield from fitted(rows, right_of(chosen), indent)

@@ -44,7 +44,7 @@ def verdict_text(verdict: Mapping[str, Any], manifest: Mapping[str, Any], direct
 
 
 def details_text(verdict: Mapping[str, Any]) -> str:
-    """What the first screen leaves out: evidence, all advice, levels, the crawl, every warning."""
+    """What the first screen leaves out: evidence, all advice, levels, the crawl, further warnings."""
     blocks = [_facts(verdict), *(_titled(*one) for one in _lists(verdict))]
     blocks += [
         "\n".join(block) for block in (_levels(verdict), _objectives(verdict), _crawl(verdict)) if block
@@ -57,9 +57,8 @@ def _labelled(label: str, text: str) -> str:
 
 
 def _run_words(verdict: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
-    """What was tested, when, how long, whether it is valid, how sure the verdict is."""
-    sure = (verdict.get("bottleneck") or {}).get("confidence")
-    first, *parts = [*run_header(manifest, verdict), *([f"confidence: {sure}"] if sure else [])]
+    """What was tested, when, how long, whether it is valid."""
+    first, *parts = run_header(manifest, verdict)
     lines = [one_line(first)]
     for part in map(one_line, parts):
         if len(lines[-1]) + len(part) + len(" · ") <= width():
@@ -81,9 +80,11 @@ def _limit(verdict: Mapping[str, Any], rest: str) -> Iterator[str]:
     ]
     if others:
         yield _labelled("", f"Other users: {', '.join(others)}.")
-    if blame.get("confidence") and blame.get("why_not_more"):
-        reasons = "; ".join(str(why) for why in blame["why_not_more"])
-        yield _labelled("", f"Why {blame['confidence']} confidence: {reasons.removesuffix('.')}.")
+    if blame.get("confidence"):
+        reasons = "; ".join(str(why) for why in blame.get("why_not_more") or ())
+        yield _labelled(
+            "SURE", f"{blame['confidence']} confidence{f': {reasons}' if reasons else ''}".rstrip(".") + "."
+        )
 
 
 LEAST_USE = 0.005
@@ -122,11 +123,11 @@ def _outlook(verdict: Mapping[str, Any]) -> Iterator[str]:
         yield _labelled("DO", str(verdict["experiment"]))
     served_at_least = verdict.get("capacity_at_least_per_s") or {}
     for name, served in served_at_least.items() if verdict["outcome"] != "not_reached" else ():
-        yield _labelled("ROOM", f"{name} can do at least {units.per_second(served)}.")
+        yield _labelled("ROOM", f"at least {units.per_second(served)} of {name} was served.")
     found = verdict.get("headroom") or {}
     if verdict.get("headroom_ratio") is not None:
-        why = f": {found['why']}" if found.get("why") else ""
-        yield _labelled("ROOM", f"{wording.headroom(verdict['headroom_ratio'])}{why}.")
+        why = str(found.get("why") or "")
+        yield _labelled("ROOM", f"{wording.room(verdict['headroom_ratio'])}{f', {why}' if why else ''}.")
     elif verdict.get("bottleneck") and not invalid:
         yield _labelled("ROOM", f"unknown: {found.get('why') or 'it was not calculated'}.")
     if proof := verdict_tables.proof_words(verdict):
@@ -140,13 +141,18 @@ def _outlook(verdict: Mapping[str, Any]) -> Iterator[str]:
 
 def _warnings(verdict: Mapping[str, Any]) -> Iterator[str]:
     """The first warnings that say something new, and how many more there are."""
-    blame = verdict.get("bottleneck") or {}
-    said = " ".join([str(verdict["summary"]), *map(str, blame.get("why_not_more") or ())]).lower()
-    found = [str(each) for each in verdict.get("warnings") or () if str(each).lower().rstrip(".") not in said]
+    found = _unsaid_warnings(verdict)
     for warning in found[:_MOST_WARNINGS]:
         yield _labelled("WARN", warning)
     if more := len(found) - _MOST_WARNINGS:
         yield from [_labelled("", f"and {more} more (--explain)")] if more > 0 else ()
+
+
+def _unsaid_warnings(verdict: Mapping[str, Any]) -> list[str]:
+    """Those that neither the summary nor the reasons of the confidence contain."""
+    blame = verdict.get("bottleneck") or {}
+    said = " ".join([str(verdict["summary"]), *map(str, blame.get("why_not_more") or ())]).lower()
+    return [str(each) for each in verdict.get("warnings") or () if str(each).lower().rstrip(".") not in said]
 
 
 def _why(directory: object) -> str:
@@ -215,10 +221,8 @@ def _facts(verdict: Mapping[str, Any]) -> str:
     named = [("Evidence", blame)] if blame else []
     named += [("Suspected", candidate) for candidate in verdict.get("candidates") or ()]
     for title, each in named:
-        sure = f" (confidence: {each['confidence']})" if each.get("confidence") else ""
-        lines.append(wrapped(f"{title}, {wording.place(each)}{sure}:"))
+        lines.append(wrapped(f"{title}: {wording.place(each)}"))
         lines += [wrapped(str(fact["fact"]), "  - ") for fact in each.get("evidence") or ()]
-        lines += [wrapped(str(why), "    ") for why in each.get("why_not_more") or ()]
     return "\n".join(lines)
 
 
@@ -231,7 +235,7 @@ def _lists(verdict: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[str], str
         outlook.append(f"What would decide it: {verdict['experiment']}")
     yield "Outlook:", filter(None, outlook), "  - "
     yield "What to do:", verdict_tables.advice_words(verdict), "  - "
-    yield "Warnings:", map(str, verdict.get("warnings") or ()), "  ! "
+    yield "More warnings:", _unsaid_warnings(verdict)[_MOST_WARNINGS:], "  ! "
 
 
 def _titled(title: str, texts: Iterable[str], bullet: str) -> str:

@@ -482,7 +482,7 @@ def headroom_words(verdict: Row) -> str:
     if found["ratio"] is None:
         return f"Headroom: unknown, because {found['why']}."
     given = f", assuming {found['assumes']}" if found["assumes"] else ""
-    return f"Headroom {wording.headroom(found['ratio'])}: {found['why']}{given}."
+    return f"Headroom: {wording.room(found['ratio'])}, {found['why']}{given}."
 
 
 def _outlook(verdict: Row) -> Iterator[str]:

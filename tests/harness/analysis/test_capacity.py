@@ -89,7 +89,7 @@ def test_a_machine_with_room_is_the_next_hidden_limit() -> None:
     assert verdict.then is not None
     assert verdict.then.kind == "cpu"
     advice = verdict.advice[0]
-    assert "azure/p20 (2,300 IOPS, 150 MB/s) in place of azure/p10 (500 IOPS, 100 MB/s)" in advice.what
+    assert "azure/p20 (2,300 IOPS, 150 MB/s) instead of azure/p10 (500 IOPS, 100 MB/s)" in advice.what
     assert advice.gain_ratio == pytest.approx(0.28, abs=0.01)
     assert advice.limit_next == "the machine sql1 (azure/ds12), all its disks"
 

@@ -75,7 +75,7 @@ def test_a_long_io_under_way_at_a_seconds_end_moves_nothing() -> None:
     verdict = analyse(log(found, users=4, seed=526).run())
     assert verdict.bottleneck is not None
     assert verdict.bottleneck.confidence == "low"
-    assert "the queue depth did not change: a limit" in verdict.bottleneck.why_not_more[0]
+    assert "the queue depth did not change, so a cap" in verdict.bottleneck.why_not_more[0]
 
 
 @pytest.mark.parametrize(("bytes_per_s", "users"), [(1e6, 2), (1e6, 16), (5e6, 16)])
@@ -132,7 +132,7 @@ def test_excellent_latency_is_never_called_a_limit_with_confidence() -> None:
     assert verdict.bottleneck is not None
     assert verdict.bottleneck.kind != "disk_latency"
     assert verdict.bottleneck.confidence == "low"
-    assert any("their duration alone" in why for why in verdict.bottleneck.why_not_more)
+    assert any("their duration cannot be excluded" in why for why in verdict.bottleneck.why_not_more)
 
 
 def test_latency_of_which_nothing_tells_that_it_is_no_limit_has_low_confidence() -> None:
@@ -141,7 +141,7 @@ def test_latency_of_which_nothing_tells_that_it_is_no_limit_has_low_confidence()
     assert answer(verdict) == ("disk_latency", "sql", "log")
     assert verdict.bottleneck is not None
     assert verdict.bottleneck.confidence == "low"
-    assert any("a limit of the disk would look the same" in why for why in verdict.bottleneck.why_not_more)
+    assert any("so a cap of the disk cannot be excluded" in why for why in verdict.bottleneck.why_not_more)
 
 
 @pytest.mark.parametrize(("latency_s", "users", "every_s"), [(0.04, 2, 3), (0.04, 10, 0), (0.1, 10, 3)])

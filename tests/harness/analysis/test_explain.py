@@ -117,7 +117,7 @@ def test_a_run_without_a_measure_phase_has_gates_only() -> None:
     verdict = judged(build)
     assert verdict.outcome == "inconclusive"
     assert verdict.explanation.considered == ()
-    assert "0. Is the run valid evidence?" in explanation_text(verdict.to_json())
+    assert "0. Is the run valid?" in explanation_text(verdict.to_json())
 
 
 @pytest.mark.parametrize("build", [crawl_bound_by_search, two_in_turn])

@@ -62,4 +62,4 @@ def test_too_few_levels_are_said_not_guessed() -> None:
     assert find_knee(levels(capped(30), count=5)).found is None
     none = no_knee(1)
     assert none.found is None
-    assert none.why == "one load level, at least 6 are needed to find a knee"
+    assert none.why == "one load level, and at least 6 are needed to find the knee"

@@ -86,7 +86,7 @@ def test_a_quota_nobody_watches_is_not_called_the_generators_fault(first_s: floa
     assert verdict.outcome == outcome, verdict.summary
     if outcome == "inconclusive":
         assert "operations of orders took 3.85 ms at 100/s and 83" in verdict.summary
-        assert "quota" in str(verdict.experiment)
+        assert "CPU limit" in str(verdict.experiment)
     else:
         assert verdict.bottleneck is not None
         assert verdict.bottleneck.kind == "generator"
@@ -122,7 +122,7 @@ def test_one_level_that_was_not_kept_up_says_how_much_never_started() -> None:
     assert verdict.objectives[1]["value"] is None
     assert verdict.objectives[2]["result"] == "met"
     measured = [row["measured"] for row in objectives(verdict.to_json()).rows]
-    assert measured[:2] == ["10 %", "endless"]
+    assert measured[:2] == ["10 %", "infinite"]
 
 
 def test_a_climb_that_ends_in_a_miss_has_met_its_objective_up_to_there() -> None:
@@ -193,7 +193,7 @@ def test_few_levels_add_no_evidence() -> None:
     assert verdict.bottleneck is not None
     assert verdict.bottleneck.confidence != "high"
     assert not {"E2", "E3"} & {fact.evidence for fact in verdict.bottleneck.evidence}
-    assert "4 load levels, at least 6 are needed" in verdict.knee["why"]
+    assert "4 load levels, and at least 6 are needed" in verdict.knee["why"]
 
 
 def test_a_soak_tells_what_changed_over_it() -> None:

@@ -54,7 +54,7 @@ def test_an_invalid_run_is_explained_by_its_gate() -> None:
     """A load worker at its core's limit: nothing on the schedule, nor on what more load would fill."""
     verdict = judged(crawl_bound_by_search().generator(cpu=0.97, host="generator2"))
     assert verdict.outcome == "invalid"
-    assert reasons(verdict).startswith("the load generator (generator2) used 97 % of the core it may use")
+    assert reasons(verdict).startswith("the load generator (generator2) used 97 % of its core")
     assert reasons(verdict).endswith("measured the load generator, not the farm")
     assert changes(verdict).startswith("for a valid run: give the load generator more cores")
     cpu = looked_at(verdict, "cpu")
@@ -161,7 +161,7 @@ def test_a_queue_that_never_moved_says_so() -> None:
     assert named(verdict)[0] == "disk_device", verdict.summary
     text = " / ".join(fact.fact for fact in proof(verdict, "E1"))
     assert "brought no more" not in text
-    assert "whether more would raise the rate was not measured" in text
+    assert "the effect of more was not measured" in text
     assert "however many wait" not in verdict.summary
 
 
@@ -239,7 +239,7 @@ def test_a_few_levels_cannot_tell_what_six_can() -> None:
     rows = judged(climb(np.arange(200.0, 1000.0, 200.0), 600)).explanation.considered
     grown = [check for one in rows for check in one.checks if check.evidence in {"E2", "E3"}]
     assert {check.holds for check in grown} == {None}
-    assert all("4 load levels, at least 6 are needed" in check.fact.fact for check in grown)
+    assert all("4 load levels, and at least 6 are needed" in check.fact.fact for check in grown)
 
 
 def test_what_was_not_measured_did_not_stay() -> None:
@@ -259,5 +259,5 @@ def test_a_dependency_behind_which_much_is_done_says_why_it_is_not_used_up() -> 
     way = looked_at(judged(build.generator()), "dependency", "files")
     used, witness = way.checks[0], way.checks[3]
     assert (used.holds, used.fact.value is not None and used.fact.value > 0.5) == (False, True)
-    assert ", but the tier behind it is busy itself (98 % used)" in used.fact.fact
+    assert ", but the called tier is busy itself (98 % used)" in used.fact.fact
     assert witness.fact.rule != OWN_USE.says

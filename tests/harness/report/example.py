@@ -199,7 +199,7 @@ def suspect(**changes: Any) -> dict[str, Any]:
         ],
         "shared_with": ["web", "sql", "nosql"],
         "uses": [{"tier": "search", "share_ratio": 0.68}],
-        "why_not_more": ["One load level: medium at most confidence."],
+        "why_not_more": ["One load level, and at least 6 are needed to find the knee."],
         **changes,
     }
 

@@ -30,12 +30,12 @@ def test_advice_is_a_table_with_its_source(report: Report) -> None:
     assert low < row["gain_ratio"] < high
     assert gain == f"{wording.gains(row['gain_ratio'], low, high)} in the throughput of orders"
     assert gain.startswith("+42 % (")
-    assert then == "the time that no measured resource explains"
+    assert then == "time that no measured resource explains"
     assert "the same mix of operations" in assumes
     assert what_if == "--set sql.machine=azure/ds14"
     assert "azure/ds12, azure/ds14: Azure, previous generations of virtual machine sizes" in source
     assert "(taken 2026-11-21)" in source
-    assert table.note.startswith("Headroom 0.")
+    assert table.note.startswith("Headroom: 0.")
     assert "Then: the CPU of sql (host sql1), about" in table.note
 
 

@@ -266,9 +266,7 @@ def _binding(loads: Sequence[Users], parts: Sequence[Part], found: Solution) -> 
     key = max(stays, key=stays.__getitem__, default="")
     elsewhere = 1 - sum(stays.values()) - one.think_s / time_s
     if not key or stays[key] < elsewhere:
-        return Binding(
-            "elsewhere", None, "the time that no measured resource explains", elsewhere, one.scenario
-        )
+        return Binding("elsewhere", None, "time that no measured resource explains", elsewhere, one.scenario)
     return Binding("waited_for", key, named[key].name, stays[key], one.scenario)
 
 

@@ -530,11 +530,11 @@ def _more_cores(
 
 
 def _cores_words(cores: float | None, more: float | None, each: str = "") -> str:
-    """`` (2 cores now, 3 then)``."""
+    """``: 3 instead of 2 cores``."""
     if cores is None:
         return ""
     now = f"{cores:.3g} core" + "s" * (cores != 1)
-    return f" ({now}{each} now)" if more is None else f" ({now}{each} now, {more:g} then)"
+    return f" ({now}{each} now)" if more is None else f": {more:g} instead of {now}{each}"
 
 
 # ---- who uses a pool of cores -------------------------------------------------------------------

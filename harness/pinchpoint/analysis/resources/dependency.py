@@ -43,7 +43,7 @@ from pinchpoint.analysis.thresholds import (
 from pinchpoint.analysis.upstream import at_work, calls
 from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.base import units
-from pinchpoint.base.wording import listed
+from pinchpoint.base.wording import grouped
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Floats, mean
 
@@ -65,9 +65,9 @@ class Dependency(Shared):
     short = "network or dependency in front of {instance}"
     placed = "network or dependency in front of {instance}"
     least = Least("used", POOL_HELD)
-    called = "network or dependency in front of {instance}{where}"
-    shown = "{used} of the users of {scenario} wait there, {each_s} each time, while the farm is mostly idle"
-    relieved = "reach it without a delay"
+    called = "network or dependency in front of {instance}"
+    shown = "{used} of the users of {scenario} wait there, {each_s} each time; the farm itself is mostly idle"
+    relieved = "remove the delay in front of {instance}"
 
     def discover(
         self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
@@ -154,7 +154,7 @@ class Dependency(Shared):
         if own is None or not own.load.users or found.used is None:
             return None
         waiting = {resource.scenario: found.used * own.load.users}
-        return Held(f"{resource.instance}.delay", None, found.each_s, waiting, "what is behind it has room")
+        return Held(f"{resource.instance}.delay", None, found.each_s, waiting, "the called system has room")
 
     def advise(self, basis: AdviceInputs, found: ShareMeasures) -> Iterator[Advice]:
         """Without that wait."""
@@ -163,7 +163,7 @@ class Dependency(Shared):
         yield advise("external", name, what, basis.asked_for(f"{name}.delay=0ms"))
         users = next((f.load.users for f in basis.case.flows if f.load.scenario == scenario), None)
         if users:
-            more = Gain(None, None, "the other end limits how much runs at once")
+            more = Gain(None, None, "the called system limits how many requests run at once")
             yield advise(
                 "external",
                 scenario,
@@ -201,9 +201,8 @@ def deeper_unseen(inputs: Inputs, tiers: tuple[str, ...]) -> Undecided | None:
     missing = list(unseen_at(inputs, (*tiers, *_unasked_behind(inputs, tiers))))
     if not missing:
         return None
-    what = listed(missing)
-    why = f"the rest of the farm was not fully measured: {what}"
-    return Undecided(why, f"Watch the whole farm ({what}), and run the same plan again.")
+    what = grouped(missing)
+    return Undecided(what, f"Measure the whole farm ({what}), and run the same plan again.")
 
 
 def _waits_for_io(context: Context, host: str) -> Iterator[str]:

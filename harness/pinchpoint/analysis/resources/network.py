@@ -99,7 +99,7 @@ class Network(Shared):
             gain = basis.asked_for(f"{resource.tiers[0]}.network={speed * times / 1e6:.3g}MB/s")
         what = (
             f"Give {resource.hosts[0]} a faster interface than {resource.instance} "
-            f"({units.percent(found.used)} of its speed is used; {units.times(times)} that speed)"
+            f"({units.percent(found.used)} of its speed is used; needed: {units.times(times)} that speed)"
         )
         yield advise("network", resource.hosts[0], what, gain)
 
@@ -118,7 +118,7 @@ class Network(Shared):
         return (
             Figure(
                 lambda found: found.used,
-                f"{resource.instance} carried {{}} of its speed in one direction",
+                f"interface {resource.instance} carried {{}} of its speed in one direction",
                 fuller.metric,
                 NETWORK,
                 "E1",

@@ -100,12 +100,12 @@ class Shared(ResourceKind[ShareMeasures]):
     def excused(self, found: ShareMeasures) -> str:
         """It has enough to do itself, or no one waits for it."""
         if at_least(found.own, OWN_USE):
-            return f"the tier behind it is busy itself ({units.percent(found.own)} used)"
+            return f"the called tier is busy itself ({units.percent(found.own)} used)"
         return "no scenario waited there for long"
 
     def relief(self, resource: Resource) -> str:
         """What would relieve it."""
-        return self.relieved
+        return self.relieved.format(instance=resource.instance)
 
     def judge(self, resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
         """E1 from its use, E4 from who else sees that; nothing unless all that is required holds."""

@@ -25,7 +25,7 @@ from pinchpoint.analysis.resources.gain import SAME, Gain, advise
 from pinchpoint.analysis.thresholds import HARDLY, MOSTLY_READS, STARTED, at_least
 from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.base import units
-from pinchpoint.base.wording import capitalised, listed
+from pinchpoint.base.wording import SOURCES, capitalised, listed
 from pinchpoint.data.curve import most_per_s
 from pinchpoint.data.inputs import COMMIT_ROLES
 
@@ -69,11 +69,11 @@ def measure_it(kind: Kind, target: str, role: str) -> Advice:
     """What a disk can do is not known: the probe that measures it."""
     suite = "database" if role in (*COMMIT_ROLES, "data", "tempdb") else "iometer"
     what = (
-        f"Declare its limits in {FARM} (profile or limits), or measure them: "
+        f"Declare the limits of {target} in {FARM} (profile or limits), or measure them: "
         f"`pinchpoint probe --farm {FARM} --suite {suite}` shows its rate and latency over outstanding I/Os"
     )
     why = f"the limits of {target} are not known"
-    return advise(kind, target, what, Gain(None, None, why), text=f"{capitalised(why)}: {what}.")
+    return advise(kind, target, what, Gain(None, None, why), text=f"{capitalised(why)}. {what}.")
 
 
 def _held(resource: Resource, found: DiskMeasures) -> Held:
@@ -119,7 +119,7 @@ def _put_on(basis: AdviceInputs, held: Held, entry: Profile, count: int) -> Advi
     room = held.rates.room(entry, count)
     now = _named(held.profile, held.stripes)
     how = f"Stripe {held.target} over" if count > 1 else f"Put {held.target} on"
-    what = f"{how} {_named(entry, count)} in place of {now}{_beyond(basis)}"
+    what = f"{how} {_named(entry, count)} instead of {now}{_beyond(basis)}"
     assumes = (
         f"{SAME}; a stripe spreads I/O evenly; striping lifts no cap of the machine" if count > 1 else ""
     )
@@ -145,7 +145,7 @@ def _beyond(basis: AdviceInputs) -> str:
     if machine is None or limits is None:
         return ""
     caps = limits_words(limits.iops, limits.bytes_per_s)
-    return f" (the machine {machine.resource.instance} ends at {caps} for all its disks)"
+    return f" (the machine {machine.resource.instance} is limited to {caps} for all its disks)"
 
 
 def _faster(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Advice:
@@ -153,8 +153,8 @@ def _faster(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Advice:
     limits = basis.first.resource.limits
     more, gain = _as_fast(basis, found, held)
     said = limits_words(limits.iops, limits.bytes_per_s) if limits and not basis.first.contradicted else ""
-    now = f"{said} now" if said else level_words(found)
-    what = f"Put {held.target} on a faster disk ({now}{more}){_beyond(basis)}"
+    now = f"now {said}" if said else level_words(found)
+    what = f"Put {held.target} on a faster disk{more} ({now}){_beyond(basis)}"
     return advise(basis.first.kind, held.target, what, gain)
 
 
@@ -170,8 +170,8 @@ def _as_fast(basis: AdviceInputs, found: DiskMeasures, held: Held) -> tuple[str,
         size = float(f"{held.rates.bytes_per_s * times:.3g}")
         words, gain = limits_words(None, size), basis.by(f"{basis.disk_target}.bytes={size / 1e6:g}MB/s")
     if gain is not None:
-        return f", {words} then", gain
-    return f"; {words} for all of it" if bound.ratio else "", bound
+        return f", for {words}", gain
+    return f", for {words}" if bound.ratio else "", bound
 
 
 def _twice_as_fast(basis: AdviceInputs, found: DiskMeasures) -> Gain | None:
@@ -206,7 +206,7 @@ def _machine(basis: AdviceInputs, held: Held) -> Iterator[Advice]:
     room = held.rates.room(better, cached=cached)
     what = (
         f"Make {held.target} an {better.name} ({caps_words(better, cached=cached)} for all its disks) "
-        f"in place of {entry.name} ({caps}); faster or more disks alone do not help"
+        f"instead of {entry.name} ({caps}); faster or more disks alone do not help"
     )
     asked = (basis.by(f"{tier}.machine={better.name}") for tier in basis.first.resource.tiers)
     gain = next(filter(None, asked), None) or basis.until(room, f"the machine again, as {better.name}")
@@ -219,7 +219,7 @@ def _machine(basis: AdviceInputs, held: Held) -> Iterator[Advice]:
 def _device(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Iterator[Advice]:
     """The device itself ends: only another one, or several of it, do more."""
     rate = units.per_second(found.io)
-    does = f"this one does {rate}, whatever the queue depth"
+    does = f"this one does {rate} at any queue depth"
     gain = _twice_as_fast(basis, found) or basis.until()
     what = f"Put {held.target} on a faster device, or stripe several: {does}"
     yield advise("disk_device", held.target, what, gain)
@@ -235,11 +235,11 @@ def _burst(basis: AdviceInputs, _found: DiskMeasures, held: Held) -> Iterator[Ad
         rates, carried = Rates(shift.other_before, shift.before), f"{units.bytes_(shift.before)} per second"
     else:
         rates, carried = Rates(shift.before, shift.other_before), units.per_second(shift.before)
-    wanted = f"{carried}, which its credits carried"
-    again, assumes = "what was done while the credits lasted", f"{SAME}; the load stays as it was then"
+    wanted = f"{carried}, the rate it reached on burst credits"
+    again, assumes = "the rate while the credits lasted", f"{SAME}; the load stays as it was then"
     bound = basis.until(ratio * basis.now, again, assumes)
     if held.profile is None:
-        what = f"Put {held.target} on a disk whose baseline, not its burst, is {wanted}"
+        what = f"Put {held.target} on a disk with a baseline of {wanted}"
         set_ = f"bytes={shift.before / 1e6:.4g}MB/s" if shift.of == "bytes" else f"iops={shift.before:.4g}"
         gain = basis.by(f"{basis.disk_target}.{set_}") or bound
         yield advise("disk_burst_exhausted", held.target, what, gain)
@@ -247,12 +247,12 @@ def _burst(basis: AdviceInputs, _found: DiskMeasures, held: Held) -> Iterator[Ad
     better = larger(held.profile, rates, 1.0, held.stripes)
     worth = _credits(held.profile) if shift.of == "io" else ""
     if better is not None:
-        what = f"Put {held.target} on {_named(better, 1)}, whose baseline is at least {wanted}{worth}"
+        what = f"Put {held.target} on {_named(better, 1)}, with a baseline of at least {wanted}{worth}"
         gain = _as_type(basis, better) or bound
         yield advise("disk_burst_exhausted", held.target, what, gain, cited([held.profile, better]))
     count = stripes_for(held.profile, rates, 1.0, held.stripes)
     if count is not None:
-        what = f"Stripe {held.target} over {_named(held.profile, count)}, whose baseline carries {wanted}"
+        what = f"Stripe {held.target} over {_named(held.profile, count)}, with a baseline of {wanted}"
         gain = _as_type(basis, held.profile, count) or bound
         yield advise("disk_burst_exhausted", held.target, what, gain, cited([held.profile]))
 
@@ -317,8 +317,8 @@ def _latency(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Iterator[A
     named = _unpublished(held.profile)
     for name, latency_s in _other_latencies(basis, now_s):
         what = (
-            f"Give {held.target} a disk of lower latency: {units.seconds(latency_s)} a {each}, as {name}, "
-            f"in place of {units.seconds(now_s)}{named}"
+            f"Put {held.target} on a disk with lower latency: {units.seconds(latency_s)} a {each} ({name}) "
+            f"instead of {units.seconds(now_s)}{named}"
         )
         left = _left(basis, latency_s, now_s)
         gain = basis.by(f"{basis.disk_target}.latency={latency_s * 1000:.3g}ms")
@@ -356,9 +356,9 @@ def _other_latencies(basis: AdviceInputs, now_s: float | None) -> Iterator[tuple
     first, stage = basis.first.resource, basis.case.stage
     limit = slowness(first)
     if now_s is not None and now_s * (1 - HARDLY.value) > limit.value:
-        yield f"is good for its role ({limit.source})", limit.value
+        yield f"recommended for its role, {SOURCES[limit.source]}", limit.value
     elif now_s is not None:
-        yield "half of now would be", now_s / 2
+        yield "half the latency", now_s / 2
     if stage is None or now_s is None:
         return
     others = {}
@@ -369,7 +369,7 @@ def _other_latencies(basis: AdviceInputs, now_s: float | None) -> Iterator[tuple
             if taken is not None and taken < now_s and found.io:
                 role = one.roles[0]
                 same_kind = (role.tier, role.role) == (first.roles[0].tier, first.role)
-                others[f"{role.tier}.{role.role} has {f'on {role.host}' if same_kind else 'here'}"] = taken
+                others[f"{role.tier}.{role.role} {f'on {role.host}' if same_kind else 'here'}"] = taken
     if others:
         name = min(others, key=others.__getitem__)
         yield name, others[name]
@@ -377,7 +377,7 @@ def _other_latencies(basis: AdviceInputs, now_s: float | None) -> Iterator[tuple
 
 def _unpublished(entry: Profile | None) -> str:
     """The catalogue has caps; latencies are published for none of its types."""
-    return f" (the source of {entry.name} names no latency)" if entry else ""
+    return f" (no latency is published for {entry.name})" if entry else ""
 
 
 NEEDS_A_CAP = ("disk_cap", "disk_device", "disk_latency", "disk_concurrency")

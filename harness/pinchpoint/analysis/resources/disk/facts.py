@@ -50,7 +50,8 @@ def standing(resource: Resource, found: DiskMeasures) -> Fact:
     took = f"how long a {way} took was {units.NOT_MEASURED}"
     if each_s is not None:
         took = f"a {way} took {units.seconds(each_s)}"
-    text = f"{_name(resource)} did {units.per_second(found.io)}, {took}"
+    did = f"did {units.per_second(found.io)}" if found.io is not None else "(I/O rate not measured)"
+    text = f"{_name(resource)} {did}, {took}"
     return _fact(resource, text, f"disk.{way}_latency_s", each_s, "context", slowness(resource))
 
 
@@ -155,7 +156,7 @@ def _queue_words(found: DiskMeasures) -> str:
     count = units.count(found.outstanding or 0.0)
     if found.responses["io"].stays:
         return f"{count} I/Os were outstanding; more did not raise the rate"
-    return f"{count} I/Os were outstanding all the time: whether more would raise the rate was not measured"
+    return f"{count} I/Os were outstanding all the time; the effect of more was not measured"
 
 
 def _at_cap(resource: Resource, found: DiskMeasures, state: DiskState) -> Fact:
@@ -172,9 +173,9 @@ def _at_cap(resource: Resource, found: DiskMeasures, state: DiskState) -> Fact:
         return replace(fact, threshold=declared(resource, found), source="declared")
     if not found.responses[found.binding].flat and resource.service_time is not None:
         most = units.percent(resource.service_time.follows_at_most)
-        text = f"{held_words(resource, found)}: bytes follow at most {most} of a change in size"
+        text = f"{held_words(resource, found)}: bytes change by at most {most} of a change in I/O size"
         return _fact(resource, text, rate, found.level, "E1", BY_SIZE)
-    text = f"{level_words(found)}, {units.percent(found.spread)} spread: a rate this steady shows a limit"
+    text = f"{level_words(found)}, {units.percent(found.spread)} spread: a rate this constant indicates a cap"
     return _fact(resource, text, rate, found.level, "E1", REGULATOR_FLAT)
 
 
@@ -196,18 +197,18 @@ def way_metric(found: DiskMeasures, of: str) -> str:
 
 
 def shift_words(resource: Resource) -> str:
-    """How a disk's level changed: ``I/O fell from 3,500/s to 500/s though no less was waiting``."""
+    """How a disk's level changed: ``I/O fell from 3,500/s to 500/s though the queue did not shrink``."""
     shift = resource.shift
     if shift is None:
         return ""
-    way, less = ("fell", "less") if shift.after < shift.before else ("rose", "more")
+    way, less = ("fell", "shrink") if shift.after < shift.before else ("rose", "grow")
     of_bytes = shift.of == "bytes"
     levels = [
         f"{units.bytes_(level)} per second" if of_bytes else units.per_second(level)
         for level in (shift.before, shift.after)
     ]
     of = "data" if of_bytes else "I/O"
-    return f"{of} {way} from {levels[0]} to {levels[1]} though the queue was no {less}"
+    return f"{of} {way} from {levels[0]} to {levels[1]} though the queue did not {less}"
 
 
 def _limit_words(resource: Resource) -> str:
@@ -269,7 +270,7 @@ def level_words(found: DiskMeasures) -> str:
 def held_words(resource: Resource, found: DiskMeasures) -> str:
     """The same, and how it shows that something holds it there."""
     if found.responses[found.binding].flat or resource.service_time is None:
-        return f"{level_words(found)}, a rate so steady that it shows a limit"
+        return f"{level_words(found)}; a rate this constant indicates a cap"
     small, large = (
         units.bytes_(resource.service_time.small_bytes),
         units.bytes_(resource.service_time.large_bytes),

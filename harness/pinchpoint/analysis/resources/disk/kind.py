@@ -198,7 +198,7 @@ class Disk(ResourceKind[DiskMeasures]):
         if not at_least(used, OWN_USE):
             return ""
         whose = resource.whole or f"the {resource.role} disk of {resource.hosts[0]}"
-        return f"{whose} is used {units.percent(used)} of its declared limit itself"
+        return f"{whose} is at {units.percent(used)} of its declared limit"
 
     def experiment(self, one: Suspicion, rows: Rows) -> str:
         """What would show how it limits."""
@@ -322,8 +322,8 @@ def _shared_limit(first: Resource, other: Resource, rows: Rows) -> Iterator[str]
         return
     if flat <= REGULATOR_FLAT.value and min(alone) >= STEADIER.value * flat:
         yield (
-            f"together with the {other.role} disk of {other.hosts[0]} it is held at "
-            f"{units.per_second(whole)}, and neither alone is: they may share a limit"
+            f"together with the {other.role} disk of {other.hosts[0]} the rate is constant at "
+            f"{units.per_second(whole)}, and of neither alone: they may share a limit"
         )
 
 
@@ -363,8 +363,8 @@ def _evenly_asked(disk: Resource, flows: tuple[Flow, ...]) -> bool:
 def _no_more(found: DiskMeasures) -> str:
     """That more outstanding I/O gets no more done, where that was seen."""
     if found.responses["io"].stays or found.outstanding is None:
-        return ", whatever the queue depth"
-    return f" with {units.count(found.outstanding)} outstanding; the rate varies as a device's does"
+        return " at any queue depth"
+    return f" with {units.count(found.outstanding)} I/Os outstanding; the rate varies, unlike under a cap"
 
 
 def _doubts(first: Suspicion, found: DiskMeasures, rows: Rows, flows: tuple[Flow, ...]) -> Iterator[str]:
@@ -379,7 +379,7 @@ def _doubts(first: Suspicion, found: DiskMeasures, rows: Rows, flows: tuple[Flow
     yield from _ambiguous(first, found)
     if len(first.resource.roles) > 1 and first.resource.whole is None:
         roles = ", ".join(f"{role.tier}.{role.role}" for role in first.resource.roles)
-        yield f"one device serves several roles ({roles}): whose I/O it is is not known"
+        yield f"one device serves several roles ({roles}): which role causes the I/O is not known"
 
 
 def _unwaited(first: Suspicion, found: DiskMeasures) -> str:
@@ -393,7 +393,7 @@ def _ambiguous(first: Suspicion, found: DiskMeasures) -> Iterator[str]:
     """What else would make a disk's I/O look as it does: the disk is known, how it limits is not."""
     io = found.responses["io"]
     if first.kind in {"disk_latency", "disk_concurrency", "disk_device"} and io.slope is None:
-        yield "the queue depth did not change: a limit of the disk would look the same"
+        yield "the queue depth did not change, so a cap of the disk cannot be excluded"
     if first.kind != "disk_cap":
         return
     held, declared = found.responses[found.binding], first.disk is not None and first.disk.near_cap
@@ -403,10 +403,10 @@ def _ambiguous(first: Suspicion, found: DiskMeasures) -> Iterator[str]:
     if not declared and held.by_large:
         yield "only larger I/Os, slower on any disk, show that a deeper queue does not raise the rate"
     if declared and found.held is None and not at_least(found.utilisation, UTILISATION) and not held.queued:
-        yield "it is near its declared limit only without its pauses: slow I/Os would look the same"
+        yield "it is near its declared limit only while it has I/O to do, so slow I/Os cannot be excluded"
     taken = write_and_flush_s(first.resource, found)
     if not first.exact and not io.queued and not at_least(taken, NO_LATENCY_S):
-        yield "one I/O at a time, each with excellent latency: their duration alone would look the same"
+        yield "I/Os were issued one at a time, so their duration cannot be excluded as the limit"
 
 
 def _more_readers(first: Suspicion, found: DiskMeasures, flows: tuple[Flow, ...]) -> Iterator[str]:

@@ -63,8 +63,8 @@ def kind_unknown(disk: Resource, rows: Rows) -> Undecided:
         "its I/Os differ in size, and too few were measured to separate a slow device from a limit of "
         "bytes per second"
     )
-    what = f"what the {disk.role} disk of {disk.hosts[0]} can do (limits)"
-    return Undecided(why, f"Declare {what} in the farm file, or measure for longer; then run again.")
+    what = f"the limits of the {disk.role} disk of {disk.hosts[0]}"
+    return Undecided(why, f"Declare {what} in farm.yaml, or measure for longer; then run again.")
 
 
 def seldom(disk: Resource, rows: Rows) -> Undecided:
@@ -78,8 +78,8 @@ def seldom(disk: Resource, rows: Rows) -> Undecided:
         return Undecided(why, f"Measure {what} as well, and run the same plan again.")
     read = readings(disk, rows)
     why = (
-        f"{where} {'were' if disk.whole else 'was'} read {read} times only in {len(rows)} steps: whether "
-        f"it is at a limit or merely slow takes {MIN_SAMPLES.value:.0f} readings"
+        f"{where} {'were' if disk.whole else 'was'} read only {read} times in {len(rows)} steps; at least "
+        f"{MIN_SAMPLES.value:.0f} readings are needed to separate a limit from slow I/O"
     )
     return Undecided(why, f"Read {where} more often, or measure for longer; then run again.")
 
