@@ -224,7 +224,8 @@ def test_nothing_outside_and_no_pool_is_blamed_where_what_lies_deeper_was_not_se
     verdict = analyse(replace(run, samples=without(run.samples, host, kind)))
     assert verdict.outcome == "inconclusive", verdict.summary
     view = host if kind == "local" else f"the {kind} server on {host}"
-    assert view in verdict.summary and " not measured" in verdict.summary
+    assert view in verdict.summary
+    assert " not measured" in verdict.summary
     assert str(verdict.experiment).startswith("Measure the whole farm (")
 
 
