@@ -120,7 +120,7 @@ def growth(before: Iterable[Counted], after: Iterable[Counted]) -> list[Grown]:
     return sorted(found, key=lambda one: -one.time_s)
 
 
-_CONSTANT = re.compile(r"'(?:[^']|'')*'|[$]?\b\d+\b")
+_CONSTANT = re.compile(r"'(?:[^']|'')*'|[$]?\b\d+\b|(?<=extract\()\w+")
 _BEGIN = 60
 
 

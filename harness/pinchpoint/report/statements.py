@@ -90,6 +90,8 @@ def _notes(servers: Any) -> Iterator[str]:
             "Over the measure phase: the server's own counters at its end less those at its begin. Constants "
             "are left out; time includes waiting."
         )
+    if any(server.get("statements") and server["kind"] == "postgres" for server in servers):
+        yield "PostgreSQL counts the time of a commit only where COMMIT is a statement of its own."
     yield from _missing(servers)
 
 

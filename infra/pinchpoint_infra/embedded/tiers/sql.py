@@ -27,6 +27,8 @@ SETTINGS = {
     "shared_buffers": "64MB",  # small, so that a data table of modest size does not fit
     "track_io_timing": "on",  # the database's own view of its disks
     "track_wal_io_timing": "on",
+    "shared_preload_libraries": "pg_stat_statements",  # which statements take the time
+    "pg_stat_statements.max": "1000",
     "dynamic_shared_memory_type": "mmap",  # in the data folder: a killed server leaves nothing in /dev/shm
     "huge_pages": "off",
     "jit": "off",  # compiling short statements would cost more than they do
@@ -91,7 +93,7 @@ class Sql(Tier):
         """Make the roles and databases.
 
         ``loader`` is for load tests, ``web`` for the front end's content, ``monitor`` for who watches: it may
-        see what every session does, and no data.
+        see what every session does, and no data. Its database counts the statements of all.
         """
         with psycopg.connect(self._url("admin", self._admin, "postgres"), autocommit=True) as connection:
             for role, password, database in (
@@ -106,6 +108,7 @@ class Sql(Tier):
                 )
                 connection.execute(statements.SQL("CREATE DATABASE {} OWNER {}").format(base, name))
                 connection.execute(statements.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(base))
+            connection.execute("CREATE EXTENSION pg_stat_statements")
             connection.execute(
                 statements.SQL("CREATE ROLE monitor LOGIN PASSWORD {} IN ROLE pg_read_all_stats").format(
                     statements.Literal(self._monitor)
