@@ -11,12 +11,20 @@ from typing import Any
 from pinchpoint.analysis.published import CpuMean, DiskMean, Published, SourceMean, Suspected, judge_means
 from pinchpoint.base import units
 from pinchpoint.data.inputs import Limits
-from pinchpoint.published.record import FarmFigures, PublishedConclusion, PublishedReport, SourceFigures
+from pinchpoint.published.record import (
+    FarmFigures,
+    PublishedClaim,
+    PublishedConclusion,
+    PublishedReport,
+    SourceFigures,
+)
 
 SCHEMA = "pinchpoint.published/1"
 
 SAME_RATE = 0.05
 """A published rate may be rounded, and so may a duration."""
+SAME_RATIO = 0.1
+"""What a report's words say of a ratio is rounded: "almost 4 times"."""
 TOGETHER_S = 1.0
 """Sources that end so near to each other hardly do so by chance."""
 SAME_COUNT = 0.01
@@ -137,6 +145,25 @@ def _doubts(report: PublishedReport) -> Iterator[str]:
         yield from _coupled(name, [one for one in farm.sources if not one.failed])
     for (first, ours), (second, theirs) in combinations(report.farms.items(), 2):
         yield from _unlike(first, ours, second, theirs)
+    for claim in report.claims:
+        yield from _claim_doubt(report, claim)
+
+
+def _claim_doubt(report: PublishedReport, claim: PublishedClaim) -> Iterator[str]:
+    """A claim that its own figures do not bear out."""
+    base, other = (
+        next(one for one in report.farms[farm].sources if one.name == claim.source)
+        for farm in (claim.base, claim.other)
+    )
+    name = {"rate": "rate_per_s", "latency": "latency_s", "duration": "duration_s"}.get(claim.figure, "count")
+    before, after = (getattr(one, name) for one in (base, other))
+    if not before or not after:
+        yield f'"{claim.says}" ({claim.source}, {claim.figure}): a figure of it is not published'
+    elif abs(after / before / claim.ratio - 1) > SAME_RATIO:
+        yield (
+            f'"{claim.says}": the {claim.figure} of {claim.source} in {claim.other} is '
+            f"{units.times(after / before)} that in {claim.base}, not {units.times(claim.ratio)}"
+        )
 
 
 def _rate_doubt(farm: str, source: SourceFigures) -> Iterator[str]:

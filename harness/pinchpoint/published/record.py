@@ -30,6 +30,8 @@ class DiskFigures(Record):
         tier, host, role: whose it is, and what it is for.
         latency_s: of the I/Os the report is about.
         iops: I/Os per second.
+        latency_max_s: the longest, of the seconds that the report's means are over.
+        iops_max: the most, likewise.
         profile, stripes: what it is, by the catalogue, or
         limits: what it can do at most; neither where the report does not say.
     """
@@ -39,6 +41,10 @@ class DiskFigures(Record):
     role: Name
     latency_s: Seconds | None = Field(default=None, alias="latency", ge=0, le=_most("disk.write_latency_s"))
     iops: float | None = Field(default=None, ge=0, le=_most("disk.transfers_per_s"))
+    latency_max_s: Seconds | None = Field(
+        default=None, alias="latency_max", ge=0, le=_most("disk.write_latency_s")
+    )
+    iops_max: float | None = Field(default=None, ge=0, le=_most("disk.transfers_per_s"))
     profile: str | None = None
     stripes: int | None = Field(default=None, ge=1, le=64)
     limits: Limits | None = None
@@ -117,6 +123,26 @@ class PublishedConclusion(Record):
     role: Name | None = None
 
 
+class PublishedClaim(Record):
+    """What the report says of a source's figure in two farms.
+
+    Attributes:
+        says: its words.
+        source: of this source.
+        figure: which of its figures.
+        base: the farm it is compared with.
+        other: the farm that it is about.
+        ratio: other ÷ base, as the words have it.
+    """
+
+    says: str = Field(min_length=1)
+    source: str
+    figure: Literal["rate", "latency", "duration", "count"]
+    base: str
+    other: str
+    ratio: float = Field(gt=0)
+
+
 class PublishedReport(Record):
     """What was published.
 
@@ -125,6 +151,7 @@ class PublishedReport(Record):
         title: of the report.
         farms: by name, in the order in which they are to be compared.
         conclusions: the report's own.
+        claims: what it says of figures of two farms.
         differ: what else differs between the farms, in sentences.
     """
 
@@ -132,6 +159,7 @@ class PublishedReport(Record):
     title: str = Field(min_length=1)
     farms: Mapping[str, FarmFigures] = Field(min_length=1, description="the farms' figures, by name")
     conclusions: tuple[PublishedConclusion, ...] = Field(default=(), strict=False)
+    claims: tuple[PublishedClaim, ...] = Field(default=(), strict=False)
     differ: tuple[str, ...] = Field(default=(), strict=False)
 
     @model_validator(mode="after")
@@ -139,6 +167,16 @@ class PublishedReport(Record):
         for one in self.conclusions:
             if one.farm not in self.farms:
                 raise Unfit(f"a conclusion about the farm {one.farm!r}", f"allowed: {', '.join(self.farms)}")
+        for claim in self.claims:
+            for farm in (claim.base, claim.other):
+                if farm not in self.farms:
+                    raise Unfit(f"a claim about the farm {farm!r}", f"allowed: {', '.join(self.farms)}")
+                sources = [source.name for source in self.farms[farm].sources]
+                if claim.source not in sources:
+                    raise Unfit(
+                        f"a claim about the source {claim.source!r} of {farm}",
+                        f"allowed: {', '.join(sources) or 'none'}",
+                    )
         return self
 
 

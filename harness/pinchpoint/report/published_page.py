@@ -60,6 +60,7 @@ def document(report: PublishedReport) -> PlainReport:
             ReportPart("farms", "What each farm's means prove", tables=(_farms(found), _conclusions(found))),
             ReportPart("crawl", "Crawl", tuple(charts), (_sources(sources),)),
             ReportPart("tiers", "Tiers", tables=(_disks(disks), _cpus(cpus))),
+            ReportPart("doubts", "Where the report contradicts itself", tables=(_doubts(found),)),
         ),
         content=found.to_json(),
         notes=found.doubts,
@@ -180,7 +181,9 @@ def _disks(rows: Sequence[Mapping[str, Any]]) -> Table:
             Column("host", "host"),
             Column("role", "role"),
             _published(duration("latency_s", "latency, mean")),
+            _published(duration("latency_max_s", "latency, max")),
             _published(rate("iops", "IOPS, mean")),
+            _published(rate("iops_max", "IOPS, max")),
             Column("type", "type", absent=_ABSENT),
         ),
         rows,
@@ -200,6 +203,16 @@ def _cpus(rows: Sequence[Mapping[str, Any]]) -> Table:
         ),
         rows,
         empty="No CPU is published.",
+    )
+
+
+def _doubts(found: PublishedFindings) -> Table:
+    return Table(
+        "doubts",
+        "What its own figures do not bear out",
+        (Column("number", "no."), Column("what", "what")),
+        [{"number": number, "what": one} for number, one in enumerate(found.doubts, 1)],
+        empty="Its figures agree with each other.",
     )
 
 

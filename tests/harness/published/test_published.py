@@ -12,6 +12,7 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.published import judge_report, read_report
 from pinchpoint.published.judge import PublishedFindings
 from pinchpoint.published.text import published_text
+from pinchpoint.report import published_page
 
 EXAMPLE = Path(__file__).parents[3] / "infra" / "examples" / "crawl-dev-vs-prod.yaml"
 
@@ -49,6 +50,28 @@ def test_what_a_careful_reader_notes() -> None:
     assert "coupled" in doubts
     assert "user profiles: slower in prod (12.3/s, then 9.9/s) though its latency fell" in doubts
     assert "local SharePoint sites: 8,559 documents in dev, 13,534 in prod: not the same work" in doubts
+    assert '"3x longer": the duration of site collection of a local web app in dev is 3.56' in doubts
+    assert '50 % lower": the latency of local SharePoint sites in prod is 0.654' in doubts
+    assert "almost 4x" not in doubts  # 4.38 is within 10 % of it
+
+
+def test_maxima_and_contradictions_have_tables_of_their_own() -> None:
+    """The page has what the report has: 8.7 ms and 348 IOPS at most, and each contradiction."""
+    made = published_page.document(read_report(EXAMPLE))
+    tables = {table.name: table for part in made.parts for table in part.tables}
+    [log] = [row for row in tables["disks"].rows if (row["farm"], row["role"]) == ("prod", "log")]
+    assert (log["latency_max_s"], log["iops_max"]) == (pytest.approx(0.0087), 348)
+    assert len(tables["doubts"].rows) == len(judge_report(read_report(EXAMPLE)).doubts)
+
+
+def test_a_claim_about_what_is_not_there_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "report.yaml"
+    claim = "{says: x, source: b, figure: rate, base: dev, other: dev, ratio: 2}"
+    path.write_text(
+        f"published: 1\ntitle: T\nfarms: {{dev: {{sources: [{{name: a, count: 1}}]}}}}\nclaims: [{claim}]\n"
+    )
+    with pytest.raises(InputError, match="a claim about the source 'b' of dev; allowed: a"):
+        read_report(path)
 
 
 def test_figures_that_suffice_bear_a_conclusion_out(tmp_path: Path) -> None:
