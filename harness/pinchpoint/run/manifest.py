@@ -99,6 +99,8 @@ def declared_places(hosts: dict[str, Any], farm: Farm) -> Iterator[str]:
                     yield f"the {what} of {name} is {found}, as the machine says, not {declared} of farm.yaml"
                 elif name in hosts:
                     hosts[name][what] = declared
+    for inventory in hosts.values() if farm.region else ():  # an embedded farm's need not be declared
+        inventory.setdefault("region", farm.region)
 
 
 def _said_of(endpoints: Mapping[str, Any]) -> list[str]:

@@ -36,7 +36,7 @@ def test_the_machine_knows_better_than_farm_yaml_where_it_is() -> None:
             },
         }
     )
-    hosts: dict[str, Any] = {"sql1": {}, "sql2": {}, "sql3": {"region": "eastus", "zone": "3"}}
+    hosts: dict[str, Any] = {"sql1": {}, "sql2": {}, "sql3": {"region": "eastus", "zone": "3"}, "web1": {}}
     assert list(declared_places(hosts, farm)) == [
         "the region of sql3 is eastus, as the machine says, not westeurope of farm.yaml"
     ]
@@ -44,6 +44,7 @@ def test_the_machine_knows_better_than_farm_yaml_where_it_is() -> None:
         "sql1": {"region": "westeurope", "zone": "1"},
         "sql2": {"region": "northeurope"},
         "sql3": {"region": "eastus", "zone": "3"},
+        "web1": {"region": "westeurope"},
     }
 
 
