@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test ground-truth kept-truth foreign-truth golden fuzz bench docs lint format packages clean
+.PHONY: help setup demo test ground-truth kept-truth foreign-truth golden fuzz faults soak sbom audit bench docs lint format packages clean
 
 UV_VERSION := 0.13.8
 UV := .venv/bin/uv
@@ -28,6 +28,12 @@ help:
 	@echo "               record the golden answers anew, after a change that is meant to change them"
 	@echo "make fuzz [SECONDS=600] [INPUTS=10000] [SEED=1] [KINDS='import wire']"
 	@echo "               damaged inputs of every kind: no traceback, no hang, at most 1 GB (tests/README.md)"
+	@echo "make faults [FAULTS='link'] [PHASES='measure report']"
+	@echo "               kill, stop and starve each part of a run, in each phase (tests/README.md)"
+	@echo "make soak [MINUTES=60]"
+	@echo "               constant load with every collector on: no growth, no drift, no lost second"
+	@echo "make sbom      the wheels, and beside them a CycloneDX list of all dependencies, in dist/"
+	@echo "make audit     look every version in uv.lock up in OSV's database of vulnerabilities (needs the network)"
 	@echo "make bench     what the load engine costs, beside pgbench on the same server (tests/README.md)"
 	@echo "               [SUITE=crawl|nosql|odbc|collectors|bridge|verdict: one part of it, beside its own peers]"
 	@echo "make docs      build the documentation as build/site/index.html; a dead link is an error"
@@ -96,6 +102,22 @@ golden: setup
 fuzz: setup
 	@cd tests && ../.venv/bin/python -m fuzz.run --seed $(or $(SEED),1) --inputs $(or $(INPUTS),10000) \
 	  $(if $(SECONDS),--seconds $(SECONDS)) --kinds '$(KINDS)'
+
+# As root it mounts a small tmpfs for each run, so that a disk can be full (tests/README.md).
+faults: setup
+	@cd tests && ../.venv/bin/python -m faults.run --faults '$(FAULTS)' --phases '$(PHASES)'
+
+soak: setup
+	@cd tests && ../.venv/bin/python -m soak --minutes $(or $(MINUTES),60)
+
+sbom: setup
+	$(UV) build --quiet --all-packages --wheel --out-dir dist
+	$(UV) export --quiet --locked --format cyclonedx1.5 --all-packages --all-extras --no-extra microsoft-odbc --no-default-groups \
+	  --output-file dist/pinchpoint.cdx.json
+	@ls dist
+
+audit: setup
+	$(UV) audit --locked
 
 bench: setup
 	@$(UV) sync --quiet --locked --inexact --all-packages --all-extras --no-extra microsoft-odbc --group bench

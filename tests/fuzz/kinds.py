@@ -11,14 +11,16 @@ import json
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from random import Random
 from typing import Any, cast
 
+import msgpack
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -34,8 +36,7 @@ from pinchpoint.base.errors import InputError, PinchpointError
 from pinchpoint.cli import templates
 from pinchpoint.loadgen.messages import BadMessage, Receiver, Sender, check_second
 from pinchpoint.plan import load
-from pinchpoint.store import histogram
-from pinchpoint.store.journal import SUFFIX, JournalWriter
+from pinchpoint.store import histogram, journal
 from pinchpoint_collectors.agent.codec import Decoder
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.exporters import query
@@ -486,10 +487,27 @@ def _journal() -> bytes:
     rows = pq.read_table(KEPT / "real" / _RUNS[0] / "operations.parquet").slice(0, 60).to_pylist()
     samples = pq.read_table(KEPT / "real" / _RUNS[0] / "samples.parquet").slice(0, 200).to_pylist()
     names = ("time_ns", "interval_s", "host", "metric", "instance", "value", "weight")
-    with JournalWriter(folder, "g0") as writer:
+    with journal.JournalWriter(folder, "g0") as writer:
         writer.write_operations([list(row.values()) for row in rows], 1)
         writer.write_samples([Sample(*(row[name] for name in names)) for row in samples])
     return b"".join(path.read_bytes() for path in sorted(folder.iterdir())[:1])
+
+
+@st.composite
+def _damaged_journal(draw: DrawFn) -> bytes:
+    """Its bytes damaged; or a frame of it, with the checksum that fits."""
+    if draw(st.booleans()):
+        return draw(damaged([_journal()]))
+    file = _place() / "frames"
+    file.write_bytes(_journal())
+    frames = list(journal.read_frames(file))
+    at = draw(st.integers(0, len(frames) - 1))
+    with suppress(OverflowError):  # a number that no frame can hold
+        packed = [msgpack.packb(frame) for frame in frames]
+        packed[at] = msgpack.packb(draw(changed_value(frames[at])))
+        framed = (journal._HEADER.pack(len(one), zlib.crc32(one)) + one for one in packed)
+        return journal.MAGIC + b"".join(framed)
+    return _journal()
 
 
 def _recovered(content: bytes) -> bool:
@@ -497,8 +515,10 @@ def _recovered(content: bytes) -> bool:
     shutil.copytree(KEPT / "real" / _RUNS[0], folder)
     for name in ("operations.parquet", "samples.parquet"):
         (folder / name).unlink()
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"state": "running"}))
     (folder / "journal").mkdir()
-    (folder / "journal" / f"g0-000001{SUFFIX}").write_bytes(content)
+    (folder / "journal" / f"g0-000001{journal.SUFFIX}").write_bytes(content)
     return command("analyse", folder)
 
 
@@ -846,7 +866,7 @@ def kinds() -> tuple[Kind, ...]:
             2,
         ),
         Kind("probe", damaged_json(_probes()), partial(_read_document, "probe.json"), 2),
-        Kind("journal", st.deferred(lambda: damaged([_journal()])), _recovered, 2),
+        Kind("journal", _damaged_journal(), _recovered, 2),
         Kind("wire.http", _pieces(_ANSWERS), _http, 4),
         Kind("wire.resp", _pieces(_REPLIES), _resp),
         Kind("wire.cql", _pieces(_FRAMES), _cql, 4),

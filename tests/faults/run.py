@@ -1,0 +1,462 @@
+"""``make faults``: what goes wrong in a run, in each of its phases, and what Pinchpoint makes of it.
+
+A cell of the table is a run against real servers on this machine to which one thing happens in one phase.
+Right means: it ends in time, with an exit status and words that fit the fault; of what was measured before
+the fault at most a second is missing; no process, file, schema or key is left unless the output says so; and
+the next run works and leaves nothing. The table is written to ``build/faults.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+import psycopg
+from servers import postgres, valkey
+from stalling import StallingProxy, stalling_proxy
+from support import PINCHPOINT
+from valkey import Valkey
+
+from pinchpoint.store.read import open_run
+
+BUILD = Path(__file__).parents[2] / "build"
+PHASES = {
+    "start": "checking every endpoint",
+    "prepare": "orders: ",
+    "warm-up": "warming up",
+    "measure": "measuring",
+    "write": "removing the data",
+    "report": "analysing",
+}
+"""Phase -> the words of standard error with which it begins."""
+ENDS_WITHIN_S = 120.0
+_STANDS_S = 5.0
+_INTO_MEASURE_S = 4.0
+_MARK = "PINCHPOINT_FAULTS"
+OF_RUN = {
+    "events.jsonl",
+    "manifest.json",
+    "operations.parquet",
+    "samples.parquet",
+    "report.html",
+    "verdict.json",
+}
+
+
+@dataclass(slots=True)
+class Cell:
+    """A run that is going on, and what may happen to it.
+
+    Attributes:
+        out: where run directories go, on a disk of its own that is small.
+        sql, nosql: the servers' own URLs; the run reaches SQL through the proxy.
+        process: the controller.
+        killed: whether the controller was: it cleans nothing up, and the next run takes over.
+        gone: whether a server, or the way to it, is gone for good.
+    """
+
+    out: Path
+    farm: Path
+    plan: Path
+    sql: str
+    nosql: str
+    proxy: StallingProxy
+    mark: str
+    process: subprocess.Popen[str] | None = None
+    killed: bool = False
+    gone: bool = False
+    frozen: list[int] = field(default_factory=list)
+
+    @property
+    def controller(self) -> psutil.Process:
+        """Its process."""
+        assert self.process is not None
+        return psutil.Process(self.process.pid)
+
+    def generators(self) -> list[psutil.Process]:
+        """The load generators."""
+        children = self.controller.children(recursive=True)
+        return [one for one in children if "loadgen" in " ".join(one.cmdline())]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that may happen.
+
+    Attributes:
+        apply: makes it happen.
+        phases: in which it is tried.
+        statuses: exit statuses that fit.
+        words: what must be said, in the output or among the run's warnings; "": nothing need be.
+    """
+
+    apply: Callable[[Cell], None]
+    phases: tuple[str, ...]
+    statuses: frozenset[int]
+    words: str = ""
+
+
+@dataclass(slots=True)
+class Row:
+    """A cell of the table, as build/faults.json has it."""
+
+    fault: str
+    phase: str
+    outcome: str
+    lost_s: float | None
+    orphans: list[str]
+    right: bool
+    why: str
+
+
+# ---- what may happen
+
+
+def _kill_generators(cell: Cell) -> None:
+    for one in cell.generators():
+        one.kill()
+
+
+def _kill_controller(cell: Cell) -> None:
+    cell.killed = True
+    cell.controller.kill()
+
+
+def _stand(*processes: psutil.Process) -> None:
+    for one in processes:
+        one.suspend()
+    time.sleep(_STANDS_S)
+    for one in processes:
+        with suppress(psutil.NoSuchProcess):
+            one.resume()
+
+
+def _server(url: str) -> psutil.Process:
+    port = urlsplit(url).port
+    for found in psutil.net_connections("tcp"):
+        here = found.laddr[1] if found.laddr else None
+        if found.status == psutil.CONN_LISTEN and here == port and found.pid:
+            return psutil.Process(found.pid)
+    raise AssertionError(f"no server listens on {port}")
+
+
+def _kill_server(cell: Cell, url: str) -> None:
+    cell.gone = True
+    server = _server(url)
+    for one in [*server.children(recursive=True), server]:
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
+
+
+def _stand_server(url: str) -> None:
+    server = _server(url)
+    _stand(server, *server.children(recursive=True))
+
+
+def _cut(cell: Cell) -> None:
+    cell.gone = True
+    cell.proxy.close()
+
+
+def _stall(cell: Cell) -> None:
+    cell.gone = True
+    cell.proxy.stalled.set()
+
+
+def _garble(cell: Cell) -> None:
+    cell.gone = True
+    cell.proxy.garbled.set()
+
+
+def _fill(cell: Cell) -> None:
+    with (cell.out / "ballast").open("wb", buffering=0) as ballast, suppress(OSError):
+        while True:
+            ballast.write(bytes(65536))
+
+
+def _remove(cell: Cell) -> None:
+    for one in cell.out.iterdir():
+        shutil.rmtree(one, ignore_errors=True)
+
+
+def _no_descriptors(cell: Cell) -> None:
+    cell.controller.rlimit(psutil.RLIMIT_NOFILE, (cell.controller.num_fds(), 4096))
+
+
+def _no_memory(cell: Cell) -> None:
+    for one in cell.generators():
+        room = one.memory_info().vms + 2**20
+        one.rlimit(psutil.RLIMIT_AS, (room, room))
+
+
+GOES_ON = frozenset({0, 1, 3})
+FAILS = frozenset({3, 5})
+LOADED = ("warm-up", "measure")
+FAULTS: dict[str, Fault] = {
+    "controller SIGKILL": Fault(_kill_controller, tuple(PHASES), frozenset({-9})),
+    "controller SIGSTOP 5 s": Fault(lambda cell: _stand(cell.controller), tuple(PHASES), GOES_ON),
+    "generator SIGKILL": Fault(
+        _kill_generators,
+        ("prepare", *LOADED),
+        FAILS | {0},
+        "generator|worker",
+    ),
+    "generator SIGSTOP 5 s": Fault(lambda cell: _stand(*cell.generators()), LOADED, GOES_ON),
+    "SQL server SIGKILL": Fault(
+        lambda cell: _kill_server(cell, cell.sql), tuple(PHASES)[:5], frozenset({1, 3, 5}), "sql|127.0.0.1"
+    ),
+    "SQL server SIGSTOP 5 s": Fault(lambda cell: _stand_server(cell.sql), tuple(PHASES)[:5], GOES_ON),
+    "NoSQL server SIGKILL": Fault(
+        lambda cell: _kill_server(cell, cell.nosql),
+        tuple(PHASES)[:5],
+        frozenset({1, 3, 5}),
+        "nosql|127.0.0.1",
+    ),
+    "NoSQL server SIGSTOP 5 s": Fault(lambda cell: _stand_server(cell.nosql), tuple(PHASES)[:5], GOES_ON),
+    "link to SQL cut": Fault(_cut, tuple(PHASES)[:5], frozenset({1, 3, 5}), "sql|127.0.0.1"),
+    "link to SQL stalled": Fault(_stall, tuple(PHASES)[:5], frozenset({1, 3, 5}), "sql|127.0.0.1"),
+    "link to SQL answers garbage": Fault(_garble, tuple(PHASES)[:5], frozenset({1, 3, 5}), "sql|127.0.0.1"),
+    "disk full": Fault(_fill, ("start", *LOADED, "write", "report"), FAILS, "space|room"),
+    "directory removed": Fault(
+        _remove, (*LOADED, "write", "report"), FAILS, "gone|kept|removed|missing|no such"
+    ),
+    "descriptors limited": Fault(_no_descriptors, (*LOADED, "write"), frozenset({0, 1, 3, 5})),
+    "memory of the generator limited": Fault(_no_memory, LOADED, frozenset({0, 1, 3, 5})),
+}
+
+
+# ---- one cell
+
+
+@contextmanager
+def _small_disk(folder: Path) -> Iterator[Path]:
+    """A folder on a disk of its own of 210 MB (as root); elsewhere a plain one."""
+    out = folder / "runs"
+    out.mkdir()
+    if os.geteuid():
+        yield out
+        return
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=210m", "tmpfs", out], check=True)
+    try:
+        yield out
+    finally:
+        subprocess.run(["umount", "-l", out], check=True)
+
+
+@contextmanager
+def prepared() -> Iterator[Cell]:
+    """Servers, a proxy and the files of a run; nothing is left."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pinchpoint-faults-")))
+        out = stack.enter_context(_small_disk(folder))
+        sql, nosql = stack.enter_context(postgres()), stack.enter_context(valkey())
+        port = urlsplit(sql).port
+        assert port is not None
+        proxy = stack.enter_context(stalling_proxy(port))
+        farm, plan = folder / "farm.yaml", folder / "plan.yaml"
+        through = sql.replace(f":{port}", f":{proxy.port}", 1)
+        farm.write_text(
+            json.dumps(
+                {
+                    "name": "faults",
+                    "environment": "test",
+                    "endpoints": {"sql": {"url": through}, "nosql": {"url": nosql}},
+                    "tiers": {"sql": {"hosts": {"db1": {"collect": [{"kind": "local"}]}}}},
+                }
+            )
+        )
+        _write_plan(plan, 8)
+        yield Cell(out, farm, plan, sql, nosql, proxy, uuid.uuid4().hex)
+
+
+def _write_plan(plan: Path, measure_s: int) -> None:
+    load = {"model": "open", "rate": "40/s"}
+    operations = {"operations": {"log_append": 3, "point_read": 1}, "scale": 5}
+    scenarios = {
+        "orders": {"use": "sql-mix", "load": load, "params": operations},
+        "burst": {"use": "nosql-burst", "load": load},
+    }
+    phases = {"warm_up": "4s", "measure": f"{measure_s}s"}
+    plan.write_text(json.dumps({"name": "faults", "scenarios": scenarios, "phases": phases}))
+
+
+def _started(cell: Cell, said: Path, *more: str) -> subprocess.Popen[str]:
+    with said.open("w") as file:
+        return subprocess.Popen(
+            [PINCHPOINT, "run", cell.plan, "--farm", cell.farm, "--out", cell.out, *more],
+            env=os.environ | {_MARK: cell.mark},
+            stdout=subprocess.PIPE,
+            stderr=file,
+            text=True,
+            start_new_session=True,
+        )
+
+
+def _wait_for(words: str, said: Path, process: subprocess.Popen[str]) -> bool:
+    """Whether the words came before the run ended."""
+    deadline = time.monotonic() + ENDS_WITHIN_S
+    while words not in said.read_text():
+        if process.poll() is not None or time.monotonic() > deadline:
+            return words in said.read_text()
+        time.sleep(0.02)
+    return True
+
+
+def tried(name: str, phase: str) -> Row:
+    """One cell: the run, what happened to it, and whether what it made of that is right."""
+    fault = FAULTS[name]
+    with prepared() as cell:
+        said = cell.farm.with_name("said.txt")
+        cell.process = process = _started(cell, said)
+        reached = _wait_for(PHASES[phase], said, process)
+        if phase == "measure":
+            time.sleep(_INTO_MEASURE_S)
+        at_s = time.time()
+        with suppress(psutil.NoSuchProcess):
+            fault.apply(cell)
+        try:
+            out, _ = process.communicate(timeout=ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, _ = process.communicate()
+            words = said.read_text()
+            return Row(
+                name, phase, _last(words), None, [], False, f"it did not end within {ENDS_WITHIN_S:g} s"
+            )
+        (cell.out / "ballast").unlink(missing_ok=True)
+        words = out + said.read_text()
+        wrong = [] if reached else [f"the phase was never reached: {_last(words)}"]
+        wrong += _wrong_words(fault, process.returncode, words, cell)
+        lost_s = _lost(cell, at_s) if phase == "measure" and name != "directory removed" else None
+        if lost_s is not None and lost_s > 1:
+            wrong.append(f"{lost_s:g} s of what was measured before are missing")
+        orphans = _orphans(cell, told="left on the farm" in words or cell.killed)
+        if not cell.gone:
+            wrong += _next_run(cell)
+            orphans += [f"after the next run: {one}" for one in _orphans(cell, told=False)]
+        wrong += [f"left: {one}" for one in orphans]
+        outcome = f"exit status {process.returncode}: {_last(said.read_text() if cell.killed else words)}"
+        return Row(name, phase, outcome, lost_s, orphans, not wrong, "; ".join(wrong))
+
+
+def _last(words: str) -> str:
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    errors = [line for line in lines if re.search(r"cannot|failed|lost|invalid|full|space|gone|error", line)]
+    return (errors or lines or [""])[-1][:300]
+
+
+def _wrong_words(fault: Fault, status: int, words: str, cell: Cell) -> Iterator[str]:
+    if status not in fault.statuses:
+        yield f"exit status {status}, allowed {sorted(fault.statuses)}: {_last(words)}"
+    for word in ("Traceback", "internal error"):
+        if word in words:
+            yield f"it printed {word!r}: {words[-600:]}"
+    if fault.words and status and not re.search(fault.words, words + _warnings(cell), re.IGNORECASE):
+        yield f"no word of {fault.words!r}: {_last(words)}"
+
+
+def _runs(cell: Cell) -> list[Path]:
+    return [path for path in cell.out.iterdir() if path.is_dir()] if cell.out.exists() else []
+
+
+def _warnings(cell: Cell) -> str:
+    found = [run / "manifest.json" for run in _runs(cell)]
+    return "\n".join(str(json.loads(path.read_text())["warnings"]) for path in found if path.exists())
+
+
+def _lost(cell: Cell, at_s: float) -> float | None:
+    """Whole seconds before the fault, from the first of the load on, of which no operation is recorded."""
+    [run] = _runs(cell)
+    seconds = {row["time_s"] for row in open_run(run).operations.to_pylist()}
+    if not seconds:
+        return at_s
+    return float(len(set(range(min(seconds), int(at_s))) - seconds))
+
+
+def _orphans(cell: Cell, *, told: bool) -> list[str]:
+    """What is left: processes; files beside the run's own; unless it was said, schemas and keys."""
+    deadline = time.monotonic() + 8
+    while (left := _processes(cell.mark)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    for run in _runs(cell):
+        if not cell.killed:
+            left += [f"file {path.name}" for path in run.iterdir() if path.name not in OF_RUN]
+    if told or cell.gone:
+        return left
+    with psycopg.connect(cell.sql) as database:
+        query = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pinchpoint%'"
+        left += [f"schema {name}" for (name,) in database.execute(query).fetchall()]
+    with Valkey.from_url(cell.nosql) as client:
+        left += [f"key {name!r}" for name in client.keys("*")[:3]]
+    return left
+
+
+def _processes(mark: str) -> list[str]:
+    found = []
+    for one in psutil.process_iter():
+        with suppress(psutil.Error):
+            if one.environ().get(_MARK) == mark and one.status() != psutil.STATUS_ZOMBIE:
+                found.append(f"process {' '.join(one.cmdline())[:100]}")
+    return found
+
+
+def _next_run(cell: Cell) -> Iterator[str]:
+    """What is wrong with another run on the same farm."""
+    _write_plan(cell.plan, 2)
+    said = cell.farm.with_name("again.txt")
+    process = _started(cell, said, *(["--take-over"] if cell.killed else []))
+    try:
+        process.communicate(timeout=ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        yield "the next run did not end"
+        return
+    cell.killed = False
+    for run in _runs(cell):
+        if not (run / "verdict.json").exists():
+            shutil.rmtree(run)  # the one before it, of a controller that was killed
+    if process.returncode not in (0, 1, 3):
+        yield f"the next run: exit status {process.returncode}: {_last(said.read_text())}"
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--faults", default="", help="only those whose names hold this text")
+    parser.add_argument("--phases", default="", help="only these, with spaces between them")
+    asked = parser.parse_args()
+    phases = asked.phases.split() or list(PHASES)
+    rows: list[Row] = []
+    for name, fault in FAULTS.items():
+        for phase in fault.phases:
+            if asked.faults in name and phase in phases:
+                row = tried(name, phase)
+                rows.append(row)
+                print(f"{'right' if row.right else 'WRONG'} {name}, {phase}: {row.outcome}", flush=True)
+                if row.why:
+                    print(f"      {row.why}", flush=True)
+                BUILD.mkdir(exist_ok=True)
+                (BUILD / "faults.json").write_text(
+                    json.dumps([asdict(each) for each in rows], indent=1) + "\n"
+                )
+    print(f"{sum(row.right for row in rows)} of {len(rows)} right")
+    return int(not all(row.right for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
