@@ -226,6 +226,7 @@ def test_a_database_in_azure_is_asked_for_its_own() -> None:
             for engine in (3, 5)
         ),
         sqlserver.COUNTERS_STATEMENT,
+        *(sqlserver.COUNTING, sqlserver.COUNTED.format(text="MAX(LEFT(t.query_sql_text, 4000))")),
     ],
 )
 def test_every_statement_is_t_sql_and_only_reads(statement: str) -> None:

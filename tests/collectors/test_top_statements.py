@@ -13,6 +13,7 @@ from collectors.test_sqlserver import ABOUT
 from postgresserver import older_postgres
 
 from pinchpoint_collectors.databases import sqlserver, top_statements
+from pinchpoint_collectors.databases.base import RefusedError
 from pinchpoint_collectors.databases.sqlserver import SqlserverCollector
 from pinchpoint_collectors.databases.top_statements import (
     Counted,
@@ -160,6 +161,8 @@ class QueryStore:
 
     def ask(self, question: str) -> list[dict[str, Any]]:
         if question == sqlserver.COUNTING:
+            if self._state == {}:
+                raise RefusedError("VIEW DATABASE STATE permission was denied")
             return [] if self._state is None else [self._state]
         return list(next(self._answers))
 
@@ -191,6 +194,7 @@ def test_the_query_store_counts_plans_by_interval() -> None:
         ),
         ("master", STORE, "master has no Query Store; name the load's database in the endpoint's url"),
         ("shop", None, "shop has no Query Store"),
+        ("shop", {}, r"watcher may not read the Query Store of shop; run there: GRANT VIEW DATABASE STATE"),
     ],
 )
 def test_a_query_store_that_takes_nothing_says_so(database: str, state: Any, said: str) -> None:

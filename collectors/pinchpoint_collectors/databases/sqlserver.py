@@ -15,6 +15,7 @@ from typing import Any
 
 from pinchpoint_collectors.databases.base import (
     ReadingQuestion,
+    RefusedError,
     Row,
     SamplingCollector,
     ServerKind,
@@ -423,8 +424,14 @@ class SqlserverCollector(SamplingCollector):
 
     def statement_counts(self, *, texts: bool) -> Sequence[Counted]:
         """From the Query Store of the collector's database."""
-        found = next(iter(self._server.ask(COUNTING)), None)
-        database = self._about["database_name"]
+        database, role = self._about["database_name"], self._about["role"]
+        try:
+            found = next(iter(self._server.ask(COUNTING)), None)
+        except RefusedError as error:
+            raise UncountedError(
+                f"{role} may not read the Query Store of {database}",
+                f"run there: GRANT VIEW DATABASE STATE TO [{role}]",
+            ) from error
         if found is None or database == "master":
             raise UncountedError(
                 f"the database {database} has no Query Store",
