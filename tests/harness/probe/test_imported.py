@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from harness.probe.build import Disk, probe_of
 from scenarios.storage_probe import result_files as files
 from support import run_cli
 
 from pinchpoint.base.errors import InputError
+from pinchpoint.cli.probe import probe as probe_command
 from pinchpoint.imports import HostPlaces, read_places
 from pinchpoint.probe.compare import compare
 from pinchpoint.probe.figures import figures
@@ -56,8 +58,9 @@ def test_a_command_makes_a_probe(tmp_path: Path) -> None:
     assert one.p50_s == pytest.approx(0.002, rel=0.01)
     assert one.p99_s == pytest.approx(0.0125, rel=0.01)
     assert json.loads((directory / "probe.json").read_text())["verdict"]["workloads"]
-    ended = run_cli("probe", "--resume", directory)
-    assert (ended.returncode, "was imported" in ended.stderr) == (2, True)
+    resumed = CliRunner().invoke(probe_command, ["--resume", str(directory)])
+    assert isinstance(resumed.exception, InputError)
+    assert "was imported" in str(resumed.exception)
 
 
 def test_several_files_are_repetitions_of_one_disk(tmp_path: Path) -> None:
