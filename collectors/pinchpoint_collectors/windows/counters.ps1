@@ -145,8 +145,16 @@ function Write-PinchpointSqlServers {
     if (-not (Test-Path -LiteralPath $names)) { return }
     $key = Get-Item -LiteralPath $names
     foreach ($name in $key.GetValueNames()) {
-        $setup = Get-ItemProperty -LiteralPath "$root\$($key.GetValue($name))\Setup"
-        Write-PinchpointLine 'sql_server' @{ instance = $name; version = $setup.Version; edition = $setup.Edition }
+        $instance = "$root\$($key.GetValue($name))"
+        $setup = Get-Item -LiteralPath "$instance\Setup"
+        # Where new databases go; without a setting of their own below the folder of the setup.
+        $data = $log = $setup.GetValue('SQLDataRoot')
+        $server = Get-Item -LiteralPath "$instance\MSSQLServer" -ErrorAction SilentlyContinue
+        if ($server -and $server.GetValue('DefaultData')) { $data = $server.GetValue('DefaultData') }
+        if ($server -and $server.GetValue('DefaultLog')) { $log = $server.GetValue('DefaultLog') }
+        $version = $setup.GetValue('Version')
+        $edition = $setup.GetValue('Edition')
+        Write-PinchpointLine 'sql_server' @{ instance = $name; version = $version; edition = $edition; data = $data; log = $log }
     }
 }
 

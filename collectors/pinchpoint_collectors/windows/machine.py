@@ -107,7 +107,10 @@ class WindowsMachine:
             "virtualisation": self._virtualisation(),
             "clock_source": None,
             "sql_servers": [
-                {name: one.get(name) for name in ("instance", "version", "edition")}
+                {
+                    **{name: one.get(name) for name in ("instance", "version", "edition")},
+                    **{name: one[name] for name in ("data", "log") if one.get(name)},
+                }
                 for one in self.sql_servers
             ],
         }

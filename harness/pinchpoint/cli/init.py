@@ -76,8 +76,9 @@ def _spread(args: list[str]) -> Iterator[str]:
     "hosts",
     metavar="HOST...",
     multiple=True,
-    help="Look at Linux hosts over ssh (HOST, USER@HOST or a name of ~/.ssh/config) and write what is found: "
-    "system, disks, servers, roles of disks, type of machine. Each guess has a comment.",
+    help="Look at hosts over ssh (HOST, USER@HOST or a name of ~/.ssh/config) or WinRM (winrm://USER@HOST, "
+    "with its password in WINDOWS_PASSWORD) and write what is found: system, disks, servers, roles of disks, "
+    "type of machine. Each guess has a comment.",
 )
 @click.option("--ssh-config", metavar="FILE", help="For --discover: in place of ~/.ssh/config.")
 @click.option(

@@ -177,7 +177,16 @@ FACTS: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("access", {"number": 2, "path": "C:\\mnt\\tempdb\\"}),
     ("access", {"number": 2, "path": VOLUME % "t"}),
     ("cache", {"number": "1", "enabled": False}),
-    ("sql_server", {"instance": "MSSQLSERVER", "version": "15.0.2000.5", "edition": "Standard Edition"}),
+    (
+        "sql_server",
+        {
+            "instance": "MSSQLSERVER",
+            "version": "15.0.2000.5",
+            "edition": "Standard Edition",
+            "data": "C:\\mnt\\tempdb\\DATA",
+            "log": "L:\\LOG",
+        },
+    ),
     ("unknown", {"what": "caches", "why": "Access denied"}),
 )
 

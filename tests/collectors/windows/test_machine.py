@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from collectors.windows.standin import FACTS
 from collectors.windows.standin import Machine as StandIn
 
 from pinchpoint_collectors.errors import CollectorError
@@ -113,7 +114,7 @@ def test_the_machine_s_facts(machine: WindowsMachine) -> None:
         "os": "Microsoft Windows Server 2022 Standard",
         "virtualisation": "VMware, Inc. VMware7,1",
         "clock_source": None,
-        "sql_servers": [{"instance": "MSSQLSERVER", "version": "15.0.2000.5", "edition": "Standard Edition"}],
+        "sql_servers": [dict(FACTS)["sql_server"]],
     }
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from collectors.windows.standin import Machine
+from collectors.windows.winrmhost import winrm_host
 from servers import postgres
 from sshd_hosts import sshd_host
 from support import run_cli
+from winrmserver import PASSWORD, USER
 
-from pinchpoint.cli.discover import parse
+from pinchpoint.cli.discover import LOGIN_BY, parse
 from pinchpoint.plan import load
 
 AZURE = """\
@@ -77,6 +80,28 @@ def test_a_host_over_ssh(tmp_path: Path) -> None:
     assert "GiB" in text
     assert "${SQL_PASSWORD}" in text
     assert "orders" in plan.scenarios
+
+
+def test_a_windows_host_over_winrm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQL Server's log and data by their drives, as the registry says; the password is a variable's."""
+    (tmp_path / "users").write_text(f"{USER.replace(chr(92), ':')}:{PASSWORD}\n")
+    monkeypatch.setenv("NTLM_USER_FILE", str(tmp_path / "users"))
+    with winrm_host(Machine(), tmp_path, tls=False, login="ntlm") as server:
+        named = f"winrm+http://{USER}@127.0.0.1:{server.port}?auth=ntlm"
+        without = run_cli("init", tmp_path / "new", "--discover", named)
+        assert (without.returncode, "WINDOWS_PASSWORD is not set" in without.stderr) == (5, True), (
+            without.stderr
+        )
+        done = run_cli("init", tmp_path / "new", "--discover", named, env={LOGIN_BY: PASSWORD})
+    assert done.returncode == 0, done.stderr
+    farm, _ = load(tmp_path / "new" / "farm.yaml", tmp_path / "new" / "plan.yaml")
+    (found,) = farm.tiers["sql"].hosts.values()
+    assert [one.kind for one in found.collect] == ["windows", "sqlserver"]
+    assert found.disks["log"].device == "L:"
+    assert farm.endpoints.named()["sql"].url.startswith("mssql+odbc://")
+    text = (tmp_path / "new" / "farm.yaml").read_text()
+    assert "INTEL SSDPE2KX010T8" in text
+    assert PASSWORD not in text
 
 
 def test_a_host_that_does_not_answer(tmp_path: Path) -> None:

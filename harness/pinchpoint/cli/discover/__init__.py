@@ -1,12 +1,14 @@
-"""``pinchpoint init DIR --discover HOST...``: a farm.yaml of what is found on hosts, over ssh.
+"""``pinchpoint init DIR --discover HOST...``: a farm.yaml of what is found on hosts, over ssh or WinRM.
 
-Each host is asked once by a script that only reads (``linux.sh``); its disks are then looked up by the
-collector that will watch it. What is guessed has a comment that says from what.
+A Linux host is asked once by a script that only reads (``linux.sh``). Disks are looked up by the collector
+that will watch the host, which on Windows also says where SQL Server keeps its files. What is guessed has a
+comment that says from what.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,11 +16,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.resources import files as packaged
 from typing import Any
+from urllib.parse import parse_qsl
 
 from ruamel.yaml import YAML
 
 from pinchpoint.base.errors import FarmUnavailable
 from pinchpoint.base.units import bytes_
+from pinchpoint.plan.endpoints import filled
 from pinchpoint_collectors import registry as collector_kinds
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Watch
@@ -28,6 +32,8 @@ from pinchpoint_infra.catalogue import catalogue
 _AT_ONCE = 16
 _ASKED_S = 30.0
 _GIB = 1 << 30
+LOGIN_BY = "WINDOWS_PASSWORD"
+"""The variable that holds the password of Windows hosts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +104,7 @@ class Found:
         mounts: device -> where it is mounted.
         inventory: as the collector has it.
         options: of the collector.
+        kind: the collector's.
     """
 
     programs: list[str] = field(default_factory=list)
@@ -108,6 +115,7 @@ class Found:
     mounts: dict[str, str] = field(default_factory=dict)
     inventory: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    kind: str = "ssh"
 
     @property
     def host(self) -> str:
@@ -184,26 +192,39 @@ def farm_file(hosts: Sequence[str], config: str | None = None) -> str:
     """The text of farm.yaml for these hosts.
 
     Args:
-        hosts: ``HOST``, ``USER@HOST`` or ``HOST:PORT``, or a name of ssh's configuration.
+        hosts: ``HOST``, ``USER@HOST`` or ``HOST:PORT``, or a name of ssh's configuration; Windows hosts as
+            ``winrm://USER@HOST``, or without TLS ``winrm+http://USER@HOST``; ``?auth=ntlm`` and ``?ca=FILE``
+            are the collector's options of these names.
         config: another configuration of ssh than the user's own.
 
     Raises:
         FarmUnavailable: a host cannot be looked at; with the reason and the remedy of each.
     """
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        asked = list(pool.map(_asked, (_options(host, config) for host in hosts)))
+        asked = list(pool.map(lambda host: _asked(*_options(host, config)), hosts))
     if failed := [one for one in asked if isinstance(one, str)]:
         raise FarmUnavailable(*failed)
     return "".join(_farm([one for one in asked if isinstance(one, Found)]))
 
 
-def _options(host: str, config: str | None) -> dict[str, Any]:
-    """A host as the collector ``ssh`` has it in farm.yaml."""
+def _options(host: str, config: str | None) -> tuple[str, dict[str, Any]]:
+    """A host as its collector has it in farm.yaml: the collector's kind, and its options."""
+    scheme, _, named = host.rpartition("://")
+    host, _, query = named.partition("?")
     place, port = re.fullmatch(r"([^:]*|.*\])(?::(\d+))?", host), None
     if place:
         host, port = place[1], place[2]
-    options: dict[str, Any] = {"address": host}
-    return options | ({"port": int(port)} if port else {}) | ({"config": config} if config else {})
+    options: dict[str, Any] = {"address": host} | ({"port": int(port)} if port else {})
+    if scheme not in ("winrm", "winrm+http"):
+        return "ssh", options | ({"config": config} if config else {})
+    user, at, options["address"] = host.rpartition("@")
+    login = {"user": user, "password": f"${{{LOGIN_BY}}}"} if at else {}
+    return "windows", {
+        **options,
+        **login,
+        **dict(parse_qsl(query)),
+        **({} if scheme == "winrm" else {"tls": False}),
+    }
 
 
 def endpoints(farm: str) -> list[str]:
@@ -211,9 +232,11 @@ def endpoints(farm: str) -> list[str]:
     return list(YAML(typ="safe").load(farm)["endpoints"])
 
 
-def _asked(options: dict[str, Any]) -> Found | str:
+def _asked(kind: str, options: dict[str, Any]) -> Found | str:
     """What a host says, or why it says nothing."""
     try:
+        if kind == "windows":
+            return _windows(options)
         script = (packaged(__package__) / "linux.sh").read_text("utf-8")
         found = parse(ssh.run(ssh.Address.of(options), "exec /bin/sh", given=script, timeout_s=_ASKED_S))
         found.options, found.inventory = options, _looked_up(options, found)
@@ -234,8 +257,32 @@ def _looked_up(options: Mapping[str, Any], found: Found) -> Mapping[str, Any]:
     return _inventory(options, {role: place for role, (place, _) in found.places.items()})
 
 
-def _inventory(options: Mapping[str, Any], places: Mapping[str, str]) -> Mapping[str, Any]:
-    collector = collector_kinds.kind("ssh").connect([Watch("host", "", disks=places, options=options)])
+def _windows(options: dict[str, Any]) -> Found:
+    """A Windows host: where SQL Server keeps its files is what its registry says."""
+    values, unfit = filled(options, os.environ, collector_kinds.kind("windows").public)
+    if unfit:
+        raise CollectorError(f"{options['address']}: {next(iter(unfit.values()))}")
+    found = Found(options=options, kind="windows", inventory=_inventory(values, {}, "windows"))
+    servers = found.inventory["sql_servers"]
+    for server in servers[:1]:
+        found.programs = ["sqlservr"]
+        for role in ("log", "data"):
+            if place := server.get(role):
+                found.places[role] = (
+                    place,
+                    f"SQL Server ({server['instance']}) makes the {role} of databases there",
+                )
+    maker = str(found.inventory.get("virtualisation") or "")
+    if maker.startswith("Amazon EC2 "):
+        found.machine = f"aws/{maker.removeprefix('Amazon EC2 ')}", "the firmware says so"
+    if found.places:
+        places = {role: place for role, (place, _) in found.places.items()}
+        found.inventory = _inventory(values, places, "windows")
+    return found
+
+
+def _inventory(options: Mapping[str, Any], places: Mapping[str, str], kind: str = "ssh") -> Mapping[str, Any]:
+    collector = collector_kinds.kind(kind).connect([Watch("host", "", disks=places, options=options)])
     try:
         collector.read()
         return collector.inventory()["host"]
@@ -286,7 +333,7 @@ def _host(one: Found, endpoint: str | None) -> Iterator[str]:
         yield f"        {mark}machine: {name}     # {why}\n"
     yield "        collect:\n"
     process = {"process": PROGRAMS[one.programs[0]].process} if one.programs else {}
-    yield f"          - {_flow({'kind': 'ssh', **one.options, **process})}\n"
+    yield f"          - {_flow({'kind': one.kind, **one.options, **process})}\n"
     if endpoint and one.programs and (kind := PROGRAMS[one.programs[0]].kind):
         yield f"          - {_flow({'kind': kind, 'endpoint': endpoint})}\n"
     roles = facts.get("roles", {})
@@ -297,7 +344,8 @@ def _host(one: Found, endpoint: str | None) -> Iterator[str]:
         profile, of_cloud = one.profiles.get(device, ("", ""))
         limit = {"profile": profile} if profile in catalogue() else {"limits": "unknown"}
         about = [f"guess: {why}", _disk(device, one) if device else "", of_cloud]
-        yield f"          {role}: {_flow({'path': place, **limit})}     # {'; '.join(filter(None, about))}\n"
+        where = {"device": device} if one.kind == "windows" and device else {"path": place}
+        yield f"          {role}: {_flow({**where, **limit})}     # {'; '.join(filter(None, about))}\n"
     used = {each.get("device") for each in roles.values()}
     for device in facts.get("disks", {}):
         if device not in used:
