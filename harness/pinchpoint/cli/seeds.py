@@ -91,7 +91,7 @@ SEEDS: tuple[Seed, ...] = (
     Seed(
         "a",
         "crawl-dev-vs-prod",
-        "a full crawl of four content sources on two farms that differ in their SQL disks (5 minutes)",
+        "a full crawl of four content sources on two farms that differ in their SQL disks (5 to 9 minutes)",
         "The SQL, index and share disks are emulated, and one search server stands for two.",
         (_runs("dev", "prod"),),
     ),
@@ -114,10 +114,10 @@ SEEDS: tuple[Seed, ...] = (
     Seed(
         "c",
         "stripes",
-        "sequential I/O and a NoSQL write burst on arrays of 1, 2, 4 and 8 striped disks (10 minutes)",
+        "sequential I/O and a NoSQL write burst on arrays of 1, 2, 4 and 8 striped disks (12 minutes)",
         "The arrays are emulated RAID 0; other levels need md on real disks (docs/storage-probes.md).",
         (
-            _probes("farm-1", "farm-2", "farm-4", "farm-8", suite="sequential", size="64MiB"),
+            _probes("farm-1", "farm-2", "farm-4", "farm-8", suite="sequential", repeat=3, size="16MiB"),
             _runs("farm-1", "farm-2", "farm-4", "farm-8"),
         ),
     ),
@@ -131,7 +131,7 @@ SEEDS: tuple[Seed, ...] = (
     Seed(
         "e",
         "three-storages",
-        "dd, hdparm and CrystalDiskMark's patterns on three storages side by side (10 minutes)",
+        "dd, hdparm and CrystalDiskMark's patterns on three storages side by side (8 minutes)",
         "The three storages are emulated, without a cache on the host.",
         (
             _probes("persistent", "ephemeral", "mounted", suite="sequential", repeat=5, size="64MiB"),

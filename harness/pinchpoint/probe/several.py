@@ -205,7 +205,14 @@ def _limit(verdict: ProbeVerdict) -> str:
 
 
 def _labels(probes: Sequence[Probe], directories: Sequence[Path]) -> list[str]:
-    """The disks; of one disk probed again the probes' directories."""
+    """The farms, where they differ in nothing else; the disks; of one disk probed again the directories."""
+    farms = [probe.where.farm for probe in probes]
+    if (
+        len({probe.where.disk for probe in probes}) == 1
+        and None not in farms
+        and len(set(farms)) == len(farms)
+    ):
+        return [str(farm) for farm in farms]
     names = [probe.where.label for probe in probes]
     made = [
         directory.name if names.count(name) > 1 else name

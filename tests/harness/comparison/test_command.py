@@ -259,6 +259,14 @@ def test_the_farms_of_the_crawl_differ_in_their_sql_disks_alone() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["dev", "prod"])
+def test_the_ground_truth_of_the_crawl_is_of_its_farms(name: str) -> None:
+    """The labelled cases are built as the example's farms are, and declare the same."""
+    case = EXAMPLES.parents[1] / "tests" / "ground_truth" / "cases" / f"seed-crawl-{name}" / "farm.yaml"
+    ours, theirs = load_farm(EXAMPLES / "crawl-dev-vs-prod" / f"{name}.yaml"), load_farm(case)
+    assert (ours.embedded, ours.tiers) == (theirs.embedded, theirs.tiers)
+
+
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.name)
 def test_the_files_of_every_seed_are_read(seed: Seed) -> None:
     """Those in infra/examples are the ones that a wheel brings."""
