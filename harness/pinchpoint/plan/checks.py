@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pinchpoint.base.addresses import names_server
+from pinchpoint.base.units import seconds
 from pinchpoint.plan.compare import check_compare, check_compared, disks_of
 from pinchpoint.plan.document import Document
 from pinchpoint.plan.embedded import (
@@ -29,9 +30,10 @@ from pinchpoint.plan.hosts import check_catalogue, check_collectors, check_place
 from pinchpoint.plan.load_model import Closed, Ramp, Steps
 from pinchpoint.plan.locustfile import SUFFIX, Found, inspect, is_locustfile, scenario_class
 from pinchpoint.plan.prices import check_prices
-from pinchpoint.plan.problems import Path, Problem, listed, quoted, unknown_at
+from pinchpoint.plan.problems import Path, Problem, Unfit, listed, quoted, unknown_at
 from pinchpoint.plan.prove import check_prove
 from pinchpoint.plan.record import resolved, with_places
+from pinchpoint.plan.units import duration, rate
 from pinchpoint_collectors.common.names import nearest_name
 from pinchpoint_infra.catalogue import catalogue
 from pinchpoint_scenarios import registry as scenarios
@@ -285,6 +287,28 @@ def _check_loads(plan: Document) -> Iterator[Problem]:
         said = rule.get("scenario")
         if isinstance(said, str) and said not in names:
             yield unknown_at(("stop_when", position, "scenario"), "scenario", said, names)
+        elif rule.get("silent") == "operations":
+            yield from _check_silence(plan, position, rule.get("for"), [said] if said else list(names))
+
+
+def _check_silence(plan: Document, position: int, given: object, names: list[Any]) -> Iterator[Problem]:
+    """Bursts with nothing between them are silent on purpose."""
+    pauses_s = []
+    for name in names:
+        load = plan.mapping("scenarios", name, "load")
+        try:
+            if load.get("model") != "burst" or rate(load.get("base")):
+                return
+            pauses_s.append(duration(load.get("every")) - duration(load.get("for")))
+            silent_s = duration(given)
+        except Unfit:
+            return  # the record says so
+    if pauses_s and silent_s <= min(pauses_s):
+        yield Problem(
+            ("stop_when", position, "for"),
+            f"{listed(names)} pauses for {seconds(min(pauses_s))} between bursts, as base is 0",
+            "needed: more than that, or base above 0",
+        )
 
 
 def _check_rules(farm: Document, plan: Document) -> Iterator[Problem]:
