@@ -282,6 +282,8 @@ class Disk(ResourceKind[DiskMeasures]):
             limits = "limit" if whole else limits
             cap = share_words(found, f"its {limits}")
         rate = units.per_second(found.io)
+        unknown = found.utilisation is None and found.responses["io"].slope is None
+        below = "it may be at a limit that was not declared" if unknown else _BELOW
         proofs = {
             "disk": f"{cap if state is not None and state.near_cap else f'a {way} takes {each}'}, {waits}",
             "disk_cap": cap,
@@ -290,14 +292,16 @@ class Disk(ResourceKind[DiskMeasures]):
             "disk_device": f"it does {rate}, {each} a {way}{_no_more(found)}",
             "disk_concurrency": f"reads take {waits}: too few are issued at the same time"
             "; the disk could do more",
-            "disk_latency": f"each {way} takes {each}, {waits}; the disk is below its IOPS and "
-            "bandwidth limits",
+            "disk_latency": f"each {way} takes {each}, {waits}; {below}",
         }
         return proofs[one.kind] + also
 
     def relief(self, resource: Resource) -> str:
         """A faster one."""
         return "use a larger machine" if resource.whole else "put it on a faster disk"
+
+
+_BELOW = "the disk is below its IOPS and bandwidth limits"
 
 
 def _read_by_others(found: DiskMeasures) -> bool:
