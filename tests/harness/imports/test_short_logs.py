@@ -178,6 +178,39 @@ def test_the_queue_of_a_disk_follows_from_its_rate_and_latency(tmp_path: Path) -
     assert (verdict["outcome"], verdict["bottleneck"]["resource"]) == ("bottleneck", "disk")
 
 
+@pytest.mark.parametrize(("written_bytes", "outcome"), [(3e7, "bottleneck"), (3e8, "inconclusive")])
+def test_a_disk_that_mostly_pages_is_a_victim_of_the_memory(
+    written_bytes: float, outcome: str, tmp_path: Path
+) -> None:
+    """5,000 pages in and out a second are 41 MB/s; 330 MB/s of the disk's are not for want of memory."""
+    short = {
+        r"Memory\Available MBytes": 200,
+        r"Memory\Pages Input/sec": 5000,
+        r"Memory\Pages Output/sec": 5000,
+        r"LogicalDisk(D:)\Avg. Disk sec/Transfer": 0.062,
+        r"LogicalDisk(D:)\Disk Transfers/sec": 900,
+        r"LogicalDisk(D:)\Disk Read Bytes/sec": 3e7,
+        r"LogicalDisk(D:)\Disk Write Bytes/sec": written_bytes,
+    }
+    verdict = judged(tmp_path, perfmon({**QUIET, **short}), places(memory=("HV9=32GiB",)))
+    assert verdict["outcome"] == outcome
+    assert (verdict["bottleneck"] or verdict["candidates"][0])["resource"] in ("memory", "disk")
+    assert outcome != "bottleneck" or verdict["bottleneck"]["resource"] == "memory"
+
+
+@pytest.mark.parametrize(("full", "outcome"), [(2, "inconclusive"), (8, "bottleneck")])
+def test_threads_that_wait_for_a_core_for_a_moment_are_no_limit(
+    full: int, outcome: str, tmp_path: Path
+) -> None:
+    """A queue of 200 for 10 s of a recording every 5 s lifts the mean over 30 s; that of 40 s counts."""
+    counters = {**QUIET, **CORES, r"System\Processor Queue Length": 0}
+    head, *rows = perfmon(counters, rows=60).splitlines()
+    times = [(f":{at:02}:00.000", f":{at // 12:02}:{at % 12 * 5:02}.000") for at in range(60)]
+    rows = [row.replace(*time) for time, row in zip(times, rows, strict=True)]
+    rows = [f'{row[:-2]}200"' if 20 <= at < 20 + full else row for at, row in enumerate(rows)]
+    assert judged(tmp_path, "\r\n".join([head, *rows]), places())["outcome"] == outcome
+
+
 def test_a_zone_that_was_cut_off_is_utc_and_said(tmp_path: Path) -> None:
     """The recorder's code page lacked a letter of its name."""
     verdict = judged(

@@ -33,6 +33,8 @@ _GAP = 0.75
 
 _LASTING = 0.25
 """Of 30 seconds whose mean reached a limit a quarter at least must have reached it themselves."""
+_WAITING, _COUNTED = 0.75, ("cpu.", "db.", "web.")
+"""Likewise of threads, sessions and requests that wait: a spike of seconds lifts the mean of a count."""
 _ROUNDING = 1e-9
 """Means of equal values differ in their last digits."""
 
@@ -251,7 +253,9 @@ def measure(
         return None
     lasted_s = rows.covered_s if share is None else rows.covered_s * np.nan_to_num(share, nan=1.0)
     beyond = _beyond(rows.values, limit.value, above=above)
-    smooth, at_limit = _judged(rows, inputs.window, limit.value, beyond, lasted_s, above=above)
+    counted = what == "saturation" and rows.metric.startswith(_COUNTED)
+    lasting = _WAITING if counted else _LASTING
+    smooth, at_limit = _judged(rows, inputs.window, limit.value, beyond, lasted_s, lasting, above=above)
     if only is not None:
         at_limit = at_limit & only
     mean, p95, most = (units.of_metric(rows.metric, each) for each in (rows.mean, rows.p95, rows.most))
@@ -326,7 +330,14 @@ def overlap_s(these: Sequence[Stretch], those: Sequence[Stretch]) -> float:
 
 
 def _judged(
-    rows: Rows, window: Window, limit: float, beyond: Steps, lasted_s: Floats, *, above: bool
+    rows: Rows,
+    window: Window,
+    limit: float,
+    beyond: Steps,
+    lasted_s: Floats,
+    least: float,
+    *,
+    above: bool,
 ) -> tuple[Floats, Steps]:
     """(the mean over 30 seconds around each step, whether the step belongs to one that is at the limit).
 
@@ -345,7 +356,7 @@ def _judged(
         if not np.isfinite(smooth).any():
             return rows.values, np.zeros(len(there), dtype=bool)
     lasting = _running(np.where(beyond, lasted_s, 0.0), steps)
-    over = _beyond(smooth, limit, above=above) & (lasting >= _LASTING * _running(rows.covered_s, steps))
+    over = _beyond(smooth, limit, above=above) & (lasting >= least * _running(rows.covered_s, steps))
     return smooth, (_running(over.astype(float), steps) > 0) & there
 
 

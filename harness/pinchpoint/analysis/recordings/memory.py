@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from pinchpoint.analysis.recordings.measures import Measure, Resource, Rows, common, contexts, figure, measure
-from pinchpoint.analysis.thresholds import MEMORY_LOW, MEMORY_WAIT, PAGING, SUSTAINED, Threshold
+from pinchpoint.analysis.recordings.measures import (
+    Measure,
+    Resource,
+    Rows,
+    Steps,
+    common,
+    contexts,
+    figure,
+    inside,
+    measure,
+)
+from pinchpoint.analysis.thresholds import (
+    MEMORY_LOW,
+    MEMORY_WAIT,
+    PAGING,
+    READ_AGAIN,
+    SUSTAINED,
+    Threshold,
+)
 from pinchpoint.base import units
 from pinchpoint.data.inputs import Host, Inputs
 
 LEFT, LEFT_BYTES = "mem.available_ratio", "mem.available_bytes"
 PAGED, BOTH_WAYS = "mem.paged_in_bytes_per_s", "mem.paged_bytes_per_s"
+PAGED_WAYS = (PAGED, "mem.paged_out_bytes_per_s")
+MOVED = ("disk.read_bytes_per_s", "disk.write_bytes_per_s")
 GRANTS = "db.memory_grants_pending"
 CONTEXT = (
     ("mem.paged_out_bytes_per_s", "paged out"),
@@ -158,6 +177,23 @@ def _available(free: Measure, left: Rows, paging: Measure | None) -> Measure:
         stretches=both,
         over_s=sum(each.seconds for each in both),
     )
+
+
+def pages_to(inputs: Inputs, memory: Resource, disk: Resource) -> bool:
+    """Whether half or more of what a disk moved, while both were saturated, was paged in or out."""
+    if disk.resource != "disk" or disk.host != memory.host:
+        return False
+    during = inside(inputs.window, common(memory.stretches, disk.stretches))
+    moved = _bytes(inputs, disk.host, MOVED, disk.instance, during)
+    paged = _bytes(inputs, disk.host, PAGED_WAYS, "", during) or _bytes(
+        inputs, disk.host, (BOTH_WAYS,), "", during
+    )
+    return moved > 0 and paged >= READ_AGAIN.value * moved
+
+
+def _bytes(inputs: Inputs, host: str, metrics: Sequence[str], instance: str, during: Steps) -> float:
+    rows = [figure(inputs, host, metric, instance) for metric in metrics]
+    return sum(float(np.nansum((one.values * one.covered_s)[during])) for one in rows if one)
 
 
 def _least(inputs: Inputs, host: str) -> str:

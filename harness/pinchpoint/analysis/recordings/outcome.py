@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pinchpoint.analysis.recordings.measures import Resource, overlap_s
+from pinchpoint.analysis.recordings.memory import pages_to
 from pinchpoint.analysis.recordings.symptoms import symptoms_during
 from pinchpoint.analysis.verdict import Confidence, Outcome
 from pinchpoint.data.inputs import Inputs
@@ -66,7 +67,7 @@ def conclude(inputs: Inputs, found: Sequence[Resource], recorded_s: float) -> Co
     if recorded_s < LEAST_S * (1 - _READ_LATE):
         return Conclusion("inconclusive", too_short=recorded_s, missing=missing)
     saturated = sorted((one for one in found if one.saturated), key=lambda one: -one.over_s)
-    plain = _causes([one for one in saturated if not one.doubt], found)
+    plain = _causes(inputs, [one for one in saturated if not one.doubt], found)
     if plain and all(_take_turns(plain[0], other) for other in plain[1:]):
         named, *others = plain
         symptoms = tuple(each.words for each in symptoms_during(inputs, named.stretches))
@@ -87,14 +88,16 @@ def conclude(inputs: Inputs, found: Sequence[Resource], recorded_s: float) -> Co
     return Conclusion("inconclusive", others=tuple(unknown[:_MOST_CANDIDATES]), missing=missing)
 
 
-def _causes(saturated: Sequence[Resource], found: Sequence[Resource]) -> list[Resource]:
+def _causes(inputs: Inputs, saturated: Sequence[Resource], found: Sequence[Resource]) -> list[Resource]:
     """Without the victims: what waits for locks, pools or others while hardware below is saturated.
 
-    At times without saturated hardware they are causes only where all hardware of the host was seen to have
-    room.
+    A disk whose I/O is mostly paging is a victim of the memory. At times without saturated hardware locks,
+    pools and others are causes only where all hardware of the host was seen to have room.
     """
     hardware = [one for one in saturated if one.resource in _HARDWARE]
-    upper = [one for one in saturated if one not in hardware]
+    short = [one for one in hardware if one.resource == "memory"]
+    hardware = [one for one in hardware if not any(pages_to(inputs, memory, one) for memory in short)]
+    upper = [one for one in saturated if one.resource not in _HARDWARE]
     upper = [one for one in upper if all(_take_turns(one, other) for other in hardware)]
     causes = [one for one in upper if _deeper_has_room(one, found)]
     known = [*hardware, *(one for one in causes if one.recorded)]
