@@ -32,7 +32,7 @@ def analyse(directory: Path, *, as_json: bool, explain: bool) -> int:
 
     A run that was killed is recovered first. RUN may also be a YAML file with the published figures of a
     report (infra/examples). Exit status 1: an objective was missed or not measured. Exit status 3: the run is
-    not valid evidence, or measured nothing.
+    not valid, or measured nothing.
     """
     if directory.is_file():
         return _published(directory, as_json=as_json)

@@ -13,7 +13,7 @@ _STATUSES = {
     ExitStatus.FINE: "Fine.",
     ExitStatus.OBJECTIVES_MISSED: "An objective was missed or not measured.",
     ExitStatus.BAD_INPUT: "Bad input or usage; nothing was started.",
-    ExitStatus.NOT_EVIDENCE: "The run is not valid evidence.",
+    ExitStatus.NOT_EVIDENCE: "The run is not valid.",
     ExitStatus.GUARD: "A guard or a limit of the plan stopped it.",
     ExitStatus.ENVIRONMENT: "The environment failed: unreachable, no rights, a port, space.",
     ExitStatus.INTERNAL: "Internal error, a fault of Pinchpoint.",

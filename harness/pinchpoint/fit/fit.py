@@ -100,7 +100,7 @@ def fit(
     if day is None:
         day = _of_the_query_store(found, zone)
     elif of_records is not None:
-        of_records.notes.append(f"{day.source} is taken for the database's, not for the store's")
+        of_records.notes.append(f"{day.source} is used for the database, not for the store")
     if day_s is not None:
         day = _whole(day, found.sources, day_s)
     _add_sizes(found, day)

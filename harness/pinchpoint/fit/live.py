@@ -19,7 +19,7 @@ _CONNECT_S = 5
 _IO_SINCE = 160_000
 _WAL_SINCE = 140_000
 _EXTENSION = (
-    "pg_stat_statements is not there; needed: shared_preload_libraries = 'pg_stat_statements', a restart, "
+    "pg_stat_statements is not installed; needed: shared_preload_libraries = 'pg_stat_statements', a restart "
     "and CREATE EXTENSION pg_stat_statements in that database"
 )
 _PLACE = """SELECT pg_catalog.quote_ident(nspname) FROM pg_extension

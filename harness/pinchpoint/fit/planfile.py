@@ -97,7 +97,7 @@ def load_lines(rate_per_s: float, day: Course | None) -> Iterator[str]:
         day: the course; None: not known.
     """
     if day is None:
-        yield "# How it goes over the day is not known: a recording of sar or perfmon would show it."
+        yield "# The load over the day is not known; a recording of sar or perfmon shows it."
         yield f"load: {{model: open, rate: {plain(rate_per_s)}/s}}"
         return
     if day.hours and len(day.hours) > 1:
@@ -243,7 +243,7 @@ def _durability(records: Records) -> Iterator[str]:
     worth = "is on the disk" if durable.value else "is not yet on the disk"
     sentence = (
         f"An acknowledged write {worth} in production ({durable.origin}); the server decides that, not the "
-        "plan: set yours the same. The embedded farm flushes always"
+        "plan: configure the test server in the same way. The embedded farm always flushes"
     )
     yield from said("", [sentence])
 
@@ -258,7 +258,7 @@ def plan_text(sections: Sequence[PlanSection]) -> str:
             lines += indented(2, [f"{name}:", *indented(2, scenario)])
     return "\n".join(
         [
-            "# Fitted to what production says of itself. After a run the figures at the end of this file are",
+            "# Fitted to production's statistics. After a run the figures at the end of this file are",
             "# compared with those of the run.",
             "",
             "name: fitted",

@@ -391,7 +391,7 @@ def _writes(
             "transactions that write, a second",
             Figure(transactions / database.length_s, f"{database.sources}: xact_commit"),
             Figure(calls / change.length_s, f"{change.sources}: calls of statements that write"),
-            "several statements are one transaction",
+            "several statements form one transaction",
         )
     # What has no COMMIT is a transaction by itself; what more statements there are share the others.
     alone = max(0.0, transactions - commits)
@@ -461,7 +461,9 @@ def _log_bytes(
             total / writes + COMMIT_LOG_BYTES,
             f"{place}: bytes of the log ÷ writes, and {COMMIT_LOG_BYTES:.0f} for a commit",
         )
-    collected.take(LOG_BYTES_PER_WRITE, figure, "it counts all that reaches the log, other databases' too")
+    collected.take(
+        LOG_BYTES_PER_WRITE, figure, "it counts everything written to the log, also by other databases"
+    )
 
 
 def _total(sums: Mapping[Kind, Sum], kinds: tuple[Kind, ...]) -> Sum:

@@ -291,14 +291,14 @@ class Course:
         if missing:
             listed = ", ".join(f"{hour:02}h" for hour in missing)
             raise InputError(
-                f"--day: {self.source} has no {listed}: the day's course is not known; record a whole day, "
+                f"--day: {self.source} has no {listed}: its load over the day is unknown; record a whole day "
                 "or leave --day out for the busiest hour"
             )
         days = [Rate((hour + 1) * HOUR_S, HOUR_S, self.hours[hour % 24]) for hour in range(3 * 24)]
         swell = bursts(days)
         if swell is None:
             raise InputError(
-                f"--day: {self.source}: the day is even, or has no two levels: leave --day out for its "
+                f"--day: {self.source}: the load has no two levels over the day: leave --day out for its "
                 "busiest hour"
             )
         faster = DAY_S / into_s
@@ -314,7 +314,7 @@ class Course:
                 jitter_ratio=0.0,
                 readings_s=HOUR_S / faster,
             ),
-            notes=(*self.notes, f"the day takes {into_s:.0f} s here; bursts within its hours are not in it"),
+            notes=(*self.notes, f"the day takes {into_s:.0f} s here; bursts within its hours are left out"),
             whole_day=True,
         )
 

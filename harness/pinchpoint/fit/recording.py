@@ -136,11 +136,9 @@ def _same(wanted: str, machine: str) -> bool:
 def _one_machine(machines: Sequence[str], host: str | None, names: str) -> None:
     listed = ", ".join(machines)
     if host is None and len(machines) > 1:
-        raise InputError(
-            f"{names}: of several machines ({listed}); say whose day it is: --host {machines[0]}"
-        )
+        raise InputError(f"{names}: of several machines ({listed}); choose one: --host {machines[0]}")
     if host is not None and not any(_same(host, machine) for machine in machines):
-        raise InputError(f"--host {host}: no recording is of that machine; there is {listed}")
+        raise InputError(f"--host {host}: no recording contains that machine; found: {listed}")
 
 
 def _rates(readings: Sequence[DiskReading], metrics: tuple[str, ...]) -> Iterable[Rate]:

@@ -242,7 +242,7 @@ def _rows(
 ) -> Iterator[Row]:
     """The rows, each looked at: a cell that is none of its column's is found where it stands."""
     if kind is not QUERY_STORE and CAPTURED not in names:
-        raise InputError(f"{path}: no column {CAPTURED}: when it was taken is not known; {kind.export}")
+        raise InputError(f"{path}: no column {CAPTURED}: its time is not known; {kind.export}")
     for line, cells in lines:
         if len(cells) != len(names):
             raise InputError(

@@ -140,10 +140,10 @@ def test_sars_disks_are_reads_and_writes_together(tmp_path: Path) -> None:
 def test_several_machines_are_told_apart(tmp_path: Path) -> None:
     """Never added up; one of them can be named, also by its name alone."""
     paths = [perfmon(tmp_path / f"{host}.csv", peak_hour=9, host=host) for host in ("SQL1", "APP1.example")]
-    with pytest.raises(InputError, match=r"of several machines \(SQL1, APP1\.example\); say whose day it is"):
+    with pytest.raises(InputError, match=r"of several machines \(SQL1, APP1\.example\); choose one"):
         of(*paths)
     assert of(*paths, host="app1").peak_ratio == pytest.approx(1, rel=0.02)
-    with pytest.raises(InputError, match=r"--host sql2: no recording is of that machine; there is SQL1"):
+    with pytest.raises(InputError, match=r"--host sql2: no recording contains that machine; found: SQL1"):
         of(*paths, host="sql2")
     with pytest.raises(InputError, match=r"is the same as .*SQL1\.csv; give each recording once"):
         of(paths[0], paths[0])

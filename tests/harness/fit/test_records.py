@@ -93,7 +93,7 @@ def test_what_a_watched_mongodb_answers_is_its_load() -> None:
     assert 700 <= found.sizes[0].value <= 850, "a write had 900 bytes, with what a driver sends besides"
     for answers, said in (
         ([STATUS], "1 answer of serverStatus"),
-        ([STATUS, later(9, query=9) | {"host": "db2"}], "of one life of one server"),
+        ([STATUS, later(9, query=9) | {"host": "db2"}], "the server was restarted between its answers"),
         ([STATUS, later(100, query=1500) | {"uptimeMillis": 140_000}], "without a restart"),
         ([STATUS, later(9)], "no document was read or written"),
     ):

@@ -200,12 +200,12 @@ def _parts(made: Records, rates: Mapping[str, float]) -> Iterator[Part]:
     if expiring.value < _NONE or not lifetimes:
         if expiring.value >= _NONE:
             made.lacking.append(
-                f"{expiring.value:.0%} of the records expire, after an unknown time; here none does"
+                f"{expiring.value:.0%} of the records expire, after an unknown time; none expires here"
             )
         yield Part(NAME, 1.0, rates, keys, None)
         return
     for other in lifetimes[1:]:
-        why = "records that are written again live longer than they were given"
+        why = "records that are rewritten live longer than their TTL"
         made.collected.compare("seconds a record lives", lifetimes[0], other, why, _TIMES_APART)
     made.why["ttl"], ttl_s = lifetimes[0].origin, max(1.0, lifetimes[0].value)
     if expiring.value > _ALL:
@@ -220,7 +220,7 @@ def _parts(made: Records, rates: Mapping[str, float]) -> Iterator[Part]:
     going = {"insert": min(new, written), "update": max(0.0, written - new)}
     staying = {name: rate - going.get(name, 0.0) for name, rate in rates.items()}
     total = sum(rates.values())
-    alive = max(1, round(written * ttl_s)), "the number that live at a time"
+    alive = max(1, round(written * ttl_s)), "the number of records alive at a time"
     for name, its, there, lives_s in ((NAME, staying, keys, None), (EXPIRING, going, alive, ttl_s)):
         kept = {operation: rate for operation, rate in its.items() if rate > _SELDOM * total}
         if kept:
@@ -261,14 +261,14 @@ def _details(made: Records) -> None:
 def _size(made: Records) -> None:
     """One field: no source reports how a record is divided."""
     made.params["fields"] = 1
-    made.why["fields"] = "how a record is divided is not known"
+    made.why["fields"] = "the fields of a record are not known"
     sizes = [figure for figure in made.store.sizes if figure.value >= 1]
     if not sizes:
-        made.lacking.append(f"how large a record is, {made.store.source} does not report: here 1000 bytes")
+        made.lacking.append(f"{made.store.source} does not report the size of a record: 1000 bytes are used")
         made.params["field_bytes"], made.why["field_bytes"] = 1000, "a design value, not production's"
         return
     for other in sizes[1:]:
-        why = "it comes nearest to what is written"
+        why = "the closest estimate of what is written"
         made.collected.compare("bytes of a record", sizes[0], other, why, _SIZES_APART)
     size = round(sizes[0].value)
     made.params["field_bytes"] = min(_MOST_BYTES, max(1, size))

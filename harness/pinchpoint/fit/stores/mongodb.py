@@ -78,9 +78,7 @@ def store(answers: Sequence[Status], names: str) -> Store:
     ordered = sorted(map(Answer, answers), key=lambda answer: answer.at_s)
     steps = counters.steps(ordered)
     if not steps:
-        raise InputError(
-            f"{names}: no two of its answers are of one life of one server; watch it without a restart"
-        )
+        raise InputError(f"{names}: the server was restarted between its answers; watch it without a restart")
     stretches = [_stretch(step) for step in steps]
     if not any(stretch.operations for stretch in stretches):
         raise InputError(f"{names}: no document was read or written meanwhile; watch it at a busy time")

@@ -68,7 +68,7 @@ def store(directory: Path) -> Store:
         )
     ]
     if not any(stretch.operations for stretch in stretches):
-        raise InputError(f"{directory}: nothing was asked of the store while it was recorded")
+        raise InputError(f"{directory}: the store received no command while it was recorded")
     return _store(family, directory.name, stretches)
 
 
@@ -117,7 +117,7 @@ def _stretch(family: str, series: Series, step: int, begin_s: float, step_s: int
 
 
 def _store(family: str, name: str, stretches: list[Stretch]) -> Store:
-    notes = [f"{name}: its samples do not show how many records there are, and how long they live"]
+    notes = [f"{name}: its samples do not show the number of records and their lifetime"]
     lacking, sizes = [], []
     if family == "valkey":
         lacking.append(

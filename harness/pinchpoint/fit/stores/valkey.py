@@ -464,7 +464,7 @@ def _left_out(infos: Sequence[Info], steps: Sequence[Step[Info]], names: str) ->
     left = len(infos) - 1 - len(steps)
     if left:
         yield (
-            f"{names}: {left} of {len(infos) - 1} stretches were left out: the server was restarted in them, "
+            f"{names}: {left} of {len(infos) - 1} intervals were left out: the server was restarted in them, "
             "or its counters were reset"
         )
 
@@ -500,10 +500,10 @@ def _lacking(steps: Sequence[Step[Info]], calls: Counter[str]) -> Iterator[str]:
             "record is one value of the same bytes; `fields` makes it a hash"
         )
     if shapes > _MUCH * writes:
-        yield f"{shapes / writes:.0%} of the writes are of lists, sets, streams and the like; here of values"
+        yield f"{shapes / writes:.0%} of the writes are of lists, sets, streams or the like; here of values"
     if (beside := sum(others.values())) > _MUCH * total:
         named = ", ".join(sorted(others, key=lambda name: -others[name])[:5])
-        yield f"{beside / total:.0%} of the commands are none on records: {named}"
+        yield f"{beside / total:.0%} of the commands are not on records: {named}"
     misses = counters.total(steps, "keyspace_misses")
     if misses > _MUCH * reads:
         share = min(1.0, misses / reads) if reads else 1.0
