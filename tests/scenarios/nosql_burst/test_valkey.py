@@ -241,6 +241,19 @@ def test_settings_that_may_not_be_read_are_not_known(nosql: Endpoint, client: va
     assert ["not known" in warning for warning in facts["warnings"]] == [True]
 
 
+def test_a_user_without_info_is_taken_and_says_what_is_not_measured(
+    nosql: Endpoint, client: valkey.Valkey
+) -> None:
+    """The store is reached all the same; its version is not known."""
+    _run(client, "ACL", "SETUSER", "plain", "on", ">plain", "~*", "+@all", "-info")
+    parts = urlsplit(nosql.url)
+    url = f"valkey://plain:plain@{parts.hostname}:{parts.port}/0"
+    facts = made("nosql-burst", {"nosql": Endpoint("nosql", url)}).check()["nosql"]
+    _run(client, "ACL", "DELUSER", "plain")
+    assert (facts["server"], facts["version"]) == (None, None)
+    assert "this user may not use INFO" in facts["warnings"][0]
+
+
 def test_a_store_that_lets_us_not_in_is_explained(nosql: Endpoint) -> None:
     """One sentence with the cause and the remedy, without the password."""
     parts = urlsplit(nosql.url)

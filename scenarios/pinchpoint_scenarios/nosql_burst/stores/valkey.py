@@ -35,6 +35,10 @@ HOLDER = "holder"
 _SETTINGS = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy")
 """What decides whether an acknowledged write is there later."""
 _NOT_KNOWN = "not known"
+_NO_INFO = (
+    "this user may not use INFO: the version, and whether it is a cluster, are not known, and a collector of "
+    "this user measures nothing of the server (ACL SETUSER USER +info)"
+)
 _BATCH_KEYS = 500  # one SCAN step and one UNLINK: short enough not to hold the server's one thread
 
 _BY_CLASS: tuple[tuple[type[exceptions.ValkeyError], str], ...] = (
@@ -86,7 +90,7 @@ class Valkey:
         """Version and durability settings; "not known" where the server does not let us read them."""
         refuse_partitions(self._endpoint, self._params)
         with self._client() as client:
-            info = cast("dict[str, Any]", client.info("server"))
+            info = self._info(client)
             if info.get("server_mode", info.get("redis_mode")) == "cluster":
                 raise ScenarioError(
                     f"{place(self._endpoint)}: the server is part of a cluster, which is not supported; "
@@ -94,11 +98,21 @@ class Valkey:
                 )
             settings = self._settings(client)
         return {
-            "server": info.get("server_name", "redis"),
+            "server": info.get("server_name", "redis") if info else None,
             "version": info.get("valkey_version", info.get("redis_version")),
             "settings": settings,
-            "warnings": [f"{place(self._endpoint)}: {why}" for why in self._weaker(settings)],
+            "warnings": [
+                f"{place(self._endpoint)}: {why}"
+                for why in [*([] if info else [_NO_INFO]), *self._weaker(settings)]
+            ],
         }
+
+    def _info(self, client: valkey.Valkey) -> dict[str, Any]:
+        """What the server says of itself; empty where this user may not ask it."""
+        try:
+            return cast("dict[str, Any]", client.info("server"))
+        except exceptions.NoPermissionError:
+            return {}
 
     def claim(self, progress: Callable[[str], None], *, take_over: bool = False) -> None:
         """Empty our prefix, mark it and hold it.
