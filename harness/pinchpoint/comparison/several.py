@@ -474,9 +474,14 @@ def summary(sides: Sequence[OneSide], figures: Sequence[SidesFigure]) -> str:
 
 
 def best_words(sides: Sequence[OneSide], figures: Sequence[SidesFigure], what: str) -> list[str]:
-    """``Best: prod in 2 of 4 judged figures; in 2 no side is clearly the best.``; none without any."""
-    asked = [one for one in figures if one.judged and one.leader is not None]
+    """Which side is best at how many figures, and of how many none is clearly; empty without any figure."""
+    # Of what only some sides measured, none is the best of all.
+    asked = [one for one in figures if one.judged and one.leader is not None and None not in one.medians]
     wins = Counter(sides[one.standing.index("best")].label for one in asked if "best" in one.standing)
+    leads = Counter(sides[one.leader].label for one in asked if one.leader is not None)
+    if asked and all(pair.ci95 is None for one in asked for pair in one.pairs):
+        each = ", ".join(f"{label} in {count}" for label, count in leads.most_common())
+        return [f"Best median, of {len(asked)} {what}: {each}; too few repetitions to confirm it."]
     left = len(asked) - wins.total()
     parts = [", ".join(f"{label} in {count}" for label, count in wins.most_common())] if wins else []
     parts = [f"Best, of {len(asked)} {what}: {each}" for each in parts]

@@ -24,6 +24,7 @@ _WIDTH, _HEIGHT = 460, 200
 _MOST_PAIRS = 240
 """More pairs make no table: report.json has them all."""
 _MOST_BARS = 16
+_LETTER = 6.5  # the drawing does not know the page's font, and would cut names off
 _MOST_CURVES = 8
 _ORDER_COLOURS = (*PALETTE, "#8c564b", "#17becf", "#9aa3ad", "#2f4b7c")
 
@@ -61,7 +62,6 @@ def _answers(found: SidesComparison) -> Iterator[Answer]:
         NOT_SHOWN,
         f"Holm's correction is over all pairs of sides and all judged figures; within "
         f"{units.percent(found.margin_ratio)} two sides count as the same.",
-        " ".join(f"{one.rstrip('.')}." for one in found.warnings[:3]),
     )
 
 
@@ -204,7 +204,7 @@ def _matrix(found: SidesComparison, *, judged: bool) -> Table:
         row: dict[str, Any] = {"figure": _name(one) + (", mean latency" if one.metric == "mean_s" else "")}
         row |= {f"side{at}": _shown(one.metric, value) for at, value in enumerate(one.medians)}
         best = None
-        if judged and one.leader is not None:
+        if judged and one.leader is not None and None not in one.medians:
             best = found.labels[one.leader]
             if "best" not in one.standing:
                 best = "not distinguishable"
@@ -360,7 +360,10 @@ def _labels(metric: str) -> str:
 def _colour(labels: Sequence[str]) -> alt.Color:
     scale = alt.Scale(domain=list(labels), range=list(_ORDER_COLOURS[: len(labels)]))
     return alt.Color(
-        "side:N", scale=scale, sort=list(labels), legend=alt.Legend(title=None, orient="top", columns=4)
+        "side:N",
+        scale=scale,
+        sort=list(labels),
+        legend=alt.Legend(title=None, orient="top", columns=3, columnPadding=40),
     )
 
 
@@ -379,7 +382,8 @@ def _dots(found: SidesComparison, one: SidesFigure, at: int) -> Chart:
         if value is not None
     ]
     x = alt.X("value:Q", axis=alt.Axis(title=None, labelExpr=_labels(one.metric), tickCount=5))
-    y = alt.Y("side:N", sort=list(found.labels), axis=alt.Axis(title=None, labelLimit=240))
+    wide = max(map(len, found.labels)) * _LETTER
+    y = alt.Y("side:N", sort=list(found.labels), axis=alt.Axis(title=None, labelLimit=wide, minExtent=wide))
     bars = alt.Chart(data.named(middles)).mark_bar(color=PALETTE[0], opacity=0.75).encode(x=x, y=y)
     told = bars.mark_text(align="left", dx=6, fontSize=10, color="#444").encode(
         text="told:N", color=alt.value("#444")
@@ -422,7 +426,8 @@ def _bars_of(found: SidesComparison) -> Chart | None:
         scale=alt.Scale(type="log", domain=[low, high]),
         axis=alt.Axis(title=None, labelExpr=_labels(metric), values=decades(values), labelOverlap=True),
     )
-    y = alt.Y("workload:N", sort=shown, axis=alt.Axis(title=None, labelLimit=220))
+    wide = max(map(len, shown)) * _LETTER
+    y = alt.Y("workload:N", sort=shown, axis=alt.Axis(title=None, labelLimit=wide, minExtent=wide))
     base = alt.Chart(data.named(rows)).encode(y=y, yOffset=alt.YOffset("side:N", sort=list(found.labels)))
     points = base.mark_point(filled=True, size=60).encode(x=x, color=_colour(found.labels))
     told = base.mark_text(align="left", dx=8, fontSize=10).encode(x=x, text="told:N", color=alt.value("#444"))
