@@ -89,3 +89,21 @@ def test_what_does_not_answer_or_fit(
     assert words in done.stderr
     assert "sesame9" not in done.stderr
     assert not (tmp_path / "new" / "farm.yaml").exists()
+
+
+def test_the_template_of_postgresql_is_ready_once_it_is_filled_in(sql: str, tmp_path: Path) -> None:
+    """With a server's URL, this machine in place of a host over ssh, and a folder for its disks."""
+    assert run_cli("init", tmp_path / "new", "--template", "postgresql").returncode == 0
+    farm = tmp_path / "new" / "farm.yaml"
+    for before, after in {
+        "postgresql://loader:${SQL_PASSWORD}@sql1.example:5432/loadtest": sql,
+        "kind: ssh, address: sql1.example": "kind: local",
+        ', user: watcher, password: "${WATCHER_PASSWORD}"': "",
+        "/var/lib/postgresql/wal": str(tmp_path),
+        "/var/lib/postgresql": str(tmp_path),
+    }.items():
+        assert before in farm.read_text()
+        farm.write_text(farm.read_text().replace(before, after))
+    done = run_cli("check", tmp_path / "new", "--out", tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "scenario orders: sql: postgresql" in done.stdout
