@@ -177,7 +177,7 @@ def judged(short: Watched, long: Watched, folder: Path) -> Iterator[Row]:
         counts: dict[int, int] = {}
         for row in rows:
             if row["scenario"] == scenario and begin_s <= row["time_s"] < end_s - wide:
-                counts[row["time_s"]] = counts.get(row["time_s"], 0) + row["count"] + row["dropped"]
+                counts[row["time_s"]] = counts.get(row["time_s"], 0) + row["count"]
         ends = [int(end) for end in np.arange(min(counts), max(counts) + 1, wide)]
         lost = sum(wide for end in ends if not counts.get(end))
         yield Row(f"seconds without an operation, {scenario}", lost, 0, lost == 0)

@@ -356,7 +356,11 @@ def tried(name: str, phase: str) -> Row:
 
 def _last(words: str) -> str:
     lines = [line.strip() for line in words.splitlines() if line.strip()]
-    errors = [line for line in lines if re.search(r"cannot|failed|lost|invalid|full|space|gone|error", line)]
+    errors = [
+        line
+        for line in lines
+        if re.search(r"cannot|could not|failed\b(?! \|)|lost|invalid|No space|make room|gone|error", line)
+    ]
     return (errors or lines or [""])[-1][:300]
 
 

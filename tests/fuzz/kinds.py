@@ -24,11 +24,15 @@ import msgpack
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from collectors.imports.blg_file import DATA, event, parted, trace
+from collectors.imports.test_blg import CATALOGUE as BLG_CATALOGUE
+from collectors.imports.test_blg import READINGS as BLG_READINGS
 from fuzz.damage import changed_value, damaged, damaged_json, split
 from golden.doors import DOORS
 from harness.plan.samples import REAL_FARM, WHOLE_PLAN
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
+from scenarios.storage_probe.result_files import ALL as RESULTS
 from support import run_cli
 from valkey import exceptions
 
@@ -216,6 +220,28 @@ def _imported(given: tuple[bytes, list[str]]) -> bool:
     return command("import", folder / "recorded", *options, "--out", folder / "out")
 
 
+def _blg() -> list[bytes]:
+    """Binary logs as Windows writes them: each reading whole, and in parts."""
+    whole = [event(DATA, body, 15 * second) for second, body in enumerate(BLG_READINGS)]
+    parts = [
+        piece for second, body in enumerate(BLG_READINGS) for piece in parted(DATA, body, 15 * second, 2)
+    ]
+    return [trace([BLG_CATALOGUE, *whole]), trace([BLG_CATALOGUE, *parts], pointers=4)]
+
+
+def _imported_blg(content: bytes) -> bool:
+    folder = _empty()
+    (folder / "log.blg").write_bytes(content)
+    return command("import", folder / "log.blg", "--out", folder / "out")
+
+
+def _imported_result(content: bytes) -> bool:
+    """What a storage tool printed becomes a probe."""
+    folder = _empty()
+    (folder / "result.txt").write_bytes(content)
+    return command("import", folder / "result.txt", "--disk", "sql1:D:=sql.data", "--out", folder / "out")
+
+
 def _csv(content: bytes) -> bool:
     folder = _empty()
     (folder / "mapping.yaml").write_bytes(_MAPPING)
@@ -301,6 +327,7 @@ _READERS: tuple[tuple[str, ...], ...] = (
     ("report", "RUN", "--format", "xlsx", "--redact", "--out", "OUT"),
     ("compare", "RUN", "--with", "OTHER", "--out", "OUT"),
     ("compare", "OTHER", "--with", "RUN", "--json", "--out", "OUT"),
+    ("compare", "OTHER", "RUN", "THIRD", "--out", "OUT"),
     ("what-if", "RUN"),
     ("runs", "PARENT"),
     ("pack", "RUN", "--out", "OUT"),
@@ -390,6 +417,7 @@ def _read_run(given: tuple[str, str, bytes | None, tuple[str, ...]]) -> bool:
     named = {
         "RUN": folder / run,
         "OTHER": _whole(_RUNS[0]),
+        "THIRD": _whole(_RUNS[1]),
         "PARENT": folder,
         "OUT": folder.parent / "out",
     }
@@ -850,6 +878,13 @@ def kinds() -> tuple[Kind, ...]:
         Kind("plan", _farm_and_plan(), _loaded, 4),
         *(Kind(f"import.{name}", _import(name), _imported) for name in imports if name != "csv"),
         Kind("import.csv", damaged([_TABLE]), _csv),
+        Kind("import.blg", damaged(_blg()), _imported_blg),
+        Kind(
+            "import.result",
+            damaged([text.encode() for texts in RESULTS.values() for text in texts]),
+            _imported_result,
+            2,
+        ),
         Kind("import.mapping", damaged([_MAPPING]), _with_mapping),
         Kind("import.names", damaged([_NAMES]), _with_names),
         Kind("published", damaged(examples), _published),
