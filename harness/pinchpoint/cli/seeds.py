@@ -98,7 +98,7 @@ SEEDS: tuple[Seed, ...] = (
     Seed(
         "b",
         "storage-qos",
-        "Iometer's matrix on a hard disk and an SSD, each with and without a QoS of 500 IOPS (10 minutes)",
+        "Iometer's matrix on a hard disk and an SSD, with and without a QoS of 500 IOPS (10 to 15 minutes)",
         "The four disks are emulated; the SSD is scaled down to 3,000 IOPS.",
         (
             _probes(
