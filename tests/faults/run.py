@@ -209,7 +209,12 @@ FAILS = frozenset({3, 5})
 LOADED = ("warm-up", "measure")
 FAULTS: dict[str, Fault] = {
     "controller SIGKILL": Fault(_kill_controller, tuple(PHASES), frozenset({-9})),
-    "controller SIGSTOP 5 s": Fault(lambda cell: _stand(cell.controller), tuple(PHASES), GOES_ON),
+    "controller SIGSTOP 5 s": Fault(
+        # Its own wait for an answer may be over when it goes on: what it then says fits.
+        lambda cell: _stand(cell.controller),
+        tuple(PHASES),
+        GOES_ON | {5},
+    ),
     "generator SIGKILL": Fault(
         _kill_generators,
         ("prepare", *LOADED),

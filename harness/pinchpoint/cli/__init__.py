@@ -51,8 +51,11 @@ _REFUSED = {
     errno.EDQUOT: _NO_ROOM,
     errno.ENAMETOOLONG: "give a shorter one",
     errno.ELOOP: "give one that leads somewhere",
+    errno.EMFILE: "allow this user more open files (ulimit -n 4096)",
+    errno.ENFILE: "allow this machine more open files (sysctl fs.file-max)",
+    errno.ENOMEM: "end other programs, or allow this user more memory (ulimit -v)",
 }
-"""What a system may refuse at any place it is given -> the remedy."""
+"""What a system may refuse, at any place it is given or at all -> the remedy."""
 
 
 class _Commands(click.Group):

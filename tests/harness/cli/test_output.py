@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 from support import PINCHPOINT
 
+from pinchpoint import cli
 from pinchpoint.cli import pinchpoint
 
 
@@ -76,6 +79,12 @@ def test_what_the_system_refuses_names_the_place(tmp_path: Path) -> None:
         status, _, err = said(command, tmp_path / ("a" * 300))
         assert (status, err.count(b"\n")) == (5, 1)
         assert err.endswith(b": File name too long; give a shorter one\n")
+
+
+def test_limits_of_the_user_are_the_environment_s(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit status 5 with the remedy: no fault of Pinchpoint (``make faults``, descriptors limited)."""
+    assert cli._failed(OSError(errno.EMFILE, "Too many open files", "/runs/journal")) == 5
+    assert "/runs/journal: Too many open files; allow this user more open files" in capsys.readouterr().err
 
 
 def test_options_of_another_way_are_refused(tmp_path: Path) -> None:
