@@ -38,7 +38,7 @@ BUILD = Path(__file__).parents[2] / "build"
 PHASES = {
     "start": "checking every endpoint",
     "prepare": "orders: ",
-    "warm-up": "warming up",
+    "warm-up": "warm-up: ",
     "measure": "measuring",
     "write": "removing the data",
     "report": "analysing",
@@ -217,7 +217,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "generator SIGKILL": Fault(
         _kill_generators,
-        ("prepare", *LOADED),
+        LOADED,
         FAILS | {0},
         "generator|worker",
     ),
