@@ -64,7 +64,8 @@ def given_up_words(inputs: Inputs, flow: Flow) -> str:
     longest = given_up.service()
     if longest is None or flow.load.use in WAITS_BY_ITSELF:
         return ""
+    what, are = ("1 operation", "is") if given_up.count == 1 else (f"{given_up.count:,} operations", "are")
     return (
-        f"{given_up.count:,} operations had not ended some seconds after the load and are in no table; "
+        f"{what} had not ended some seconds after the load and {are} in no table; "
         f"the longest had run for {units.seconds(longest.longest_s)}"
     )

@@ -36,7 +36,7 @@ def test_operations_that_take_longer_meanwhile_are_told() -> None:
     assert row["written_ratio"] == pytest.approx(2 / 3, abs=0.02)
     assert row["p95_ratio"] == pytest.approx(2, rel=0.1)
     [told] = [warning for warning in verdict.warnings if "checkpoints" in warning]
-    assert "sql1 wrote checkpoints (67 % of the time; 0 begun on time, 3 on request" in told
+    assert "sql1 wrote checkpoints (67 % of the time; 0 scheduled, 3 requested" in told
     assert "p95 of orders" in told
 
 

@@ -150,7 +150,7 @@ def test_checkpoints_are_counted_by_readings_and_not_by_steps(seconds: int) -> N
     assert (row["timed"], row["read_every_s"]) == (3, max(seconds, COARSE_S))
     [told] = [warning for warning in verdict.warnings if "checkpoints" in warning]
     assert "checkpoints (at most " in told
-    assert f"of the time, as known every {max(seconds, COARSE_S)} s; 3 begun on time" in told
+    assert f"of the time, as known every {max(seconds, COARSE_S)} s; 3 scheduled" in told
 
 
 @pytest.mark.parametrize("seconds", [15, 60])

@@ -64,9 +64,7 @@ def test_few_large_ios_under_a_limit_of_bytes(seed: int) -> None:
     else:
         assert (found.kind, found.confidence) == ("disk", "low")
         assert any("a slow device from a limit of bytes per second" in why for why in found.why_not_more)
-        assert str(verdict.experiment).startswith(
-            "Declare what the index disk of search1 can do (limits) in "
-        )
+        assert str(verdict.experiment).startswith("Declare the limits of the index disk of search1 in ")
 
 
 @pytest.mark.parametrize("latency_s", [0.1, 0.25])

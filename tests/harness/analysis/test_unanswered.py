@@ -32,10 +32,10 @@ def test_a_farm_that_stops_answering_is_not_the_generators_fault(from_second: in
     assert verdict.outcome == "inconclusive", verdict.summary
     assert f"8 of 8 sessions of orders had waited {waited_s} s for an answer" in verdict.summary
     assert verdict.experiment is not None
-    assert verdict.experiment.startswith("Watch what was not")
+    assert verdict.experiment.startswith("Measure what is missing")
     lost = [warning for warning in verdict.warnings if "had not ended" in warning]
-    assert [text.partition(", the longest")[0] for text in lost] == [
-        "orders: operations that had not ended some seconds after the load are in no table: 8"
+    assert [text.partition("; the longest")[0] for text in lost] == [
+        "orders: 8 operations had not ended some seconds after the load and are in no table"
     ]
 
 
@@ -54,7 +54,7 @@ def test_one_session_that_waits_is_told_and_is_no_silence() -> None:
     verdict = judged(build.generator())
     assert verdict.outcome != "invalid", verdict.summary
     assert "for an answer" not in verdict.summary
-    assert any("are in no table: 1, the longest" in warning for warning in verdict.warnings)
+    assert any("orders: 1 operation had not ended" in warning for warning in verdict.warnings)
 
 
 def test_sessions_that_get_no_answer_excuse_what_was_not_started() -> None:

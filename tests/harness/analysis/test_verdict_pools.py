@@ -69,7 +69,7 @@ def test_a_disk_read_every_five_seconds_is_named_without_its_kind(seed: int) -> 
     assert verdict.bottleneck
     assert (verdict.bottleneck.role, verdict.bottleneck.kind) == ("data", "disk")
     assert verdict.bottleneck.confidence == "low"
-    assert "the data disk of nosql1 was read 12 times only" in verdict.bottleneck.why_not_more[0]
+    assert "the data disk of nosql1 was read only 12 times" in verdict.bottleneck.why_not_more[0]
     assert verdict.experiment == (
         "Read the data disk of nosql1 more often, or measure for longer; then run again."
     )
@@ -88,10 +88,10 @@ def test_nothing_is_called_healthy_beside_a_busy_disk_that_was_hardly_read(start
     if started < 900:
         assert verdict.bottleneck
         assert (verdict.bottleneck.kind, verdict.bottleneck.confidence) == ("disk", "low")
-        assert "the log disk of sql1 was read 12 times only" in verdict.bottleneck.why_not_more[0]
+        assert "the log disk of sql1 was read only 12 times" in verdict.bottleneck.why_not_more[0]
     else:
         assert verdict.outcome == "inconclusive"
-        assert "the log disk of sql1 was read 12 times only" in verdict.summary
+        assert "the log disk of sql1 was read only 12 times" in verdict.summary
 
 
 def test_nothing_outside_is_blamed_beside_an_interface_that_is_nearly_full() -> None:
@@ -178,6 +178,6 @@ def test_no_experiment_is_the_same_run_once_more() -> None:
     verdict = judged(build)
     assert verdict.bottleneck
     assert (verdict.bottleneck.kind, verdict.bottleneck.role) == ("disk", "log")
-    [read] = re.findall(r"was read (\d+) times only", verdict.bottleneck.why_not_more[0])
+    [read] = re.findall(r"was read only (\d+) times", verdict.bottleneck.why_not_more[0])
     assert int(read) < 30
     assert "or measure for longer" in str(verdict.experiment)

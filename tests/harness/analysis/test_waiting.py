@@ -184,8 +184,8 @@ def test_of_a_second_data_disk_no_database_tells_who_waits() -> None:
 @pytest.mark.parametrize(
     ("whole", "words"),
     [
-        (None, "the log disk of sql1 was read 2 times only in 40 steps"),
-        ("azure/ds12", "all disks of sql1 together were read 2 times only in 40 steps"),
+        (None, "the log disk of sql1 was read only 2 times in 40 steps"),
+        ("azure/ds12", "all disks of sql1 together were read only 2 times in 40 steps"),
     ],
 )
 def test_what_was_read_too_seldom_is_named(whole: str | None, words: str) -> None:

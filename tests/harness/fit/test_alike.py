@@ -202,7 +202,9 @@ def test_a_server_that_cannot_be_asked_is_said(server: Watched) -> None:
     """Without the extension; not there at all; the password is not shown."""
     url = server.endpoint()["url"]
     _ask(server.admin, "DROP EXTENSION IF EXISTS pg_stat_statements")
-    with pytest.raises(InputError, match="pg_stat_statements is not there; needed: shared_preload_libraries"):
+    with pytest.raises(
+        InputError, match="pg_stat_statements is not installed; needed: shared_preload_libraries"
+    ):
         fit([url], 0.1, lambda _: None)
     with pytest.raises(FarmUnavailable, match=r"[Cc]onnection refused") as caught:
         fit(["postgresql://loader:geheim@127.0.0.1:1/loadtest"], 0.1, lambda _: None)

@@ -328,7 +328,7 @@ def _hostile_run() -> StoredRun:
 @pytest.mark.parametrize(
     ("outcome", "kind", "expected"),
     [
-        ("invalid", "generator", "THIS RUN IS NOT VALID EVIDENCE"),
+        ("invalid", "generator", "THIS RUN IS NOT VALID"),
         ("inconclusive", None, "INCONCLUSIVE: THE MEASUREMENTS DO NOT SINGLE OUT ONE CAUSE"),
     ],
 )

@@ -89,6 +89,7 @@ class Story:
             begin=lambda _: None,
             begun_ns=lambda _: time.time_ns(),
             done=lambda _: done,
+            loading=dict,
             failures=list,
             stop=lambda: self._at("stop"),
             kill=lambda: self._at("kill"),
