@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from pypsrp.complex_objects import PSInvocationState
 from pypsrp.powershell import DEFAULT_CONFIGURATION_NAME, PowerShell, RunspacePool
+from pypsrp.wsman import WSMan
 
 from pinchpoint_collectors.common import winrm
 from pinchpoint_collectors.common.powershell import LinkLost, line_of
@@ -31,6 +32,20 @@ _ANSWER_S = 10
 _TIME_S = 5.0
 _HELD_S = 40.0
 _AGAIN_S = 1.0
+
+
+def connection(address: WinRm, **timeouts: int) -> WSMan:
+    """A connection to a machine; ``timeouts`` in seconds, as ``WSMan`` takes them."""
+    return winrm.connection(
+        address.host,
+        port=address.port,
+        ssl=address.tls,
+        auth=address.auth,
+        username=address.user,
+        password=address.password,
+        cert_validation=(address.ca or True) if address.cert_validation else False,
+        **timeouts,
+    )
 
 
 class WinRmLink:
@@ -52,17 +67,8 @@ class WinRmLink:
         self._lost = False
         self._received_bytes = 0
         self._reported: list[Arrived] = []
-        self._connection = winrm.connection(
-            address.host,
-            port=address.port,
-            ssl=address.tls,
-            auth=address.auth,
-            username=address.user,
-            password=address.password,
-            cert_validation=(address.ca or True) if address.cert_validation else False,
-            connection_timeout=_CONNECT_S,
-            operation_timeout=_ANSWER_S,
-            read_timeout=2 * _ANSWER_S,
+        self._connection = connection(
+            address, connection_timeout=_CONNECT_S, operation_timeout=_ANSWER_S, read_timeout=2 * _ANSWER_S
         )
         self._pool = RunspacePool(
             self._connection,

@@ -81,6 +81,12 @@ def thing(blame: Mapping[str, Any]) -> str:
     return place({**blame, "host": None, "instance": ""})
 
 
+def limited_by(verdict: Mapping[str, Any]) -> str:
+    """What a verdict names, without its host, or its outcome: as a cell of a table has it."""
+    blame = verdict.get("bottleneck")
+    return thing(blame) if blame else OUTCOME[verdict["outcome"]].lower()
+
+
 def place(blame: Mapping[str, Any]) -> str:
     """Which resource a finding is about: ``the log disk of sql (host sql1, device loop1)``."""
     kind, tier = str(blame.get("kind") or ""), blame.get("tier")

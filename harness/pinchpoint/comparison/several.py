@@ -398,9 +398,9 @@ def _figures(
 
 
 def _side(side: Side) -> OneSide:
-    counted = Counter(_named(verdict) for verdict in side.verdicts)
+    counted = Counter(wording.limited_by(verdict) for verdict in side.verdicts)
     found, count = counted.most_common(1)[0]
-    same = next(verdict for verdict in side.verdicts if _named(verdict) == found)
+    same = next(verdict for verdict in side.verdicts if wording.limited_by(verdict) == found)
     runs = len(side.runs)
     following = same.get("next")
     return OneSide(
@@ -410,11 +410,6 @@ def _side(side: Side) -> OneSide:
         confidence=str((same.get("bottleneck") or {}).get("confidence") or ""),
         following=wording.thing(following) if following else "",
     )
-
-
-def _named(verdict: Mapping[str, Any]) -> str:
-    blame = verdict.get("bottleneck")
-    return wording.thing(blame) if blame else wording.OUTCOME[verdict["outcome"]].lower()
 
 
 def _differences(with_first: Mapping[int, Comparison]) -> Iterator[SideDifference]:
@@ -523,9 +518,6 @@ def is_sides(directory: Path) -> bool:
 
 def load(directory: Path) -> SidesComparison:
     """A comparison's directory, read back. Raises InputError."""
-    path, remedy = directory / SIDES, "`pinchpoint compare A B C` makes it again"
-    try:
-        found: SidesComparison = document.read_record(path, SidesComparison, SCHEMA, remedy)
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: is missing; {remedy}") from error
+    remedy = "`pinchpoint compare A B C` makes it again"
+    found: SidesComparison = document.read_record(directory / SIDES, SidesComparison, SCHEMA, remedy)
     return found

@@ -310,7 +310,7 @@ class LocustUser:
     def leave(self) -> None:
         """End after the task that is going on, or at once while it waits for the next. Returns at once."""
         if self._life is not None and not self._leaves:
-            self._leaves = True  # Locust raises where a user is told twice
+            self._leaves = True  # Locust raises if a user is stopped twice
             gevent.spawn(self._user.stop)
 
     def close(self) -> None:

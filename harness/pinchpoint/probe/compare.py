@@ -285,11 +285,8 @@ def compared(base: Sequence[Path], other: Sequence[Path]) -> ProbeComparison:
 
 def load(directory: Path) -> ProbeComparison:
     """A comparison's directory, read back. Raises InputError."""
-    path, remedy = directory / COMPARISON, "`pinchpoint compare PROBE --with PROBE` makes it again"
-    try:
-        found: ProbeComparison = document.read_record(path, ProbeComparison, SCHEMA, remedy)
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: is missing; {remedy}") from error
+    remedy = "`pinchpoint compare PROBE --with PROBE` makes it again"
+    found: ProbeComparison = document.read_record(directory / COMPARISON, ProbeComparison, SCHEMA, remedy)
     return found
 
 

@@ -242,12 +242,11 @@ class _Kept(Form):
 
 def load(directory: Path) -> Probe:
     """A probe's directory, read back. Raises InputError."""
-    try:
-        kept: _Kept = document.read_record(directory / PROBE, _Kept, SCHEMA, "make the probe again")
-    except FileNotFoundError as error:
+    if not (directory / PROBE).exists():
         raise InputError(
             f"{directory}: contains no {PROBE}, so it is not a probe; `pinchpoint probe` makes one"
-        ) from error
+        )
+    kept: _Kept = document.read_record(directory / PROBE, _Kept, SCHEMA, "make the probe again")
     cells = {
         Cell(**{each.name: getattr(row, each.name) for each in fields(Cell)}): row.trials
         for row in kept.cells

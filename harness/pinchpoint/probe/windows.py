@@ -34,6 +34,7 @@ from pinchpoint_collectors.common.process import PipedProcess
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.windows.options import WinRm, transport
+from pinchpoint_collectors.windows.winrm import connection
 from pinchpoint_scenarios.storage_probe import Tool, ToolFailed, ToolMissing
 from pinchpoint_scenarios.storage_probe.folder import FOLDER
 from pinchpoint_scenarios.storage_probe.process import Stopped, ToolOutput
@@ -146,18 +147,7 @@ class WinRmSession:
     def __init__(self, address: WinRm) -> None:
         self._address = address
         self._number = 0
-        self._connection = winrm.connection(
-            address.host,
-            port=address.port,
-            ssl=address.tls,
-            auth=address.auth,
-            username=address.user,
-            password=address.password,
-            cert_validation=(address.ca or True) if address.cert_validation else False,
-            connection_timeout=30,
-            operation_timeout=20,
-            read_timeout=30,
-        )
+        self._connection = connection(address, connection_timeout=30, operation_timeout=20, read_timeout=30)
         self._pool = RunspacePool(
             self._connection,
             configuration_name=address.configuration or DEFAULT_CONFIGURATION_NAME,

@@ -79,16 +79,11 @@ def _scenarios(verdict: Row) -> Iterator[dict[str, Any]]:
         }
 
 
-def _named(verdict: Row) -> str:
-    blame = verdict.get("bottleneck")
-    return wording.thing(blame) if blame else wording.OUTCOME[verdict["outcome"]].lower()
-
-
 def _headline(runs: Sequence[Row], made: RunSet) -> str:
     """What most runs of each farm found."""
     said = []
     for place in made.places:
-        found = Counter(_named(row["verdict"]) for row in runs if row["folder"] == place.folder)
+        found = Counter(wording.limited_by(row["verdict"]) for row in runs if row["folder"] == place.folder)
         counted = [f"{name} ({count} of {found.total()} runs)" for name, count in found.most_common()]
         said.append(f"{place.folder}: {', '.join(counted) or 'no run'}.")
     return " ".join(said)
@@ -156,7 +151,7 @@ def _runs(runs: Sequence[Row]) -> Table:
     rows = [
         {
             **row,
-            "found": _named(row["verdict"]),
+            "found": wording.limited_by(row["verdict"]),
             "confidence": (row["verdict"].get("bottleneck") or {}).get("confidence"),
             "headroom_ratio": row["verdict"].get("headroom_ratio"),
         }

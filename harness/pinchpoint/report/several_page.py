@@ -371,7 +371,7 @@ def _dots(found: SidesComparison, one: SidesFigure, at: int) -> Chart:
     """Each side's runs as points, their median as a bar."""
     data = Datasets()
     middles = [
-        {"side": label, "value": value, "told": _shown(one.metric, value)}
+        {"side": label, "value": value, "text": _shown(one.metric, value)}
         for label, value in zip(found.labels, one.medians, strict=True)
         if value is not None
     ]
@@ -385,13 +385,13 @@ def _dots(found: SidesComparison, one: SidesFigure, at: int) -> Chart:
     wide = max(map(len, found.labels)) * _LETTER
     y = alt.Y("side:N", sort=list(found.labels), axis=alt.Axis(title=None, labelLimit=wide, minExtent=wide))
     bars = alt.Chart(data.named(middles)).mark_bar(color=PALETTE[0], opacity=0.75).encode(x=x, y=y)
-    told = bars.mark_text(align="left", dx=6, fontSize=10, color="#444").encode(
-        text="told:N", color=alt.value("#444")
+    labels = bars.mark_text(align="left", dx=6, fontSize=10, color="#444").encode(
+        text="text:N", color=alt.value("#444")
     )
     points = (
         alt.Chart(data.named(runs)).mark_point(color="#222", size=22, filled=True).encode(x="value:Q", y=y)
     )
-    layers = alt.layer(bars, points, told).properties(width=_WIDTH, height=26 * len(found.sides))
+    layers = alt.layer(bars, points, labels).properties(width=_WIDTH, height=26 * len(found.sides))
     spec = finished(layers, data)
     return Chart(f"figure-{at + 1}", wording.capitalised(_name(one)), spec, svg_of(spec))
 
@@ -413,7 +413,7 @@ def _bars_of(found: SidesComparison) -> Chart | None:
             "workload": name,
             "side": found.labels[side],
             "value": value,
-            "told": _shown("bytes_per_s" if in_bytes else "iops", value),
+            "text": _shown("bytes_per_s" if in_bytes else "iops", value),
         }
         for name in shown
         for side, value in best[name].items()
@@ -430,9 +430,11 @@ def _bars_of(found: SidesComparison) -> Chart | None:
     y = alt.Y("workload:N", sort=shown, axis=alt.Axis(title=None, labelLimit=wide, minExtent=wide))
     base = alt.Chart(data.named(rows)).encode(y=y, yOffset=alt.YOffset("side:N", sort=list(found.labels)))
     points = base.mark_point(filled=True, size=60).encode(x=x, color=_colour(found.labels))
-    told = base.mark_text(align="left", dx=8, fontSize=10).encode(x=x, text="told:N", color=alt.value("#444"))
+    labels = base.mark_text(align="left", dx=8, fontSize=10).encode(
+        x=x, text="text:N", color=alt.value("#444")
+    )
     height = max(16 * len(found.sides) * len(shown), 60)
-    spec = finished(alt.layer(points, told).properties(width=_WIDTH, height=height), data)
+    spec = finished(alt.layer(points, labels).properties(width=_WIDTH, height=height), data)
     return Chart("throughput", "Highest throughput of each workload (logarithmic)", spec, svg_of(spec))
 
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from pinchpoint.base.errors import ExitStatus, InputError
+from pinchpoint.base.errors import ExitStatus
 from pinchpoint.store import document
 from pinchpoint.store.document import Form, Time
 from pinchpoint.store.write import free_path, writable, write_json
@@ -184,10 +184,7 @@ class _Kept(Form):
 
 def load_set(directory: Path) -> RunSet:
     """A set's directory, read back. Raises InputError."""
-    path, remedy = directory / SET, "compare the folders of its farms by themselves"
-    try:
-        kept: _Kept = document.read_record(path, _Kept, SCHEMA, remedy)
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: is missing; {remedy}") from error
+    remedy = "compare the folders of its farms by themselves"
+    kept: _Kept = document.read_record(directory / SET, _Kept, SCHEMA, remedy)
     content = {name: getattr(kept, name) for name in _Kept.model_fields}
     return RunSet(directory=directory, **{**content, "runs": [dict(run) for run in kept.runs]})

@@ -71,8 +71,11 @@ def read(path: Path, form: Any, schema: str, remedy: str) -> Any:
 
 
 def read_record(path: Path, form: Any, schema: str, remedy: str) -> Any:
-    """As ``read``, as an instance of the form."""
-    return _of_file(path, form, schema, remedy)[1]
+    """As ``read``, as an instance of the form; a file that is missing is an InputError, too."""
+    try:
+        return _of_file(path, form, schema, remedy)[1]
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: is missing; {remedy}") from error
 
 
 def _of_file(path: Path, form: Any, schema: str, remedy: str) -> tuple[Any, Any]:

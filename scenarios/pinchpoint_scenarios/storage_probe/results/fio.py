@@ -68,8 +68,8 @@ class FioJson:
         groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
         for job in jobs:
             groups.setdefault((str(job.get("groupid")), str(job.get("jobname"))), []).append(job)
-        for (group, name), alike in groups.items():
-            found.results.append(_result(name, alike, common, started, found))
+        for (group, name), same in groups.items():
+            found.results.append(_result(name, same, common, started, found))
             if sum(each == group for each, _ in groups) > 1:
                 found.note(
                     "jobs of one group ran at the same time, so each shows what the others left of the disk: "
