@@ -65,9 +65,8 @@ demo: setup
 	@.venv/bin/pinchpoint demo
 
 # Without TESTS: side by side those that do not disturb each other, then those that must be alone; none is slow.
-# What fails an assertion (also that something is raised) is run up to twice more, and listed as RERUN: a shared
-# machine stands still for seconds.
-AGAIN_WHERE_FAILED := -raR --reruns 2 --only-rerun AssertionError --only-rerun "DID NOT RAISE"
+# What fails is run up to twice more, and listed as RERUN: a shared machine stands still for seconds.
+AGAIN_WHERE_FAILED := -raR --reruns 2
 test: setup packages
 ifdef TESTS
 	.venv/bin/pytest $(TESTS)

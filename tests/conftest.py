@@ -19,6 +19,7 @@ import psutil
 import pytest
 from javaservers import cassandra, mongo
 from serverprocess import ServerProcess
+from support import end_started
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
@@ -87,6 +88,13 @@ def _left(groups: set[Path]) -> list[str]:
     """Everything of this session's that is there still; ``groups`` were there before."""
     made = (f"control group {path}" for path in sorted(_control_groups() - groups))
     return [*_processes(), *_mounts(), *_loop_devices(), *made]
+
+
+@pytest.fixture(autouse=True)
+def nothing_goes_on() -> Iterator[None]:
+    """A command that a failed test started does not disturb the next one."""
+    yield
+    end_started()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -95,9 +95,12 @@ def run_script(script: Path, *arguments: str, timeout_s: float = 60) -> dict[str
     return found
 
 
+_STARTED: list[subprocess.Popen[str]] = []
+
+
 def start_cli(*arguments: str | Path, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
-    """Start ``pinchpoint`` in a session of its own, as from another terminal."""
-    return subprocess.Popen(
+    """Start ``pinchpoint`` in a session of its own, as from another terminal; it ends with the test."""
+    process = subprocess.Popen(
         [PINCHPOINT, *arguments],
         env=os.environ | (env or {}),
         stdout=subprocess.PIPE,
@@ -105,6 +108,21 @@ def start_cli(*arguments: str | Path, env: dict[str, str] | None = None) -> subp
         text=True,
         start_new_session=True,
     )
+    _STARTED.append(process)
+    return process
+
+
+def end_started() -> None:
+    """End each ``pinchpoint`` that a failed test left running, and close its pipes."""
+    while _STARTED:
+        process = _STARTED.pop()
+        with process:  # closes the pipes, waits
+            if process.poll() is None:
+                process.terminate()
+                try:
+                    process.communicate(timeout=30)
+                except subprocess.TimeoutExpired:
+                    process.kill()
 
 
 def wait_for_line(process: subprocess.Popen[str], words: str, timeout_s: float = 60) -> str:

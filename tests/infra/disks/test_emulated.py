@@ -216,6 +216,13 @@ def test_limits_are_lifted_and_begin_anew(made: Made) -> None:
     made.hold(disk, "writes_per_s", 100, *RANDOM, "--iodepth=4")
 
 
+def _serves_a_disk(process: psutil.Process) -> bool:
+    try:
+        return "pinchpoint_infra.disks.fuse" in process.cmdline()
+    except psutil.Error:  # another test's process, which has just ended
+        return False
+
+
 def test_a_disk_whose_process_was_killed_is_removed(made: Made) -> None:
     """SIGKILL in mid-write: mounts, devices and the throttle go all the same."""
     spec = DiskSpec(write_iops=3000, latency_s=0.001)
@@ -228,13 +235,15 @@ def test_a_disk_whose_process_was_killed_is_removed(made: Made) -> None:
     writer = subprocess.Popen(
         ["dd", "if=/dev/zero", f"of={disk.describe()['mount']}/x", "bs=8k", "oflag=dsync"]
     )
-    time.sleep(0.5)
-    models = [one for one in psutil.Process().children() if "pinchpoint_infra.disks.fuse" in one.cmdline()]
-    assert len(models) == 2
-    for model in models:
-        model.send_signal(signal.SIGKILL)
-    writer.kill()
-    writer.wait()
+    try:
+        time.sleep(0.5)
+        models = [one for one in psutil.Process().children() if _serves_a_disk(one)]
+        assert len(models) == 2
+        for model in models:
+            model.send_signal(signal.SIGKILL)
+    finally:
+        writer.kill()
+        writer.wait()
     said = remove_all(made.farm_id, made.place)
     assert any("unmounted 4" in sentence for sentence in said)
     assert (root / "blkio.throttle.write_iops_device").read_text().count("3000") == 0
