@@ -13,7 +13,7 @@ from pinchpoint.base import units
 from pinchpoint.base.wording import of_servers
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Key
-from pinchpoint.plan.metrics import MORE_IS_BETTER, SERVER_FIGURES
+from pinchpoint.plan.metrics import SERVER_FIGURES, at_least
 
 NAMED = ("host", "tier", "role", "device")
 SEEN = 0.9
@@ -59,7 +59,7 @@ def _row(inputs: Inputs, objective: Mapping[str, Any], levels: tuple[Level, ...]
         "scenario": None,
         "metric": objective["metric"],
         "figure": figure,
-        "at_least": _at_least(objective["metric"], figure),
+        "at_least": at_least(objective["metric"], figure),
         **{name: objective.get(name) for name in NAMED},
         "target": objective[figure],
     }
@@ -160,10 +160,6 @@ def _value(inputs: Inputs, key: Key, figure: str) -> float | None:
     if not len(steps):
         return None
     return float(steps.min() if figure == "min" else np.percentile(steps, float(figure.removeprefix("p"))))
-
-
-def _at_least(metric: str, figure: str) -> bool:
-    return figure == "min" or (metric in MORE_IS_BETTER and figure == "mean")
 
 
 def _places(inputs: Inputs, about: Mapping[str, Any]) -> Iterator[_Place]:

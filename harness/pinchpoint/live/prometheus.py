@@ -38,9 +38,8 @@ def families(state: Mapping[str, Any]) -> Iterator[tuple[str, str, str, list[_Ro
     yield "limit_used_ratio", "gauge", "Use of a resource as a share of its limit.", [
         ({"resource": one["what"]}, one["ratio"]) for one in state["limits"]
     ]  # fmt: skip
-    yield "objective_met", "gauge", "1: the objective is met in the last second; 0: it is missed.", [
-        ({"scenario": one["scenario"], "objective": one["metric"]}, one["met"])
-        for one in state["objectives"]
+    yield "objective_met", "gauge", "1: the newest figures meet the objective; 0: they miss it.", [
+        (one["labels"], one["met"]) for one in state["objectives"]
     ]  # fmt: skip
     by_metric: dict[str, list[_Row]] = {}
     for host, metric, instance, value in state["samples"]:

@@ -20,7 +20,6 @@ from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 
-from pinchpoint.base import units
 from pinchpoint.data.recorded import SamplePoint
 from pinchpoint.data.timeaxis import Clock
 from pinchpoint.data.timeline import Panel, TimelineSeries
@@ -156,7 +155,6 @@ class Pages:
         made = environment()
         loaders = [PackageLoader("pinchpoint.live", "templates"), made.loader]
         self._jinja: Environment = made.overlay(loader=ChoiceLoader([one for one in loaders if one]))
-        self._jinja.filters["of_metric"] = units.of_metric
         self._style = template_file("style.css")
         self._script = files("pinchpoint.live").joinpath("templates", "live.js").read_text(encoding="utf-8")
         self.policy = f"{policy([self._script])}; connect-src 'self'"

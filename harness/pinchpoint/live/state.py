@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
-from pinchpoint.base import units
+from pinchpoint.base import units, wording
 from pinchpoint.plan import Farm, Objective, Plan
 from pinchpoint.plan.farm import Disk
+from pinchpoint.plan.metrics import SERVER_FIGURES, at_least
+from pinchpoint.plan.plan import ServerObjective
 from pinchpoint.run.progress import Board, Machine
 from pinchpoint_collectors.record import Sample
 
@@ -97,15 +99,59 @@ class Watcher:
             yield {"name": name, **figures, "totals": totals.get(name, dict.fromkeys(_COUNTED, 0))}
 
     def _objectives(self) -> Iterator[dict[str, Any]]:
-        """Each against the last second; a percentile that is not known while the run goes on is null."""
+        """Each against the newest figures; a percentile that is not known while the run goes on is null."""
         now, totals = self._board.scenarios(), self._board.totals()
-        for objective in self._plan.scenario_objectives:
-            name, target = _target(objective)
-            value = _value(name, now.get(objective.scenario), totals.get(objective.scenario))
-            met = (
-                None if value is None else value >= target if name == "throughput_per_s" else value <= target
-            )
-            yield {"scenario": objective.scenario, "metric": name, "target": target, "now": value, "met": met}
+        for objective in self._plan.objectives:
+            if isinstance(objective, ServerObjective):
+                figure = next(name for name in SERVER_FIGURES if getattr(objective, name) is not None)
+                row = objective.to_json() | {"figure": figure, "target": getattr(objective, figure)}
+                lower = row["at_least"] = at_least(objective.metric, figure)
+                value = self._of_servers(objective, min if lower else max)
+                labels = {"servers": wording.of_servers(row), "objective": f"{figure} {objective.metric}"}
+            else:
+                metric, target = _target(objective)
+                row = {"scenario": objective.scenario, "metric": metric, "target": target}
+                lower = metric == "throughput_per_s"
+                value = _value(metric, now.get(objective.scenario), totals.get(objective.scenario))
+                labels = {"scenario": objective.scenario, "objective": metric}
+            target = row["target"]
+            yield {
+                "of": wording.objective_of(row),
+                "objective": wording.objective_name(row),
+                "labels": labels,
+                "now": None if value is None else units.of_metric(row["metric"], value),
+                "met": None if value is None else value >= target if lower else value <= target,
+            }
+
+    def _of_servers(
+        self, objective: ServerObjective, worst: Callable[[Iterable[float]], float]
+    ) -> float | None:
+        """The worst newest reading of all that have to reach the goal; None before the first."""
+        values = [value for value in self._readings(objective) if value is not None]
+        return worst(values) if values else None
+
+    def _readings(self, objective: ServerObjective) -> Iterator[float | None]:
+        metric, tiers = objective.metric, self._farm.tiers
+        names = [
+            name
+            for tier, declared in tiers.items()
+            for name in declared.hosts
+            if objective.tier in (None, tier) and objective.host in (None, name)
+        ]
+        if objective.role is not None:
+            wanted = {f"{tier} {objective.role}" for tier in tiers if objective.tier in (None, tier)}
+            for machine in self.machines:
+                for (host, device), roles in machine.disks.items():
+                    if wanted.intersection(roles.split(", ")) and not machine.tiers.keys().isdisjoint(names):
+                        yield self._board.newest(host, metric, device)
+        elif metric.startswith(("cpu.", "mem.", "pressure.")):
+            for name in names:
+                own = self._board.newest(name, metric, f"tier:{objective.tier}") if objective.tier else None
+                yield self._board.newest(name, metric, _WHOLE) if own is None else own
+        else:
+            for host, measured, instance, value in self._board.values():
+                if host in names and measured == metric and objective.device in (None, instance):
+                    yield value
 
     def _limits(self) -> list[dict[str, Any]]:
         """What is used of each limit, the most first; ``for_s``: how long it has been near it."""

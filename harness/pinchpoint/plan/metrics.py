@@ -46,3 +46,8 @@ MORE_IS_BETTER = frozenset(
 """Of any other metric of servers less is better, or as good."""
 SERVER_FIGURES = ("mean", "p50", "p95", "p99", "max", "min")
 """What an objective of the servers limits, over the measurement."""
+
+
+def at_least(metric: str, figure: str) -> bool:
+    """Whether an objective of the servers asks for no less of a figure, not for no more."""
+    return figure == "min" or (metric in MORE_IS_BETTER and figure == "mean")

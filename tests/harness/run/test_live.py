@@ -43,8 +43,18 @@ PLAN = """
 name: p
 scenarios: {burst: {use: nosql-burst, load: {model: open, rate: 100/s}}}
 phases: {warm_up: 1s, measure: 20s}
-objectives: [{scenario: burst, p95: 5s}, {scenario: burst, p99: 5s}]
+objectives:
+  - {scenario: burst, p95: 5s}
+  - {scenario: burst, p99: 5s}
+  - {metric: cpu.busy_ratio, tier: nosql, max: 100%}
+  - {metric: disk.write_latency_s, role: data, mean: 50s}
+  - {metric: mem.available_bytes, host: nosql1, min: 1B}
 """
+OF_SERVERS = (
+    "nosql max cpu.busy_ratio at most 100 %",
+    "data disk mean disk.write_latency_s at most 50 s",
+    "nosql1 min mem.available_bytes at least 1 B",
+)
 
 
 @pytest.fixture
@@ -93,6 +103,8 @@ def test_a_run_is_seen_while_it_goes_on(browser: webdriver.Chrome, tmp_path: Pat
     text = browser.find_element(By.TAG_NAME, "body").text
     for words in ("p on f", "CPU of", "data disk of nosql", "burst", "p95 at most 5 s", "met", "Throughput"):
         assert words in text, text
+    rows = "".join(rf"{re.escape(words)} .*met\n" for words in OF_SERVERS)
+    wait.until(lambda page: re.search(rows, page.find_element(By.TAG_NAME, "body").text))
     assert browser.find_element(By.ID, "lost").text == ""
     wanted = set(re.findall(r"pinchpoint_\w+", " ".join(_queries(json.loads(DASHBOARD.read_text())))))
     assert len(wanted) >= 9
@@ -105,6 +117,10 @@ def test_a_run_is_seen_while_it_goes_on(browser: webdriver.Chrome, tmp_path: Pat
     )  # fmt: skip
     assert checked.returncode in (0, 3), checked.stderr  # 3: advice on names
     assert 'pinchpoint_operations_total{scenario="burst",outcome="ok"}' in metrics
+    assert 'pinchpoint_objective_met{scenario="burst",objective="p95_s"} 1.0' in metrics
+    assert (
+        'pinchpoint_objective_met{servers="data disk",objective="mean disk.write_latency_s"} 1.0' in metrics
+    )
     with pytest.raises(urllib.error.HTTPError, match="403"):
         _get(url, Host="evil.example:80")
     code, out, err = end(process)
