@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import struct
 import tempfile
 import zipfile
 import zlib
@@ -46,8 +47,10 @@ from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.exporters import query
 from pinchpoint_collectors.record import Sample
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.fastpath import cql, resp
-from pinchpoint_scenarios.fastpath.channel import MORE, ChannelError
+from pinchpoint_scenarios.fastpath import cql
+from pinchpoint_scenarios.fastpath.drivers import MORE, EndedError
+from pinchpoint_scenarios.fastpath.drivers.cql import CqlDriver
+from pinchpoint_scenarios.fastpath.drivers.resp import RespDriver
 from pinchpoint_scenarios.fastpath.http_answer import HttpError, Incoming
 from pinchpoint_scenarios.full_crawl.failures import Failure
 from pinchpoint_scenarios.full_crawl.odata import page
@@ -592,20 +595,15 @@ _REPLIES = (
 
 
 def _resp(pieces: Sequence[bytes]) -> bool:
-    reader = resp._reader()
+    driver = RespDriver()
     try:
-        for piece in pieces:
-            reader.feed(piece)
-            for _ in range(1000):
-                if reader.gets() is MORE:
-                    break
-    except (exceptions.ValkeyError, ChannelError):
+        return any(driver.receive(piece) is not MORE for piece in [*filter(None, pieces), b""])
+    except (exceptions.ValkeyError, EndedError):
         return False
-    return True
 
 
 def _cql_frame(opcode: int, body: bytes, flags: int = 0) -> bytes:
-    return cql._HEADER.pack(0x84, flags, 0, opcode, len(body)) + body
+    return struct.pack(">BBhBi", 0x84, flags, 0, opcode, len(body)) + body
 
 
 _ROWS_BODY = b"\0\0\0\2" + b"\0\0\0\4" + b"\0\0\0\2" + b"\0\0\0\2" + b"\0\0\0\1a\xff\xff\xff\xff" * 2
@@ -621,21 +619,24 @@ _FRAMES = (
 class _Said:
     """A channel whose server has said this, in these pieces, and no more."""
 
-    def __init__(self, pieces: Sequence[bytes]) -> None:
-        self._pieces = pieces
+    def __init__(self, pieces: Sequence[bytes], driver: CqlDriver) -> None:
+        self._pieces = [*filter(None, pieces), b""]
+        self._driver = driver
 
-    def exchange(self, message: bytes, parse: Callable[[bytes], Any], timeout_s: float) -> Any:
-        for piece in self._pieces:
-            if piece and (found := parse(piece)) is not MORE:
-                return found
-        raise ChannelError("the server closed the connection")
+    def send(self, message: bytes) -> None:
+        """Whatever is requested."""
+
+    def __call__(self) -> Any:
+        while (found := self._driver.receive(self._pieces.pop(0))) is MORE:
+            continue
+        return found
 
 
 def _cql(pieces: Sequence[bytes]) -> bool:
     from pinchpoint_scenarios.nosql_burst.stores.cassandra import FAILURES  # noqa: PLC0415 -- loads its driver
 
     connection = cql.CqlWire(cast("Any", None), 1, 1, prepared=False)
-    connection._channel = cast("Any", _Said(pieces))
+    connection._channel = cast("Any", _Said(pieces, connection._driver))
     try:
         connection.execute("SELECT 1", (), 1, None)
     except FAILURES:

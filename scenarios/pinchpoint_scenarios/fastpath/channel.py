@@ -1,32 +1,22 @@
-"""Sends requests and receives answers over one socket: the inner loop of all fast paths.
+"""Moves a driver's bytes over one socket, and waits for its answers where waiting is allowed.
 
-Per operation it is one write, one wait, one read and one call of a parser, all in one function: calls between
-them would cost as much as they do.
+Per operation it is one write, one wait, one read and one call of a driver.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from enum import Enum
 from time import monotonic
-from typing import Final, TypeVar
+from typing import Generic, TypeVar
 
-from .readiness import readiness
+from .drivers import MORE, Driver, EndedError, More
+from .readiness import Readiness, readiness
 
 _SMALL_BYTES, _LARGE_BYTES = 448, 65_536
 _GROWTH = 12
+_NOTHING = memoryview(b"")
 
 Answer = TypeVar("Answer")
-
-
-class More(Enum):
-    """What a parser returns while the answer is not complete."""
-
-    MORE = "more"
-
-
-MORE: Final = More.MORE
 
 
 class ChannelError(Exception):
@@ -35,10 +25,6 @@ class ChannelError(Exception):
 
 class ChannelTimeoutError(ChannelError):
     """The peer took no more, or sent nothing, in time."""
-
-
-class ChannelEndedError(ChannelError):
-    """The peer closed the connection."""
 
 
 class ChannelInterruptedError(ChannelError):
@@ -53,78 +39,88 @@ class ChannelInterruptedError(ChannelError):
         self.answer = answer
 
 
-class Channel:
+class Channel(Generic[Answer]):
     """One connected socket, for one greenlet or thread at a time.
 
     Args:
         descriptor: the socket's, which becomes non-blocking. Who opened it closes it, after ``close``.
+        driver: makes answers of what comes.
+        timeout_s: how long one wait for the peer may take.
     """
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, driver: Driver[Answer], timeout_s: float) -> None:
         os.set_blocking(descriptor, False)
+        self.timeout_s = timeout_s
         self._descriptor = descriptor
-        self._ready = readiness(descriptor)
-        self._wait = self._ready.wait_readable
+        self._take = driver.receive
+        self._ready: Readiness | None = None
+        self._unsent = _NOTHING
         # A large buffer is allocated and given back for every read: most answers are a few bytes.
         self._read_bytes = _SMALL_BYTES
 
-    def exchange(self, message: bytes, parse: Callable[[bytes], Answer | More], timeout_s: float) -> Answer:
-        """Send a message and wait for its whole answer.
+    def send(self, message: bytes) -> None:
+        """Send what the peer takes of a message at once; the rest goes while its answer is waited for.
 
-        Args:
-            message: what is sent.
-            parse: is given what has come, piece by piece, and returns the answer, or ``MORE``.
-            timeout_s: how long one wait for the peer may take.
-
-        Raises:
-            ChannelError: there is no answer; or whatever ``parse`` raises.
+        Raises ``ChannelError``.
         """
         try:
             sent = os.write(self._descriptor, message)
         except OSError as error:
             sent = _nothing(error)
         if sent < len(message):
-            self._send_rest(memoryview(message)[sent:], parse, timeout_s)
+            self._unsent = memoryview(message)[sent:]
+
+    def receive(self) -> Answer | More:
+        """The answer where it is complete by now; never waits.
+
+        What the peer says is heard while the rest of a message is sent: it may not read on else.
+
+        Raises:
+            ChannelError: there is no answer; or whatever the driver raises.
+        """
+        unsent = self._unsent
+        try:
+            if unsent:
+                self._unsent = unsent = unsent[_sent(self._descriptor, unsent) :]
+            content = os.read(self._descriptor, self._read_bytes)
+        except OSError as error:
+            _nothing(error)
+            return MORE  # woken for nothing, or to send
+        if len(content) == self._read_bytes:
+            self._read_bytes = min(_LARGE_BYTES, self._read_bytes * _GROWTH)
+        try:
+            answer = self._take(content)
+        except EndedError as error:
+            raise ChannelError(str(error)) from error
+        if unsent and answer is not MORE:
+            raise ChannelInterruptedError(answer)
+        return answer
+
+    def __call__(self) -> Answer:
+        """Wait for the whole answer to what was sent. Raises as ``receive``."""
+        ready = self._ready = self._ready or readiness(self._descriptor)
         while True:
-            if not self._wait(monotonic() + timeout_s):
-                raise ChannelTimeoutError("no answer in time")
-            try:
-                content = os.read(self._descriptor, self._read_bytes)
-            except OSError as error:
-                _nothing(error)
-                continue  # woken for nothing
-            if len(content) == self._read_bytes:
-                self._read_bytes = min(_LARGE_BYTES, self._read_bytes * _GROWTH)
-            elif not content:
-                raise ChannelEndedError("the server closed the connection")
-            answer = parse(content)
+            wait = ready.wait_writable if self._unsent else ready.wait_readable
+            if not wait(monotonic() + self.timeout_s):
+                raise ChannelTimeoutError(
+                    "the server took no more of a message in time" if self._unsent else "no answer in time"
+                )
+            answer = self.receive()
             if answer is not MORE:
                 return answer
 
     def close(self) -> None:
         """Forget the socket, before it is closed. Safe to call twice."""
-        self._ready.close()
+        if self._ready is not None:
+            self._ready.close()
+            self._ready = None
 
-    def _send_rest(self, rest: memoryview, parse: Callable[[bytes], Answer | More], timeout_s: float) -> None:
-        """Send the rest as the peer takes it, hearing what it says meanwhile: it may not read on else."""
-        while rest:
-            if not self._ready.wait_writable(monotonic() + timeout_s):
-                raise ChannelTimeoutError("the server took no more of a message in time")
-            try:
-                rest = rest[os.write(self._descriptor, rest) :]
-                continue
-            except OSError as error:
-                _nothing(error)
-            try:
-                content = os.read(self._descriptor, _LARGE_BYTES)  # it is what woke us
-            except OSError as error:
-                _nothing(error)
-                continue
-            if not content:
-                raise ChannelEndedError("the server closed the connection")
-            answer = parse(content)
-            if answer is not MORE:
-                raise ChannelInterruptedError(answer)
+
+def _sent(descriptor: int, message: memoryview) -> int:
+    try:
+        return os.write(descriptor, message)
+    except BlockingIOError:
+        return 0
 
 
 def _nothing(error: OSError) -> int:

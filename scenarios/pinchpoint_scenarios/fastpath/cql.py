@@ -11,16 +11,17 @@ import io
 import socket
 import ssl
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from cassandra.protocol import ErrorMessage
 
-from .channel import MORE, Channel, ChannelEndedError, ChannelError, ChannelTimeoutError, More
+from .channel import Channel, ChannelError, ChannelTimeoutError
+from .drivers import MORE, EndedError
+from .drivers.cql import DAMAGED, CqlDriver, CqlError
 
 _VERSION = 4
-_HEADER = struct.Struct(">BBhBi")  # version, flags, stream, opcode, length of the body
-_HEADER_BYTES = _HEADER.size
 _SHORT, _INT, _LONG = struct.Struct(">H"), struct.Struct(">i"), struct.Struct(">q")
 _BIGINT = struct.Struct(">iq")  # with its length before it
 _LEVEL_AND_FLAGS = struct.Struct(">HBH")  # and how many values follow
@@ -32,19 +33,12 @@ _VALUES, _SKIP_METADATA, _TIMESTAMP = 0x01, 0x02, 0x20  # flags of an execution
 _NO_METADATA = 0x04  # flag of a result's rows
 _UNPREPARED = 0x2500
 _TLS_READ_BYTES = 2**16
-_LARGEST_BYTES = 2**24
-"""Of one answer: more than was ever asked for here, and it is copied with each piece that comes."""
-_DAMAGED = "the server's answer is damaged"
 _FORGOTTEN_AGAIN = 3
 """While a schema changes a node may forget a statement between its being prepared and its being sent."""
 
 Value = int | bytes
 """A ``bigint``, or a ``blob``."""
 Row = list[bytes | None]
-
-
-class CqlError(Exception):
-    """The connection failed, or what came over it cannot be understood: it must be closed."""
 
 
 class CqlTimeoutError(CqlError):
@@ -73,30 +67,37 @@ class Login:
 class _TlsChannel:
     """What ``Channel`` is, over TLS: its socket waits by itself, which gevent makes cooperative."""
 
-    def __init__(self, connected: ssl.SSLSocket) -> None:
+    def __init__(self, connected: ssl.SSLSocket, driver: CqlDriver, timeout_s: float) -> None:
+        self.timeout_s = timeout_s
         self._socket = connected
+        self._driver = driver
 
-    def exchange(
-        self,
-        message: bytes,
-        parse: Callable[[bytes], tuple[int, bytes] | More],
-        timeout_s: float,
-    ) -> tuple[int, bytes]:
-        self._socket.settimeout(timeout_s)
-        try:
+    def send(self, message: bytes) -> None:
+        with _broken():
+            self._socket.settimeout(self.timeout_s)
             self._socket.sendall(message)
-            while content := self._socket.recv(_TLS_READ_BYTES):
-                answer = parse(content)
-                if answer is not MORE:
-                    return answer
-        except TimeoutError as error:
-            raise ChannelTimeoutError("no answer in time") from error
-        except OSError as error:
-            raise ChannelError(f"the connection broke: {error.strerror or error}") from error
-        raise ChannelEndedError("the server closed the connection")
+
+    def __call__(self) -> tuple[int, bytes]:
+        while True:
+            with _broken():
+                content = self._socket.recv(_TLS_READ_BYTES)
+            answer = self._driver.receive(content)
+            if answer is not MORE:
+                return answer
 
     def close(self) -> None:
         """Does nothing: who opened the socket closes it."""
+
+
+@contextmanager
+def _broken() -> Iterator[None]:
+    """What a socket raises, as a ``Channel`` calls it."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise ChannelTimeoutError("no answer in time") from error
+    except OSError as error:
+        raise ChannelError(f"the connection broke: {error.strerror or error}") from error
 
 
 class CqlWire:
@@ -117,8 +118,8 @@ class CqlWire:
         self._timeout_s = timeout_s
         self._socket: socket.socket | None = None
         self._prepares = prepared
-        self._channel: Channel | _TlsChannel | None = None
-        self._content = b""
+        self._driver = CqlDriver()
+        self._channel: Channel[tuple[int, bytes]] | _TlsChannel | None = None
         self._prepared: dict[str, bytes] = {}
 
     @property
@@ -137,12 +138,15 @@ class CqlWire:
             raise CqlError(f"cannot connect: {error.strerror or error}") from error
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._driver = CqlDriver()
             if login.tls is None:
-                self._channel = Channel(self._socket.fileno())
+                self._channel = Channel(self._socket.fileno(), self._driver, self._connect_timeout_s)
             else:
                 shaken = login.tls.wrap_socket(self._socket, server_hostname=login.host)
-                self._socket, self._channel = shaken, _TlsChannel(shaken)
+                self._socket = shaken
+                self._channel = _TlsChannel(shaken, self._driver, self._connect_timeout_s)
             self._log_in()
+            self._channel.timeout_s = self._timeout_s
         except ssl.SSLError as error:
             self.close()
             raise CqlError(f"TLS: {error}") from error
@@ -173,7 +177,7 @@ class CqlWire:
             flags, last = flags | _TIMESTAMP, _LONG.pack(timestamp_us)
         tail = _LEVEL_AND_FLAGS.pack(consistency, flags, len(values)) + _encoded(values) + last
         if not self._prepares:
-            return _rows(self._ask(_QUERY, _long_string(statement) + tail, self._timeout_s)[1])
+            return _rows(self._ask(_QUERY, _long_string(statement) + tail)[1])
         return _rows(self._ask_prepared(_EXECUTE, statement, lambda known: known + tail))
 
     def batch(
@@ -196,7 +200,7 @@ class CqlWire:
         if self._prepares:
             self._ask_prepared(_BATCH, statement, lambda known: body(b"\x01" + known))
         else:
-            self._ask(_BATCH, body(b"\x00" + _long_string(statement)), self._timeout_s)
+            self._ask(_BATCH, body(b"\x00" + _long_string(statement)))
 
     def close(self) -> None:
         """Close it. Safe to call twice."""
@@ -213,10 +217,10 @@ class CqlWire:
         body = _SHORT.pack(len(options))
         for name, value in options.items():
             body += _string(name) + _string(value)
-        opcode, _ = self._ask(_STARTUP, body, self._connect_timeout_s)
+        opcode, _ = self._ask(_STARTUP, body)
         if opcode == _AUTHENTICATE:
             token = f"\0{self._login.user}\0{self._login.password}".encode()
-            opcode, _ = self._ask(_AUTH_RESPONSE, _INT.pack(len(token)) + token, self._connect_timeout_s)
+            opcode, _ = self._ask(_AUTH_RESPONSE, _INT.pack(len(token)) + token)
             if opcode != _AUTH_SUCCESS:
                 raise CqlError("the server asks for more than a user and a password")
         elif opcode != _READY:
@@ -227,57 +231,40 @@ class CqlWire:
         known = self._prepared.get(statement) or self._prepare(statement)
         for _ in range(_FORGOTTEN_AGAIN):
             try:
-                return self._ask(opcode, body(known), self._timeout_s)[1]
+                return self._ask(opcode, body(known))[1]
             except ErrorMessage as error:
                 if error.code != _UNPREPARED:
                     raise
             # The server has forgotten it (a restart, too many others, a table that is being made): once more.
             known = self._prepare(statement)
-        return self._ask(opcode, body(known), self._timeout_s)[1]
+        return self._ask(opcode, body(known))[1]
 
     def _prepare(self, statement: str) -> bytes:
         """The statement's id on this node, with its length."""
-        _, body = self._ask(_PREPARE, _long_string(statement), self._timeout_s)
+        _, body = self._ask(_PREPARE, _long_string(statement))
         if len(body) < 6 or _INT.unpack_from(body)[0] != _PREPARED:
             raise CqlError("the server did not prepare a statement")
         length = _SHORT.unpack_from(body, 4)[0]
         self._prepared[statement] = known = body[4 : 6 + length]
         return known
 
-    def _ask(self, opcode: int, body: bytes, timeout_s: float) -> tuple[int, bytes]:
+    def _ask(self, opcode: int, body: bytes) -> tuple[int, bytes]:
         """Send one message, wait for the answer: (opcode, body)."""
-        if self._channel is None:
+        channel = self._channel
+        if channel is None:
             raise CqlError("not connected")
-        self._content = b""
-        message = _HEADER.pack(_VERSION, 0, 0, opcode, len(body)) + body
         try:
-            answered, content = self._channel.exchange(message, self._parse, timeout_s)
+            channel.send(self._driver.message(opcode, body))
+            answered, content = channel()
             said = ErrorMessage.recv_body(io.BytesIO(content), _VERSION) if answered == _ERROR else None
-        except ChannelError as error:
+        except (ChannelError, EndedError) as error:
             kind = CqlTimeoutError if isinstance(error, ChannelTimeoutError) else CqlError
             raise kind(str(error)) from error
         except (ArithmeticError, LookupError, struct.error, TypeError, ValueError) as error:
-            raise CqlError(f"{_DAMAGED}: {error}") from error
+            raise CqlError(f"{DAMAGED}: {error}") from error
         if said is not None:
             raise said
         return answered, content
-
-    def _parse(self, content: bytes) -> tuple[int, bytes] | More:
-        if self._content:
-            content = self._content + content
-        if len(content) < _HEADER_BYTES:
-            self._content = content
-            return MORE
-        _, flags, _, opcode, length = _HEADER.unpack_from(content)
-        if not 0 <= length <= _LARGEST_BYTES:
-            raise CqlError(f"{_DAMAGED}: its length is {length:,} bytes; allowed: {_LARGEST_BYTES:,}")
-        whole = _HEADER_BYTES + length
-        if len(content) < whole:
-            self._content = content
-            return MORE
-        if len(content) > whole:
-            raise CqlError("the server sent more than was asked for")
-        return opcode, content[_HEADER_BYTES + (_skipped(flags, content) if flags else 0) :]
 
 
 def _encoded(values: Sequence[Value]) -> bytes:
@@ -288,17 +275,6 @@ def _encoded(values: Sequence[Value]) -> bytes:
             for value in values
         ]
     )
-
-
-def _skipped(flags: int, content: bytes) -> int:
-    """Bytes before an answer's own body: a trace's id (16) and warnings (a list of strings)."""
-    at = _HEADER_BYTES + (16 if flags & 0x02 else 0)
-    if flags & 0x08:
-        count = _SHORT.unpack_from(content, at)[0]
-        at += 2
-        for _ in range(count):
-            at += 2 + _SHORT.unpack_from(content, at)[0]
-    return at - _HEADER_BYTES
 
 
 def _string(text: str) -> bytes:
@@ -314,7 +290,7 @@ def _rows(body: bytes) -> list[Row]:
     try:
         return _values(body)
     except struct.error as error:
-        raise CqlError(f"{_DAMAGED}: {error}") from error
+        raise CqlError(f"{DAMAGED}: {error}") from error
 
 
 def _values(body: bytes) -> list[Row]:
@@ -327,7 +303,7 @@ def _values(body: bytes) -> list[Row]:
     count = _INT.unpack_from(body, at)[0]
     at += 4
     if count * max(1, columns) * _INT.size > len(body) - at:  # a value has its length before it
-        raise CqlError(f"{_DAMAGED}: it has fewer values than it says")
+        raise CqlError(f"{DAMAGED}: it has fewer values than it says")
     rows = []
     for _ in range(count):
         row: Row = []

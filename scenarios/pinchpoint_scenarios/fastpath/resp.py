@@ -5,18 +5,14 @@ valkey-py connects, logs in and chooses the database. From then on its socket is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast
+from collections.abc import Sequence
+from typing import Any, Protocol
 
-import hiredis
 from valkey import exceptions
-from valkey.connection import Connection, DefaultParser
+from valkey.connection import Connection
 
-from .channel import MORE, Channel, ChannelError, ChannelTimeoutError, More
-
-Command = tuple[str | bytes, ...]
-
-_pack = cast("Callable[[Command], bytes]", hiredis.pack_command)  # its type says one argument
+from .channel import Channel, ChannelError, ChannelTimeoutError
+from .drivers.resp import Command, RespDriver
 
 
 class Wire(Protocol):
@@ -87,42 +83,24 @@ class FastWire:
     def __init__(self, connection: Connection, timeout_s: float) -> None:
         self._connection: Any = connection
         self._timeout_s = timeout_s
-        self._channel: Channel | None = None
-        self._reader = _reader()
+        self._driver = RespDriver()
+        self._channel: Channel[Any] | None = None
 
     def connect(self) -> None:
         if self._channel is None:
             self._connection.connect()
+            self._driver = RespDriver()
             # valkey-py hands its socket to its parsers by this name, too; it has no public one.
-            self._channel = Channel(self._connection._sock.fileno())
-            self._reader = _reader()
+            self._channel = Channel(self._connection._sock.fileno(), self._driver, self._timeout_s)
 
     def ask(self, *command: str | bytes) -> object:
-        if self._channel is None:
-            raise exceptions.ConnectionError("not connected")
-        try:
-            reply = self._channel.exchange(_pack(command), self._reply, self._timeout_s)
-        except ChannelError as error:
-            raise _named(error) from error
+        reply = self._answer(self._driver.command(*command))
         if isinstance(reply, exceptions.ValkeyError):
             raise reply
         return reply
 
     def ask_all(self, commands: Sequence[Command]) -> list[object]:
-        if self._channel is None:
-            raise exceptions.ConnectionError("not connected")
-        replies: list[object] = []
-
-        def parse(content: bytes) -> More | None:
-            self._reader.feed(content)
-            while (reply := self._reader.gets()) is not MORE:
-                replies.append(reply)
-            return MORE if len(replies) < len(commands) else None
-
-        try:
-            self._channel.exchange(b"".join(map(_pack, commands)), parse, self._timeout_s)
-        except ChannelError as error:
-            raise _named(error) from error
+        replies: list[object] = self._answer(self._driver.commands(commands))
         for reply in replies:
             if isinstance(reply, exceptions.ValkeyError) and not isinstance(reply, exceptions.ResponseError):
                 raise reply
@@ -134,20 +112,18 @@ class FastWire:
             self._channel = None
         self._connection.disconnect()
 
-    def _reply(self, content: bytes) -> object:
-        self._reader.feed(content)
-        return self._reader.gets()
+    def _answer(self, message: bytes) -> Any:
+        channel = self._channel
+        if channel is None:
+            raise exceptions.ConnectionError("not connected")
+        try:
+            channel.send(message)
+            return channel()
+        except ChannelError as error:
+            raise _named(error) from error
 
 
 def _named(error: ChannelError) -> exceptions.ConnectionError | exceptions.TimeoutError:
     """As valkey-py calls it."""
     kind = exceptions.TimeoutError if isinstance(error, ChannelTimeoutError) else exceptions.ConnectionError
     return kind(str(error))
-
-
-def _reader() -> hiredis.Reader:
-    # valkey-py's own exceptions for what a server says: the same classes for the same words. Half a reply is
-    # MORE, as hiredis' own sign for it, False, is a reply in RESP3.
-    return hiredis.Reader(
-        protocolError=exceptions.InvalidResponse, replyError=DefaultParser.parse_error, notEnoughData=MORE
-    )

@@ -34,7 +34,8 @@ from pinchpoint_collectors.common.backoff import Backoff
 from ...addresses import place, unreachable, without_secrets
 from ...contract import OK, Endpoint
 from ...errors import EndpointUnreachable, ScenarioError
-from ...fastpath.cql import CqlError, CqlTimeoutError, CqlWire, Login
+from ...fastpath.cql import CqlTimeoutError, CqlWire, Login
+from ...fastpath.drivers.cql import CqlError
 from ..hold import Hold, HoldEntry
 from ..params import NosqlBurstParams
 from ..records import Fields, Row

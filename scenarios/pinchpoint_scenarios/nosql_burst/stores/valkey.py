@@ -20,7 +20,8 @@ from pinchpoint_collectors.common.backoff import Backoff
 from ...addresses import place, unreachable, without_secrets
 from ...contract import OK, Endpoint
 from ...errors import EndpointUnreachable, ScenarioError
-from ...fastpath.resp import Command, FastWire, LibraryWire, Wire
+from ...fastpath.drivers.resp import Command
+from ...fastpath.resp import FastWire, LibraryWire, Wire
 from ..hold import Hold, HoldEntry
 from ..params import NosqlBurstParams
 from ..records import Fields, Row
