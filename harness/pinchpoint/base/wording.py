@@ -117,6 +117,13 @@ def place(blame: Mapping[str, Any]) -> str:
     return thing + (f" ({', '.join(where)})" if where else "")
 
 
+def why_invalid(blame: Mapping[str, Any]) -> str:
+    """Why a run is no evidence, of its load generator or of what took that one's CPU; without an end."""
+    facts = [str(each["fact"]) for each in blame["evidence"]]
+    more = [capitalised(fact) for fact in facts[1:2]] if blame["kind"] == "contention" else []
+    return ". ".join([facts[0], *more])
+
+
 def sentences(text: str) -> tuple[str, str]:
     """The first sentence of a summary and the rest: the headline and the text below it."""
     parts = re.split(r"(?<=[.!?])\s+(?=[A-Z0-9])", text.strip(), maxsplit=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -377,12 +376,14 @@ def claim(
 def _invalid(sides: Sides) -> Iterator[str]:
     """The runs that are no evidence, those with the same reason together; figures of a reason may differ."""
     runs = [run for side in sides for run in side.runs]
-    reasons: dict[str, list[Run]] = {}
+    reasons: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
         if not run.is_evidence:
-            reasons.setdefault(re.sub(r"[\d.,]+", "#", str(run.verdict["summary"])), []).append(run)
+            blame = run.verdict["bottleneck"]
+            reason = (str(blame["kind"]), *(str(each["metric"]) for each in blame["evidence"]))
+            reasons.setdefault(reason, []).append(run)
     for those in reasons.values():
-        why = str(those[0].verdict["summary"]).removeprefix("Invalid run: ").rstrip(".")
+        why = wording.why_invalid(those[0].verdict["bottleneck"])
         if len(those) == 1:
             yield f"{those[0].directory} is invalid: {why}"
         else:

@@ -139,10 +139,10 @@ class Watcher:
             if objective.tier in (None, tier) and objective.host in (None, name)
         ]
         if objective.role is not None:
-            wanted = {f"{tier} {objective.role}" for tier in tiers if objective.tier in (None, tier)}
+            wanted = {(tier, objective.role) for tier in tiers if objective.tier in (None, tier)}
             for machine in self.machines:
                 for (host, device), roles in machine.disks.items():
-                    if wanted.intersection(roles.split(", ")) and not machine.tiers.keys().isdisjoint(names):
+                    if wanted.intersection(roles) and not machine.tiers.keys().isdisjoint(names):
                         yield self._board.newest(host, metric, device)
         elif metric.startswith(("cpu.", "mem.", "pressure.")):
             for name in names:
@@ -177,9 +177,11 @@ class Watcher:
             for (host, device), roles in machine.disks.items():
                 yield from self._disk(host, device, roles)
 
-    def _disk(self, host: str, device: str, roles: str) -> Iterator[tuple[str, str, float]]:
+    def _disk(
+        self, host: str, device: str, roles: Sequence[tuple[str, str]]
+    ) -> Iterator[tuple[str, str, float]]:
         """Its declared limits; where none are known, the time in which it was busy."""
-        what = ", ".join(_role_words(role) for role in roles.split(", "))
+        what = _roles_words(roles)
         given = [disk.resolved_limits for disk in self._declared(roles) if disk.resolved_limits]
         most_iops = max((one.iops for one in given if one.iops), default=None)
         most_bytes_per_s = max((one.bytes_per_s for one in given if one.bytes_per_s), default=None)
@@ -193,9 +195,8 @@ class Watcher:
         if not given and busy is not None:
             yield what, "of the time busy, its limit is not known", busy
 
-    def _declared(self, roles: str) -> Iterator[Disk]:
-        for role in roles.split(", "):
-            tier, _, name = role.partition(" ")
+    def _declared(self, roles: Sequence[tuple[str, str]]) -> Iterator[Disk]:
+        for tier, name in roles:
             declared = self._farm.tiers.get(tier)
             yield from (
                 host.disks[name]
@@ -215,7 +216,7 @@ class Watcher:
             ],
             "disks": [
                 {
-                    "name": ", ".join(_role_words(role) for role in roles.split(", ")),
+                    "name": _roles_words(roles),
                     "write_latency_s": self._board.newest(host, "disk.write_latency_s", device),
                     "iops": self._sum(host, device, "disk.reads_per_s", "disk.writes_per_s"),
                 }
@@ -234,9 +235,8 @@ class Watcher:
         return sum(known) if len(known) == len(values) else None
 
 
-def _role_words(role: str) -> str:
-    tier, _, name = role.partition(" ")
-    return f"{name} disk of {tier}"
+def _roles_words(roles: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(f"{role} disk of {tier}" for tier, role in roles)
 
 
 def _target(objective: Objective) -> tuple[str, float]:

@@ -10,7 +10,6 @@ from typing import Any
 
 from pinchpoint.base import units
 from pinchpoint.base.errors import FarmUnavailable
-from pinchpoint.probe import words
 from pinchpoint.probe.machine import ProbedMachine
 from pinchpoint.probe.record import Probe, State, Trial
 from pinchpoint_collectors.common.times import utc
@@ -147,7 +146,7 @@ class Driver:
         each = "; ".join(f"{name}: {', '.join(own)}" for name, own in depths.items())
         self.probe.warnings.append(
             f"{len(left)} of {total} cells were left out, as the queue depth at which the latency crosses "
-            f"{units.seconds(self.probe.options.line_s)} was found {words.WITHOUT}: {each}"
+            f"{units.seconds(self.probe.options.line_s)} was found without them: {each}"
         )
         return jobs
 

@@ -259,9 +259,7 @@ def _warnings(
         yield from (f"{side.label}: {why}" for why in verdict.host_cache)
         if verdict.contradicted:
             yield f"{side.label}: {verdict.contradicted}"
-        for said in dict.fromkeys(probe.warnings):
-            before, without, _ = said.partition(f"{words.WITHOUT}: ")
-            yield f"{side.label}: {f'{before}{words.WITHOUT}' if without else said}"
+        yield from (f"{side.label}: {warning}" for warning in dict.fromkeys(probe.warnings))
     if min(probe.options.repeat for probe in probes) < ENOUGH:
         yield (
             f"fewer than {ENOUGH} repetitions on a side: no difference to it can be confirmed; measure with "

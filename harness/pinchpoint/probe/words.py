@@ -46,8 +46,6 @@ LIMITS_ARE: Mapping[str, str] = {
     "both": "as declared, or as measured where nothing is declared",
 }
 LISTED = 4
-WITHOUT = "without them"
-"""Of cells that a bisection left out; which ones follows."""
 
 
 def summary(verdict: ProbeVerdict, probe: Probe, *, too_short: bool) -> str:

@@ -114,7 +114,7 @@ def _of_run(report: Report) -> Brief:
     answers = [
         Answer(TESTED, ", ".join(header), _loads(manifest)),
         Answer(DECIDED, decision.capitalize(), words),
-        Answer(BOTTLENECK, _named(report.headline), " ".join(filter(None, (sure, report.rest)))),
+        Answer(BOTTLENECK, _named(report.headline), " ".join(filter(None, (sure, report.lead)))),
         *_outlook(report),
         Answer(NOT_SHOWN, *_not_shown(report)),
     ]
@@ -154,7 +154,7 @@ def _run_checks(report: Report) -> Iterator[Check]:
         "verdict",
         "the run is valid evidence",
         "error" if outcome == "invalid" else "passed",
-        report.headline if outcome == "invalid" else f"{report.headline} {report.rest}".strip(),
+        report.headline if outcome == "invalid" else f"{report.headline} {report.lead}".strip(),
     )
     for row in report.tables["objectives"].rows:
         said = f"measured {row['measured']}" if row["measured"] else units.NOT_MEASURED
@@ -177,40 +177,31 @@ def _run_checks(report: Report) -> Iterator[Check]:
 
 
 def _guards(report: Report) -> Iterator[Check]:
-    broken = [str(event["why"]) for event in report.run.events if event.get("event") == "guard"]
-    unmeasured = [one for one in report.warnings if one.startswith("stop_when[")]
+    """Each stop rule: ended the run, was not measured, or did neither."""
+    broken = [event for event in report.run.events if event.get("event") == "guard"]
+    warned = [event for event in report.run.events if event.get("event") == "warning"]
     rules: Sequence[Mapping[str, Any]] = (report.run.manifest.get("plan") or {}).get("stop_when") or ()
     for number, rule in enumerate(rules):
-        if rule.get("silent"):
-            yield _silence(number, rule, broken, unmeasured)
-            continue
-        side = "above" if rule.get("above") is not None else "below"
-        where = " ".join(str(rule[key]) for key in ("scenario", "host", "tier", "role") if rule.get(key))
-        limit = units.of_metric(rule["metric"], rule[side])
-        lasting = units.seconds(rule["for_s"]) if rule.get("for_s") else ""
-        name = f"{rule['metric']}{f' of {where}' if where else ''} not {side} {limit} for {lasting}"
-        why = next((one for one in broken if one.startswith(f"stop_when: {rule['metric']} ")), None)
-        missing = next((one for one in unmeasured if one.startswith(f"stop_when[{number}]")), None)
-        if why:
-            broken.remove(why)
-            yield Check("stop rules", name, "failed", why)
+        name = _rule_name(rule)
+        if ended := next((event for event in broken if event.get("stop_rule") == number), None):
+            yield Check("stop rules", name, "failed", str(ended["why"]))
+        elif missing := next((event for event in warned if event.get("stop_rule") == number), None):
+            yield Check("stop rules", name, "skipped", str(missing["sentence"]))
         else:
-            yield Check("stop rules", name, "skipped" if missing else "passed", missing or "")
-    for why in broken:  # a rule that the plan as it is kept does not have
-        yield Check("stop rules", "no stop rule ended the run", "failed", why)
+            yield Check("stop rules", name, "passed")
+    for event in broken:
+        if event.get("stop_rule") not in range(len(rules)):  # the plan as it is kept does not have it
+            yield Check("stop rules", "no stop rule ended the run", "failed", str(event["why"]))
 
 
-def _silence(number: int, rule: Mapping[str, Any], broken: list[str], unmeasured: Sequence[str]) -> Check:
-    """A rule of silence: of operations, or of collectors."""
-    where = " ".join(str(rule[key]) for key in ("scenario", "host", "tier") if rule.get(key))
-    name = f"{rule['silent']}{f' of {where}' if where else ''} not silent for {units.seconds(rule['for_s'])}"
-    begins = {"operations": "stop_when: no operation of ", "collectors": "stop_when: the collector "}
-    why = next((one for one in broken if one.startswith(begins[rule["silent"]])), None)
-    missing = next((one for one in unmeasured if one.startswith(f"stop_when[{number}]")), None)
-    if why:
-        broken.remove(why)
-        return Check("stop rules", name, "failed", why)
-    return Check("stop rules", name, "skipped" if missing else "passed", missing or "")
+def _rule_name(rule: Mapping[str, Any]) -> str:
+    """A stop rule as what must hold: ``cpu.busy_ratio of sql not above 90 % for 30 s``."""
+    where = " ".join(str(rule[key]) for key in ("scenario", "host", "tier", "role") if rule.get(key))
+    of, lasting = f" of {where}" if where else "", units.seconds(rule["for_s"]) if rule.get("for_s") else ""
+    if rule.get("silent"):
+        return f"{rule['silent']}{of} not silent for {lasting}"
+    side = "above" if rule.get("above") is not None else "below"
+    return f"{rule['metric']}{of} not {side} {units.of_metric(rule['metric'], rule[side])} for {lasting}"
 
 
 def _run_decision(report: Report, checks: Sequence[Check]) -> tuple[Decision, str]:

@@ -79,7 +79,7 @@ def _checks(probe: Probe, verdict: ProbeVerdict, found: Found) -> Iterator[Check
         said = f"{workload} is not measured yet" if state == "skipped" else "; ".join(failed)
         yield Check("workloads", f"{workload} is measured", state, said)
     if probe.declared.words:
-        against = (verdict.contradicted or "").partition(":")[0]
+        against = verdict.contradicted or ""
         yield Check("declared", "the disk is what is declared", "failed" if against else "passed", against)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -85,14 +84,6 @@ class Report:
     panels: tuple[Panel, ...]
     distributions: tuple[Distribution, ...]
     tables: Mapping[str, Table]
-
-    @property
-    def rest(self) -> str:
-        """The lead without what the page says beside it: the confidence and the advice."""
-        text = re.sub(r"Confidence is \w+\.\s*", "", self.lead)
-        for row in self.verdict.get("advice") or ():
-            text = text.replace(str(row["text"]), "")
-        return " ".join(text.split())
 
     @property
     def next_words(self) -> str:

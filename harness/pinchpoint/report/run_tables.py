@@ -500,7 +500,7 @@ def incidents(run: StoredRun) -> Table:
         name = str(event.get("event"))
         if name in _QUIET or name.startswith("phase"):
             continue
-        rest = {key: value for key, value in event.items() if key not in ("time", "event")}
+        rest = {key: value for key, value in event.items() if key not in ("time", "event", "stop_rule")}
         rows.append({"time": event.get("time"), "event": name.replace("_", " "), "details": _details(rest)})
     return Table(
         "incidents",

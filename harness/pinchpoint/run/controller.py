@@ -455,9 +455,9 @@ class _Stage:
     def finish(self) -> None:
         """Turn the journals into the run's files. Raises NotEvidenceError."""
         self._progress.say("writing the run's files")
-        for sentence in self._rules.not_measured():
+        for number, sentence in self._rules.not_measured():
             self._progress.say(f"warning: {sentence}")
-            self._store.warn(sentence)
+            self._store.warn(sentence, stop_rule=number)
         if not self._ended.whole:
             self._store.warn(f"incomplete: {self._ended.reasons[0].splitlines()[0]}")
         self._store.finish("finished" if self._ended.whole else "interrupted")
@@ -471,11 +471,11 @@ class _Stage:
         pool.tend()
         self._note_disk_events()
         if found := self._rules.broken(pool.loading(), self._collectors.silences()):
-            self._ended.cut_short(ExitStatus.GUARD, found)
-            self._store.event("guard", why=found)
+            self._ended.cut_short(ExitStatus.GUARD, found.why)
+            self._store.event("guard", stop_rule=found.number, why=found.why)
         if self._rules_due and self._rules.due:
             self._rules_due = False
-            for sentence in self._rules.not_measured():
+            for _, sentence in self._rules.not_measured():
                 self._progress.say(f"warning: {sentence} so far")
         if self._interrupts.requested:
             self._ended.cut_short(ExitStatus.INTERRUPTED, _BY_THE_USER)

@@ -355,6 +355,18 @@ class Silence(NamedTuple):
     why: str
 
 
+class RuleOutcome(NamedTuple):
+    """What became of one stop rule.
+
+    Attributes:
+        number: of the rule in the plan's ``stop_when``, from 0.
+        why: the sentence.
+    """
+
+    number: int
+    why: str
+
+
 class StopRules:
     """Watches every rule; samples come from the collectors' threads.
 
@@ -402,8 +414,10 @@ class StopRules:
                     else:
                         self._beyond.pop(key, None)
 
-    def broken(self, loading: Mapping[str, int] = _NONE, silences: Sequence[Silence] = ()) -> str | None:
-        """What ends the run, as a sentence; None as long as nothing does.
+    def broken(
+        self, loading: Mapping[str, int] = _NONE, silences: Sequence[Silence] = ()
+    ) -> RuleOutcome | None:
+        """The rule that ends the run; None as long as none does.
 
         Args:
             loading: scenario -> when its load began (UTC ns), of those that have work left.
@@ -416,15 +430,18 @@ class StopRules:
             else:
                 found = self._by_operations(number, rule, now) or self._by_samples(number, rule)
             if found:
-                return found
+                return RuleOutcome(number, found)
         return None
 
-    def not_measured(self) -> list[str]:
-        """A warning for each rule whose metric has had no value until now: it cannot end the run."""
+    def not_measured(self) -> list[RuleOutcome]:
+        """Each rule whose metric has had no value until now, with a warning: it cannot end the run."""
         with self._lock:
             return [
-                f"stop_when[{number}]: {_what(rule)}{_of(rule)} was not measured: this rule could not end "
-                "the run"
+                RuleOutcome(
+                    number,
+                    f"stop_when[{number}]: {_what(rule)}{_of(rule)} was not measured: this rule could not "
+                    "end the run",
+                )
                 for number, rule in enumerate(self._rules)
                 if number not in self._measured
             ]

@@ -35,27 +35,27 @@ class Machine:
     Attributes:
         name: of the machine; of one that holds one host, the host's.
         tiers: host -> the instance of its tier's own processes, "" where these are not known.
-        disks: (host, device) -> the roles on it, in words.
+        disks: (host, device) -> the roles on it: (tier, role).
     """
 
     name: str
     tiers: Mapping[str, str]
-    disks: Mapping[tuple[str, str], str]
+    disks: Mapping[tuple[str, str], Sequence[tuple[str, str]]]
 
 
 def machines_of(hosts: Mapping[str, Mapping[str, Any]]) -> list[Machine]:
     """The machines of a manifest's hosts; hosts that share a machine are one."""
     found = []
     for names in machines(hosts).values():
-        roles: dict[str, tuple[str, list[str]]] = {}
+        roles: dict[str, tuple[str, list[tuple[str, str]]]] = {}
         for host in names:
             for role, place in hosts[host].get("roles", {}).items():
                 if place["device"]:
-                    roles.setdefault(place["device"], (host, []))[1].append(f"{hosts[host]['tier']} {role}")
+                    roles.setdefault(place["device"], (host, []))[1].append((hosts[host]["tier"], role))
         tiers = {
             host: f"tier:{hosts[host]['tier']}" if hosts[host].get("tier_cores") else "" for host in names
         }
-        disks = {(host, device): ", ".join(words) for device, (host, words) in roles.items()}
+        disks = {(host, device): of for device, (host, of) in roles.items()}
         found.append(Machine(machine_name(hosts, names), tiers, disks))
     return found
 
@@ -210,7 +210,7 @@ class ProgressDisplay:
                     for name in ("write_latency_s", "writes_per_s")
                 )
                 yield (
-                    f"  disk {device} ({roles})",
+                    f"  disk {device} ({', '.join(' '.join(role) for role in roles)})",
                     "-",
                     _shown(slow, units.seconds),
                     _shown(rate, units.per_second),

@@ -503,9 +503,17 @@ class LoadBegun(Event):
 
 
 class Guard(Event):
-    """Why a run was ended."""
+    """Why a run was ended, and by which rule of ``stop_when``."""
 
     why: str
+    stop_rule: Count | None = None
+
+
+class Warned(Event):
+    """A warning, and the rule of ``stop_when`` that was not measured, where that is why."""
+
+    sentence: str | None = None
+    stop_rule: Count | None = None
 
 
 class WorkerLost(Event):
@@ -586,6 +594,7 @@ _EVENTS: dict[str, type[Event]] = {
     "crawl_ended": CrawlEnded,
     "load_begun": LoadBegun,
     "guard": Guard,
+    "warning": Warned,
     "worker_lost": WorkerLost,
     "writes_read_back": ReadBack,
     "replayed": Replayed,

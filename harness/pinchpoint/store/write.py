@@ -114,11 +114,11 @@ class RunWriter:
         with self._writing(), self._guard:
             self._events.add({"time": utc(), "event": event, **masked_value(fields)})
 
-    def warn(self, sentence: str) -> None:
-        """A warning the report must show."""
+    def warn(self, sentence: str, **about: Any) -> None:
+        """A warning the report must show; ``about``: what it is about, as data."""
         sentence = masked(sentence)
         self.manifest.setdefault("warnings", []).append(sentence)
-        self.event("warning", sentence=sentence)
+        self.event("warning", sentence=sentence, **about)
 
     def compact(self) -> None:
         """Turn closed journal segments into Parquet parts."""

@@ -151,6 +151,14 @@ def run(farm: str, **changes: Any) -> Run:
     return Run(f"runs/{farm}", manifest(farm), {**outcome(farm), **changes})
 
 
+def invalid() -> dict[str, Any]:
+    """What changes in the verdict of a run whose load generator came late."""
+    late = {"fact": "operations came late", "metric": "generator.send_lag_s", "value": 2.0}
+    generator = {"kind": "generator", "tier": None, "host": "generator1", "resource": "generator"}
+    blame = {**generator, "instance": "", "role": None, "confidence": None, "evidence": [late]}
+    return {"outcome": "invalid", "bottleneck": blame, "summary": "Invalid run: operations came late."}
+
+
 def two_sides(**changes: Any) -> Sides:
     """Dev and prod, one run each; ``changes`` are of prod's verdict."""
     return sides_of([run("dev")], [run("prod", **changes)])

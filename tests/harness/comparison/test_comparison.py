@@ -7,7 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from harness.comparison.example import LOG, SEARCH, TIMES, alike, changed, run, two_sides
+from harness.comparison.example import (
+    LOG,
+    SEARCH,
+    TIMES,
+    alike,
+    changed,
+    invalid,
+    run,
+    two_sides,
+)
 from harness.report.example import suspect
 
 from pinchpoint.analysis.capacity import ONE_LEVEL
@@ -288,16 +297,13 @@ def test_the_bursts_that_were_recovered_from_do_not_speak_for_the_others() -> No
 
 def test_an_invalid_run_shows_its_figures_and_claims_nothing() -> None:
     """Exit status 3, no claim, no answer about the bottleneck; the tables are there."""
-    generator = suspect(kind="generator", tier=None, host="generator1", resource="generator", shared_with=[])
-    done = compare(
-        alike(outcome="invalid", bottleneck=generator, summary="It says nothing: late."), ["disks"]
-    )
+    done = compare(alike(**invalid()), ["disks"])
     assert done.claim.kind is None
     assert done.bottleneck.moved is None
     assert exit_status(done) == 3
     assert done.to_json()["claim"] is None
     assert figure(done, "throughput_per_s", scenario="crawl")["ratio"] is not None
-    assert "No conclusion: runs/prod is invalid: It says nothing: late." in done.summary
+    assert "No conclusion: runs/prod is invalid: operations came late." in done.summary
 
 
 @pytest.mark.parametrize(

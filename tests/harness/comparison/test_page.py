@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.comparison.example import TIMES, run, two_sides
+from harness.comparison.example import TIMES, invalid, run, two_sides
 from harness.comparison.test_judged import repeated
 from harness.report.example import HOSTILE
 from harness.report.test_page import _log, _seen, _show, _start
@@ -112,7 +112,7 @@ def test_charts_are_legible_on_a_phone(browser: webdriver.Chrome, tmp_path: Path
 
 def test_an_invalid_run_is_said_before_anything_else(browser: webdriver.Chrome, tmp_path: Path) -> None:
     """A banner below the verdict, no conclusion, and still the tables."""
-    _open(browser, tmp_path, compare(two_sides(outcome="invalid", summary="Late.")).to_json())
+    _open(browser, tmp_path, compare(two_sides(**invalid())).to_json())
     assert "is not valid" in browser.find_element(By.CSS_SELECTOR, "[role=alert]").text
     assert "No conclusion" in _seen(browser)
     assert browser.find_elements(By.CSS_SELECTOR, "table[data-table=disks] tbody tr")

@@ -8,7 +8,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from harness.comparison.example import run
+from harness.comparison.example import invalid, run
 from harness.probe.build import Disk, geometric, probe_of
 from support import run_cli
 
@@ -97,7 +97,7 @@ def test_few_runs_and_invalid_ones_call_nothing() -> None:
     assert {pair.call for one in few.figures for pair in one.pairs} <= {None, "inconclusive"}
     assert any(said.startswith("fewer than 5 runs on a side (a: 1, b: 1, c: 1)") for said in few.warnings)
     sides = sides_of({"a": 10, "b": 20, "c": 40})
-    broken = Side("b", tuple(run("prod", outcome="invalid", bottleneck=None) for _ in range(5)))
+    broken = Side("b", tuple(run("prod", **invalid()) for _ in range(5)))
     found = compare_sides([sides[0], broken, sides[2]], metrics=["scenario.crawl.throughput_per_s"])
     calls = {pair.sides: pair.call for pair in found.figures[0].pairs}
     assert calls == {(0, 1): "inconclusive", (0, 2): "better", (1, 2): "inconclusive"}

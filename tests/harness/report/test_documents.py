@@ -91,8 +91,9 @@ def test_objectives_guards_and_the_verdict_are_test_cases() -> None:
         {"metric": "cpu.busy_ratio", "above": 0.9, "for_s": 5.0},
     ]
     run.manifest["plan"]["stop_when"] = rules
-    run.events.append({"event": "guard", "why": "stop_when: error_ratio of orders was above 5 % for 30 s"})
-    run.manifest["warnings"].append("stop_when[1]: disk.write_latency_s was not measured")
+    ended, missing = "stop_when: error_ratio of orders was above 5 % for 30 s", "stop_when[1]: not measured"
+    run.events.append({"event": "guard", "stop_rule": 0, "why": ended})
+    run.events.append({"event": "warning", "stop_rule": 1, "sentence": missing})
     given = verdict()["objectives"][0]
     objectives: list[Any] = [{**given, "met": met, "scenario": str(met)} for met in (True, False, None)]
     report = gather(run, verdict(objectives=objectives, scenarios=KEPT))

@@ -15,6 +15,7 @@ from pinchpoint.run.live_judge import (
     LATE_S,
     LiveSeconds,
     Reported,
+    RuleOutcome,
     Silence,
     Step,
     StopRules,
@@ -205,8 +206,9 @@ def test_a_rule_is_broken_after_its_time_without_a_break() -> None:
     rule = StopRule(metric="disk.write_latency_s", above=0.5, for_s=5, role="log")
     slow = [("sql1", "loop1", 0.6)] * 5
     rules, _ = watch(rule, [*slow, ("sql1", "loop1", 0.7)])
-    said = rules.broken()
-    assert said is not None
+    ended = rules.broken()
+    assert ended is not None
+    said = ended.why
     assert "disk.write_latency_s on sql1 (loop1) was above 500 ms for 5 s (now 700 ms)" in said
     assert watch(rule, [*slow[:3], ("sql1", "loop1", 0.1), *slow[:4]])[0].broken() is None
     assert watch(rule, [*slow[:3], ("sql1", "loop1", None), *slow[:3]])[0].broken() is not None
@@ -247,8 +249,9 @@ def test_errors_break_a_rule_over_its_time() -> None:
     while clock() - begun < 1.2 + LATE_S + 1:
         heard.second({"orders": {**SECOND, "before_s": time.time(), "ok": 90, "failed": 8, "dropped": 2}})
         time.sleep(0.1)
-    said = rules.broken()
-    assert said is not None
+    ended = rules.broken()
+    assert ended is not None
+    said = ended.why
     assert "error_ratio of all scenarios was above 5 % for 1 s (now 10 %)" in said
     other = StopRule(metric="error_ratio", above=0.05, for_s=1, scenario="crawl")
     assert StopRules([other], HOSTS, ["orders"], heard, lambda: clock() + 0).broken() is None
@@ -262,7 +265,7 @@ def test_a_rule_whose_metric_never_had_a_value_is_named() -> None:
         "the run"
     )
     rules, clock = watch(disk, [("sql1", "loop1", None), ("sql1", "loop2", 0.1)])
-    assert rules.not_measured() == [sentence]
+    assert rules.not_measured() == [RuleOutcome(0, sentence)]
     assert not rules.due
     clock.now += 60
     assert rules.due
@@ -278,19 +281,22 @@ def test_operations_are_silent_once_none_has_completed_for_the_time() -> None:
     rules = StopRules([rule], HOSTS, ["orders", "crawl"], heard)
     assert rules.broken({}) is None, "no load has begun"
     assert rules.not_measured() == [
-        "stop_when[0]: the silence of operations was not measured: this rule could not end the run"
+        RuleOutcome(
+            0, "stop_when[0]: the silence of operations was not measured: this rule could not end the run"
+        )
     ]
     assert rules.broken({"orders": now_ns - 6 * 10**9}) is None, "its last seconds are reported later"
     begun = {"orders": now_ns - 8 * 10**9}
     said = "stop_when: no operation of any scenario completed for 5 s"
-    assert rules.broken(begun) == said
+    assert rules.broken(begun) == RuleOutcome(0, said)
     heard.second({"orders": {**SECOND, "before_s": time.time() - 3, "failed": 4, "dropped": 2}})
-    assert rules.broken(begun) == f"{said} (4 failed, 2 could not start)"
+    assert rules.broken(begun) == RuleOutcome(0, f"{said} (4 failed, 2 could not start)")
     heard.second({"crawl": {**SECOND, "before_s": time.time() - 3, "ok": 1}})
     assert rules.broken(begun | {"crawl": now_ns}) is None
     only = SilenceRule(silent="operations", for_s=5, scenario="orders")
     found = StopRules([only], HOSTS, ["orders", "crawl"], heard).broken(begun | {"crawl": now_ns})
-    assert found == "stop_when: no operation of orders completed for 5 s (4 failed, 2 could not start)"
+    assert found is not None
+    assert found.why == "stop_when: no operation of orders completed for 5 s (4 failed, 2 could not start)"
     assert rules.not_measured() == []
 
 
@@ -313,7 +319,7 @@ def test_a_collector_that_gives_no_reading_ends_the_run(rule: dict[str, Any], sa
                 Silence("ssh", ("web1",), 30.0, "")]  # fmt: skip
     given: dict[str, Any] = {"silent": "collectors", "for_s": 10} | rule
     rules = StopRules([SilenceRule(**given)], HOSTS, [], LiveSeconds())
-    assert rules.broken({}, silences) == (said and f"stop_when: {said}")
+    assert rules.broken({}, silences) == (said and RuleOutcome(0, f"stop_when: {said}"))
     assert bool(rules.not_measured()) is ("host" in rule and "tier" in rule)
 
 

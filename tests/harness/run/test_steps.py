@@ -119,5 +119,6 @@ def test_a_broken_rule_ends_the_run_as_a_guard(url: str, tmp_path: Path) -> None
     assert found.manifest["state"] == "interrupted"
     [guard] = [event for event in found.events if event["event"] == "guard"]
     assert "response_p95_s of all scenarios was above 1 µs for 3 s" in guard["why"]
+    assert guard["stop_rule"] == 0
     assert any("stop_when" in warning for warning in found.manifest["warnings"])
     assert found.operations.num_rows
