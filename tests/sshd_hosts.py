@@ -14,8 +14,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from getpass import getuser
 from pathlib import Path
@@ -132,19 +132,36 @@ def _skip_unless_let_in(host: SshdHost) -> None:
         pytest.skip(f"the account {host.user} of these tests may not log in over ssh: {said}")
 
 
+Cable = Callable[[str, str, int, str], AbstractContextManager[object]]
+"""Connects this namespace with a process's: (device here, address here, process, address of its eth0)."""
+
+
 @contextmanager
-def sshd_hosts(count: int) -> Iterator[list[SshdHost]]:
+def _veth(link: str, ours: str, pid: int, theirs: str) -> Iterator[None]:
+    _ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
+    try:
+        _ip("addr", "add", f"{ours}/30", "dev", link)
+        _ip("link", "set", link, "up")
+        inside = ["nsenter", f"--target={pid}", "--net", "ip", "addr", "add", f"{theirs}/30", "dev", "eth0"]
+        subprocess.run(inside, check=True, capture_output=True)
+        yield
+    finally:
+        subprocess.run(["ip", "link", "del", link], check=False, capture_output=True)
+
+
+@contextmanager
+def sshd_hosts(count: int, cable: Cable = _veth) -> Iterator[list[SshdHost]]:
     """So many hosts, each in a network namespace of its own; needs root."""
     if os.geteuid() != 0:
         pytest.skip("needs root: network namespaces")
     for program, package in (("ip", "iproute2"), ("nsenter", "util-linux"), ("unshare", "util-linux")):
         require(program, package)
     with ExitStack() as stack:
-        yield [stack.enter_context(_namespaced()) for _ in range(count)]
+        yield [stack.enter_context(_namespaced(cable)) for _ in range(count)]
 
 
 @contextmanager
-def _namespaced() -> Iterator[SshdHost]:
+def _namespaced(cable: Cable) -> Iterator[SshdHost]:
     number = _numbers.randrange(1 << 20)  # a network of four addresses among the 2^20 of 10.128.0.0/10
     net = (10 << 24) + (1 << 23) + number * 4
     ours, theirs = (".".join(str(net + at >> shift & 255) for shift in (24, 16, 8, 0)) for at in (1, 2))
@@ -157,16 +174,10 @@ def _namespaced() -> Iterator[SshdHost]:
         with _running(command, folder) as process:
             host = SshdHost(theirs, 22, "root", folder, folder / "client_config", process.pid, link)
             _wait_for_namespace(process.pid)
-            _ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", str(process.pid))
-            try:
-                _ip("addr", "add", f"{ours}/30", "dev", link)
-                _ip("link", "set", link, "up")
-                host._inside("ip", "addr", "add", f"{theirs}/30", "dev", "eth0")
+            with cable(link, ours, process.pid, theirs):
                 host.mend()
                 _wait_ready(host)
                 yield host
-            finally:
-                subprocess.run(["ip", "link", "del", link], check=False, capture_output=True)
 
 
 def _ip(*arguments: str) -> None:

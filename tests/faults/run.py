@@ -16,20 +16,16 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import psutil
 import psycopg
-from servers import postgres, valkey
-from stalling import StallingProxy, stalling_proxy
-from support import PINCHPOINT
+from faults.cell import MARK, Cell, mount_ext4, prepared, write_plan
 from valkey import Valkey
 
 from pinchpoint.store.read import open_run
@@ -44,11 +40,11 @@ PHASES = {
     "report": "analysing",
 }
 """Phase -> the words of standard error with which it begins."""
-ENDS_WITHIN_S = 120.0
+ENDS_WITHIN_S = 150.0
 _STANDS_S = 5.0
 _INTO_MEASURE_S = 4.0
-_MARK = "PINCHPOINT_FAULTS"
 OF_RUN = {
+    "lost+found",
     "events.jsonl",
     "manifest.json",
     "operations.parquet",
@@ -56,42 +52,6 @@ OF_RUN = {
     "report.html",
     "verdict.json",
 }
-
-
-@dataclass(slots=True)
-class Cell:
-    """A run that is going on, and what may happen to it.
-
-    Attributes:
-        out: where run directories go, on a disk of its own that is small.
-        sql, nosql: the servers' own URLs; the run reaches SQL through the proxy.
-        process: the controller.
-        killed: whether the controller was: it cleans nothing up, and the next run takes over.
-        gone: whether a server, or the way to it, is gone for good.
-    """
-
-    out: Path
-    farm: Path
-    plan: Path
-    sql: str
-    nosql: str
-    proxy: StallingProxy
-    mark: str
-    process: subprocess.Popen[str] | None = None
-    killed: bool = False
-    gone: bool = False
-    frozen: list[int] = field(default_factory=list)
-
-    @property
-    def controller(self) -> psutil.Process:
-        """Its process."""
-        assert self.process is not None
-        return psutil.Process(self.process.pid)
-
-    def generators(self) -> list[psutil.Process]:
-        """The load generators."""
-        children = self.controller.children(recursive=True)
-        return [one for one in children if "loadgen" in " ".join(one.cmdline())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +63,20 @@ class Fault:
         phases: in which it is tried.
         statuses: exit statuses that fit.
         words: what must be said, in the output or among the run's warnings; "": nothing need be.
+        even_fine: it must be said with exit status 0, too.
+        never: what must not be said.
+        parts: further parts of such a run, as of ``prepared``.
+        mend: what makes the next run possible.
     """
 
     apply: Callable[[Cell], None]
     phases: tuple[str, ...]
     statuses: frozenset[int]
     words: str = ""
+    even_fine: bool = False
+    never: str = ""
+    parts: tuple[str, ...] = ()
+    mend: Callable[[Cell], None] = lambda cell: (cell.out / "ballast").unlink(missing_ok=True)
 
 
 @dataclass(slots=True)
@@ -194,14 +162,57 @@ def _remove(cell: Cell) -> None:
         shutil.rmtree(one, ignore_errors=True)
 
 
+def _abort_disk(cell: Cell) -> None:
+    """What the kernel does to a file system whose disk fails: it can be read, and no longer written."""
+    subprocess.run(["mount", "-o", "remount,abort", cell.out], check=True)
+
+
+def _repair_disk(cell: Cell) -> None:
+    subprocess.run(["umount", cell.out], check=True)
+    # 1: errors were corrected.
+    assert subprocess.run(["fsck.ext4", "-p", cell.out.with_name("disk")], check=False).returncode < 2
+    mount_ext4(cell.out)
+
+
 def _no_descriptors(cell: Cell) -> None:
     cell.controller.rlimit(psutil.RLIMIT_NOFILE, (cell.controller.num_fds(), 4096))
 
 
-def _no_memory(cell: Cell) -> None:
-    for one in cell.generators():
+def _no_memory(*processes: psutil.Process) -> None:
+    for one in processes:
         room = one.memory_info().vms + 2**20
         one.rlimit(psutil.RLIMIT_AS, (room, room))
+
+
+def _kill(*processes: psutil.Process) -> None:
+    for one in processes:
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
+
+
+def _watched(cell: Cell) -> list[psutil.Process]:
+    """What runs on the host that is watched, beyond sshd itself."""
+    assert cell.host is not None
+    return [*cell.host.sessions(), *cell.host.ours()]
+
+
+def _kill_host(cell: Cell) -> None:
+    assert cell.host is not None
+    cell.gone = True
+    _kill(psutil.Process(cell.host.pid), *_watched(cell))
+
+
+def _agent(cell: Cell) -> psutil.Process:
+    assert cell.agent is not None
+    return cell.agent
+
+
+def _break_link(cell: Cell, how: str) -> None:
+    assert cell.link is not None
+    if how == "cut":
+        cell.link.close()
+    else:
+        getattr(cell.link, how).set()
 
 
 GOES_ON = frozenset({0, 1, 3})
@@ -214,6 +225,7 @@ FAULTS: dict[str, Fault] = {
         lambda cell: _stand(cell.controller),
         tuple(PHASES),
         GOES_ON | {5},
+        never="said nothing|was lost",
     ),
     "generator SIGKILL": Fault(
         _kill_generators,
@@ -240,76 +252,65 @@ FAULTS: dict[str, Fault] = {
     "directory removed": Fault(
         _remove, (*LOADED, "write", "report"), FAILS, "gone|kept|removed|missing|no such"
     ),
-    "descriptors limited": Fault(_no_descriptors, (*LOADED, "write"), frozenset({0, 1, 3, 5})),
-    "memory of the generator limited": Fault(_no_memory, LOADED, frozenset({0, 1, 3, 5})),
+    "disk read-only": Fault(
+        _abort_disk,
+        ("start", *LOADED, "write", "report"),
+        FAILS,
+        "read-only",
+        parts=("ext4",),
+        mend=_repair_disk,
+    ),
+    "descriptors limited": Fault(_no_descriptors, tuple(PHASES), GOES_ON | {5}),
+    "memory of the controller limited": Fault(
+        lambda cell: _no_memory(cell.controller), tuple(PHASES), GOES_ON | {5}
+    ),
+    "memory of the generator limited": Fault(
+        lambda cell: _no_memory(*cell.generators()), LOADED, GOES_ON | {5}
+    ),
+    "remote worker SIGKILL": Fault(
+        lambda cell: _kill(*cell.remote()),
+        LOADED,
+        GOES_ON,
+        "generator2.*was lost",
+        parts=("worker",),
+    ),
+    "remote worker SIGSTOP 5 s": Fault(
+        lambda cell: _stand(*cell.remote()), LOADED, GOES_ON, parts=("worker",)
+    ),
+    "link to the remote worker cut": Fault(
+        lambda cell: _break_link(cell, "cut"), LOADED, GOES_ON, "generator2.*was lost", parts=("worker",)
+    ),
+    "link to the remote worker stalled": Fault(
+        lambda cell: _break_link(cell, "stalled"), LOADED, GOES_ON, "generator2.*was lost", parts=("worker",)
+    ),
+    "link to the remote worker answers garbage": Fault(
+        lambda cell: _break_link(cell, "garbled"), LOADED, GOES_ON, "generator2.*was lost", parts=("worker",)
+    ),
+    "ssh host SIGKILL": Fault(
+        _kill_host, tuple(PHASES), GOES_ON | {5}, "db2", even_fine=True, parts=("ssh",)
+    ),
+    "ssh sessions SIGKILL": Fault(
+        lambda cell: _kill(*_watched(cell)), tuple(PHASES), GOES_ON | {5}, parts=("ssh",)
+    ),
+    "ssh sessions SIGSTOP 5 s": Fault(
+        lambda cell: _stand(*_watched(cell)), tuple(PHASES), GOES_ON, parts=("ssh",)
+    ),
+    "ssh collector SIGKILL": Fault(
+        lambda cell: _kill(*cell.readers()), tuple(PHASES), GOES_ON | {5}, parts=("ssh",)
+    ),
+    "agent SIGKILL": Fault(
+        lambda cell: _kill(_agent(cell)),
+        tuple(PHASES),
+        GOES_ON | {5},
+        "db3",
+        even_fine=True,
+        parts=("agent",),
+    ),
+    "agent SIGSTOP 5 s": Fault(lambda cell: _stand(_agent(cell)), tuple(PHASES), GOES_ON, parts=("agent",)),
 }
 
 
 # ---- one cell
-
-
-@contextmanager
-def _small_disk(folder: Path) -> Iterator[Path]:
-    """A folder on a disk of its own of 210 MB (as root); elsewhere a plain one."""
-    out = folder / "runs"
-    out.mkdir()
-    if os.geteuid():
-        yield out
-        return
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=210m", "tmpfs", out], check=True)
-    try:
-        yield out
-    finally:
-        subprocess.run(["umount", "-l", out], check=True)
-
-
-@contextmanager
-def prepared() -> Iterator[Cell]:
-    """Servers, a proxy and the files of a run; nothing is left."""
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pinchpoint-faults-")))
-        out = stack.enter_context(_small_disk(folder))
-        sql, nosql = stack.enter_context(postgres()), stack.enter_context(valkey())
-        port = urlsplit(sql).port
-        assert port is not None
-        proxy = stack.enter_context(stalling_proxy(port))
-        farm, plan = folder / "farm.yaml", folder / "plan.yaml"
-        through = sql.replace(f":{port}", f":{proxy.port}", 1)
-        farm.write_text(
-            json.dumps(
-                {
-                    "name": "faults",
-                    "environment": "test",
-                    "endpoints": {"sql": {"url": through}, "nosql": {"url": nosql}},
-                    "tiers": {"sql": {"hosts": {"db1": {"collect": [{"kind": "local"}]}}}},
-                }
-            )
-        )
-        _write_plan(plan, 8)
-        yield Cell(out, farm, plan, sql, nosql, proxy, uuid.uuid4().hex)
-
-
-def _write_plan(plan: Path, measure_s: int) -> None:
-    load = {"model": "open", "rate": "40/s"}
-    operations = {"operations": {"log_append": 3, "point_read": 1}, "scale": 5}
-    scenarios = {
-        "orders": {"use": "sql-mix", "load": load, "params": operations},
-        "burst": {"use": "nosql-burst", "load": load},
-    }
-    phases = {"warm_up": "4s", "measure": f"{measure_s}s"}
-    plan.write_text(json.dumps({"name": "faults", "scenarios": scenarios, "phases": phases}))
-
-
-def _started(cell: Cell, said: Path, *more: str) -> subprocess.Popen[str]:
-    with said.open("w") as file:
-        return subprocess.Popen(
-            [PINCHPOINT, "run", cell.plan, "--farm", cell.farm, "--out", cell.out, *more],
-            env=os.environ | {_MARK: cell.mark},
-            stdout=subprocess.PIPE,
-            stderr=file,
-            text=True,
-            start_new_session=True,
-        )
 
 
 def _wait_for(words: str, said: Path, process: subprocess.Popen[str]) -> bool:
@@ -325,9 +326,9 @@ def _wait_for(words: str, said: Path, process: subprocess.Popen[str]) -> bool:
 def tried(name: str, phase: str) -> Row:
     """One cell: the run, what happened to it, and whether what it made of that is right."""
     fault = FAULTS[name]
-    with prepared() as cell:
+    with prepared(*fault.parts) as cell:
         said = cell.farm.with_name("said.txt")
-        cell.process = process = _started(cell, said)
+        cell.process = process = cell.started(said)
         reached = _wait_for(PHASES[phase], said, process)
         if phase == "measure":
             time.sleep(_INTO_MEASURE_S)
@@ -343,7 +344,7 @@ def tried(name: str, phase: str) -> Row:
             return Row(
                 name, phase, _last(words), None, [], False, f"it did not end within {ENDS_WITHIN_S:g} s"
             )
-        (cell.out / "ballast").unlink(missing_ok=True)
+        fault.mend(cell)
         words = out + said.read_text()
         wrong = [] if reached else [f"the phase was never reached: {_last(words)}"]
         wrong += _wrong_words(fault, process.returncode, words, cell)
@@ -375,7 +376,11 @@ def _wrong_words(fault: Fault, status: int, words: str, cell: Cell) -> Iterator[
     for word in ("Traceback", "internal error"):
         if word in words:
             yield f"it printed {word!r}: {words[-600:]}"
-    if fault.words and status and not re.search(fault.words, words + _warnings(cell), re.IGNORECASE):
+    if (
+        fault.words
+        and (status or fault.even_fine)
+        and not re.search(fault.words, words + _warnings(cell), re.IGNORECASE)
+    ):
         yield f"no word of {fault.words!r}: {_last(words)}"
 
 
@@ -419,16 +424,16 @@ def _processes(mark: str) -> list[str]:
     found = []
     for one in psutil.process_iter():
         with suppress(psutil.Error):
-            if one.environ().get(_MARK) == mark and one.status() != psutil.STATUS_ZOMBIE:
+            if one.environ().get(MARK) == mark and one.status() != psutil.STATUS_ZOMBIE:
                 found.append(f"process {' '.join(one.cmdline())[:100]}")
     return found
 
 
 def _next_run(cell: Cell) -> Iterator[str]:
     """What is wrong with another run on the same farm."""
-    _write_plan(cell.plan, 2)
+    write_plan(cell.plan, 2)
     said = cell.farm.with_name("again.txt")
-    process = _started(cell, said, *(["--take-over"] if cell.killed else []))
+    process = cell.started(said, *(["--take-over"] if cell.killed else []))
     try:
         process.communicate(timeout=ENDS_WITHIN_S)
     except subprocess.TimeoutExpired:
@@ -443,13 +448,23 @@ def _next_run(cell: Cell) -> Iterator[str]:
         yield f"the next run: exit status {process.returncode}: {_last(said.read_text())}"
 
 
+def _keep(table: Path, row: Row) -> None:
+    """Put a row into the table, in place of an earlier one of this cell."""
+    kept = json.loads(table.read_text()) if table.exists() else []
+    rows = [each for each in kept if (each["fault"], each["phase"]) != (row.fault, row.phase)]
+    table.write_text(json.dumps([*rows, asdict(row)], indent=1) + "\n")
+
+
 def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faults", default="", help="only those whose names hold this text")
     parser.add_argument("--phases", default="", help="only these, with spaces between them")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     phases = asked.phases.split() or list(PHASES)
+    BUILD.mkdir(exist_ok=True)
+    table = BUILD / "faults.json"
     rows: list[Row] = []
     for name, fault in FAULTS.items():
         for phase in fault.phases:
@@ -459,10 +474,7 @@ def main() -> int:
                 print(f"{'right' if row.right else 'WRONG'} {name}, {phase}: {row.outcome}", flush=True)
                 if row.why:
                     print(f"      {row.why}", flush=True)
-                BUILD.mkdir(exist_ok=True)
-                (BUILD / "faults.json").write_text(
-                    json.dumps([asdict(each) for each in rows], indent=1) + "\n"
-                )
+                _keep(table, row)
     print(f"{sum(row.right for row in rows)} of {len(rows)} right")
     return int(not all(row.right for row in rows))
 

@@ -209,9 +209,13 @@ class Bridge:
 
     def _tick(self) -> None:
         while True:
+            slept_s = time.monotonic()
             gevent.sleep(_TICK_S)
+            # While this process was stopped it heard nothing, whoever spoke.
+            stood_s = max(0.0, time.monotonic() - slept_s - 2 * _TICK_S)
             for worker, peer in list(self._peers.items()):
                 peer.messages = 0
+                peer.heard_s += stood_s
                 if time.monotonic() - peer.heard_s > SILENT_S:
                     del self._peers[worker]
                     _say(type="lost", worker=worker.hex(), why=_SILENT, dropped=False, host=peer.hello.host)

@@ -15,6 +15,7 @@ from pinchpoint.loadgen.channels import BridgeProcess, Channel, Child
 _READY_S = 60.0  # sessions of a slow farm take a while to open
 _STOP_S = 15.0  # operations in flight may take engine._STOP_S, then the last seconds are written
 _SILENT_S = 4.0  # every generator says something once a second: one that has not for so long is lost
+_STOOD_STILL_S = 1.0  # this process looks several times a second: it was stopped, and heard nothing meanwhile
 _AHEAD_NS = 300_000_000  # a load begins when all have heard of it
 
 
@@ -83,6 +84,7 @@ class GeneratorPool:
         self._joining: dict[str, dict[str, Any]] = {}
         self._elsewhere = elsewhere
         self._ending = False
+        self._tended_s = time.monotonic()
         self._bridge: BridgeProcess | None = None
         if listen:
             self._bridge = BridgeProcess(*listen, journal, token, self._remote, on_event)
@@ -139,6 +141,7 @@ class GeneratorPool:
         """Start the load of these scenarios, wherever they are assigned, everywhere at the same time."""
         at_ns = time.time_ns() + _AHEAD_NS
         self._begun_ns |= dict.fromkeys(scenarios, at_ns)
+        self._tended_s = time.monotonic()
         for generator in self._reachable():
             generator.channel.send({"begin": scenarios, "at_ns": at_ns})
 
@@ -161,8 +164,12 @@ class GeneratorPool:
         """To be called several times a second: hand on what a lost worker did."""
         if self._ending:
             return
+        now_s = time.monotonic()
+        stood_s, self._tended_s = now_s - self._tended_s, now_s
         for generator in self._reachable():
-            if time.monotonic() - generator.heard_s > _SILENT_S:
+            if stood_s > _STOOD_STILL_S:
+                generator.heard_s = min(now_s, generator.heard_s + stood_s)
+            if now_s - generator.heard_s > _SILENT_S:
                 generator.gone = f"said nothing for {_SILENT_S:g} s"
         for generator in self.generators:
             if generator.gone and not generator.failed and not generator.lost and self._begun_ns:
@@ -316,6 +323,8 @@ class GeneratorPool:
 
     def _remote(self, peer: str, joined: dict[str, Any]) -> None:
         self._joining[peer] = joined
+        if self._begun_ns and not self._ending:
+            self._on_event("worker_late", machine=joined["host"])
 
     def _end_of(self, generator: GeneratorState, why: str) -> None:
         if not (self._ending or generator.stopped.is_set() or generator.failed):

@@ -407,6 +407,11 @@ class _Stage:
             self._store.warn(
                 f"a load worker on {machine} {fields['why']}; it was dropped, and the run went on"
             )
+        elif event == "worker_late":
+            self._store.warn(
+                f"a load worker on {fields['machine']} joined while the load was running; workers take part "
+                "only from the beginning, so it waits for the next run"
+            )
         elif event == "connections_unproved" and not self._unproved:
             self._unproved = True
             self._progress.say(
@@ -445,7 +450,11 @@ class _Stage:
                 )
             try:
                 with self._interrupts.while_answering(partial(self._reach, name), ask_s):
-                    scenario.finish(keep_data=keep_data or kept)
+                    try:
+                        scenario.finish(keep_data=keep_data or kept)
+                    except EndpointUnreachable:
+                        self._reach(name)  # it answers after all: it, or this machine, stood still
+                        scenario.finish(keep_data=keep_data or kept)
             except (ScenarioError, NoAnswer) as error:
                 # The farm may be the very thing that failed; what is left there must be known.
                 reason = f"{name}: the data it made could not be removed: {error}"

@@ -106,6 +106,22 @@ REFUSALS = (
         f"no answer within {CONNECT_TIMEOUT_S} s",
         "check the address and the firewalls between",
     ),
+    refusal(
+        r"received invalid response|expected authentication request|lost synchronization|message type 0x|"
+        r"insufficient data in|unexpected response from server|message contents do not agree|"
+        r"protocol version|wrong version number|unexpected eof",
+        "unreachable",
+        "what answered does not speak PostgreSQL's protocol",
+        "correct host and port in farm.yaml; if they are right, look for a proxy or firewall on the way that "
+        "changes what it forwards",
+    ),
+    refusal(
+        r"closed the connection unexpectedly|connection reset by peer|broken pipe",
+        "unreachable",
+        "the server closed the connection before it had answered",
+        "look for the reason in the server's log; if it has none, another server or a proxy answers there: "
+        "correct host and port in farm.yaml",
+    ),
 )
 """Why a server does not let us in. libpq gives no SQLSTATE for that, only its text."""
 

@@ -1,0 +1,193 @@
+"""One cell of ``make faults``: real servers here, the parts of a run, and what may happen to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+from servers import postgres, valkey
+from soak import agent
+from sshd_hosts import SshdHost, sshd_host
+from stalling import StallingProxy, stalling_proxy
+from support import PINCHPOINT
+
+from pinchpoint.loadgen.permits import TOKEN_VARIABLE
+from pinchpoint_infra.ports import free_port
+
+MARK = "PINCHPOINT_FAULTS"
+"""An environment variable, by which all processes of a cell are found."""
+TOKEN = "a-token-of-the-faults-and-of-nothing-else"
+DISK_MB = 210
+
+
+@dataclass(slots=True)
+class Cell:
+    """A run that is going on, and what may happen to it.
+
+    Attributes:
+        out: where run directories go, on a disk of its own that is small.
+        sql, nosql: the servers' own URLs; the run reaches SQL through the proxy.
+        process: the controller.
+        killed: whether the controller was: it cleans nothing up, and the next run takes over.
+        gone: whether a server, or the way to it, is gone for good.
+        listen: where the controller listens for a remote worker, where there is to be one.
+        link: the proxy between a remote worker and the controller.
+        worker: the remote worker.
+        host: the host that is watched by ssh.
+        agent: the process that records this machine.
+    """
+
+    out: Path
+    farm: Path
+    plan: Path
+    sql: str
+    nosql: str
+    proxy: StallingProxy
+    mark: str
+    process: subprocess.Popen[str] | None = None
+    killed: bool = False
+    gone: bool = False
+    listen: int | None = None
+    link: StallingProxy | None = None
+    worker: subprocess.Popen[bytes] | None = None
+    host: SshdHost | None = None
+    agent: psutil.Process | None = None
+    _ends: list[Callable[[], object]] = field(default_factory=list)
+
+    @property
+    def controller(self) -> psutil.Process:
+        """Its process."""
+        assert self.process is not None
+        return psutil.Process(self.process.pid)
+
+    def generators(self) -> list[psutil.Process]:
+        """The load generators of this machine."""
+        children = self.controller.children(recursive=True)
+        return [one for one in children if "loadgen" in " ".join(one.cmdline())]
+
+    def readers(self) -> list[psutil.Process]:
+        """The ssh clients by which the controller reads hosts."""
+        return [one for one in self.controller.children(recursive=True) if one.name() == "ssh"]
+
+    def remote(self) -> list[psutil.Process]:
+        """The remote worker and the generator that it has started."""
+        assert self.worker is not None
+        worker = psutil.Process(self.worker.pid)
+        return [*worker.children(recursive=True), worker]
+
+    def started(self, said: Path, *more: str) -> subprocess.Popen[str]:
+        """A run of the plan, and a remote worker for it where it waits for one."""
+        environment = os.environ | {MARK: self.mark, TOKEN_VARIABLE: TOKEN}
+        if self.listen is not None:
+            self.link = StallingProxy(self.listen)
+            self._ends.append(self.link.close)
+            more += ("--workers", "1", "--listen", f"127.0.0.1:{self.listen}", "--remote-workers", "1")
+            way = f"127.0.0.1:{self.link.port}"
+            self.worker = subprocess.Popen(
+                [PINCHPOINT, "worker", "--master", way, "--once"],
+                env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+            self._ends += [self.worker.wait, self.worker.kill]
+        with said.open("w") as file:
+            return subprocess.Popen(
+                [PINCHPOINT, "run", self.plan, "--farm", self.farm, "--out", self.out, *more],
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                text=True,
+                start_new_session=True,
+            )
+
+    def end(self) -> None:
+        """End the remote workers and the proxies before them."""
+        while self._ends:
+            self._ends.pop()()
+
+
+@contextmanager
+def _small_disk(folder: Path, kind: str) -> Iterator[Path]:
+    """A folder on a small disk of its own (as root); elsewhere a plain one."""
+    out = folder / "runs"
+    out.mkdir()
+    if os.geteuid():
+        yield out
+        return
+    if kind == "ext4":
+        image = folder / "disk"
+        with image.open("wb") as file:
+            file.truncate(DISK_MB << 20)
+        subprocess.run(["mkfs.ext4", "-q", image], check=True)
+        mount_ext4(out)
+    else:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "tmpfs", out], check=True)
+    try:
+        yield out
+    finally:
+        subprocess.run(["umount", "-l", out], check=True)
+
+
+def mount_ext4(out: Path) -> None:
+    """Mount the disk of ``_small_disk`` where it belongs."""
+    subprocess.run(["mount", "-o", "loop,errors=remount-ro", out.with_name("disk"), out], check=True)
+
+
+@contextmanager
+def prepared(*parts: str) -> Iterator[Cell]:
+    """Servers, a proxy, the files of a run, and further parts: ``worker``, ``ssh``, ``agent``, ``ext4``."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pinchpoint-faults-")))
+        out = stack.enter_context(_small_disk(folder, "ext4" if "ext4" in parts else "tmpfs"))
+        sql, nosql = stack.enter_context(postgres()), stack.enter_context(valkey())
+        port = urlsplit(sql).port
+        assert port is not None
+        proxy = stack.enter_context(stalling_proxy(port))
+        farm, plan = folder / "farm.yaml", folder / "plan.yaml"
+        cell = Cell(out, farm, plan, sql, nosql, proxy, uuid.uuid4().hex)
+        hosts: dict[str, Any] = {"db1": {"collect": [{"kind": "local"}]}}
+        if "worker" in parts:
+            cell.listen = free_port()
+            stack.callback(cell.end)
+        if {"ssh", "agent"} & set(parts):
+            cell.host = stack.enter_context(sshd_host())
+        if "ssh" in parts:
+            assert cell.host is not None
+            hosts["db2"] = {"collect": [{"kind": "ssh", **cell.host.options()}]}
+        if "agent" in parts:
+            assert cell.host is not None
+            hosts["db3"] = {"collect": [stack.enter_context(agent(cell.host, folder))]}
+            [cell.agent] = [one for one in psutil.Process().children() if "record" in one.cmdline()]
+        through = sql.replace(f":{port}", f":{proxy.port}", 1)
+        farm.write_text(
+            json.dumps(
+                {
+                    "name": "faults",
+                    "environment": "test",
+                    "endpoints": {"sql": {"url": through}, "nosql": {"url": nosql}},
+                    "tiers": {"sql": {"hosts": hosts}},
+                }
+            )
+        )
+        write_plan(plan, 16 if "worker" in parts else 8)  # a worker is missed after four seconds of silence
+        yield cell
+
+
+def write_plan(plan: Path, measure_s: int) -> None:
+    """Two scenarios, for so long."""
+    load = {"model": "open", "rate": "40/s"}
+    operations = {"operations": {"log_append": 3, "point_read": 1}, "scale": 5}
+    scenarios = {
+        "orders": {"use": "sql-mix", "load": load, "params": operations},
+        "burst": {"use": "nosql-burst", "load": load},
+    }
+    phases = {"warm_up": "4s", "measure": f"{measure_s}s"}
+    plan.write_text(json.dumps({"name": "faults", "scenarios": scenarios, "phases": phases}))

@@ -1,0 +1,21 @@
+"""A few cells of ``make faults``, so that each change is held against them."""
+
+from __future__ import annotations
+
+import pytest
+from faults.run import tried
+
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(400)]
+
+
+@pytest.mark.parametrize(
+    ("fault", "phase"),
+    [
+        ("controller SIGSTOP 5 s", "measure"),
+        ("link to SQL answers garbage", "start"),
+    ],
+)
+def test_what_goes_wrong_is_put_right(fault: str, phase: str) -> None:
+    """A whole run each, and another one after it."""
+    row = tried(fault, phase)
+    assert row.right, row
