@@ -34,7 +34,14 @@ def wrapped(text: str, bullet: str = "") -> str:
 
 def one_line(text: str) -> str:
     """On one line and without control characters: a name from the farm must not steer the terminal."""
-    return " ".join("".join(each if each.isprintable() or each.isspace() else "?" for each in text).split())
+    return " ".join(without_controls(text).split())
+
+
+def without_controls(text: str) -> str:
+    """Question marks for control characters, those that turn the direction of a line among them."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each.isspace() else "?" for each in text)
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[str]:

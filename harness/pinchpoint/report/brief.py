@@ -278,7 +278,8 @@ def _not_shown(report: Report) -> tuple[str, str]:
         found.append(f"{figures} not measured (see Data quality).")
     said = " ".join(found).lower()
     warnings = [one for one in report.warnings if one.lower().rstrip(".") not in said]
-    found += map(_closed, warnings[:_MOST_WARNINGS])
+    if warnings:
+        found.append(_closed(f"Warnings: {'; '.join(one.rstrip('.') for one in warnings[:_MOST_WARNINGS])}"))
     return "This is one run: how much runs differ is not known.", " ".join(found)
 
 
@@ -313,7 +314,16 @@ def _panel_plot(panel: Panel, start_s: float) -> Plot:
     lines = tuple(
         Line(one.name, tuple((point.t_s, point.mean) for point in one.points)) for one in panel.series
     )
-    return Plot(panel.name, panel.title, panel.axis, "seconds since the load began", lines, start_s)
+    values = [y for line in lines for _, y in line.points]
+    return Plot(
+        panel.name,
+        panel.title,
+        panel.axis,
+        "seconds since the load began",
+        lines,
+        start_s,
+        logarithmic=panel.logarithmic and bool(values) and min(values) > 0,
+    )
 
 
 def _filled(

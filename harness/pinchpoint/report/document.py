@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -71,6 +72,7 @@ class Plot:
         lines: in the legend's order.
         start_s: UTC second at which x is 0, where x is a time of day.
         bars: each line is one bar.
+        logarithmic: whether the axis of y is.
     """
 
     name: str
@@ -80,6 +82,14 @@ class Plot:
     lines: tuple[Line, ...]
     start_s: float | None = None
     bars: bool = False
+    logarithmic: bool = False
+
+    @property
+    def decades(self) -> tuple[float, float]:
+        """The ends of a logarithmic axis: powers of ten below the smallest and above the largest value."""
+        values = [math.log10(y) for line in self.lines for _, y in line.points]
+        low = math.floor(min(values))
+        return 10.0**low, 10.0 ** max(math.ceil(max(values)), low + 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ _MEASURED_PT = 100
 
 @cache
 def _font() -> Any:
-    return library("PIL.ImageFont", "--format pptx").load_default(_MEASURED_PT)
+    return library("PIL.ImageFont", "--format pdf, pptx and xlsx").load_default(_MEASURED_PT)
 
 
 @cache

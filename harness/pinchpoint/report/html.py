@@ -20,6 +20,7 @@ from markupsafe import Markup
 
 from pinchpoint.base import units, wording
 from pinchpoint.base.glossary import TERMS
+from pinchpoint.base.text import without_controls
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.brief import Brief, Gathered, brief_of
 from pinchpoint.report.comparison import SECTIONS as COMPARED_SECTIONS
@@ -133,6 +134,7 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_shown,
     )
     made.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     made.filters |= {
@@ -145,6 +147,11 @@ def environment() -> Environment:
         "drawn": lambda chart: Markup(chart.svg.replace(' xmlns="http://www.w3.org/2000/svg"', "")),  # noqa: S704 - see above
     }
     return made
+
+
+def _shown(value: Any) -> Any:
+    """What a template prints: a name must not turn the direction of the text beside it."""
+    return without_controls(value) if type(value) is str else value
 
 
 @cache

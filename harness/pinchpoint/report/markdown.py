@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pinchpoint.base import units
+from pinchpoint.base.text import one_line
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.brief import Brief, Gathered, brief_of
 from pinchpoint.report.comparison import SECTIONS as COMPARED_SECTIONS
@@ -183,5 +184,4 @@ def _block(text: str, language: str = "json", indent: str = "") -> Iterator[str]
 
 def escaped(text: str) -> str:
     """Text from a farm, so that nothing in it acts as Markdown or HTML, on one line."""
-    one_line = " ".join(text.split())
-    return re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", one_line)
+    return re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", one_line(text))

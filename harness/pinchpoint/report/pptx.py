@@ -314,7 +314,13 @@ class _Deck:
         x, y = chart.category_axis, chart.value_axis
         x.has_major_gridlines = False
         y.major_gridlines.format.line.color.rgb = self._colour("D5D9DE")
-        y.minimum_scale = 0
+        if plot.logarithmic:
+            y.minimum_scale, y.maximum_scale = plot.decades
+            y.crosses = self._lib.enum.chart.XL_AXIS_CROSSES.MINIMUM
+            base = y._element.makeelement(f"{{{_CHART}}}logBase", {"val": "10"})
+            y._element.find(f"{{{_CHART}}}scaling").insert(0, base)
+        else:
+            y.minimum_scale = 0
         highest = max((value for line in plot.lines for _, value in line.points), default=0.0)
         if plot.axis == "ratio" and not plot.bars and 0.5 < highest <= 1:
             y.maximum_scale = 1

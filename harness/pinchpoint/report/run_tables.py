@@ -24,7 +24,8 @@ def load_words(load: Row) -> str:
     model = load.get("model")
     if model == "closed":
         think = load.get("think_s")
-        return f"{load['users']} users" + (f", {units.seconds(think)} between operations" if think else "")
+        users = units.load_level(load["users"], "users")
+        return users + (f", {units.seconds(think)} between operations" if think else "")
     if model in ("open", "soak"):
         constant = ", constant arrivals" if load.get("arrivals") == "constant" else ""
         return f"{units.per_second(load['rate_per_s'])}{constant}"

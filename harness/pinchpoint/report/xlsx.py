@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pinchpoint.base import units
 from pinchpoint.base.text import one_line
 from pinchpoint.data.timeline import Axis
+from pinchpoint.report import fit
 from pinchpoint.report.brief import Brief, Gathered, brief_of
 from pinchpoint.report.charts import PALETTE
 from pinchpoint.report.cover import PLAIN, Cover
@@ -38,6 +39,9 @@ _EPOCH = 25_569
 """1 January 1970 as a day of a sheet."""
 _WIDEST = 60
 _A4 = 9
+_LETTERS_PT, _LETTER_PT = 11.0, 5.25
+"""Size of a sheet's letters; a column's width is counted in digits of this width."""
+_ROW_PT, _TALLEST_PT = 15.0, 405.0
 
 
 def write(report: Gathered, cover: Cover = PLAIN) -> bytes:
@@ -107,6 +111,7 @@ class _Sheets:
         sheet.set_column(0, 0, 28)
         sheet.set_column(1, 1, 90)
         sheet.hide_gridlines(2)
+        tall = _Rows(sheet, (28, 90))
         row = 0
         if cover.logo is not None:
             picture = io.BytesIO(cover.logo.png())
@@ -120,12 +125,14 @@ class _Sheets:
             self._write(sheet, row, 0, each.question, self._bold)
             said = f"{each.said} ({each.small})" if each.small else each.said
             self._write(sheet, row, 1, said, self._text)
+            tall.set(row, (each.question, said))
             row += 1
         if brief.evidence:
             row += 1
             self._write(sheet, row, 0, "Evidence", self._head)
             for fact in brief.evidence:
                 self._write(sheet, row, 1, fact, self._text)
+                tall.set(row, ("", fact))
                 row += 1
         if brief.checks:
             row += 1
@@ -136,11 +143,13 @@ class _Sheets:
                 self._write(sheet, row, 0, check.name, self._text)
                 said = check.state + (f": {check.message}" if check.message else "")
                 self._write(sheet, row, 1, said, self._text)
+                tall.set(row, (check.name, said))
         if brief.warnings:
             row += 2
             self._write(sheet, row, 0, "Warnings", self._head)
             for warning in brief.warnings:
                 self._write(sheet, row, 1, warning, self._text)
+                tall.set(row, ("", warning))
                 row += 1
 
     def table(self, table: Table) -> None:
@@ -148,15 +157,24 @@ class _Sheets:
         sheet = self._add(table.title)
         self._write(sheet, 0, 0, table.title, self._title)
         sheet.freeze_panes(3, 0)
-        widths = [len(column.title) + 6 for column in table.columns]
-        for place, column in enumerate(table.columns):
-            unit, kind = _FORMATS.get(column.show, ("", ""))
-            self._write(sheet, 2, place, column.title + unit, self._head)
-            for at, row in enumerate(table.rows, 3):
-                written = self._cell(sheet, (at, place), column, row, kind)
-                widths[place] = max(widths[place], min(len(written) + 2, _WIDEST))
+        forms = [_FORMATS.get(column.show, ("", "")) for column in table.columns]
+        heads = [column.title + unit for column, (unit, _) in zip(table.columns, forms, strict=True)]
+        written = [heads]
+        for place, head in enumerate(heads):
+            self._write(sheet, 2, place, head, self._head)
+        for at, row in enumerate(table.rows, 3):
+            written.append(
+                [
+                    self._cell(sheet, (at, place), column, row, kind)
+                    for place, (column, (_, kind)) in enumerate(zip(table.columns, forms, strict=True))
+                ]
+            )
+        widths = [min(max(map(len, column)) + 4, _WIDEST) for column in zip(*written, strict=True)]
+        tall = _Rows(sheet, widths)
         for place, width in enumerate(widths):
-            sheet.set_column(place, place, min(width, _WIDEST))
+            sheet.set_column(place, place, width)
+        for at, cells in enumerate(written, 2):
+            tall.set(at, cells)
         if table.note:
             self._write(sheet, len(table.rows) + 4, 0, table.note, None)
 
@@ -233,7 +251,11 @@ class _Sheets:
     def _place(self, sheet: Any, chart: Any, plot: Plot, x: Mapping[str, Any], unit: str, kind: str) -> None:
         chart.set_title({"name": plot.title, "overlay": False})
         chart.set_x_axis(dict(x))
-        chart.set_y_axis({"name": unit, "num_format": kind, "min": 0} if unit else {"reverse": True})
+        scale: dict[str, Any] = {"min": 0}
+        if plot.logarithmic:
+            low, high = plot.decades
+            scale = {"log_base": 10, "min": low, "max": high, "crossing": "min"}
+        chart.set_y_axis({"name": unit, "num_format": kind, **scale} if unit else {"reverse": True})
         chart.set_size({"width": 760, "height": 380})
         chart.show_blanks_as("gap")
         said = f"{plot.title}: {', '.join(one_line(line.name) for line in plot.lines)}."
@@ -244,6 +266,23 @@ class _Sheets:
     def _write(sheet: Any, row: int, column: int, text: str, form: Any) -> None:
         """Text as text: what looks like a formula, an address or a number stays what it is."""
         sheet.write_string(row, column, one_line(text)[:_MOST_LETTERS], form)
+
+
+class _Rows:
+    """Rows as tall as their text: not every program that opens a sheet measures them itself."""
+
+    def __init__(self, sheet: Any, widths: Sequence[float]) -> None:
+        self._sheet = sheet
+        self._widths = [(width - 1) * _LETTER_PT for width in widths]
+
+    def set(self, row: int, cells: Sequence[str]) -> None:
+        """The height that the longest of these cells needs."""
+        most = max(
+            fit.lines(one_line(cell)[:_MOST_LETTERS], _LETTERS_PT, width)
+            for cell, width in zip(cells, self._widths, strict=True)
+        )
+        if most > 1:
+            self._sheet.set_row(row, min(most * _ROW_PT, _TALLEST_PT))
 
 
 def _size(png: bytes) -> Mapping[str, float]:

@@ -17,7 +17,7 @@ from harness.report.example import saved_run, verdict
 from PIL import Image
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.report import junit, pdf, registry, xlsx
+from pinchpoint.report import html, junit, markdown, pdf, pptx, registry, xlsx
 from pinchpoint.report.brief import QUESTIONS, brief_of
 from pinchpoint.report.cover import Cover, cover_of
 from pinchpoint.report.report import Report, gather
@@ -140,6 +140,31 @@ def test_numbers_of_a_sheet_are_numbers_and_no_text_is_a_formula() -> None:
     panels = [panel for panel in gather(saved_run(), verdict()).panels if panel.series]
     assert sum(name.startswith("xl/charts/chart") for name in made) >= len(panels)
     assert re.search(r"<c:f>[^<]*Throughput", words_of_charts(made))
+
+
+def test_rows_of_a_sheet_are_as_tall_as_their_text() -> None:
+    """Programs other than Excel do not measure them, and print one line over the next."""
+    sheet = parts(xlsx.write(hostile("word " * 60)))["xl/worksheets/sheet1.xml"].decode()
+    tallest = max(float(height) for height in re.findall(r' ht="([0-9.]+)"', sheet))
+    assert tallest >= 4 * 15
+
+
+def test_latency_is_drawn_by_powers_of_ten_in_every_format(example: Report) -> None:
+    """As on the page: a slow scenario does not hide the others."""
+    for made in (parts(pptx.write(example)), parts(xlsx.write(example))):
+        charts = [content.decode() for name, content in made.items() if "/charts/chart" in name]
+        shown = [chart for chart in charts if "Latency, p50 and p95" in chart]
+        assert shown
+        assert all('<c:logBase val="10"/>' in chart for chart in shown)
+
+
+def test_a_name_does_not_turn_the_text_beside_it() -> None:
+    """A control character that reverses a line is a question mark, on the page and in Markdown."""
+    report = hostile("\u202eevil")
+    page, text = html.write(report), markdown.write(report).partition("```json")[0]
+    for said in (page, text):
+        assert "?evil" in said
+        assert "\u202e" not in said
 
 
 def words_of_charts(made: Mapping[str, bytes]) -> str:
