@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 from pydantic import BaseModel
 
@@ -35,8 +35,20 @@ _KEYS: Mapping[str, str] = {
 }
 """A key whose value is a name -> what it is a name of."""
 _USED_AS = re.compile(
-    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?:(?P<user>[^:@/?#\s]*)(?::[^@/\s]*)?@)?(?P<host>[^:/?#\s,'\"]*)(?::\d+)?(?:/(?P<path>[^/?#\s'\"]*))?"
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?:(?P<user>[^:@/?#\s]*)(?::[^@/\s]*)?@)?(?P<hosts>[^/?#\s'\"]*)"
+    r"(?:/(?P<path>[^/?#\s'\"]*))?(?:[^?#\s'\"]*\?(?P<query>[^#\s'\"]*))?"
 )
+_PARAMETERS: Mapping[str, str] = {
+    "host": "host",
+    "hostaddr": "host",
+    "server": "host",
+    "user": "user",
+    "uid": "user",
+    "database": "database",
+    "dbname": "database",
+    "dsn": "database",
+}
+"""A parameter of an address -> what its value is a name of."""
 _DATABASE_SCHEMES = re.compile(r"postgres|mssql|mysql|mariadb|mongodb|cassandra|scylla|sqlserver")
 _HOME = re.compile(r"(?:/home/|[\\/]Users[\\/])([^/\\\s'\"]+)")
 _LOGIN = re.compile(r"(?:(?P<user>[^@\s:]+)@)?(?P<host>[^@\s:/]+)(?::\d+)?")
@@ -100,6 +112,8 @@ def _named(kind: str, value: str) -> Iterator[tuple[str, str]]:
         yield from [("user", match["user"])] if match["user"] else ()
     elif "://" not in value and "${" not in value:
         yield kind, value.strip()
+        if kind == "user" and (bare := re.split(r"[\\@]", value.strip())) and len(bare) > 1:
+            yield kind, bare["\\" in value]  # of DOMAIN\\name, or of name@domain
 
 
 def _has_domain(host: str) -> bool:
@@ -111,11 +125,24 @@ def _in_text(text: str) -> Iterator[tuple[str, str]]:
     for match in _USED_AS.finditer(text):
         if match["user"] and "$" not in match["user"]:
             yield "user", unquote(match["user"])
-        if match["host"] and "$" not in match["host"]:
-            yield from _named("host", match["host"])
+        yield from _hosts(match["hosts"])
+        for key, value in parse_qsl(match["query"] or ""):
+            kind = _PARAMETERS.get(key.casefold())
+            if kind == "host":
+                yield from _hosts(value)
+            elif kind and "$" not in value:
+                yield kind, value
         if match["path"] and _DATABASE_SCHEMES.match(match["scheme"]) and "$" not in match["path"]:
             yield "database", unquote(match["path"])
     yield from (("user", match[1]) for match in _HOME.finditer(text))
+
+
+def _hosts(text: str) -> Iterator[tuple[str, str]]:
+    """Each of the hosts of an address; a folder in place of one (of a socket) is none."""
+    for one in text.split(","):
+        host = re.sub(r":\d*$", "", one.removeprefix("tcp:")).strip("[].")
+        if host and "$" not in host and not host.startswith("/"):
+            yield from _named("host", host)
 
 
 @dataclass(frozen=True, slots=True)

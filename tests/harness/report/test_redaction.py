@@ -21,17 +21,24 @@ from pinchpoint.report.report import gather
 
 HIDDEN = (
     "sql1", "search1", "nosql1", "loader_bob", "payroll", "alice", "db7", "corp.example", "10.1.2.3", "wages",
+    "10.1.2.4", "dbhost8", "peter", "ledger", "monday-dsn", "crawler",
 )  # fmt: skip
 
 
 def _report() -> Gathered:
     run = saved_run()
     url = "postgresql://loader_bob:***@db7.corp.example:5432/Payroll?sslmode=require"
-    run.manifest["farm"]["endpoints"] = {"sql": {"url": url}, "nosql": {"url": "valkey://10.1.2.3/0"}}
+    run.manifest["farm"]["endpoints"] = {
+        "sql": {"url": url},
+        "nosql": {"url": "cassandra://10.1.2.3,10.1.2.4:9042/x"},
+    }
+    libpq = "postgresql:///?host=dbhost8,/run/postgresql&user=peter&dbname=ledger"
+    run.manifest["farm"]["endpoints"] |= {"own": {"url": libpq}, "odbc": {"url": "odbc:///?dsn=monday-dsn"}}
+    run.manifest["farm"]["endpoints"]["web"] = {"url": "https://db7.corp.example", "user": r"CORP\crawler"}
     run.manifest["farm"]["identity"] = "/home/alice/farm.yaml"
     said = "login of LOADER_BOB to payroll on DB7 (10.1.2.3) failed: loader_bob@db7.corp.example"
     next(iter(run.manifest["hosts"].values()))["database"] = {"databases": {"WSS_Wages": {"rcsi": True}}}
-    run.manifest["warnings"] += [said, "the log of WSS_Wages is full"]
+    run.manifest["warnings"] += [said, "the log of WSS_Wages is full", "crawler was refused"]
     return redacted(gather(run, verdict()))
 
 
