@@ -68,6 +68,7 @@ class Watcher:
     def __init__(self, farm: Farm, plan: Plan, board: LiveBoard) -> None:
         self._farm, self._plan, self._board = farm, plan, board
         self._near_since: dict[str, float] = {}
+        self._objectives_now: list[dict[str, Any]] = []
         self.machines: Sequence[Machine] = ()
 
     def state(self, phase: str, left_s: float | None, note: str = "") -> dict[str, Any]:
@@ -80,18 +81,22 @@ class Watcher:
             "left_s": left_s,
             "note": note,
             "scenarios": list(self._scenarios()),
-            "objectives": list(self._objectives()),
+            "objectives": self._judged(left_s is not None),
             "limits": self._limits(),
             "machines": [self._machine(machine) for machine in self.machines],
             "samples": self._board.values(),
-            "tiers": {host: name for name, tier in self._farm.tiers.items() for host in tier.hosts}
-            | {
-                host: instance.removeprefix("tier:")
-                for one in self.machines
-                for host, instance in one.tiers.items()
-                if instance
-            },
+            "tiers": self._tiers(),
         }
+
+    def _tiers(self) -> dict[str, str]:
+        """Host -> its tier: those that are measured, an embedded farm's too."""
+        return {host: tier for machine in self.machines for host, tier in machine.hosts.items()}
+
+    def _judged(self, loaded: bool) -> list[dict[str, Any]]:
+        """The objectives; after the load as they were in its last second, of which nothing is missing."""
+        if loaded or not self._objectives_now:
+            self._objectives_now = list(self._objectives())
+        return self._objectives_now
 
     def _scenarios(self) -> Iterator[dict[str, Any]]:
         totals = self._board.totals()
@@ -131,18 +136,17 @@ class Watcher:
         return worst(values) if values else None
 
     def _readings(self, objective: ServerObjective) -> Iterator[float | None]:
-        metric, tiers = objective.metric, self._farm.tiers
+        metric = objective.metric
         names = [
             name
-            for tier, declared in tiers.items()
-            for name in declared.hosts
+            for name, tier in self._tiers().items()
             if objective.tier in (None, tier) and objective.host in (None, name)
         ]
         if objective.role is not None:
-            wanted = {(tier, objective.role) for tier in tiers if objective.tier in (None, tier)}
             for machine in self.machines:
+                wanted = {(machine.hosts[name], objective.role) for name in names if name in machine.hosts}
                 for (host, device), roles in machine.disks.items():
-                    if wanted.intersection(roles) and not machine.tiers.keys().isdisjoint(names):
+                    if wanted.intersection(roles):
                         yield self._board.newest(host, metric, device)
         elif metric.startswith(("cpu.", "mem.", "pressure.")):
             for name in names:

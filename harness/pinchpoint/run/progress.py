@@ -34,11 +34,13 @@ class Machine:
 
     Attributes:
         name: of the machine; of one that holds one host, the host's.
+        hosts: host -> its tier.
         tiers: host -> the instance of its tier's own processes, "" where these are not known.
         disks: (host, device) -> the roles on it: (tier, role).
     """
 
     name: str
+    hosts: Mapping[str, str]
     tiers: Mapping[str, str]
     disks: Mapping[tuple[str, str], Sequence[tuple[str, str]]]
 
@@ -56,7 +58,8 @@ def machines_of(hosts: Mapping[str, Mapping[str, Any]]) -> list[Machine]:
             host: f"tier:{hosts[host]['tier']}" if hosts[host].get("tier_cores") else "" for host in names
         }
         disks = {(host, device): of for device, (host, of) in roles.items()}
-        found.append(Machine(machine_name(hosts, names), tiers, disks))
+        of_tiers = {host: str(hosts[host]["tier"]) for host in names}
+        found.append(Machine(machine_name(hosts, names), of_tiers, tiers, disks))
     return found
 
 

@@ -37,7 +37,6 @@ FARM = """
 name: f
 environment: test
 embedded: {tiers: [nosql]}
-tiers: {nosql: {hosts: {nosql1: {disks: {data: {limits: {iops: 100000}}}}}}}
 """
 PLAN = """
 name: p
