@@ -228,7 +228,7 @@ def _outlook(report: Report) -> Iterator[Answer]:
     headroom = verdict.get("headroom") or {}
     if verdict.get("headroom_ratio") is not None:
         yield Answer(HEADROOM, wording.room(verdict["headroom_ratio"]), _sentence(headroom.get("why")))
-    elif verdict["outcome"] != "invalid" and not report.clock.alone:
+    else:
         yield Answer(HEADROOM, "not known", _sentence(headroom.get("why")))
     advice = (verdict.get("advice") or ())[:1]
     for first in advice:
@@ -246,7 +246,7 @@ def _outlook(report: Report) -> Iterator[Answer]:
         yield Answer(
             NEXT, wording.capitalised(wording.thing(following)), " ".join(filter(None, (said, first)))
         )
-    elif verdict["outcome"] != "invalid":
+    else:
         yield Answer(NEXT, "not known")
 
 
@@ -518,7 +518,7 @@ def _of_document(doc: PlainReport) -> Brief:
     elif decision == "go":
         words = "Every check passed."
     else:
-        words = _sentence("; ".join(one.message or one.name for one in these))
+        words = _sentence("; ".join((one.message or one.name).rstrip(".") for one in these))
         if len(these) > _MOST_WARNINGS:
             words = f"{len(these)} checks {'failed' if decision == 'no-go' else 'have no result'}."
     when = day_and_time(doc.at) if doc.at else ""

@@ -30,6 +30,8 @@ SHOW: Mapping[Axis, Callable[[float], str]] = {
     "latency": units.seconds,
     "ratio": units.percent,
 }
+LETTER = 6.5
+"""Pixels of a letter: the drawing does not know the page's font, and would cut names off."""
 LABEL_LIMIT = 200
 """Pixels of a line's name in a legend."""
 LABELS: Mapping[Axis, str] = {

@@ -331,7 +331,8 @@ class _Deck:
             return
         y.tick_labels.number_format, y.tick_labels.number_format_is_linked = _FORMAT[plot.axis], False
         y.has_title, x.has_title = True, True
-        for axis, words in ((y, _UNIT[plot.axis]), (x, plot.x if plot.start_s is None else "time (UTC)")):
+        times = plot.start_s is not None and count > _FEW  # of few points the axis has their seconds
+        for axis, words in ((y, _UNIT[plot.axis]), (x, "time (UTC)" if times else plot.x)):
             axis.axis_title.text_frame.text = words
             axis.axis_title.text_frame.paragraphs[0].runs[0].font.size = self._pt(11)
         for at, series in enumerate(chart.plots[0].series):

@@ -15,7 +15,7 @@ from pinchpoint.published.judge import PublishedFindings, judge_report
 from pinchpoint.published.record import PublishedReport
 from pinchpoint.published.text import OUTCOMES
 from pinchpoint.report.brief import BOTTLENECK, DECIDED, DO, NOT_SHOWN, TESTED
-from pinchpoint.report.charts import LABELS, PALETTE, SHOW, Chart, Datasets, finished, svg_of
+from pinchpoint.report.charts import LABELS, LETTER, PALETTE, SHOW, Chart, Datasets, finished, svg_of
 from pinchpoint.report.document import Answer, Line, PlainReport, Plot, ReportPart
 from pinchpoint.report.tables import Column, Table, duration, number, rate, share
 
@@ -227,7 +227,8 @@ def _bars(
     data = Datasets()
     shown = [{**row, "value": row[key], "told": SHOW[axis](row[key])} for row in rows]
     x = alt.X("value:Q", axis=alt.Axis(title=None, labelExpr=LABELS[axis], tickCount=5))
-    y = alt.Y("source:N", sort=None, axis=alt.Axis(title=None, labelLimit=220))
+    wide = min(max(len(row["source"]) for row in rows) * LETTER, 260)
+    y = alt.Y("source:N", sort=None, axis=alt.Axis(title=None, labelLimit=wide, minExtent=wide))
     colour = alt.Color(
         "farm:N",
         scale=alt.Scale(domain=list(farms), range=list(PALETTE[: len(farms)])),

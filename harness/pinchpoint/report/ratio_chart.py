@@ -8,7 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from pinchpoint.report.charts import Chart, Datasets, finished, svg_of
+from pinchpoint.report.charts import LETTER, Chart, Datasets, finished, svg_of
 
 CALLS: Mapping[str, str] = {
     "better": "#009e73",
@@ -23,7 +23,6 @@ CALLS: Mapping[str, str] = {
 _SHAPES = ("triangle-up", "triangle-down", "diamond", "square", "circle", "diamond", "circle")
 _CLEAR = frozenset({"better", "worse", "changed", "higher or lower"})
 _ROW = 24
-_LETTER = 6.5  # the drawing does not know the page's font, and would cut names off
 _WIDTH = 620
 _WIDEST = 1e3  # what lies further out is drawn at the edge
 
@@ -58,7 +57,7 @@ def _ratios(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     data = Datasets()
     named = data.named(rows)
     names = [row["name"] for row in rows]
-    wide = max(map(len, names)) * _LETTER
+    wide = max(map(len, names)) * LETTER
     ends = [row[key] for row in rows for key in ("low", "high", "same_low", "same_high")]
     domain = [min(*ends, 0.9) / 1.05, max(*ends, 1.1) * 1.05]
     y = alt.Y("name:N", sort=names, axis=alt.Axis(title=None, labelLimit=wide, minExtent=wide, ticks=False))

@@ -13,6 +13,7 @@ import altair as alt
 from pinchpoint.analysis.saved import saved_verdict
 from pinchpoint.base import units, wording
 from pinchpoint.comparison import saved, several
+from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.brief import BOTTLENECK, DO, HEADROOM, NEXT, NOT_SHOWN, TESTED
 from pinchpoint.report.charts import LABELS, PALETTE, Chart, Datasets, finished, svg_of
 from pinchpoint.report.document import Answer, Check, Line, PlainReport, Plot, ReportPart
@@ -38,7 +39,11 @@ def document(made: RunSet) -> PlainReport:
         parts=(
             ReportPart("runs", "Runs", tuple(_chart(plot) for plot in plots), (_runs(runs),)),
             ReportPart("figures", "How far the runs differ", tables=(_spread(figures),)),
-            ReportPart("compared", "Comparisons of the farms", tables=(_compared(compared),)),
+            *(
+                [ReportPart("compared", "Comparisons of the farms", tables=(_compared(compared),))]
+                if compared
+                else []
+            ),
         ),
         content={
             "schema": "pinchpoint.set-report/1",
@@ -91,7 +96,8 @@ def _headline(runs: Sequence[Row], made: RunSet) -> str:
 
 def _answers(made: RunSet, runs: Sequence[Row], compared: Sequence[Row]) -> Iterator[Answer]:
     count = f"{len(runs)} of {made.repeat * len(made.places)} planned runs"
-    yield Answer(TESTED, f"{made.plan} on {wording.listed([one.folder for one in made.places])}, {count}")
+    tested = f"{made.plan} on {wording.listed([one.folder for one in made.places])}, {count}"
+    yield Answer(TESTED, tested, f"Begun {day_and_time(made.started)}.")
     sure = Counter(str((row["verdict"].get("bottleneck") or {}).get("confidence") or "none") for row in runs)
     told = ", ".join(f"{name} in {times} runs" for name, times in sure.most_common())
     yield Answer(BOTTLENECK, _headline(runs, made), f"Confidence: {told}." if told else "")
@@ -139,8 +145,7 @@ def _checks(made: RunSet, runs: Sequence[Row]) -> Iterator[Check]:
         for one in verdict.get("objectives") or ():
             said = units.of_metric(one["metric"], one["value"])
             of = wording.objective_of(one)
-            goal = f"{one['metric']} {units.of_metric(one['metric'], one['target'])}"
-            name = f"{where}: {of} {wording.objective_name(one) if one.get('figure') else goal}"
+            name = f"{where}: {of} {wording.objective_name(one)}"
             if one["met"] is None and one.get("figure"):  # of servers: neither met nor missed
                 yield Check("objectives", name, "skipped", str(one["result"]))
                 continue

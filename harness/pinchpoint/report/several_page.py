@@ -14,7 +14,17 @@ from pinchpoint.comparison.several import SidesComparison, SidesFigure, Workload
 from pinchpoint.data.timeline import Axis
 from pinchpoint.probe import words
 from pinchpoint.report.brief import NOT_SHOWN
-from pinchpoint.report.charts import LABELS, PALETTE, SECONDS, Chart, Datasets, decades, finished, svg_of
+from pinchpoint.report.charts import (
+    LABELS,
+    LETTER,
+    PALETTE,
+    SECONDS,
+    Chart,
+    Datasets,
+    decades,
+    finished,
+    svg_of,
+)
 from pinchpoint.report.comparison_tables import fact_value, fact_words, figure_name
 from pinchpoint.report.document import Answer, Line, PlainReport, Plot, ReportPart
 from pinchpoint.report.tables import Column, Table, grid, number
@@ -24,7 +34,6 @@ _WIDTH, _HEIGHT = 460, 200
 _MOST_PAIRS = 240
 """More pairs make no table: report.json has them all."""
 _MOST_BARS = 16
-_LETTER = 6.5  # the drawing does not know the page's font, and would cut names off
 _MOST_CURVES = 8
 _ORDER_COLOURS = (*PALETTE, "#8c564b", "#17becf", "#9aa3ad", "#2f4b7c")
 
@@ -382,7 +391,7 @@ def _dots(found: SidesComparison, one: SidesFigure, at: int) -> Chart:
         if value is not None
     ]
     x = alt.X("value:Q", axis=alt.Axis(title=None, labelExpr=_labels(one.metric), tickCount=5))
-    wide = max(map(len, found.labels)) * _LETTER
+    wide = max(map(len, found.labels)) * LETTER
     y = alt.Y("side:N", sort=list(found.labels), axis=alt.Axis(title=None, labelLimit=wide, minExtent=wide))
     bars = alt.Chart(data.named(middles)).mark_bar(color=PALETTE[0], opacity=0.75).encode(x=x, y=y)
     labels = bars.mark_text(align="left", dx=6, fontSize=10, color="#444").encode(
@@ -426,7 +435,7 @@ def _bars_of(found: SidesComparison) -> Chart | None:
         scale=alt.Scale(type="log", domain=[low, high]),
         axis=alt.Axis(title=None, labelExpr=_labels(metric), values=decades(values), labelOverlap=True),
     )
-    wide = max(map(len, shown)) * _LETTER
+    wide = max(map(len, shown)) * LETTER
     y = alt.Y("workload:N", sort=shown, axis=alt.Axis(title=None, labelLimit=wide, minExtent=wide))
     base = alt.Chart(data.named(rows)).encode(y=y, yOffset=alt.YOffset("side:N", sort=list(found.labels)))
     points = base.mark_point(filled=True, size=60).encode(x=x, color=_colour(found.labels))
