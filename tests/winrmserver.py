@@ -196,7 +196,7 @@ class WinRmServer:
         self.port = int(self._server.server_address[1])
         if tls:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(_certificate(self.ca, folder / "key.pem"), folder / "key.pem")
+            context.load_cert_chain(certificate(self.ca, folder / "key.pem"), folder / "key.pem")
             self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
@@ -358,7 +358,7 @@ def text_of(element: ET.Element, path: str) -> str:
     return element.findtext(path, "", NAMESPACES)
 
 
-def _certificate(path: Path, key_path: Path) -> Path:
+def certificate(path: Path, key_path: Path) -> Path:
     """A certificate of 127.0.0.1 that vouches for itself."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])

@@ -73,6 +73,9 @@ _TABLE: tuple[tuple[str, Bound], ...] = (
     # CPU seconds of a process of several threads in a second.
     ("generator.cpu_ratio", _CORES),
     ("generator.cpu_wait_ratio", _CORES),
+    # A disk that does more than its own limit on burst credits.
+    ("cloud.*_iops_ratio", _OF_A_LIMIT),
+    ("cloud.*_bytes_ratio", _OF_A_LIMIT),
     ("db.connections_ratio", _OF_A_LIMIT),
     ("db.memory_ratio", _OF_A_LIMIT),
     ("db.workers_ratio", _OF_A_LIMIT),
@@ -92,6 +95,7 @@ _TABLE: tuple[tuple[str, Bound], ...] = (
     ("generator.users", _COUNT),
     # NVMe drives take 65,535 queues of 65,536 commands.
     ("disk.outstanding", Bound(0.0, 2.0**32)),
+    ("cloud.disk_outstanding", Bound(0.0, 2.0**32)),
     ("collector.ok", _YES_NO),
     ("generator.recorder_ok", _YES_NO),
     ("db.aof.failing", _YES_NO),
@@ -102,11 +106,13 @@ _TABLE: tuple[tuple[str, Bound], ...] = (
     # SQL Server counts the life of a page in whole seconds of 32 bits.
     ("db.page_life_s", Bound(0.0, 2.0**31)),
     ("disk.*_latency_s", _DISK_WAIT),
+    ("cloud.disk_*latency_s", _DISK_WAIT),
     # An adapter that knows no speed may say the highest number there is (2^64 bits/s).
     ("net.speed_bytes_per_s", _BYTES),
     ("*_s_per_s", _ENDED_AT_ONCE),
     ("*_bytes_per_s", _BYTES_PER_S),
     ("disk.*_per_s", _IO_PER_S),
+    ("cloud.disk_*_per_s", _IO_PER_S),
     ("*_per_s", _PER_S),
     ("*_s", _TIME),
     ("mem.*_bytes", _MEMORY),

@@ -137,6 +137,21 @@ class Telling(Protocol):
 
 
 @runtime_checkable
+class Late(Protocol):
+    """A collector whose values are there minutes after their time: it is read on after the measurement.
+
+    Attributes:
+        late_s: how long at most.
+    """
+
+    late_s: float
+
+    def complete(self, until_ns: int) -> bool:
+        """Whether all values up to then came, or were reported as not measured; asked from another thread."""
+        ...
+
+
+@runtime_checkable
 class Choosy(Protocol):
     """A kind that knows which values of its options cannot be, before anything is reached.
 

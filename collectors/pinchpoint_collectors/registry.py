@@ -14,6 +14,8 @@ GROUP = "pinchpoint.collectors"
 
 _OWN = {
     "agent": "agent.collector:AgentKind",
+    "aws": "platforms.aws:AwsKind",
+    "azure": "platforms.azure:AzureKind",
     "cassandra": "databases.cassandra:CassandraKind",
     "local": "local:LocalKind",
     "mariadb": "databases.mariadb:MariadbKind",

@@ -5,10 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pinchpoint.data.inputs import Inputs
+from pinchpoint.data.inputs import ROLE_ORDER, Inputs
 
-KINDS = ("valkey", "cassandra", "mongodb", "mariadb", "sqlserver")
-"""Collectors that look into such a server."""
+KINDS = ("valkey", "cassandra", "mongodb", "mariadb", "sqlserver", "azure", "aws")
+"""Collectors that look into such a server, or report what its cloud measured."""
+
+_OF_A_CLOUD_DISK = {
+    "iops_ratio": "of its IOPS limit used",
+    "bytes_ratio": "of its bandwidth limit used",
+    "iops_exceeded_ratio": "of the time more than its IOPS limit requested",
+    "bytes_exceeded_ratio": "of the time more than its bandwidth limit requested",
+    "burst_iops_used_ratio": "of its I/O credits used",
+    "burst_bytes_used_ratio": "of its bandwidth credits used",
+    "burst_used_ratio": "of its burst credits used",
+    "latency_s": "an I/O, as the platform measured it",
+    "read_latency_s": "a read, as the platform measured it",
+    "write_latency_s": "a write, as the platform measured it",
+    "reads_per_s": "reads, as the platform counted them",
+    "writes_per_s": "writes, as the platform counted them",
+    "outstanding": "I/Os outstanding, as the platform measured them",
+}
 
 FIGURES: Mapping[tuple[str, str], str] = {
     ("db.main_thread.busy_ratio", ""): "its one thread at work",
@@ -50,6 +66,19 @@ FIGURES: Mapping[tuple[str, str], str] = {
     ("db.connections", ""): "connections",
     ("db.connections_ratio", ""): "of those it takes",
     ("db.connections_rejected_per_s", ""): "connections refused",
+    ("cloud.vm_uncached_iops_ratio", ""): "of the machine's IOPS for uncached disks used",
+    ("cloud.vm_uncached_bytes_ratio", ""): "of the machine's bandwidth for uncached disks used",
+    ("cloud.vm_cached_iops_ratio", ""): "of the machine's IOPS for cached disks used",
+    ("cloud.vm_cached_bytes_ratio", ""): "of the machine's bandwidth for cached disks used",
+    ("cloud.vm_iops_exceeded_ratio", ""): "of the time more than the machine's IOPS requested",
+    ("cloud.vm_bytes_exceeded_ratio", ""): "of the time more than the machine's bandwidth requested",
+    ("cloud.vm_burst_iops_used_ratio", ""): "of the machine's I/O credits used",
+    ("cloud.vm_burst_bytes_used_ratio", ""): "of the machine's bandwidth credits used",
+    **{
+        (f"cloud.disk_{metric}", role): f"{role} disk: {of}"
+        for role in (*ROLE_ORDER, "os")
+        for metric, of in _OF_A_CLOUD_DISK.items()
+    },
 }
 """Metric and instance -> what it is; in the order of the table."""
 

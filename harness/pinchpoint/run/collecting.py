@@ -15,7 +15,7 @@ from pinchpoint.store.write import RunWriter
 from pinchpoint_collectors import bounds
 from pinchpoint_collectors.bounds import Nonsense
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.record import Sample
+from pinchpoint_collectors.record import Late, Sample
 from pinchpoint_collectors.sampler import Sampler
 
 _GAPS = 1000
@@ -133,6 +133,21 @@ def _came_to(seen: _Seen | None) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class LateValues:
+    """That values which come minutes late are waited for.
+
+    Attributes:
+        say: takes a sentence for the person who waits.
+        interrupted: whether that person wants no more of it.
+    """
+
+    say: Callable[[str], None]
+    interrupted: Callable[[], bool]
+
+
+_LOOK_S = 1.0
+
 REQUIRED_S = 10.0
 """A host whose collector is required may be out of sight for so long."""
 
@@ -189,10 +204,17 @@ class Collectors:
             Silence(one.kind, one.hosts, sampler.silent_s, sampler.why) for one, sampler in self._samplers
         ]
 
-    def stop(self) -> None:
-        """End all of them; one that does not answer any more is said, and left. What they came to is kept."""
-        for _, sampler in self._samplers:
-            sampler.ask_to_stop()
+    def stop(self, late: LateValues | None = None) -> None:
+        """End all of them; one that does not answer any more is said, and left. What they came to is kept.
+
+        Values that come later are waited for where ``late`` allows it.
+        """
+        waiting = [one for one in self._samplers if late and isinstance(one[0].collector, Late)]
+        for one in self._samplers:
+            if one not in waiting:
+                one[1].ask_to_stop()
+        if late and waiting:
+            self._await(waiting, late)
         until_s = time.monotonic() + STOP_S
         for _, sampler in self._samplers:
             try:
@@ -213,6 +235,36 @@ class Collectors:
             self._store.manifest["collectors"] = rows
             self._store.manifest["data_quality"] = self._watching.quality()
             self._store.save_manifest()
+
+    def _await(self, waiting: Sequence[tuple[Connected, Sampler]], late: LateValues) -> None:
+        """Read on until all values up to now came, for as long as their platforms may take."""
+        until_ns, begin_s = time.time_ns(), time.monotonic()
+        kinds = ", ".join(sorted({source.kind for source, _ in waiting}))
+        longest_s = max(one.collector.late_s for one, _ in waiting if isinstance(one.collector, Late))
+        late.say(f"{kinds}: the values of the last minutes come later; waiting up to {longest_s:.0f} s")
+        left = list(waiting)
+        while True:
+            for source, sampler in list(left):
+                collector = source.collector
+                waited_s = time.monotonic() - begin_s
+                if (
+                    not isinstance(collector, Late)
+                    or sampler.error
+                    or collector.complete(until_ns)
+                    or waited_s > collector.late_s
+                ):
+                    sampler.ask_to_stop()
+                    left.remove((source, sampler))
+            if not left:
+                return
+            if late.interrupted():
+                self._store.warn(
+                    f"collector {kinds}: the wait for its last values was interrupted: not measured"
+                )
+                for _, sampler in left:
+                    sampler.ask_to_stop()
+                return
+            time.sleep(_LOOK_S)
 
     def _take(self, samples: Sequence[Sample]) -> None:
         for take in self._takers:

@@ -22,7 +22,7 @@ from pinchpoint.loadgen.load import make_scenario, planned_scenarios
 from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.plan import Farm, Plan, guard, guard_proof
 from pinchpoint.run import preflight
-from pinchpoint.run.collecting import Collectors
+from pinchpoint.run.collecting import Collectors, LateValues
 from pinchpoint.run.live_judge import LiveSeconds, StopRules, longest_look_s
 from pinchpoint.run.manifest import first_manifest
 from pinchpoint.run.phases import LoadByHand, PhaseRunner
@@ -325,7 +325,7 @@ class _Stage:
             pool.kill()
             if self._others:
                 self._others.ask_to_stop()
-            self._collectors.stop()
+            self._collectors.stop(LateValues(self._progress.say, lambda: self._interrupts.requested))
             if self._others:
                 with suppress(CollectorError):  # a reading of /proc that does not end: what came is kept
                     self._others.stop()

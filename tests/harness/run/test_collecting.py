@@ -182,6 +182,49 @@ def test_many_hosts_that_do_not_answer_are_left_together(
     assert [each.split("'")[2].split(":")[0].strip() for each in said] == ["of h10", "of h11"]
 
 
+class Later(Scripted):
+    """A collector whose last value comes some readings after the end."""
+
+    late_s = 30.0
+
+    def __init__(self, readings: int) -> None:
+        super().__init__()
+        self._left = readings
+        self.asked_until_ns = 0
+
+    def read(self) -> Sequence[Sample]:
+        if self.asked_until_ns and self._left:
+            self._left -= 1
+            if not self._left:
+                return [Sample(self.asked_until_ns, 60.0, "sql1", "cloud.disk_iops_ratio", "log", 1.0)]
+        return []
+
+    def complete(self, until_ns: int) -> bool:
+        self.asked_until_ns = self.asked_until_ns or until_ns
+        return not self._left
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_values_that_come_late_are_waited_for_unless_the_user_ends_it(
+    tmp_path: Path, interrupted: bool
+) -> None:
+    """The run's directory has the last value; after Ctrl-C a warning says what was not waited for."""
+    store = RunWriter(tmp_path / "run", {"warnings": []})
+    late = Later(3)
+    got: list[Sample] = []
+    watched = Collectors(store, (got.extend,))
+    watched.start([Connected("azure", ("sql1",), late), Connected("ssh", ("sql1",), Scripted())])
+    assert waited(lambda: any(one.instance == "ssh" for one in got))
+    said: list[str] = []
+    watched.stop(collecting.LateValues(said.append, lambda: interrupted))
+    store.close()
+    assert said == ["azure: the values of the last minutes come later; waiting up to 30 s"]
+    came = [one for one in got if one.metric == "cloud.disk_iops_ratio"]
+    assert len(came) == (0 if interrupted else 1)
+    warned = [one for one in store.manifest["warnings"] if "interrupted: not measured" in one]
+    assert len(warned) == (1 if interrupted else 0)
+
+
 def farm_file(folder: Path, required: object) -> Path:
     path = folder / "farm.yaml"
     collect = [{"kind": "local", "required": required}, {"kind": "ssh", "address": "kv1.example"}]

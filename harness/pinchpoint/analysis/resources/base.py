@@ -227,7 +227,9 @@ class DiskMeasures:
     Attributes:
         io: data I/Os per second (the kernel's count where data I/O is not known).
         bytes: bytes per second.
-        utilisation: max(I/O ÷ cap, bytes ÷ cap); None where no cap is declared.
+        utilisation: max(I/O ÷ cap, bytes ÷ cap), as the cloud platform recorded it, else of the declared cap;
+            None where neither is known.
+        recorded: whether the platform recorded it.
         binding: ``io`` or ``bytes``: which of the two is at its declared cap, or held by something, or nearer
             to its cap.
         responses: how each of the two moves when the outstanding count does.
@@ -260,6 +262,7 @@ class DiskMeasures:
     log_waits: float | None = None
     backlog: float | None = None
     often_read: bool = True
+    recorded: bool = False
 
     @property
     def spread(self) -> float | None:

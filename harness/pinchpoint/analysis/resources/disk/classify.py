@@ -73,8 +73,10 @@ def state_of(
     # Few large I/Os make seconds uneven by one of them, and smaller ones are more of them in a second; that
     # their size moves no bytes tells more than either.
     any_size = found.responses[found.binding].any_size
-    near = used is not None and not beyond and used >= UTILISATION.value and (any_size or not io.follows)
-    held = at_most(flat, FLAT) or any_size
+    # A share that the platform recorded is one of its own limit, whatever the rate does meanwhile.
+    certain = any_size or found.recorded
+    near = used is not None and not beyond and used >= UTILISATION.value and (certain or not io.follows)
+    held = at_most(flat, FLAT) or certain
     at_cap = near and used is not None and used >= 1 - CAP_MATCH.value and held
     slow = is_slow(resource, found)
     queue = at_least(found.outstanding, WAITING_IO)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from pinchpoint.analysis.resources.base import DiskShift, Resource
 from pinchpoint.analysis.resources.disk.credits import with_credits
 from pinchpoint.analysis.resources.disk.managed import columns_of, files_of, reported_by
+from pinchpoint.analysis.resources.disk.platform_shares import DISK, share_columns
 from pinchpoint.analysis.resources.disk.service_time import fit_service_time
 from pinchpoint.analysis.sessions import waiting_sessions
 from pinchpoint.analysis.stores import store_view
@@ -59,6 +60,9 @@ def _disk(
         step_s=step_s,
         columns={
             **columns,
+            **share_columns(
+                inputs.samples, [role.host for role in roles], [DISK], [role.role for role in roles]
+            ),
             "sessions": np.where(np.isfinite(view.waiting), np.nan_to_num(sessions) + view.waiting, sessions),
             "log_waits": view.share,
             "backlog": view.backlog,

@@ -15,6 +15,7 @@ import numpy as np
 from pinchpoint.analysis.resources.base import Resource
 from pinchpoint.analysis.resources.disk.credits import with_credits
 from pinchpoint.analysis.resources.disk.devices import disk_columns, disk_reading_s
+from pinchpoint.analysis.resources.disk.platform_shares import MACHINE, share_columns
 from pinchpoint.analysis.resources.disk.types import Profile, known
 from pinchpoint.data.inputs import Host, Inputs, Limits
 from pinchpoint.data.series import Floats, added
@@ -22,6 +23,9 @@ from pinchpoint.data.series import Floats, added
 LOCAL_MODELS = ("Microsoft NVMe Direct Disk", "Amazon EC2 NVMe Instance Storage")
 """How the kernel names disks that are inside a cloud's machine (Azure: "FAQ for remote NVMe disks"; AWS:
 "NVMe instance store volumes"): no cap of the machine holds for them."""
+
+_UNDECLARED = "machine"
+"""The name of a machine whose type is not declared, but whose platform recorded the share of its caps."""
 
 CAPS: Mapping[str, tuple[str, str]] = {
     "network": ("iops", "bytes_per_s"),
@@ -49,27 +53,28 @@ def unknown_machines(inputs: Inputs) -> Iterator[str]:
 
 
 def find_machine_disks(inputs: Inputs, disks: Sequence[Resource]) -> Iterator[Resource]:
-    """One resource for each cap of each machine that is declared to have one; ``disks`` are its devices."""
+    """One resource for each cap of each machine that is declared or recorded; ``disks`` are its devices."""
     for machine in dict.fromkeys(host.machine for host in inputs.hosts):
         hosts = inputs.on_machine(machine)
         profile = machine_profile(hosts)
-        if profile is None:
-            continue
         own = {disk.instance: disk for disk in disks if disk.machine == machine}
         for way, (count, size) in CAPS.items():
-            limits = Limits(getattr(profile, count), getattr(profile, size), None)
+            limits = Limits(getattr(profile, count), getattr(profile, size), None) if profile else None
+            shares = share_columns(inputs.samples, [host.name for host in hosts], MACHINE[way], [""])
             devices = [name for name in _counted(hosts, own) if _attached(hosts, own, name) == way]
-            if devices and (limits.iops or limits.bytes_per_s):
+            if devices and (shares or (limits and (limits.iops or limits.bytes_per_s))):
                 found = _together(inputs, hosts, [own.get(name) or name for name in devices])
                 if found is not None:
-                    name = profile.name if way == "network" else f"{profile.name} ({way})"
+                    whole_name = profile.name if profile else _UNDECLARED
+                    name = whole_name if way == "network" else f"{whole_name} ({way})"
                     whole = replace(
                         found,
                         key=f"machine-disks:{machine}:{way}",
                         machine=machine,
                         instance=name,
                         limits=limits,
-                        whole=profile.name,
+                        whole=whole_name,
+                        columns={**found.columns, **shares},
                     )
                     yield with_credits(whole) if way == "network" else whole
 

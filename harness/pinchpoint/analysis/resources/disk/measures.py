@@ -15,12 +15,14 @@ from pinchpoint.analysis.resources.base import (
     busy,
     mean_of,
 )
+from pinchpoint.analysis.resources.disk.platform_shares import recorded_shares
 from pinchpoint.analysis.resources.disk.rate_response import RateResponse, bytes_response, io_response
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import MIN_SAMPLES, OWN_USE, SEEN, UTILISATION
 from pinchpoint.base.wording import listed
 from pinchpoint.data.series import Floats, mean, weighted_mean
 
+_NONE: Mapping[str, float] = {}
 COLUMN_WORDS = {
     "reads": "reads",
     "writes": "writes",
@@ -143,7 +145,8 @@ def measure_disk(resource: Resource, rows: Rows) -> DiskMeasures:
     columns = {name: column[rows] for name, column in resource.columns.items()}
     rate, sizes = columns["reads"] + columns["writes"], columns["bytes"]
     io, size, reads = mean(rate), mean(sizes), mean(columns["reads"])
-    nearest, utilisation = nearest_limit(resource, rate, sizes)
+    recorded = recorded_shares(columns)
+    nearest, utilisation = nearest_limit(resource, rate, sizes, recorded)
     found = DiskMeasures(
         io=io,
         bytes=size,
@@ -161,22 +164,28 @@ def measure_disk(resource: Resource, rows: Rows) -> DiskMeasures:
         log_waits=mean(columns["log_waits"]) if "log_waits" in columns else None,
         backlog=mean(columns["backlog"]) if "backlog" in columns else None,
         often_read=often_read(resource, rows),
+        recorded=nearest in recorded,
     )
     at_limit = utilisation is not None and utilisation >= UTILISATION.value
     return found if at_limit else replace(found, binding=found.held or nearest)
 
 
-def nearest_limit(resource: Resource, rate: Floats, size: Floats) -> tuple[str, float | None]:
-    """Which declared limit is nearer, and how near. I/Os are counted in the cap's own units."""
+def nearest_limit(
+    resource: Resource, rate: Floats, size: Floats, recorded: Mapping[str, float] = _NONE
+) -> tuple[str, float | None]:
+    """Which limit is nearer, and how near: as its platform recorded it, else as declared.
+
+    I/Os are counted in the cap's own units.
+    """
     limits = resource.limits
-    if limits is None:
-        return "io", None
-    unit = limits.io_unit_bytes
-    counted = np.fmax(rate, size / unit) if unit else rate
     used = {}
-    for name, column, cap in (("io", counted, limits.iops), ("bytes", size, limits.bytes_per_s)):
-        level = mean(column)
-        if cap and level is not None:
-            used[name] = level / cap
+    if limits is not None:
+        unit = limits.io_unit_bytes
+        counted = np.fmax(rate, size / unit) if unit else rate
+        for name, column, cap in (("io", counted, limits.iops), ("bytes", size, limits.bytes_per_s)):
+            level = mean(column)
+            if cap and level is not None:
+                used[name] = level / cap
+    used |= recorded
     name = max(used, key=used.__getitem__, default="io")
     return name, used.get(name)

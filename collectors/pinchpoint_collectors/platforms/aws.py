@@ -1,0 +1,294 @@
+"""Kind ``aws``: what CloudWatch measured of an instance and its EBS volumes.
+
+https://docs.aws.amazon.com/ebs/latest/userguide/using_cloudwatch_ebs.html. Amazon
+reports no share of a limit: a check per minute says whether a volume, or the instance, was asked for more
+than its limit.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from pinchpoint_collectors.errors import CollectorError, OptionError
+from pinchpoint_collectors.platforms.base import (
+    PlatformCollector,
+    Point,
+    Series,
+    ThrottledError,
+    as_instances,
+    retry_after_s,
+)
+from pinchpoint_collectors.record import Collector, Watch
+
+_MINUTE, _FIVE = 60, 300
+_AT_ONCE = 500
+"""Metrics in one query (GetMetricData)."""
+
+
+class _Of(NamedTuple):
+    """What a metric of Amazon's is here.
+
+    Attributes:
+        metric: its name.
+        statistic: what is asked for.
+        unit: what one of its units is worth.
+        grain_s: how often it is measured.
+        left: whether it is a share that is left, not one that is used.
+    """
+
+    metric: str
+    statistic: str
+    unit: float
+    grain_s: int = _MINUTE
+    left: bool = False
+
+
+_VOLUME: Mapping[str, _Of] = {
+    "VolumeReadOps": _Of("cloud.disk_reads_per_s", "Sum", 1 / _MINUTE),
+    "VolumeWriteOps": _Of("cloud.disk_writes_per_s", "Sum", 1 / _MINUTE),
+    "VolumeQueueLength": _Of("cloud.disk_outstanding", "Average", 1.0),
+    "VolumeAvgReadLatency": _Of("cloud.disk_read_latency_s", "Average", 0.001),
+    "VolumeAvgWriteLatency": _Of("cloud.disk_write_latency_s", "Average", 0.001),
+    "VolumeIOPSExceededCheck": _Of("cloud.disk_iops_exceeded_ratio", "Maximum", 1.0),
+    "VolumeThroughputExceededCheck": _Of("cloud.disk_bytes_exceeded_ratio", "Maximum", 1.0),
+    "BurstBalance": _Of("cloud.disk_burst_used_ratio", "Average", 0.01, _FIVE, left=True),
+}
+_INSTANCE: Mapping[str, _Of] = {
+    "InstanceEBSIOPSExceededCheck": _Of("cloud.vm_iops_exceeded_ratio", "Maximum", 1.0),
+    "InstanceEBSThroughputExceededCheck": _Of("cloud.vm_bytes_exceeded_ratio", "Maximum", 1.0),
+    "EBSIOBalance%": _Of("cloud.vm_burst_iops_used_ratio", "Average", 0.01, _FIVE, left=True),
+    "EBSByteBalance%": _Of("cloud.vm_burst_bytes_used_ratio", "Average", 0.01, _FIVE, left=True),
+}
+_ADD_UP = frozenset({"cloud.disk_reads_per_s", "cloud.disk_writes_per_s", "cloud.disk_outstanding"})
+"""Of several volumes under one role these add up; of the others the highest counts."""
+
+
+class AwsKind:
+    """The kind ``aws`` of farm.yaml.
+
+    Its options there: ``instance`` (its id), ``region``, ``volumes`` (disk role -> volume, or a list of a
+    stripe's); ``profile``, or ``access_key`` and ``secret_key`` (and ``session_token``), else boto3's own
+    order (environment, ~/.aws, the instance's role); ``endpoint`` of another address.
+    """
+
+    name = "aws"
+    options = frozenset(
+        {"instance", "region", "volumes", "profile", "access_key", "secret_key", "session_token", "endpoint"}
+    )
+    public = frozenset({"instance", "region", "volumes", "profile", "endpoint"})
+
+    def machine(self, watch: Watch) -> str:
+        return str(watch.options.get("instance"))
+
+    def check_options(self, watch: Watch) -> None:
+        where, given = _where(watch), watch.options
+        if not str(given.get("instance") or "").startswith("i-"):
+            raise OptionError("instance", "no id of an instance; needed: as in i-0123456789abcdef0", where)
+        if not given.get("region"):
+            raise OptionError("region", "missing; needed: the instance's region, such as eu-west-1", where)
+        if bool(given.get("access_key")) != bool(given.get("secret_key")):
+            raise OptionError(
+                "access_key", "access_key and secret_key go together; give both, or none", where
+            )
+        if given.get("volumes") is not None:
+            named = as_instances("volumes", given["volumes"], watch.disks, where)
+            wrong = [one for each in named.values() for one in each if not one.startswith("vol-")]
+            if wrong:
+                raise OptionError(
+                    "volumes", f"{wrong[0]!r} is no volume; needed: as in vol-0123456789abcdef0", where
+                )
+
+    def connect(self, watches: Sequence[Watch]) -> Collector:
+        """Log in and fetch the last minutes. Raises ``CollectorError`` with the remedy."""
+        first = watches[0]
+        self.check_options(first)
+        where = f"{_where(first)} ({first.options['instance']})"
+        try:
+            import boto3  # noqa: F401, PLC0415 -- an extra
+        except ImportError as error:
+            raise CollectorError(
+                f"{where}: it needs boto3, which is not installed here ({error}); "
+                "run: pip install 'pinchpoint-collectors[aws]'"
+            ) from error
+        platform = CloudWatch(first, where)
+        try:
+            return PlatformCollector(watches, platform, where)
+        except CollectorError:
+            platform.close()
+            raise
+
+
+class CloudWatch:
+    """The metrics of one instance and its volumes."""
+
+    name = "CloudWatch"
+
+    def __init__(self, watch: Watch, where: str) -> None:
+        import boto3  # noqa: PLC0415
+        from botocore.config import Config  # noqa: PLC0415
+        from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+
+        given = watch.options
+        self._where = where
+        self._instance = str(given["instance"])
+        volumes = as_instances("volumes", given["volumes"], (), where) if given.get("volumes") else {}
+        self._volumes = {volume: role for role, each in volumes.items() for volume in each}
+        self.series: Sequence[Series] = [
+            *(Series(of.metric, "", of.grain_s) for of in _INSTANCE.values()),
+            *(Series(of.metric, role, of.grain_s) for role in volumes for of in _VOLUME.values()),
+        ]
+        text = {
+            name: str(given[name])
+            for name in ("access_key", "secret_key", "session_token", "profile")
+            if name in given
+        }
+        try:
+            session = boto3.Session(
+                aws_access_key_id=text.get("access_key"),
+                aws_secret_access_key=text.get("secret_key"),
+                aws_session_token=text.get("session_token"),
+                profile_name=text.get("profile"),
+                region_name=str(given["region"]),
+            )
+            self._client = session.client(
+                "cloudwatch",
+                endpoint_url=str(given["endpoint"]) if given.get("endpoint") else None,
+                # Who asks again, and when, is decided above.
+                config=Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=10),
+            )
+        except (BotoCoreError, ValueError) as error:
+            raise CollectorError(
+                f"{where}: {_one_line(error)}; correct region, profile and endpoint"
+            ) from error
+
+    def fetch(self, begin_s: int, end_s: int) -> Iterator[Point]:
+        found: dict[tuple[Series, int], dict[str, float]] = {}
+        queries = list(self._queries())
+        for start in range(0, len(queries), _AT_ONCE):
+            part = queries[start : start + _AT_ONCE]
+            for number, at_s, value in self._values(part, begin_s, end_s):
+                asked = part[number]
+                # The same volume may be answered under both of its dimensions.
+                found.setdefault((asked.series, at_s), {})[asked.volume] = asked.of.unit * value
+        for (series, at_s), values in found.items():
+            value = sum(values.values()) if series.metric in _ADD_UP else max(values.values())
+            yield Point(series, at_s, value)
+
+    def unknown(self) -> Mapping[str, str]:
+        return {
+            "cloud.disk_burst_used_ratio": "CloudWatch reports it for gp2, st1 and sc1 volumes only",
+        }
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _queries(self) -> Iterator[_Asked]:
+        instance = {"Name": "InstanceId", "Value": self._instance}
+        for name, of in _INSTANCE.items():
+            yield _Asked(Series(of.metric, "", of.grain_s), of, "", "AWS/EC2", name, [instance])
+        for volume, role in self._volumes.items():
+            only = [{"Name": "VolumeId", "Value": volume}]
+            for name, of in _VOLUME.items():
+                series = Series(of.metric, role, of.grain_s)
+                yield _Asked(series, of, volume, "AWS/EBS", name, only)
+                if name.endswith("Check") or "Avg" in name:  # measured per attachment
+                    yield _Asked(series, of, volume, "AWS/EBS", name, [*only, instance])
+
+    def _values(
+        self, queries: Sequence[_Asked], begin_s: int, end_s: int
+    ) -> Iterator[tuple[int, int, float]]:
+        """(number of the query, begin of the interval, value in Amazon's unit, or its used share)."""
+        token: dict[str, str] = {}
+        for _ in itertools.count():
+            answer = self._ask(
+                MetricDataQueries=[one.query(number) for number, one in enumerate(queries)],
+                StartTime=datetime.fromtimestamp(begin_s // _FIVE * _FIVE, UTC),
+                EndTime=datetime.fromtimestamp(max(end_s, begin_s + _MINUTE), UTC),
+                ScanBy="TimestampAscending",
+                **token,
+            )
+            for result in answer["MetricDataResults"]:
+                number = int(result["Id"].removeprefix("q"))
+                of = queries[number].of
+                for at, value in zip(result["Timestamps"], result["Values"], strict=True):
+                    yield number, round(at.timestamp()), (100.0 - value) if of.left else value
+            if not answer.get("NextToken"):
+                return
+            token = {"NextToken": answer["NextToken"]}
+
+    def _ask(self, **asked: Any) -> Any:
+        from botocore.exceptions import (  # noqa: PLC0415
+            BotoCoreError,
+            ClientError,
+            NoCredentialsError,
+            PartialCredentialsError,
+        )
+
+        try:
+            return self._client.get_metric_data(**asked)
+        except ClientError as error:
+            raise self._refused(error) from error
+        except (NoCredentialsError, PartialCredentialsError) as error:
+            raise CollectorError(f"{self._where}: no login for AWS was found; {_LOGIN}") from error
+        except BotoCoreError as error:
+            raise CollectorError(
+                f"{self._where}: no answer from CloudWatch ({_one_line(error)}); check `region`, and the "
+                "way to the Internet from here"
+            ) from error
+
+    def _refused(self, error: Any) -> CollectorError:
+        answer = error.response
+        code = str(answer.get("Error", {}).get("Code", ""))
+        about = answer.get("ResponseMetadata", {})
+        status = int(about.get("HTTPStatusCode") or 0)
+        if status == 429 or code.startswith(
+            ("Throttl", "TooManyRequests", "RequestLimitExceeded", "LimitExceeded")
+        ):
+            after_s = retry_after_s(about.get("HTTPHeaders", {}))
+            return ThrottledError(f"{self._where}: CloudWatch limits the number of queries ({code})", after_s)
+        said = str(answer.get("Error", {}).get("Message", "")).splitlines()[:1]
+        words = f"HTTP {status} {code}{': ' + said[0][:200] if said else ''}"
+        remedy = next(
+            (what for name, what in _CODES.items() if name in code), "see AWS' status page, then run again"
+        )
+        return CollectorError(f"{self._where}: CloudWatch answered {words}; {remedy}")
+
+
+class _Asked(NamedTuple):
+    series: Series
+    of: _Of
+    volume: str
+    namespace: str
+    name: str
+    dimensions: list[dict[str, str]]
+
+    def query(self, number: int) -> dict[str, Any]:
+        """As GetMetricData wants it."""
+        metric = {"Namespace": self.namespace, "MetricName": self.name, "Dimensions": self.dimensions}
+        stat = {"Metric": metric, "Period": self.of.grain_s, "Stat": self.of.statistic}
+        return {"Id": f"q{number}", "MetricStat": stat, "ReturnData": True}
+
+
+_LOGIN = "give profile, or access_key and secret_key, in farm.yaml, or run: aws configure"
+_CODES = {
+    "AccessDenied": "this login may not read it: allow it cloudwatch:GetMetricData",
+    "Unauthorized": "this login may not read it: allow it cloudwatch:GetMetricData",
+    "ExpiredToken": f"the login has expired; {_LOGIN}",
+    "InvalidClientToken": f"the login is not known; {_LOGIN}",
+    "UnrecognizedClient": f"the login is not known; {_LOGIN}",
+    "SignatureDoesNotMatch": "the secret key is wrong; correct secret_key",
+    "InvalidParameter": "compare `instance`, `volumes` and `region` with the console",
+}
+"""What an error code contains -> what to do."""
+
+
+def _one_line(error: Exception) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0][:200] if text else type(error).__name__
+
+
+def _where(watch: Watch) -> str:
+    return f"host {watch.host!r}, collector 'aws'"

@@ -1,0 +1,320 @@
+"""Kind ``azure``: what Azure Monitor measured of a virtual machine and its disks.
+
+Azure measures per minute which share of its limits a disk and the machine used:
+https://learn.microsoft.com/azure/virtual-machines/disks-metrics. A share of 1 means capped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from pinchpoint_collectors.errors import CollectorError, OptionError
+from pinchpoint_collectors.platforms.base import (
+    PlatformCollector,
+    Point,
+    Series,
+    ThrottledError,
+    as_instances,
+    retry_after_s,
+)
+from pinchpoint_collectors.record import Collector, Watch
+
+_NAMESPACE = "Microsoft.Compute/virtualMachines"
+_RESOURCE = re.compile(
+    r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Compute/virtualMachines/[^/]+",
+    re.IGNORECASE,
+)
+_VALID = re.compile(r"Valid metrics:\s*(.+)", re.DOTALL)
+_MINUTE, _FIVE = 60, 300
+OS_DISK = "os"
+"""The role of the system disk, which has no LUN."""
+
+
+class _Of(NamedTuple):
+    """What a metric of Azure's is here: its name, what one of its units is worth, its grain in seconds."""
+
+    metric: str
+    unit: float
+    grain_s: int
+
+
+_DISK: Mapping[str, _Of] = {
+    "Disk IOPS Consumed Percentage": _Of("cloud.disk_iops_ratio", 0.01, _MINUTE),
+    "Disk Bandwidth Consumed Percentage": _Of("cloud.disk_bytes_ratio", 0.01, _MINUTE),
+    "Disk Latency": _Of("cloud.disk_latency_s", 0.001, _MINUTE),
+    "Disk Used Burst IO Credits Percentage": _Of("cloud.disk_burst_iops_used_ratio", 0.01, _FIVE),
+    "Disk Used Burst BPS Credits Percentage": _Of("cloud.disk_burst_bytes_used_ratio", 0.01, _FIVE),
+}
+"""Behind ``Data `` (each disk by its LUN) or ``OS ``."""
+_MACHINE: Mapping[str, _Of] = {
+    "VM Uncached IOPS Consumed Percentage": _Of("cloud.vm_uncached_iops_ratio", 0.01, _MINUTE),
+    "VM Uncached Bandwidth Consumed Percentage": _Of("cloud.vm_uncached_bytes_ratio", 0.01, _MINUTE),
+    "VM Cached IOPS Consumed Percentage": _Of("cloud.vm_cached_iops_ratio", 0.01, _MINUTE),
+    "VM Cached Bandwidth Consumed Percentage": _Of("cloud.vm_cached_bytes_ratio", 0.01, _MINUTE),
+}
+
+
+class AzureKind:
+    """The kind ``azure`` of farm.yaml.
+
+    Its options there: ``resource`` (the machine's resource id), ``region``; ``luns`` (disk role -> LUN, or a
+    list of a stripe's, or ``os``); ``tenant``, ``client`` and ``secret`` of an application, else
+    azure-identity's default (environment, managed identity, ``az login``); for other clouds ``authority``,
+    ``endpoint`` and ``audience``; ``ca``.
+    """
+
+    name = "azure"
+    options = frozenset(
+        {
+            "resource",
+            "region",
+            "luns",
+            "tenant",
+            "client",
+            "secret",
+            "authority",
+            "endpoint",
+            "audience",
+            "ca",
+        }
+    )
+    public = options - {"secret"}
+
+    def machine(self, watch: Watch) -> str:
+        return str(watch.options.get("resource")).lower()
+
+    def check_options(self, watch: Watch) -> None:
+        where = _where(watch)
+        given = watch.options
+        if not _RESOURCE.fullmatch(str(given.get("resource") or "")):
+            raise OptionError(
+                "resource",
+                "no resource id of a virtual machine; needed: /subscriptions/ID/resourceGroups/GROUP/"
+                "providers/Microsoft.Compute/virtualMachines/NAME, as `az vm show --query id` prints it",
+                where,
+            )
+        if not given.get("region") and not given.get("endpoint"):
+            raise OptionError("region", "missing; needed: the machine's region, such as westeurope", where)
+        application = [name for name in ("tenant", "client", "secret") if given.get(name)]
+        if application and len(application) < 3:
+            raise OptionError(
+                application[0], "given without the others; needed: tenant, client and secret", where
+            )
+        if given.get("luns") is not None:
+            as_instances("luns", given["luns"], watch.disks, where)
+
+    def connect(self, watches: Sequence[Watch]) -> Collector:
+        """Log in and fetch the last minutes. Raises ``CollectorError`` with the remedy."""
+        first = watches[0]
+        self.check_options(first)
+        where = f"{_where(first)} ({str(first.options['resource']).rpartition('/')[2]})"
+        try:
+            import azure.identity  # noqa: PLC0415 -- an extra
+            import azure.monitor.querymetrics  # noqa: F401, PLC0415
+        except ImportError as error:
+            raise CollectorError(
+                f"{where}: it needs azure-monitor-querymetrics and azure-identity, which are not installed "
+                f"here ({error}); run: pip install 'pinchpoint-collectors[azure]'"
+            ) from error
+        platform = AzureMonitor(first, where)
+        try:
+            return PlatformCollector(watches, platform, where)
+        except CollectorError:
+            platform.close()
+            raise
+
+
+class AzureMonitor:
+    """The metrics of one virtual machine, by the metrics data plane."""
+
+    name = "Azure Monitor"
+
+    def __init__(self, watch: Watch, where: str) -> None:
+        from azure.monitor.querymetrics import MetricsClient  # noqa: PLC0415
+
+        given = watch.options
+        self._where = where
+        self._resource = str(given["resource"])
+        luns = as_instances("luns", given.get("luns") or {OS_DISK: OS_DISK}, (), where)
+        self._roles = {lun: role for role, each in luns.items() for lun in each}
+        self._asked: dict[str, _Of] = dict(_MACHINE)
+        if OS_DISK in self._roles:
+            self._asked |= {f"OS {name}": of for name, of in _DISK.items()}
+        if any(lun != OS_DISK for lun in self._roles):
+            self._asked |= {f"Data {name}": of for name, of in _DISK.items()}
+        self.series: Sequence[Series] = [
+            *(Series(of.metric, "", of.grain_s) for of in _MACHINE.values()),
+            *(Series(of.metric, role, of.grain_s) for role in luns for of in _DISK.values()),
+        ]
+        self._unknown: dict[str, str] = {}
+        region = str(given.get("region") or "")
+        self._endpoint = str(given.get("endpoint") or f"https://{region}.metrics.monitor.azure.com")
+        more = {"audience": str(given["audience"])} if given.get("audience") else {}
+        common = {"connection_verify": str(given["ca"])} if given.get("ca") else {}
+        self._credential = _credential(given, common)
+        self._client = MetricsClient(
+            self._endpoint,
+            self._credential,
+            retry_total=0,  # who asks again, and when, is decided above
+            connection_timeout=5,
+            read_timeout=10,
+            **more,
+            **common,
+        )
+
+    def fetch(self, begin_s: int, end_s: int) -> Iterator[Point]:
+        highest: dict[tuple[Series, int], float] = {}
+        for names, grain_s, of_disks in self._queries():
+            for series, at, value in self._query(names, grain_s, of_disks, begin_s, end_s):
+                # Of several disks under one role the one nearest to its limit: that one holds up the stripe.
+                highest[series, at] = max(value, highest.get((series, at), value))
+        for (series, at), value in highest.items():
+            yield Point(series, at, value)
+
+    def unknown(self) -> Mapping[str, str]:
+        return self._unknown
+
+    def close(self) -> None:
+        self._client.close()
+        self._credential.close()
+
+    def _queries(self) -> Iterator[tuple[list[str], int, bool]]:
+        """(names, grain, whether by LUN): a filter by LUN is refused for metrics that have none."""
+        for grain_s in (_MINUTE, _FIVE):
+            for of_disks in (False, True):
+                names = [
+                    name
+                    for name, of in self._asked.items()
+                    if of.grain_s == grain_s and name.startswith("Data ") == of_disks
+                ]
+                if names:
+                    yield names, grain_s, of_disks
+
+    def _query(
+        self, names: list[str], grain_s: int, of_disks: bool, begin_s: int, end_s: int
+    ) -> Iterator[tuple[Series, int, float]]:
+        from azure.core.exceptions import (  # noqa: PLC0415
+            ClientAuthenticationError,
+            HttpResponseError,
+            ServiceRequestError,
+            ServiceResponseError,
+        )
+
+        begin = datetime.fromtimestamp(begin_s // grain_s * grain_s, UTC)
+        end = datetime.fromtimestamp(max(end_s, begin_s + grain_s), UTC)
+        asked: dict[str, Any] = {"filter": "LUN eq '*'", "max_results": 100} if of_disks else {}
+        try:
+            answers = self._client.query_resources(
+                resource_ids=[self._resource],
+                metric_namespace=_NAMESPACE,
+                metric_names=names,
+                timespan=(begin, end),
+                granularity=timedelta(seconds=grain_s),
+                aggregations=["Average"],
+                **asked,
+            )
+        except ClientAuthenticationError as error:
+            raise CollectorError(f"{self._where}: {_login(error)}") from error
+        except HttpResponseError as error:
+            left = self._without_unknown(names, error)
+            if left is None:
+                raise self._refused(error) from error
+            if left:
+                yield from self._query(left, grain_s, of_disks, begin_s, end_s)
+            return
+        except (ServiceRequestError, ServiceResponseError) as error:
+            raise CollectorError(
+                f"{self._where}: no answer from {self._endpoint} ({_one_line(error)}); check `region`, and "
+                "the way to the Internet from here"
+            ) from error
+        for answer in answers:
+            for metric in answer.metrics:
+                yield from self._values(metric, grain_s)
+
+    def _values(self, metric: Any, grain_s: int) -> Iterator[tuple[Series, int, float]]:
+        of = self._asked.get(str(metric.name))
+        if of is None:
+            return
+        for element in metric.timeseries:
+            lun = next(
+                (str(value) for name, value in element.metadata_values.items() if name.lower() == "lun"), None
+            )
+            named = str(metric.name)
+            role = (
+                self._roles.get(OS_DISK if named.startswith("OS ") else str(lun))
+                if named not in _MACHINE
+                else ""
+            )
+            if role is None:
+                continue  # a disk that no role names
+            for value in element.data:
+                if value.average is not None:
+                    series = Series(of.metric, role, grain_s)
+                    yield series, round(value.timestamp.timestamp()), float(value.average) * of.unit
+
+    def _without_unknown(self, names: list[str], error: Any) -> list[str] | None:
+        """The names but those that the platform lacks for this machine; None: it says something else."""
+        listed = _VALID.search(str(getattr(error, "message", "") or error))
+        if error.status_code != 400 or listed is None:
+            return None
+        valid = {name.strip(" .\n'\"").lower() for name in listed[1].split(",")}
+        left = [name for name in names if name.lower() in valid]
+        if len(left) == len(names):
+            return None
+        for name in set(names) - set(left):
+            self._unknown[self._asked.pop(name).metric] = (
+                f"Azure Monitor has no metric {name} for this machine"
+            )
+        return left
+
+    def _refused(self, error: Any) -> CollectorError:
+        status = int(error.status_code or 0)
+        if status == 429:
+            after_s = retry_after_s(error.response.headers if error.response else {})
+            return ThrottledError(
+                f"{self._where}: Azure Monitor limits the number of queries (HTTP 429)", after_s
+            )
+        remedy = _STATUS.get(status, "see Azure's status page, then run again")
+        return CollectorError(
+            f"{self._where}: Azure Monitor answered HTTP {status} ({_one_line(error)}); {remedy}"
+        )
+
+
+_STATUS = {
+    400: "compare `resource`, `region` and `luns` with `az vm show`",
+    401: "the login is not accepted: correct tenant, client and secret, or run: az login",
+    403: "this login may not read it: give it the role Monitoring Reader on the subscription",
+    404: "there is no such machine: compare `resource` and `region` with `az vm show`",
+}
+"""HTTP's status -> what to do."""
+
+
+def _credential(given: Mapping[str, Any], common: Mapping[str, Any]) -> Any:
+    from azure.identity import ClientSecretCredential, DefaultAzureCredential  # noqa: PLC0415
+
+    more: dict[str, Any] = dict(common)
+    if given.get("authority"):
+        more |= {"authority": str(given["authority"]), "disable_instance_discovery": True}
+    if given.get("tenant"):
+        application = str(given["tenant"]), str(given["client"]), str(given["secret"])
+        return ClientSecretCredential(*application, retry_total=0, **more)
+    return DefaultAzureCredential(**more)
+
+
+def _login(error: Any) -> str:
+    status = getattr(error, "status_code", None)
+    if status in (401, 403):
+        return f"Azure Monitor answered HTTP {status}; {_STATUS[status]}"
+    return f"the login to Azure failed ({_one_line(error)}); {_STATUS[401]}"
+
+
+def _one_line(error: Exception) -> str:
+    text = str(getattr(error, "message", "") or error).strip()
+    return text.splitlines()[0][:200] if text else type(error).__name__
+
+
+def _where(watch: Watch) -> str:
+    return f"host {watch.host!r}, collector 'azure'"

@@ -1,0 +1,306 @@
+"""What the collectors of cloud platforms share: values come minutes after their time, each is put at its own.
+
+A platform measures each minute, and its values can be fetched one to three minutes later. So the collector is
+read on after the measurement, for ``LATE_S`` at most (``record.Late``). What did not come by then is not
+measured.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple, Protocol
+
+from pinchpoint_collectors.common.times import utc
+from pinchpoint_collectors.errors import CollectorError, OptionError
+from pinchpoint_collectors.record import Incident, NotMeasured, Sample, Watch
+
+LATE_S = 240
+"""A value that is not there so long after its interval's end is taken for not measured."""
+EVERY_S = 30.0
+"""The platform is asked so often."""
+_LOOK_BACK_S = 900
+"""At the start: whether there are values at all."""
+_FIRST = 2
+"""Of each series so many values of before the start are handed on: what ``check`` looks at."""
+_THROTTLED_S = 60.0
+_NS = 1_000_000_000
+
+
+class Series(NamedTuple):
+    """One metric of one instance, measured once in so many seconds, at whole multiples of them in UTC."""
+
+    metric: str
+    instance: str
+    grain_s: int
+
+
+class Point(NamedTuple):
+    """One value, in base units, of the interval that begins then (UTC seconds)."""
+
+    series: Series
+    begin_s: int
+    value: float
+
+    @property
+    def end_s(self) -> int:
+        """When its interval ended."""
+        return self.begin_s + self.series.grain_s
+
+
+class ThrottledError(CollectorError):
+    """The platform answers no more for a while.
+
+    Args:
+        said: what it answered.
+        after_s: how long it asks to wait; None where it does not say.
+    """
+
+    def __init__(self, said: str, after_s: float | None) -> None:
+        self.after_s = _THROTTLED_S if after_s is None else after_s
+        super().__init__(f"{said}; the next query is in {self.after_s:.0f} s, and no value is lost meanwhile")
+
+
+class Platform(Protocol):
+    """The metrics of one machine and its disks.
+
+    Attributes:
+        name: as messages have it.
+        series: what is asked for.
+    """
+
+    name: str
+    series: Sequence[Series]
+
+    def fetch(self, begin_s: int, end_s: int) -> Iterable[Point]:
+        """All values there are now of intervals from then to then. Raises ``CollectorError``."""
+        ...
+
+    def unknown(self) -> Mapping[str, str]:
+        """Metrics that the platform does not have for this machine -> why."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection. Safe to call twice."""
+        ...
+
+
+class PlatformCollector:
+    """Fetches what the platform measured until all of it is there, or too late; ``Telling`` and ``Late``.
+
+    Args:
+        watches: the hosts that are this machine.
+        platform: its metrics.
+        where: how messages name it.
+        clock: UTC seconds; for tests.
+    """
+
+    late_s = LATE_S + 2 * EVERY_S
+
+    def __init__(
+        self,
+        watches: Sequence[Watch],
+        platform: Platform,
+        where: str,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._watches = tuple(watches)
+        self._platform = platform
+        self._where = where
+        self._clock = clock
+        self._reported: list[Incident] = []
+        now_s = clock()
+        self._next = {each: _floor(now_s, each.grain_s) for each in platform.series}
+        """Series -> the earliest interval of which it is not known yet whether a value comes."""
+        self._came: set[tuple[Series, int]] = set()
+        self._lost: dict[Series, int] = {}
+        self._had: dict[Series, int] = {}
+        self._due_s = 0.0
+        self._down: str | None = None
+        self._until_s: float | None = None
+        self._complete = False
+        before = list(platform.fetch(int(now_s) - _LOOK_BACK_S, int(now_s)))
+        self._seen_before = {point.series for point in before}
+        self._first = [
+            point
+            for each in platform.series
+            for point in _latest((one for one in before if one.series == each), self._next[each])
+        ]
+        self._primed = False
+        self._due_s = now_s + EVERY_S
+
+    def read(self) -> Sequence[Sample]:
+        """Every value that came since the reading before, each at its own time."""
+        if not self._primed:
+            self._primed = True
+            return ()
+        points, self._first = self._first, []
+        now_s = self._clock()
+        fetched = now_s >= self._due_s and self._fetch(now_s, points)
+        samples = [sample for point in points for sample in self._samples(point, point.value)]
+        # While it does not answer nothing is lost: its values can be fetched later, but for the last ones.
+        if fetched or (self._until_s is not None and now_s > self._until_s + LATE_S):
+            samples += self._missed(now_s)
+        if self._down is not None and not samples:
+            raise CollectorError(self._down)
+        return samples
+
+    def complete(self, until_ns: int) -> bool:
+        """Whether all values up to then came, or were reported as not measured."""
+        if self._until_s is None:
+            self._until_s = until_ns / _NS
+            self._due_s = min(self._due_s, self._clock() + 1)
+        return self._complete
+
+    def incidents(self) -> Sequence[Incident]:
+        """Minutes of which the platform reported nothing, and series of which values are missing."""
+        reported, self._reported = self._reported, []
+        return reported
+
+    def inventory(self) -> Mapping[str, Mapping[str, Any]]:
+        """What is not measured of this machine."""
+        missing = [asdict(each) for each in self._not_measured()]
+        return {
+            watch.host: {"tier": watch.tier, "platform": self._platform.name, "not_measured": missing}
+            for watch in self._watches
+        }
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._platform.close()
+
+    def _fetch(self, now_s: float, into: list[Point]) -> bool:
+        """Add what is new to ``into``; whether the platform answered."""
+        self._due_s = now_s + EVERY_S
+        try:
+            found = list(self._platform.fetch(min(self._next.values()), int(now_s)))
+        except ThrottledError as error:
+            self._due_s = now_s + error.after_s
+            self._down = str(error)
+            return False
+        except CollectorError as error:
+            self._down = str(error)
+            return False
+        self._down = None
+        for point in found:
+            place = point.series, point.begin_s
+            # The value of an interval that is not over yet is one of a part of it.
+            if point.begin_s >= self._next[point.series] and point.end_s <= now_s and place not in self._came:
+                self._came.add(place)
+                self._had[point.series] = self._had.get(point.series, 0) + 1
+                into.append(point)
+        return True
+
+    def _missed(self, now_s: float) -> list[Sample]:
+        """What is too late: not measured."""
+        lost: dict[int, list[Series]] = {}
+        for series in self._next:
+            while self._over(series, now_s):
+                begin_s = self._next[series]
+                if (series, begin_s) in self._came:
+                    self._came.discard((series, begin_s))
+                else:
+                    lost.setdefault(begin_s, []).append(series)
+                    self._lost[series] = self._lost.get(series, 0) + 1
+                self._next[series] = begin_s + series.grain_s
+        self._note_gaps(lost)
+        if self._until_s is not None and not self._complete and self._all_over():
+            self._note_missing()
+            self._complete = True
+        return [
+            sample
+            for begin_s, missing in lost.items()
+            for series in missing
+            for sample in self._samples(Point(series, begin_s, 0.0), None)
+        ]
+
+    def _over(self, series: Series, now_s: float) -> bool:
+        """Whether the earliest open interval is decided: its value is here, or it is too late."""
+        begin_s = self._next[series]
+        end_s = begin_s + series.grain_s
+        if self._until_s is not None and end_s > self._until_s:
+            return False
+        return (series, begin_s) in self._came or now_s > end_s + LATE_S
+
+    def _all_over(self) -> bool:
+        return all(begin_s + series.grain_s > (self._until_s or 0) for series, begin_s in self._next.items())
+
+    def _samples(self, point: Point, value: float | None) -> Iterator[Sample]:
+        series = point.series
+        for watch in self._watches:
+            yield Sample(
+                point.end_s * _NS, float(series.grain_s), watch.host, series.metric, series.instance, value
+            )
+
+    # ---- what did not come ----------------------------------------------------------------------------
+
+    def _note_gaps(self, lost: Mapping[int, Sequence[Series]]) -> None:
+        """A gap for each minute of which nothing came though something usually does."""
+        usual = {series for series in self._next if series.grain_s == 60 and self._comes(series)}
+        for begin_s, missing in sorted(lost.items()):
+            if usual and usual <= set(missing):
+                why = f"{self._platform.name} reported no value of it within {LATE_S // 60} minutes"
+                self._reported.append(Incident.gap(begin_s * _NS, (begin_s + 60) * _NS, 1, 60.0, why))
+
+    def _note_missing(self) -> None:
+        """One sentence for all series of which values are missing at the end."""
+        some = {series: count for series, count in self._lost.items() if self._comes(series)}
+        if some:
+            words = ", ".join(
+                f"{_words(series)} ({count} of {count + self._had.get(series, 0)} values)"
+                for series, count in sorted(some.items())
+            )
+            why = self._down or f"{self._platform.name} reported none within {LATE_S // 60} minutes"
+            self._reported.append(
+                Incident("partial_answer", {"why": f"{self._where}: not measured: {words}: {why}"})
+            )
+
+    def _comes(self, series: Series) -> bool:
+        return series in self._seen_before or series in self._had
+
+    def _not_measured(self) -> Iterator[NotMeasured]:
+        unknown = self._platform.unknown()
+        for series in self._platform.series:
+            if series not in self._seen_before:
+                why = unknown.get(series.metric) or (
+                    f"{self._platform.name} reported no value of it from {_LOOK_BACK_S // 60} minutes before "
+                    f"to {utc(int(self._clock()) * _NS)}"
+                )
+                yield NotMeasured(series.metric, series.instance, why, None)
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """The seconds of ``Retry-After``; None where there is none, or a date."""
+    said = next((value for name, value in headers.items() if name.lower() == "retry-after"), "")
+    return float(said) if said.strip().isdigit() else None
+
+
+def as_instances(option: str, given: object, roles: Iterable[str], where: str) -> dict[str, tuple[str, ...]]:
+    """``{log: 0, data: [1, 2]}`` as role -> what the platform names its disks."""
+    if not isinstance(given, Mapping) or not given:
+        raise OptionError(
+            option, "missing or no mapping; needed: a disk role and its disk, as {log: ...}", where
+        )
+    known = set(roles)
+    found = {}
+    for role, named in given.items():
+        if known and role not in known:
+            raise OptionError(
+                option, f"no disk role {role!r} on this host; allowed: {', '.join(sorted(known))}", where
+            )
+        each = named if isinstance(named, list) else [named]
+        found[str(role)] = tuple(str(one) for one in each)
+    return found
+
+
+def _floor(time_s: float, grain_s: int) -> int:
+    return int(time_s // grain_s) * grain_s
+
+
+def _latest(points: Iterable[Point], before_s: int) -> list[Point]:
+    return sorted((one for one in points if one.begin_s < before_s), key=lambda one: one.begin_s)[-_FIRST:]
+
+
+def _words(series: Series) -> str:
+    return f"{series.metric} {series.instance}".strip()

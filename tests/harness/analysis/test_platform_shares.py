@@ -1,0 +1,86 @@
+"""Limits that the cloud platform recorded: they decide, whatever is declared or withheld."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from harness.analysis.build import START_S, Build
+from harness.analysis.test_capacity import judged
+
+from pinchpoint.analysis.resources.disk.platform_shares import recorded_shares
+
+
+def log_on(
+    writes: float, limits: dict[str, float] | None = None, size: int = 8192, noise: float = 0.05
+) -> Build:
+    """Commits on a log disk at a rate that no session can raise, with a machine that has room."""
+    build = Build(120, seed=2)
+    build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdc"}, limits={"log": limits} if limits else None)
+    build.cpu("sql1", 0.3, 0.28, cores=(0, 1))
+    # As uneven as a device of its own: no regulator is recognised by its evenness.
+    build.disk("sql1", "sdc", writes, 8 / writes, noise, busy=1.0, pressure=0.85, size_bytes=size)
+    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", writes / 2, 16 / writes)
+    return build.generator()
+
+
+def recorded(build: Build, metric: str, share: float, instance: str = "") -> Build:
+    """As a platform reports: one value a minute, at its own time."""
+    for minute in range(0, build.seconds + 60, 60):
+        end_ns = (START_S + minute) * 10**9
+        build.samples.append((end_ns, 60.0, "sql1", metric, instance, share, None))
+    build.metric("sql1", "collector.ok", 1.0, "azure", 0.0)
+    build.manifest["collectors"].append({"kind": "azure", "hosts": ["sql1"], "interval_s": 1.0})
+    return build
+
+
+def test_a_recorded_share_of_a_disk_s_limit_makes_it_a_cap_without_a_declaration() -> None:
+    """Azure says the log disk used 100 % of its IOPS: a cap, of a disk of which farm.yaml says nothing."""
+    unknown = judged(log_on(500)).bottleneck
+    assert unknown is not None
+    assert unknown.kind != "disk_cap"
+    verdict = judged(recorded(log_on(500), "cloud.disk_iops_ratio", 1.0, "log"))
+    found = verdict.bottleneck
+    assert found is not None
+    assert (found.kind, found.role) == ("disk_cap", "log")
+    assert any(row["metric"] == "cloud.disk_iops_ratio" for row in verdict.stores)
+
+
+def test_the_platform_is_right_where_the_declaration_is_not() -> None:
+    """Declared with ten times the limit: the recorded share decides that it is at its limit."""
+    wrong = {"iops": 5000.0, "bytes_per_s": 200e6}
+    verdict = judged(recorded(log_on(500, wrong), "cloud.disk_iops_ratio", 1.0, "log"))
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.kind == "disk_cap"
+
+
+def test_a_machine_s_recorded_limit_is_a_limit_of_all_its_disks() -> None:
+    """128 MB/s for the whole machine, whose type nobody declared: the machine is named, not its disk."""
+    build = recorded(log_on(2000, size=64000), "cloud.vm_uncached_bytes_ratio", 1.0)
+    recorded(build, "cloud.disk_iops_ratio", 0.4, "log")
+    recorded(build, "cloud.disk_bytes_ratio", 0.64, "log")
+    verdict = judged(build)
+    found = verdict.bottleneck
+    assert found is not None
+    assert found.kind == "disk_cap"
+    assert found.instance == "machine", verdict.summary
+
+
+def test_a_disk_far_below_its_recorded_limit_is_no_cap() -> None:
+    """Declared as 500, which it does: the platform recorded 30 %, so something else limits."""
+    wrong = {"iops": 500.0, "bytes_per_s": 200e6}
+    at_cap = judged(log_on(500, wrong, noise=0.02)).bottleneck
+    assert at_cap is not None
+    build = recorded(log_on(500, wrong, noise=0.02), "cloud.disk_iops_ratio", 0.3, "log")
+    verdict = judged(recorded(build, "cloud.disk_bytes_ratio", 0.1, "log"))
+    assert at_cap.kind == "disk_cap"
+    assert verdict.bottleneck is None or verdict.bottleneck.kind != "disk_cap"
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_check_that_is_seldom_set_is_no_share(share: float) -> None:
+    """Amazon's check says whether more was requested, not how much was used: 0 is no room."""
+    assert recorded_shares({"over_io": np.full(60, share)}) == {}
+    assert recorded_shares({"over_io": np.full(60, 1.0)}) == {"io": 1.0}
+    assert recorded_shares({"over_io": np.full(60, 1.0), "used_io": np.full(60, 0.3)}) == {
+        "io": pytest.approx(0.3)
+    }
