@@ -7,9 +7,10 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from serverprocess import ServerProcess, running_process, server_directory
 from support import require
@@ -105,6 +106,136 @@ def _redis_like(program: str, scheme: str, fsync: str | None) -> Iterator[Server
         command = [program, *place, *kept, "--requirepass", "sesame"]
         with running_process(ServerProcess(url, command, folder, lambda: _answers(url))) as server:
             yield server
+
+
+PROGRAMS = {
+    "valkey": lambda: str(get_binary_path()),
+    "redis": lambda: require("redis-server", "redis-server"),
+}
+"""The servers that speak RESP, and what starts each."""
+_PASSWORD = "sesame"
+
+
+class Group(dict[int, ServerProcess]):
+    """Servers that belong together, by port: a cluster's nodes, or a master and its replica, or Sentinels.
+
+    Attributes:
+        bus: the port at which a cluster's node hears the others.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bus: dict[int, int] = {}
+
+    def ask(self, port: int, *command: str) -> Any:
+        """What one of them answers."""
+        with Valkey(port=port, password=_PASSWORD, socket_timeout=5, decode_responses=True) as client:
+            return client.execute_command(*command)
+
+
+@contextmanager
+def valkey_cluster(
+    primaries: int = 3, replicas: int = 0, *, product: str = "valkey", node_timeout_ms: int = 2000
+) -> Iterator[Group]:
+    """A cluster with its slots evenly spread, the primaries first; every replica follows one of them."""
+    options = (
+        *("--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"),
+        *("--cluster-node-timeout", str(node_timeout_ms), "--cluster-replica-validity-factor", "0"),
+        *("--masterauth", _PASSWORD, "--cluster-require-full-coverage", "no"),
+    )
+    with _group(product, [options] * (primaries + replicas)) as group:
+        ports = list(group)
+        each = 16384 // primaries
+        for number, port in enumerate(ports[:primaries]):
+            last = 16383 if number == primaries - 1 else (number + 1) * each - 1
+            group.ask(port, "CLUSTER", "ADDSLOTSRANGE", str(number * each), str(last))
+            group.ask(port, "CLUSTER", "SET-CONFIG-EPOCH", str(number + 1))
+        for port in ports[1:]:
+            group.ask(port, "CLUSTER", "MEET", "127.0.0.1", str(ports[0]), str(group.bus[ports[0]]))
+        until(
+            lambda: all(
+                f"cluster_known_nodes:{len(ports)}" in group.ask(port, "CLUSTER", "INFO") for port in ports
+            )
+        )
+        for number, port in enumerate(ports[primaries:]):
+            primary = group.ask(ports[number % primaries], "CLUSTER", "MYID")
+            until(lambda port=port, primary=primary: _follows(group, port, primary))  # type: ignore[misc]
+        until(lambda: all("cluster_state:ok" in group.ask(port, "CLUSTER", "INFO") for port in ports))
+        for port in ports[primaries:]:
+            until(lambda port=port: "master_link_status:up" in _replication(group, port))  # type: ignore[misc]
+        yield group
+
+
+def _follows(group: Group, port: int, primary: str) -> bool:
+    try:
+        return bool(group.ask(port, "CLUSTER", "REPLICATE", primary))
+    except ValkeyError:  # it does not know that node yet
+        return False
+
+
+def _replication(group: Group, port: int) -> str:
+    found = group.ask(port, "INFO", "replication")
+    return "".join(f"{name}:{value}\n" for name, value in found.items())
+
+
+@contextmanager
+def valkey_sentinels(*, product: str = "valkey", down_after_ms: int = 1000) -> Iterator[tuple[Group, Group]]:
+    """A master with a replica, and three Sentinels that watch it as ``orders``."""
+    with _group(product, [("--masterauth", _PASSWORD)] * 2) as servers:
+        master, replica = servers
+        servers.ask(replica, "REPLICAOF", "127.0.0.1", str(master))
+        until(lambda: "master_link_status:up" in _replication(servers, replica))
+        watched = "\n".join([
+            f"sentinel monitor orders 127.0.0.1 {master} 2",
+            f"sentinel auth-pass orders {_PASSWORD}",
+            f"sentinel down-after-milliseconds orders {down_after_ms}",
+            "sentinel failover-timeout orders 3000",
+        ])  # fmt: skip
+        with _group(product, [()] * 3, sentinel=watched) as sentinels:
+            for port in sentinels:
+                until(lambda port=port: _known(sentinels, port))  # type: ignore[misc]
+            yield servers, sentinels
+
+
+def _known(sentinels: Group, port: int) -> bool:
+    """Whether a Sentinel has found the two others and the replica."""
+    said = sentinels.ask(port, "SENTINEL", "MASTER", "orders")
+    found = dict(zip(said[::2], said[1::2], strict=True))
+    return str(found["num-other-sentinels"]) == "2" and str(found["num-slaves"]) == "1"
+
+
+@contextmanager
+def _group(product: str, options: Sequence[tuple[str, ...]], *, sentinel: str = "") -> Iterator[Group]:
+    group = Group()
+    with ExitStack() as stack:
+        for more in options:
+            folder, port = stack.enter_context(server_directory()), free_port()
+            command = [PROGRAMS[product]()]
+            if sentinel:
+                conf = folder / "sentinel.conf"
+                conf.write_text(f"bind 127.0.0.1\nport {port}\nrequirepass {_PASSWORD}\n{sentinel}\n")
+                command += [str(conf), "--sentinel"]
+            else:
+                command += ["--bind", "127.0.0.1", "--port", str(port), "--dir", str(folder), "--save", ""]
+                command += ["--requirepass", _PASSWORD, *more]
+            if "--cluster-enabled" in more:
+                group.bus[port] = free_port()
+                command += ["--cluster-port", str(group.bus[port])]
+            scheme = f"{product}+sentinel" if sentinel else product
+            url = f"{scheme}://:{_PASSWORD}@127.0.0.1:{port}"
+            asked = f"valkey://:{_PASSWORD}@127.0.0.1:{port}"
+            group[port] = stack.enter_context(
+                running_process(ServerProcess(url, command, folder, lambda asked=asked: _answers(asked)))  # type: ignore[misc]
+            )
+        yield group
+
+
+def until(true: Callable[[], object], within_s: float = 60) -> None:
+    """Wait for something to become true."""
+    deadline = time.monotonic() + within_s
+    while not true():
+        assert time.monotonic() < deadline, "it did not become true in time"
+        time.sleep(0.05)
 
 
 def _answers(url: str) -> bool:

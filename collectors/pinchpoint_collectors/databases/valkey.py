@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from pinchpoint_collectors.common import valkey_urls
 from pinchpoint_collectors.databases.base import ReadingQuestion, ServerCollector, ServerKind, ServerReading
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import NotMeasured
@@ -365,9 +366,15 @@ class ValkeyKind(ServerKind):
 
     name = "valkey"
     product = "Valkey or Redis"
-    schemes = ("valkey", "redis", "valkeys", "rediss")
+    schemes = (*valkey_urls.SCHEMES, "valkeys", "rediss")
     package = "valkey"
     collector = ValkeyCollector
 
-    options = frozenset({"endpoint", "user", "password"})
-    public = frozenset({"endpoint", "user"})
+    def _check_is_one(self, where: str, address: str, options: Mapping[str, Any]) -> None:
+        super()._check_is_one(where, address, options)
+        scheme = str(options.get("url")).partition("://")[0]
+        if "address" not in options and scheme in valkey_urls.SENTINEL:
+            raise CollectorError(
+                f"{where}: the endpoint names Sentinels ({address}), and each server reports itself only; "
+                "say which one this host is, as in `address: HOST:6379`"
+            )

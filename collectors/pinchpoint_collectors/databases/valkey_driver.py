@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 from valkey import Valkey, exceptions
 from valkey.connection import ConnectionPool
 
-from pinchpoint_collectors.databases.base import CONNECT_S, ServerConnection
+from pinchpoint_collectors.common import valkey_urls
+from pinchpoint_collectors.databases.base import CONNECT_S, ServerConnection, Target
 from pinchpoint_collectors.errors import CollectorError
 
 
@@ -32,7 +33,7 @@ class Connection(ServerConnection[Valkey, tuple[tuple[str, ...], ...], list[Any]
     def _open(self) -> Valkey:
         target = self.target
         try:
-            pool: ConnectionPool = ConnectionPool.from_url(target.url)  # type: ignore[no-untyped-call]
+            pool: ConnectionPool = ConnectionPool.from_url(_server_url(target))  # type: ignore[no-untyped-call]
         except ValueError as error:
             # Not what the library says: it may quote a piece of the password.
             remedy = "correct the url in farm.yaml"
@@ -63,3 +64,11 @@ class Connection(ServerConnection[Valkey, tuple[tuple[str, ...], ...], list[Any]
         may_not = isinstance(error, exceptions.NoPermissionError)
         remedy = f"run: ACL SETUSER {self.user} +info" if may_not else None
         return self.error(said, remedy, refused=isinstance(error, exceptions.ResponseError))
+
+
+def _server_url(target: Target) -> str:
+    """The URL of the one server, also where the endpoint's names several nodes, or Sentinels."""
+    if target.url.partition("://")[0] not in valkey_urls.SCHEMES:
+        return target.own_url
+    url = valkey_urls.read(target.url)
+    return url.of(url.nodes[0] if target.address is None else valkey_urls.server(target.address))

@@ -15,6 +15,8 @@ from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from urllib.parse import quote, quote_plus, unquote
 
+from pinchpoint_collectors.common import valkey_urls
+
 HIDDEN = "***"
 NOT_SHOWN = "a value (not shown)"
 
@@ -115,7 +117,7 @@ _DATABASES = frozenset(
 )
 _USER_IS_NAMED = _DATABASES | {"ssh", "winrm", "winrm+http"}
 """Schemes whose URL may name a user without a password; of any other a lone one may be a token."""
-NO_AT_IN_PATH = _DATABASES | {"valkey", "valkeys", "redis", "rediss"}
+NO_AT_IN_PATH = _DATABASES | {"valkeys", "rediss", *valkey_urls.SCHEMES}
 """Schemes with no '@' behind the host: one that stands there ends a password that is not encoded."""
 
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>\S*)")

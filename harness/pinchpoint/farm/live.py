@@ -20,6 +20,7 @@ from pinchpoint.base.errors import FarmUnavailable, InputError
 from pinchpoint.plan import Collect, Farm, Host
 from pinchpoint.plan.endpoints import expanded, filled
 from pinchpoint_collectors import registry as collector_kinds
+from pinchpoint_collectors.common import valkey_urls
 from pinchpoint_collectors.record import Processes, Watch
 from pinchpoint_scenarios.storage_probe.scenario import DISK
 
@@ -36,8 +37,7 @@ _PORTS = {
     "mssql+odbc": 1433,
     "mysql+odbc": 3306,
     "mariadb+odbc": 3306,
-    "valkey": 6379,
-    "redis": 6379,
+    **dict.fromkeys((*valkey_urls.SERVER, *valkey_urls.CLUSTER), 6379),
     "cassandra": 9042,
     "scylla": 9042,
     "mongodb": 27017,
@@ -282,6 +282,8 @@ def _listener(name: str, endpoint: dict[str, str] | None) -> Processes | None:
     found, unfit = expanded(name, endpoint, os.environ)
     url = urlsplit("" if unfit else found.url)  # what is unfit, whoever uses it complains of
     if url.hostname not in ("127.0.0.1", "::1", "localhost") or "," in url.netloc:
+        return None
+    if url.scheme in valkey_urls.SENTINEL:  # which say where the server is; they are not it
         return None
     port = url.port or _PORTS.get(url.scheme)
     return Processes(port=port) if port else None

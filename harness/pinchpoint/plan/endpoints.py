@@ -27,6 +27,7 @@ from pinchpoint.base.redact import (
 from pinchpoint.plan.problems import Unfit, listed, quoted
 from pinchpoint.plan.record import FileContext, Record, field_type, resolved
 from pinchpoint.plan.urls import VARIABLE, check_url, check_variables
+from pinchpoint_collectors.common import valkey_urls
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.storage_probe.scenario import DISK
 
@@ -125,9 +126,27 @@ class SqlEndpoint(EndpointSpec):
 
 
 class NoSqlEndpoint(EndpointSpec):
-    """A NoSQL store: ``valkey://``, ``redis://``, ``cassandra://``, ``scylla://`` or ``mongodb://``."""
+    """A NoSQL store: ``valkey://``, ``redis://``, ``cassandra://``, ``scylla://`` or ``mongodb://``.
+
+    Attributes:
+        sentinel_user, sentinel_password: the login of Sentinels, which have one of their own.
+    """
 
     endpoint = "nosql"
+
+    sentinel_user: Public | None = None
+    sentinel_password: str | None = Field(default=None, repr=False)
+
+    @model_validator(mode="after")
+    def _login_has_sentinels(self) -> Self:
+        login = self.sentinel_user is not None or self.sentinel_password is not None
+        if (
+            login
+            and self.url.partition("://")[0] not in valkey_urls.SENTINEL
+            and not self.url.startswith("${")
+        ):
+            raise Unfit("a login for Sentinels with a url that names none", "allowed: valkey+sentinel://")
+        return self
 
 
 class SearchEndpoint(EndpointSpec):

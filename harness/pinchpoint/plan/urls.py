@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 from pinchpoint.base.addresses import LONGEST_NAME_BYTES, can_be_looked_up, is_host
 from pinchpoint.base.redact import NO_AT_IN_PATH, redacted_text
 from pinchpoint.plan.problems import Unfit, quoted
+from pinchpoint_collectors.common import valkey_urls
 from pinchpoint_collectors.common.names import nearest_name
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.databases.odbc import address as odbc
@@ -16,7 +17,7 @@ from pinchpoint_scenarios.databases.odbc import address as odbc
 SCHEMES: Mapping[str, tuple[str, ...]] = {
     "sharepoint": ("http", "https"),
     "sql": ("postgresql", *odbc.SCHEMES),
-    "nosql": ("valkey", "redis", "cassandra", "scylla", "mongodb", "mongodb+srv"),
+    "nosql": (*valkey_urls.SCHEMES, "cassandra", "scylla", "mongodb", "mongodb+srv"),
     "search": ("http", "https"),
     "web": ("http", "https"),
     "files": ("smb",),
@@ -31,7 +32,7 @@ _LIBPQ_PLACE = frozenset({"host", "hostaddr", "service"})
 """Parameters of libpq's URLs that say where the server is, in place of the host."""
 _FORMS = {"odbc": "odbc:///?dsn=NAME"}
 """Schemes that need no host, and what they need: a data source of the system's knows it."""
-_SEVERAL = ("postgresql", "postgres", "cassandra", "scylla", "mongodb")
+_SEVERAL = ("postgresql", "postgres", "cassandra", "scylla", "mongodb", *valkey_urls.SCHEMES)
 """Schemes whose URL may name several hosts, with commas between them."""
 _ENCODED = "in a password write %2F for '/', %40 for '@'"
 _BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -66,6 +67,11 @@ def check_url(name: str, url: str) -> None:
         _check_odbc(name, url, allowed)
     else:
         _check_hosts(url, allowed)
+    if scheme in valkey_urls.SCHEMES and "${" not in url and _has_host(url):
+        try:
+            valkey_urls.read(url)
+        except ValueError as error:
+            raise Unfit(f"{shown}: {error}", allowed) from error
     if _ends_later(url):
         raise Unfit(f"{shown} has an '@' behind its host", f"allowed: {scheme}://HOST; {_ENCODED}")
     if _BARE_PERCENT.search(_netloc(url).rpartition("@")[0]):  # a driver would quote it

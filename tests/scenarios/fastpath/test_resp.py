@@ -37,7 +37,9 @@ class Writer:
 @contextmanager
 def opened(endpoint: Endpoint, fast: bool, timeout_s: float = 5) -> Iterator[Writer]:
     store = Valkey(endpoint, PREFIX, NosqlBurstParams.model_validate({"timeout_s": f"{timeout_s:g}s"}))
-    connection = store.connect(0) if fast else store._connection(LibraryWire(store._library()))
+    connection = (
+        store.connect(0) if fast else store._connection(lambda node: LibraryWire(store._library(node)))
+    )
     try:
         yield Writer(connection)
     finally:
@@ -164,7 +166,7 @@ ANSWERS = {
     "error_protocol": [b"what?\r\n"],
     "loading": [b"-LOADING Valkey is loading the dataset in memory\r\n"],
     "busy": [b"-BUSY Valkey is busy running a script\r\n"],
-    "error_clusterdown": [b"-CLUSTERDOWN The cluster ", b"is down\r\n"],
+    "cluster_down": [b"-CLUSTERDOWN The cluster ", b"is down\r\n"],
 }
 
 

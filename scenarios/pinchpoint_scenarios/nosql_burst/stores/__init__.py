@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from urllib.parse import urlsplit
 
+from pinchpoint_collectors.common import valkey_urls
 from pinchpoint_collectors.common.names import unknown
 
 from ...contract import Endpoint
@@ -15,8 +16,7 @@ from .contract import Connection, Store
 __all__ = ["SCHEMES", "Connection", "Store", "store"]
 
 SCHEMES = {
-    "valkey": "valkey",
-    "redis": "valkey",
+    **dict.fromkeys(valkey_urls.SCHEMES, "valkey"),
     "cassandra": "cassandra",
     "scylla": "cassandra",
     "mongodb": "mongodb",

@@ -1,4 +1,4 @@
-"""Valkey and Redis: valkey-py, and past it where every operation goes."""
+"""Valkey and Redis, one server, a cluster or behind Sentinels: valkey-py, and for operations our own wire."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from valkey import exceptions
 from valkey.backoff import NoBackoff
 from valkey.connection import Connection, ConnectionPool
 from valkey.retry import Retry
+from valkey.sentinel import MasterNotFoundError, Sentinel, SentinelConnectionPool
 
+from pinchpoint_collectors.common import valkey_urls
 from pinchpoint_collectors.common.backoff import Backoff
+from pinchpoint_collectors.common.valkey_urls import Node
 
 from ...addresses import place, unreachable, without_secrets
 from ...contract import OK, Endpoint
@@ -26,6 +29,7 @@ from ..hold import Hold, HoldEntry
 from ..params import NosqlBurstParams
 from ..records import Fields, Row
 from .contract import MARKER, Store, refuse_partitions
+from .valkey_cluster import ClusterKeys, ClusterWire, Keys, NodeUnreachableError, Slots
 
 CONNECT_TIMEOUT_S = 5
 MARK = "owner"
@@ -40,6 +44,15 @@ _NO_INFO = (
     "this user may not use INFO: the version, and whether it is a cluster, are not known, and a collector of "
     "this user measures nothing of the server (ACL SETUSER USER +info)"
 )
+_NO_SLOTS = (
+    "this user may not use CLUSTER SLOTS: redirects say which node has a key, which takes time; other nodes "
+    "are not checked (ACL SETUSER USER +cluster|slots)"
+)
+_BEFORE_REPLICAS = (
+    "a write is acknowledged before the replicas have it, so a failover may lose the last ones; what is read "
+    "back after the run counts them"
+)
+_NO_CLUSTER = "cluster support disabled"
 _BATCH_KEYS = 500  # one SCAN step and one UNLINK: short enough not to hold the server's one thread
 
 _BY_CLASS: tuple[tuple[type[exceptions.ValkeyError], str], ...] = (
@@ -56,6 +69,7 @@ _BY_WORD = {
     "MISCONF": "disk_error",  # the server refuses writes because it could not persist earlier ones
     "WRONGTYPE": "wrong_type",
     "BUSY": "busy",  # a script holds the server
+    "CLUSTERDOWN": "cluster_down",  # no node has the slot, or a majority of the primaries is away
 }
 """First word of the server's error -> the name of the failure, where valkey-py has no class for it."""
 
@@ -78,49 +92,106 @@ def open_store(endpoint: Endpoint, name: str, params: NosqlBurstParams) -> Store
 
 
 class Valkey:
-    """One Valkey or Redis server (not a cluster): a record of one field is a string, of several a hash."""
+    """A Valkey or Redis, in which a record of one field is a string, of several a hash."""
 
     def __init__(self, endpoint: Endpoint, prefix: str, params: NosqlBurstParams) -> None:
         self._endpoint = endpoint
         self._prefix = prefix
         self._params = params
+        try:
+            self._url = valkey_urls.read(endpoint.url)
+        except ValueError as error:
+            raise unreachable(endpoint, str(error), "correct the url in farm.yaml") from error
+        self._slots = Slots(self._url.nodes)
+        self._is_cluster: bool | None = True if self._url.cluster else False if self._url.master else None
         self.what = f"the keys that start with {prefix!r}"
         self._hold = Hold(endpoint, self.what)
 
     def check(self) -> Mapping[str, Any]:
-        """Version and durability settings; "not known" where the server does not let us read them."""
+        """Version and durability settings; "not known" where the server does not let us read them.
+
+        Of a cluster, those of its first primary, and what makes a write to any of them less durable.
+        """
         refuse_partitions(self._endpoint, self._params)
-        with self._client() as client:
-            info = self._info(client)
-            if info.get("server_mode", info.get("redis_mode")) == "cluster":
-                raise ScenarioError(
-                    f"{place(self._endpoint)}: the server is part of a cluster, which is not supported; "
-                    "name a single server in farm.yaml"
-                )
-            settings = self._settings(client)
+        warnings: list[str] = []
+        nodes: Sequence[Node | None] = self._primaries(warnings) if self._in_cluster() else [None]
+        infos, settings = [], []
+        for node in nodes:
+            with self._client(node) as client:
+                infos.append(self._info(client))
+                self._refuse_replica(infos[-1])
+                settings.append(self._settings(client))
+        warnings += [] if infos[0] else [_NO_INFO]
+        warnings += [why for each in settings for why in self._weaker(each)]
+        if self._in_cluster() or self._url.master:
+            warnings.append(_BEFORE_REPLICAS)
         return {
-            "server": info.get("server_name", "redis") if info else None,
-            "version": info.get("valkey_version", info.get("redis_version")),
-            "settings": settings,
-            "warnings": [
-                f"{place(self._endpoint)}: {why}"
-                for why in [*([] if info else [_NO_INFO]), *self._weaker(settings)]
-            ],
+            "server": infos[0].get("server_name", "redis") if infos[0] else None,
+            "version": infos[0].get("valkey_version", infos[0].get("redis_version")),
+            "settings": settings[0],
+            "warnings": [f"{place(self._endpoint)}: {why}" for why in dict.fromkeys(warnings)],
         }
+
+    def _in_cluster(self) -> bool:
+        """Whether the server is part of a cluster; asked where the URL leaves it open."""
+        if self._is_cluster is None:
+            with self._client() as client:
+                try:
+                    self._is_cluster = bool(client.info("cluster").get("cluster_enabled"))  # type: ignore[union-attr]
+                except exceptions.NoPermissionError:
+                    self._is_cluster = self._has_slots(client)
+        return self._is_cluster
+
+    def _has_slots(self, client: valkey.Valkey) -> bool:
+        ask: Callable[..., object] = client.execute_command
+        try:
+            ask("CLUSTER SLOTS")
+        except exceptions.ResponseError:  # no cluster; or not for this user, whose operations find it out
+            return False
+        return True
+
+    def _primaries(self, warnings: list[str]) -> Sequence[Node | None]:
+        """The nodes that have slots; the URL's where this user may not ask."""
+        with self._failures():
+            wire = ClusterWire(self._slots, lambda node: LibraryWire(self._library(node)))
+            try:
+                wire.connect()
+            finally:
+                wire.disconnect()
+        if not self._slots.primaries:
+            warnings.append(_NO_SLOTS)
+            return [None]
+        if self._slots.uncovered:
+            raise ScenarioError(
+                f"{place(self._endpoint)}: no node of the cluster has {self._slots.uncovered:,} of its slots "
+                "and it refuses their keys; start the missing nodes, or give their slots to others"
+            )
+        return self._slots.primaries
 
     def _info(self, client: valkey.Valkey) -> dict[str, Any]:
         """What the server says of itself; empty where this user may not ask it."""
         try:
-            return cast("dict[str, Any]", client.info("server"))
+            return {
+                **cast("dict[str, Any]", client.info("server")),
+                **cast("dict[str, Any]", client.info("replication")),
+            }
         except exceptions.NoPermissionError:
             return {}
+
+    def _refuse_replica(self, info: Mapping[str, Any]) -> None:
+        """Raise ``ScenarioError`` where the one server that is named only copies another."""
+        if info.get("role") == "slave" and not self._is_cluster:
+            raise ScenarioError(
+                f"{place(self._endpoint)}: the server is a replica and takes no writes; name its primary "
+                f"{info.get('master_host')}:{info.get('master_port')} in farm.yaml, or its Sentinels"
+            )
 
     def claim(self, progress: Callable[[str], None], *, take_over: bool = False) -> None:
         """Empty our prefix, mark it and hold it.
 
         Raises ``ScenarioError`` where keys lie there without our mark, or another run holds it.
         """
-        with self._client() as client:
+        with self._keys() as client:
             if not self._ours(client) and (found := next(self._batches(client), None)):
                 raise ScenarioError(
                     f"{place(self._endpoint)}: keys that Pinchpoint did not make start with "
@@ -135,7 +206,7 @@ class Valkey:
     def load(self, rows: Iterable[Row], progress: Callable[[int], None]) -> None:
         """Write many records, some hundred at a time; raises ``ScenarioError`` where one is refused."""
         remaining, loaded = iter(rows), 0
-        connection = self._connection(LibraryWire(self._library()))
+        connection = self._connection(lambda node: LibraryWire(self._library(node)))
         try:
             while batch := list(islice(remaining, _BATCH_KEYS)):
                 if (outcome := connection.write(batch)) != OK:
@@ -147,12 +218,13 @@ class Valkey:
 
     def connect(self, session: int) -> ValkeyConnection:
         """A session's connection, opened now if the server answers."""
-        del session  # there is one server
-        return self._connection(FastWire(self._library(), self._params.timeout_s))
+        del session  # they all go to the same servers
+        timeout_s = self._params.timeout_s
+        return self._connection(lambda node: FastWire(self._library(node), timeout_s))
 
     def remove(self) -> None:
         """Delete our keys in bounded batches, then the mark, then the hold; nothing without the mark."""
-        with self._client() as client:
+        with self._keys() as client:
             entry = self._entry(client)
             if self._ours(client) and self._hold.have(entry):
                 deque(self._delete(client), maxlen=0)
@@ -161,45 +233,101 @@ class Valkey:
 
     def release(self) -> None:
         if self._hold.held:
-            with self._client() as client:
+            with self._keys() as client:
                 self._hold.release(self._entry(client))
 
-    def _entry(self, client: valkey.Valkey) -> HoldEntry:
+    def _entry(self, client: Keys) -> HoldEntry:
         return _HoldKey(self._prefix + HOLDER, client)
 
-    def _connection(self, wire: Wire) -> ValkeyConnection:
-        return ValkeyConnection(wire, self._prefix, self._params.fields, self._params.ttl_s)
+    def _connection(self, make: Callable[[Node | None], Wire]) -> ValkeyConnection:
+        return ValkeyConnection(
+            make(None), lambda: ClusterWire(self._slots, make), self._prefix, self._params.fields,
+            self._params.ttl_s, in_cluster=bool(self._is_cluster),
+        )  # fmt: skip
 
-    def _library(self) -> Connection:
-        return self._pool(self._params.timeout_s).make_connection()
+    def _library(self, node: Node | None) -> Connection:
+        return self._pool(self._params.timeout_s, node).make_connection()
 
-    def _pool(self, timeout_s: float) -> ConnectionPool:
+    def _pool(self, timeout_s: float, node: Node | None = None) -> ConnectionPool:
+        """Connections to a node, by default to the one that the URL names, or that its Sentinels do."""
         make: Callable[..., ConnectionPool] = ConnectionPool.from_url
         options = self._endpoint.options
         login = {"username": options.get("user"), "password": options.get("password")}
-        return make(
-            self._endpoint.url,
-            socket_timeout=timeout_s,
-            socket_connect_timeout=CONNECT_TIMEOUT_S,
-            socket_keepalive=True,
-            retry=Retry(NoBackoff(), 0),  # a failure is an outcome: nothing tries again behind our back
-            lib_name=None,
-            lib_version=None,
+        waits = {
+            "socket_timeout": timeout_s,
+            "socket_connect_timeout": CONNECT_TIMEOUT_S,
+            "socket_keepalive": True,
+            "retry": Retry(NoBackoff(), 0),  # a failure is an outcome: nothing tries again behind our back
+            "lib_name": None,
+            "lib_version": None,
+        }
+        pool = make(
+            self._url.of(node or self._url.nodes[0]),
+            **waits,
             **{key: value for key, value in login.items() if value is not None},
         )
+        if self._url.master is None or node is not None:
+            return pool
+        of_master = {
+            name: value for name, value in pool.connection_kwargs.items() if name not in Node._fields
+        }
+        sentinels: Callable[..., Sentinel] = Sentinel
+        by_sentinel: Callable[..., ConnectionPool] = SentinelConnectionPool
+        asked = sentinels(self._url.nodes, sentinel_kwargs=self._sentinel_options())
+        return by_sentinel(self._url.master, asked, **of_master)
+
+    def _sentinel_options(self) -> dict[str, Any]:
+        """How a Sentinel is connected to; it has a login of its own."""
+        options = self._endpoint.options
+        login = {"username": options.get("sentinel_user"), "password": options.get("sentinel_password")}
+        waits = {"socket_timeout": CONNECT_TIMEOUT_S, "socket_connect_timeout": CONNECT_TIMEOUT_S}
+        return {
+            **waits,
+            **{name: value for name, value in login.items() if value},
+            "retry": Retry(NoBackoff(), 0),
+            "lib_name": None,
+            "lib_version": None,
+        }
 
     @contextmanager
-    def _client(self) -> Iterator[valkey.Valkey]:
-        """A client for work outside the load; its failures come out as sentences."""
-        try:
-            with valkey.Valkey.from_pool(self._pool(timeout_s=30)) as client:
-                yield client
-        except exceptions.ValkeyError as error:
-            raise self._explained(error) from error
+    def _client(self, node: Node | None = None) -> Iterator[valkey.Valkey]:
+        """A client of one server for work outside the load; its failures come out as sentences."""
+        with self._failures(node), valkey.Valkey.from_pool(self._pool(30, node)) as client:
+            yield client
 
-    def _explained(self, error: exceptions.ValkeyError) -> EndpointUnreachable:
+    @contextmanager
+    def _keys(self) -> Iterator[Keys]:
+        """The keys of the server, or of all nodes of a cluster; likewise."""
+        if not self._in_cluster():
+            with self._client() as client:
+                yield cast("Keys", client)  # its types leave most out
+            return
+        with self._failures():
+            wire = ClusterWire(self._slots, lambda node: LibraryWire(self._pool(30, node).make_connection()))
+            try:
+                yield ClusterKeys(wire, self._slots, self._client)
+            finally:
+                wire.disconnect()
+
+    @contextmanager
+    def _failures(self, node: Node | None = None) -> Iterator[None]:
+        try:
+            yield
+        except exceptions.ValkeyError as error:
+            raise self._explained(error, node) from error
+
+    def _explained(self, error: exceptions.ValkeyError, node: Node | None = None) -> EndpointUnreachable:
+        if isinstance(error, MasterNotFoundError):
+            return self._without_master()
+        if _NO_CLUSTER in str(error):
+            remedy = "name one server in farm.yaml, or its Sentinels (valkey+sentinel://HOST,HOST/MASTER/0)"
+            return unreachable(self._endpoint, "the server is not part of a cluster", remedy)
         outcome = outcome_of(error)
         text = without_secrets(str(error), self._endpoint)
+        if node is not None and outcome in {"connection_lost", "timeout"}:
+            cause = f"the cluster names its node {node}, which cannot be reached from here ({text})"
+            remedy = "open the way to every node, or correct what the node announces (cluster-announce-ip)"
+            return unreachable(self._endpoint, cause, remedy)
         cause, remedy = {
             "authentication": ("the server refused the user or the password", "correct them in farm.yaml"),
             "permission": (f"the user lacks a right: {text}", "grant it (ACL SETUSER), or name another user"),
@@ -208,6 +336,29 @@ class Valkey:
             "connection_lost": (text, "start the server, or correct host and port in farm.yaml"),
         }.get(outcome, (f"the server said: {text}", "see the server's log"))
         return unreachable(self._endpoint, cause, remedy)
+
+    def _without_master(self) -> EndpointUnreachable:
+        """Why the Sentinels named no master."""
+        master, known, said = self._url.master, set[str](), ""
+        for node in self._url.nodes:
+            client = valkey.Valkey(**node._asdict(), **self._sentinel_options())
+            try:
+                known |= cast("Any", client).sentinel_masters().keys()
+            except exceptions.ValkeyError as error:
+                said = said or without_secrets(str(error), self._endpoint)
+            finally:
+                cast("Any", client).close()
+        if master in known:
+            cause = f"its Sentinels report that the master {master} is down"
+            return unreachable(self._endpoint, cause, "start it, or wait until they have promoted a replica")
+        if known:
+            cause = f"its Sentinels watch no master {master!r}"
+            return unreachable(self._endpoint, cause, f"known to them: {', '.join(sorted(known))}")
+        return unreachable(
+            self._endpoint,
+            f"no Sentinel answered ({said})",
+            "start them, or correct hosts, ports and sentinel_password in farm.yaml",
+        )
 
     def _settings(self, client: valkey.Valkey) -> dict[str, str]:
         try:  # one by one: several in one command are known from Redis 7 on
@@ -237,10 +388,10 @@ class Valkey:
                 f"holds {settings['maxmemory']} bytes (maxmemory)"
             )
 
-    def _ours(self, client: valkey.Valkey) -> bool:
+    def _ours(self, client: Keys) -> bool:
         return bool(client.get(self._prefix + MARK) == MARKER.encode())
 
-    def _batches(self, client: valkey.Valkey) -> Iterator[list[bytes]]:
+    def _batches(self, client: Keys) -> Iterator[list[bytes]]:
         """The keys under our prefix but the mark and the hold."""
         escaped = re.sub(r"([*?\[\]\\])", r"\\\1", self._prefix)
         own = {(self._prefix + name).encode() for name in (MARK, HOLDER)}
@@ -249,7 +400,7 @@ class Valkey:
         while batch := list(islice(keys, _BATCH_KEYS)):
             yield batch
 
-    def _delete(self, client: valkey.Valkey) -> Iterator[int]:
+    def _delete(self, client: Keys) -> Iterator[int]:
         """Delete the keys under our prefix but those two, a batch per step; yields how many so far."""
         deleted = 0
         for batch in self._batches(client):
@@ -261,7 +412,7 @@ class Valkey:
 class _HoldKey:
     """An ``HoldEntry``: a key."""
 
-    def __init__(self, key: str, client: valkey.Valkey) -> None:
+    def __init__(self, key: str, client: Keys) -> None:
         self._key = key
         self._client = client
 
@@ -287,21 +438,30 @@ class ValkeyConnection:
     """One session's connection, opened when needed and again, with pauses, after it was lost.
 
     Args:
-        wire: how a command is sent and its reply got.
+        wire: to one server: how a command is sent and its reply got.
+        cluster: makes the wire to a cluster, once a server turns out to be part of one.
         prefix: what every key begins with.
         fields: of a record.
         ttl_s: after so long a record is forgotten; None: never.
+        in_cluster: it is part of one.
     """
 
-    def __init__(self, wire: Wire, prefix: str, fields: int, ttl_s: float | None) -> None:
-        self._wire = wire
-        self._ask = wire.ask
+    def __init__(
+        self, wire: Wire, cluster: Callable[[], ClusterWire], prefix: str, fields: int, ttl_s: float | None,
+        *, in_cluster: bool = False,
+    ) -> None:  # fmt: skip
+        self._cluster = cluster
+        self._use(cluster() if in_cluster else wire)
         self._prefix = prefix
         self._fields = fields
         self._expiry = "" if ttl_s is None else str(max(1, round(ttl_s * 1000)))
         self._backoff = Backoff()
-        self._connected = False
         self._connect()
+
+    def _use(self, wire: Wire) -> None:
+        self._wire = wire
+        self._ask = wire.ask
+        self._connected = False
 
     def wait_until_due(self) -> None:
         """Wait out the pause after a failed attempt to connect."""
@@ -321,7 +481,7 @@ class ValkeyConnection:
             else:
                 self._ask(*self._set(item, fields))
         except exceptions.ValkeyError as error:
-            return self._failed(error)
+            return self.write(rows) if self._is_sent_on(error) else self._failed(error)
         return OK
 
     def read(self, items: Sequence[int]) -> tuple[str, list[Fields | None]]:
@@ -332,16 +492,29 @@ class ValkeyConnection:
 
     def close(self) -> None:
         """Close the connection. Safe to call twice."""
-        self._lose()
-
-    def _lose(self) -> None:
         self._connected = False
-        self._wire.disconnect()  # a late answer must not be taken for the next one
+        self._wire.disconnect()
 
     def _failed(self, error: exceptions.ValkeyError) -> str:
-        if not isinstance(error, exceptions.ResponseError):
-            self._lose()
+        """The name of a failure, after which a connection of no more use is given up."""
+        if not isinstance(error, exceptions.ResponseError) or isinstance(error, exceptions.ReadOnlyError):
+            self._connected = False
+            # A late answer must not be taken for the next one; and behind a name, or Sentinels, that lead to
+            # the primary there is another server after a failover. A cluster's other nodes are kept.
+            wire = self._wire
+            wire.give_up() if isinstance(wire, ClusterWire) else wire.disconnect()
+        if isinstance(error, NodeUnreachableError):
+            self._backoff.failed()
+            return _not_connected(error)
         return outcome_of(error)
+
+    def _is_sent_on(self, error: object) -> bool:
+        """Whether a server refused as it is part of a cluster, which is used from now on."""
+        if isinstance(self._wire, ClusterWire) or not str(error).startswith(("MOVED ", "ASK ")):
+            return False
+        self._wire.disconnect()
+        self._use(self._cluster())
+        return True
 
     def _set(self, item: int, fields: Fields) -> Command:
         key = f"{self._prefix}{item}"
@@ -369,7 +542,9 @@ class ValkeyConnection:
         except exceptions.ValkeyError as error:
             return self._failed(error), []
         refused = next((reply for reply in replies if isinstance(reply, exceptions.ResponseError)), None)
-        return (OK, replies) if refused is None else (outcome_of(refused), [])
+        if refused is None:
+            return OK, replies
+        return self._exchange(commands) if self._is_sent_on(refused) else (self._failed(refused), [])
 
     def _connect(self) -> str:
         """Connect and log in, unless that is done; the name of the failure, or "" where there is none."""
@@ -377,11 +552,16 @@ class ValkeyConnection:
             self._wire.connect()
         except exceptions.ValkeyError as error:
             self._backoff.failed()
-            outcome = outcome_of(error)
-            return "unreachable" if outcome in {"connection_lost", "timeout"} else outcome
+            return _not_connected(error)
         self._backoff.succeeded()
         self._connected = True
         return ""
+
+
+def _not_connected(error: exceptions.ValkeyError) -> str:
+    """The name of a failure to connect."""
+    outcome = outcome_of(error)
+    return "unreachable" if outcome in {"connection_lost", "timeout"} else outcome
 
 
 def _record(reply: Any) -> Fields | None:
