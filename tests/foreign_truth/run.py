@@ -48,6 +48,12 @@ def judged(label: Label, *, variants: bool) -> list[Judged]:
             return [Judged(label, AS_IS, "failed", candidate=False, said=str(error))]
 
 
+def variants_of(label: Label, folder: Path) -> Iterator[tuple[str, StoredRun]]:
+    """(what was done to it, the recording); it is imported into the folder."""
+    folder.mkdir(parents=True)
+    return _variants(_imported(label, folder), all_of_them=True)
+
+
 def _imported(label: Label, folder: Path) -> StoredRun:
     settings = Settings(mapping=read_mapping(label.mapping) if label.mapping else None)
     kind = label.kind or ("csv" if label.mapping else None)

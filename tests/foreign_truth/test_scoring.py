@@ -23,6 +23,7 @@ _MAP = {
         "await": {"metric": "disk.write_latency_s", "instance": "sda"},
         "busy": {"metric": "disk.busy_ratio", "instance": "sda"},
         "w": {"metric": "disk.writes_per_s", "instance": "sda"},
+        "done": {"metric": "db.requests_per_s"},
     },
 }
 _BEGIN_S = 1_700_000_000
@@ -30,7 +31,7 @@ _BEGIN_S = 1_700_000_000
 
 def _folder(path: Path, *rows: dict[str, str], busy: float) -> Path:
     """A recording of 240 s in which the CPU is this busy for two minutes."""
-    quiet = {"free": 0.6, "net": 0.1, "await": 0.001, "busy": 0.1, "w": 50}
+    quiet = {"free": 0.6, "net": 0.1, "await": 0.001, "busy": 0.1, "w": 50, "done": 80}
     readings = [{"t": _BEGIN_S + at, "cpu": busy if 100 <= at < 220 else 20.0, **quiet} for at in range(240)]
     write_rows(path / "one.csv", readings)
     (path / "map.yaml").write_text(json.dumps(_MAP))
@@ -69,7 +70,7 @@ def test_a_saturated_cpu_is_right_where_it_is_labelled_there_and_then(tmp_path: 
 
 
 def test_an_all_clear_is_right_of_the_healthy_alone(tmp_path: Path) -> None:
-    """All four kinds of resource were measured and had room."""
+    """All four kinds of resource were measured and had room, and work was finished as usual."""
     folder = _folder(tmp_path, _row("fine", "healthy"), _row("hog", "cpu"), _row("bad", "worse"), busy=30.0)
     assert _scores(folder) == {"fine": "right", "hog": "wrong", "bad": "wrong"}
 

@@ -1,9 +1,10 @@
-"""``python -m ground_truth.ablate FOLDER``: switch off each rule of the analysis, and judge kept runs again.
+"""``python -m ground_truth.ablate FOLDER``: switch off each rule of the analysis in turn.
 
 A rule is a condition (an ``if``, a term of an ``and`` or ``or``, a filter), a value that is yielded, or a
 whole function, whose answer becomes empty. The modules are loaded with every rule numbered. A rule is judged
-on those of the kept runs (``kept.py``) on which it made a difference to its own value, and no longer than
-until three got worse. ``FOLDER/ablations.jsonl`` gets a line per rule, the longest first; all take hours.
+on those of the kept runs (``kept.py``) and labelled recordings (``foreign_truth``) on which it made a
+difference to its own value, and no longer than until three got worse. ``FOLDER/ablations-1.jsonl`` gets a
+line per rule, the longest first. All rules take hours; ``--shard 1/2`` takes every second one.
 """
 
 from __future__ import annotations
@@ -22,10 +23,14 @@ from types import ModuleType
 from typing import Any
 
 PACKAGE = "pinchpoint.analysis"
+OWN = Path(__file__).parents[1] / "foreign_truth" / "own"
 ENOUGH = 3
 """Worse answers after which a rule is known to be needed."""
-MOST = {"real": 32, "synthetic": 12}
+FOREIGN = "foreign"
+MOST = {"real": 16, FOREIGN: 16, "synthetic": 6}
 """Runs that a rule is judged on at most, spread over all it fired on."""
+FOREIGN_WORTH = {"right": 1, "declined": 0, "named": -1, "wrong": -2, "failed": -4}
+AS_IS = ("declared", "as is")
 RESAMPLES = 5
 """In place of two hundred: two verdicts by the same resamples are compared."""
 EMPTY = {"str": "", "list": [], "dict": {}, "Mapping": {}, "bool": False, "frozenset": (), "set": ()}
@@ -190,7 +195,10 @@ class Answered:
 class Judge:
     """Judges kept runs, again and again."""
 
-    def __init__(self) -> None:
+    def __init__(self, folders: Sequence[Path], imported: Path, every: int) -> None:
+        from foreign_truth import run as foreign  # noqa: PLC0415 -- likewise
+        from foreign_truth.labels import read_labels  # noqa: PLC0415 -- likewise
+        from foreign_truth.score import score as foreign_score  # noqa: PLC0415 -- likewise
         from ground_truth import kept  # noqa: PLC0415 -- likewise
 
         from pinchpoint.analysis import analyse, confidence  # noqa: PLC0415 -- loaded with its switches
@@ -199,12 +207,20 @@ class Judge:
 
         confidence.RESAMPLES = RESAMPLES
         self._kept, self._analyse, self._open_run, self._table = kept, analyse, open_run, table
-        self.cases = [
+        self.cases: list[tuple[str, str, str, Any, Any]] = [
             (set_, name, variant, expected, run)
             for set_ in (kept.REAL, kept.SYNTHETIC)
             for name, expected in kept.truths(set_).items()
             for variant, run in self._variants(set_, name)
         ]
+        self._foreign_score = foreign_score
+        self.cases += [
+            (FOREIGN, f"{label.set}/{label.case}", variant, label, replace(run, samples=table(run.samples)))
+            for folder in folders
+            for label in read_labels(folder)
+            for variant, run in foreign.variants_of(label, imported / folder.name / label.case)
+        ]
+        self.cases = [one for at, one in enumerate(self.cases) if one[2] in AS_IS or at % every == 0]
 
     def _variants(self, set_: str, name: str) -> Any:
         run = self._open_run(self._kept.RUNS / set_ / name)
@@ -217,8 +233,11 @@ class Judge:
         set_, name, variant, expected, run = self.cases[number]
         try:
             verdict = self._analyse(run)
-            one = self._kept.score(set_, name, variant, expected, verdict)
             whole = json.dumps(verdict.to_json(), sort_keys=True)
+            if set_ == FOREIGN:
+                held = self._foreign_score(expected, variant, verdict)
+                return Answered(2 * FOREIGN_WORTH[held.score] + held.candidate, held.said, whole)
+            one = self._kept.score(set_, name, variant, expected, verdict)
         except Exception as error:  # noqa: BLE001 -- a rule without which nothing works
             return Answered(-9, f"fails: {type(error).__name__}", "")
         sure = {"high": 3, "medium": 2}.get(one.confidence or "", 1)
@@ -246,21 +265,26 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--without", nargs="*", default=[], help="modules that are left alone")
     parser.add_argument("--least-lines", type=int, default=1, help="leave shorter rules alone")
+    parser.add_argument("--recordings", nargs="*", type=Path, default=[OWN], help="folders with a labels.csv")
+    parser.add_argument("--every", type=int, default=1, help="of variants of the data only each third: 3")
+    parser.add_argument("--shard", default="1/1", help="the first of two halves of the rules: 1/2")
     given = parser.parse_args()
+    shard, shards = map(int, given.shard.split("/"))
     found = importlib.util.find_spec("pinchpoint")
     assert found is not None
     root = Path(next(iter(found.submodule_search_locations or ()))) / "analysis"
     sys.meta_path.insert(0, Loader(root))
-    judge = Judge()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    judge = Judge(given.recordings, given.folder / f"recordings-{shard}", given.every)
     before = []
     for number in range(len(judge.cases)):
         SWITCHES.run = number
         before.append(judge.answer(number))
     SWITCHES.run = -1
-    given.folder.mkdir(parents=True, exist_ok=True)
     order = sorted(range(len(SWITCHES.rules)), key=lambda each: -SWITCHES.rules[each].lines)
+    order = order[shard - 1 :: shards]
     print(f"{len(SWITCHES.rules)} rules, {len(judge.cases)} runs", flush=True)
-    with (given.folder / "ablations.jsonl").open("w", encoding="utf-8") as file:
+    with (given.folder / f"ablations-{shard}.jsonl").open("w", encoding="utf-8") as file:
         for number in order:
             rule = SWITCHES.rules[number]
             if rule.place.split(":")[0] in given.without or rule.lines < given.least_lines:

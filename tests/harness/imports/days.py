@@ -42,7 +42,7 @@ def day(
 ) -> str:
     """A log of ``SQL1`` with a log disk ``L:`` and a data disk ``M:``, and of ``APP3`` if it has a CPU.
 
-    ``complete``: with the network of both, and memory and a disk of ``APP3``.
+    ``complete``: with the network of both, memory and a disk of ``APP3``, and the finished work of ``SQL1``.
     """
     columns: list[tuple[str, At | float]] = [
         (rf"{SQL}\Processor(_Total)\% Processor Time", sql_cpu),
@@ -70,6 +70,7 @@ def day(
                 (rf"{nic}\Current Bandwidth", 1e9),
             ]
         columns += [
+            (rf"{SQL}\SQLServer:SQL Statistics\Batch Requests/sec", 50.0),
             (rf"{APP}\Memory\Available MBytes", 8000.0),
             (rf"{APP}\Memory\Pages Input/sec", 0.0),
             (rf"{APP}\LogicalDisk(C:)\Avg. Disk sec/Write", 0.002),

@@ -114,6 +114,23 @@ def test_half_a_minute_is_a_plateau_and_less_is_none(tmp_path: Path) -> None:
     assert long["bottleneck"]["host"] == "APP3"
 
 
+def test_a_burst_shorter_than_half_a_minute_is_not_named(tmp_path: Path) -> None:
+    """25 seconds at 100 %, though the mean over the 30 seconds around them is above the limit."""
+    for seconds, named in ((25, False), (35, True)):
+        burst: At = lambda hour, seconds=seconds: 100.0 if 0 <= hour * 3600 - 90.5 < seconds else 60.0  # type: ignore[misc]  # noqa: E731 -- a shape
+        verdict = judged(tmp_path, day(hours=0.06, every_s=1, app_cpu=burst, complete=True))
+        assert (verdict["outcome"] == "bottleneck") == named
+
+
+def test_without_finished_work_there_is_no_all_clear(tmp_path: Path) -> None:
+    """Work may have waited for locks or others: that is missing, and said."""
+    text = day(hours=1, complete=True).replace("Batch Requests/sec", "SQL Attention rate")
+    verdict = judged(tmp_path, text)
+    assert verdict["outcome"] == "inconclusive"
+    assert "locks, connections and calls to other systems" in verdict["summary"]
+    assert "rate of finished work" in verdict["experiment"]
+
+
 def test_little_memory_counts_only_while_there_is_paging(tmp_path: Path) -> None:
     """Windows' counters do not say how much there is: that is given."""
     where = places(*DISKS, memory=("SQL1=32GiB",))

@@ -16,7 +16,7 @@ from pinchpoint.analysis.recordings.measures import Resource
 from pinchpoint.analysis.recordings.memory import memories
 from pinchpoint.analysis.recordings.network import interfaces
 from pinchpoint.analysis.recordings.outcome import Conclusion, conclude
-from pinchpoint.analysis.recordings.symptoms import collapses
+from pinchpoint.analysis.recordings.symptoms import collapses, work
 from pinchpoint.analysis.recordings.waiting import dependencies, locks, pools
 from pinchpoint.analysis.recordings.words import experiment, saturated_words, summary
 from pinchpoint.analysis.resources.disk.machines import unknown_machines
@@ -37,7 +37,7 @@ from pinchpoint.base import units
 from pinchpoint.data.inputs import Inputs, utc
 
 MOST_PERIODS = 20
-RESOURCES = (cpus, memories, disks, interfaces, locks, pools, dependencies, collapses)
+RESOURCES = (cpus, memories, disks, interfaces, locks, pools, dependencies, collapses, work)
 """What each resource of a host says; a new kind is one function more."""
 
 

@@ -379,8 +379,8 @@ def _running(values: Floats, steps: int) -> Floats:
 def _stretches(window: Window, covered_s: Floats, over: Steps, beyond: Steps) -> tuple[Stretch, ...]:
     """The times in which the mean was at the limit without a break; the longest first.
 
-    Each is from the first to the last reading that was at the limit itself, where that is long enough: a mean
-    is at the limit some seconds before and after these.
+    Each is from the first to the last reading that was at the limit itself: a mean is at the limit some
+    seconds before and after these. That is known to within a reading: where 30 seconds are, the mean decides.
     """
     runs: list[list[int]] = []
     found: list[Stretch] = []
@@ -394,7 +394,9 @@ def _stretches(window: Window, covered_s: Floats, over: Steps, beyond: Steps) ->
     for run in filter(None, runs):
         themselves = [at for at in run if beyond[at]] or run
         whole, trimmed = (_between(window, covered_s, each[0], each[-1]) for each in (run, themselves))
-        found.append(trimmed if trimmed.seconds >= SUSTAINED.value else whole)
+        reading_s = max(float(covered_s[themselves[0]]), float(window.step_s))
+        known = trimmed.seconds >= SUSTAINED.value or trimmed.seconds + reading_s < SUSTAINED.value
+        found.append(trimmed if known else whole)
     return tuple(sorted(found, key=lambda each: -each.seconds))
 
 

@@ -84,7 +84,7 @@ def conclude(inputs: Inputs, found: Sequence[Resource], recorded_s: float) -> Co
         return Conclusion("not_reached", missing=missing)
     open_ = [one for one in found if one.measures and one.has_room is not True and not one.missing]
     open_.sort(key=_highest, reverse=True)
-    unknown = open_ or [one for one in missing if one.resource in _NEEDED]
+    unknown = open_ or missing
     return Conclusion("inconclusive", others=tuple(unknown[:_MOST_CANDIDATES]), missing=missing)
 
 

@@ -107,6 +107,25 @@ def collapses(inputs: Inputs, host: Host) -> Iterator[Resource]:
         return
 
 
+def work(inputs: Inputs, host: Host) -> Iterator[Resource]:
+    """What is missing where nothing shows whether work waited: it may have, for anything."""
+    if host != inputs.hosts[0] or any(True for _ in _series(inputs, (*_FINISHED, *_TIMED, *_AT_WORK))):
+        return
+    yield Resource(
+        kind="external",
+        resource="dependency",
+        tier=host.tier,
+        host=host.name,
+        instance="",
+        role=None,
+        name="locks, connections and calls to other systems",
+        metric=_FINISHED[0],
+        missing="finished work was not recorded: whether work waited for locks or for others does not show",
+        remedy="record the rate of finished work, its latency, or the sessions that wait",
+        recorded=False,
+    )
+
+
 def _collapsed(inputs: Inputs, host: Host, key: Key, rows: Rows) -> Iterator[tuple[Measure, str]]:
     """(what was lost of the usual rate, what shows that work waited, or "").
 

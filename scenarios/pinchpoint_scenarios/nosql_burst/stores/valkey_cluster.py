@@ -18,10 +18,11 @@ from valkey.crc import VALKEY_CLUSTER_HASH_SLOTS, key_slot
 from pinchpoint_collectors.common.backoff import Backoff
 from pinchpoint_collectors.common.valkey_urls import Node
 
-from ...fastpath.resp import Command, Wire
+from ...fastpath.drivers.resp import Command
+from ...fastpath.resp import Wire
 
 _REDIRECTS = 5
-"""So many times a command is sent on: a slot that moves sends it twice, a failover once more."""
+"""How often a command is sent on: a slot that moves sends it twice, a failover once more."""
 _READ_AGAIN_S = 0.1
 """The shortest time between two readings of the slots, however many sessions miss a node."""
 
