@@ -33,7 +33,7 @@ class _Of(NamedTuple):
 
     Attributes:
         metric: its name.
-        statistic: what is asked for.
+        statistic: the one that is queried.
         unit: what one of its units is worth.
         grain_s: how often it is measured.
         left: whether it is a share that is left, not one that is used.

@@ -17,19 +17,19 @@ from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.record import Incident, NotMeasured, Sample, Watch
 
 LATE_S = 240
-"""A value that is not there so long after its interval's end is taken for not measured."""
+"""How long after its interval's end a value is waited for; then it counts as not measured."""
 EVERY_S = 30.0
-"""The platform is asked so often."""
+"""The time between two queries."""
 _LOOK_BACK_S = 900
 """At the start: whether there are values at all."""
 _FIRST = 2
-"""Of each series so many values of before the start are handed on: what ``check`` looks at."""
+"""The number of values from before the start that each series hands on: ``check`` looks at them."""
 _THROTTLED_S = 60.0
 _NS = 1_000_000_000
 
 
 class Series(NamedTuple):
-    """One metric of one instance, measured once in so many seconds, at whole multiples of them in UTC."""
+    """One metric of one instance, measured once in ``grain_s`` seconds, at whole multiples of them in UTC."""
 
     metric: str
     instance: str
@@ -67,7 +67,7 @@ class Platform(Protocol):
 
     Attributes:
         name: as messages have it.
-        series: what is asked for.
+        series: those that are queried.
     """
 
     name: str

@@ -96,7 +96,8 @@ def test_loading_writes_all(endpoint: Endpoint) -> None:
 def test_a_store_that_is_away_is_an_outcome(endpoint: Endpoint) -> None:
     """A session can be opened all the same; ``check`` says in one sentence what is wrong, without secrets."""
     scheme = urlsplit(endpoint.url).scheme
-    away = opened(Endpoint("nosql", f"{scheme}://u:s%26cret@127.0.0.1:1/x"), timeout_s="500ms")
+    database = "1" if scheme in {"redis", "valkey"} else "x"
+    away = opened(Endpoint("nosql", f"{scheme}://u:s%26cret@127.0.0.1:1/{database}"), timeout_s="500ms")
     connection = away.connect(0)
     assert connection.write([(1, [b"a", b"b", b"c"])]) == "unreachable"
     assert connection.read([1]) == ("unreachable", [])
