@@ -46,6 +46,7 @@ _ALWAYS_FINE_BYTES = 64 << 20
 _MOST_UNPACKED = 100
 """An archive that unpacks to more than this many times its size is none of ours: journals shrink tenfold."""
 _COPY = "copy the file again"
+_TRUST = "ask for an archive signed with one of them, or add the sender's key to that file"
 _NO_ZIP = (
     zipfile.BadZipFile,
     zlib.error,
@@ -334,7 +335,7 @@ def _check_signature(file: Path, archive: zipfile.ZipFile, index: bytes, signers
         known = ("-f", str(signers))
         unknown = f"{file}: is signed by no key of {signers}"
         who = (
-            _ssh_keygen("find-principals", *given, *known, remedy=_COPY, wrong=unknown)
+            _ssh_keygen("find-principals", *given, *known, remedy=_TRUST, wrong=unknown)
             .decode()
             .split("\n")[0]
         )

@@ -93,6 +93,7 @@ def test_a_signature_is_checked(run: Path, packed: Path, tmp_path: Path) -> None
     assert said["mine"] == (0, "signed by mine@x")
     assert said["other"][0] == said["nobody"][0] == 2
     assert "is signed by no key of" in said["other"][1]
+    assert "add the sender's key to that file" in said["other"][1]
     assert "is not signed" in said["nobody"][1]
     unknown = run_cli("unpack", by["other"], "--out", tmp_path / "plain")
     assert unknown.returncode == 0
