@@ -44,6 +44,11 @@ def without_controls(text: str) -> str:
     return "".join(each if each.isprintable() or each.isspace() else "?" for each in text)
 
 
+def escaped_bytes(text: str) -> str:
+    """A name of bytes that are no UTF-8 as a document can hold it: each of them escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[str]:
     """Rows as lines whose columns stand below each other, those numbered in ``right`` flush right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

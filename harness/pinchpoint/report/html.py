@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
@@ -20,7 +21,7 @@ from markupsafe import Markup
 
 from pinchpoint.base import units, wording
 from pinchpoint.base.glossary import TERMS
-from pinchpoint.base.text import without_controls
+from pinchpoint.base.text import escaped_bytes, without_controls
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.brief import Brief, Gathered, brief_of
 from pinchpoint.report.comparison import SECTIONS as COMPARED_SECTIONS
@@ -151,7 +152,15 @@ def environment() -> Environment:
 
 def _shown(value: Any) -> Any:
     """What a template prints: a name must not turn the direction of the text beside it."""
-    return without_controls(value) if type(value) is str else value
+    if type(value) is not str:
+        return value
+    return _FROM_THE_RIGHT.sub("\\g<0>\u200e", without_controls(escaped_bytes(value)))
+
+
+_FROM_THE_RIGHT = re.compile(
+    r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+(?:\s+[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+)*"
+)
+"""Words in Hebrew or Arabic: with a mark after them a figure that follows stays where it is."""
 
 
 @cache

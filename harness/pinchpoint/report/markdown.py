@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pinchpoint.base import units
-from pinchpoint.base.text import one_line
+from pinchpoint.base.text import escaped_bytes, one_line
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.brief import Brief, Gathered, brief_of
 from pinchpoint.report.comparison import SECTIONS as COMPARED_SECTIONS
@@ -184,4 +184,4 @@ def _block(text: str, language: str = "json", indent: str = "") -> Iterator[str]
 
 def escaped(text: str) -> str:
     """Text from a farm, so that nothing in it acts as Markdown or HTML, on one line."""
-    return re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", one_line(text))
+    return re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", one_line(escaped_bytes(text)))

@@ -165,6 +165,7 @@ def test_a_name_does_not_turn_the_text_beside_it() -> None:
     for said in (page, text):
         assert "?evil" in said
         assert "\u202e" not in said
+    assert "\u05d0\u05d1\u200e was skipped" in html.write(hostile("\u05d0\u05d1"))
 
 
 def words_of_charts(made: Mapping[str, bytes]) -> str:
