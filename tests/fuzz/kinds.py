@@ -58,7 +58,7 @@ from pinchpoint_scenarios.full_crawl.sources import web_pages, web_scope, web_si
 from pinchpoint_scenarios.full_crawl.unpacking import UnpackError, unpacked
 from pinchpoint_scenarios.full_crawl.urls import Page, canonical
 from pinchpoint_scenarios.sql_script.params import SqlScriptParams, read_scripts, read_text
-from pinchpoint_scenarios.sql_script.scope import Chance, EvaluationError, Scope
+from pinchpoint_scenarios.sql_script.scope import Chance, EvaluationError, ScriptScope
 from pinchpoint_scenarios.sql_script.script import Set, flat
 from pinchpoint_scenarios.storage_probe import SUITES, TOOLS, ProbePlace, ToolFailed
 from pinchpoint_scenarios.storage_probe.tool import answer
@@ -296,7 +296,7 @@ def _script(content: bytes) -> bool:
         [chosen] = read_scripts(SqlScriptParams(scripts=(str(file),)))
     except ScenarioError as error:
         return _refused(str(error))
-    scope = Scope(Chance(Random(1)), {"client_id": 0, "scale": 1, "random_seed": 1, "default_seed": 1})
+    scope = ScriptScope(Chance(Random(1)), {"client_id": 0, "scale": 1, "random_seed": 1, "default_seed": 1})
     for one in list(flat(chosen.script.commands))[:200]:
         if isinstance(one, Set):
             try:

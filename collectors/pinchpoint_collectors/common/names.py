@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
 
-class Named(Protocol):
+class NamedEntry(Protocol):
     """What stands in a table by its name."""
 
     @property
@@ -16,7 +16,7 @@ class Named(Protocol):
         ...
 
 
-NamedT = TypeVar("NamedT", bound=Named)
+NamedT = TypeVar("NamedT", bound=NamedEntry)
 
 
 def by_name(what: str, several: Iterable[NamedT]) -> dict[str, NamedT]:

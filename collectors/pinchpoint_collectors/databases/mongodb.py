@@ -96,7 +96,7 @@ RATES = {
 """Where a counter is -> the metric that is its growth per second."""
 
 
-class Mean(NamedTuple):
+class MeanTime(NamedTuple):
     """Where a time is, and the number of operations that took it; the metric's unit is that of the time."""
 
     time: str
@@ -105,17 +105,19 @@ class Mean(NamedTuple):
 
 
 MEANS = (
-    Mean(_FLUSH_TIME, _FLUSHES, Metric("db.journal.sync_latency_s", unit=1e-6)),
+    MeanTime(_FLUSH_TIME, _FLUSHES, Metric("db.journal.sync_latency_s", unit=1e-6)),
     *(
-        Mean(
+        MeanTime(
             f"opLatencies.{name}.latency",
             f"opLatencies.{name}.ops",
             Metric("db.request_latency_s", instance, 1e-6),
         )
         for name, instance in (("reads", "read"), ("writes", "write"), ("commands", "command"))
     ),
-    Mean(f"{_PAGE_READ} time (usecs)", f"{_PAGE_READ} count", Metric("db.cache_read_latency_s", unit=1e-6)),
-    Mean(
+    MeanTime(
+        f"{_PAGE_READ} time (usecs)", f"{_PAGE_READ} count", Metric("db.cache_read_latency_s", unit=1e-6)
+    ),
+    MeanTime(
         f"{_WRITE_CONCERN}.totalMillis",
         f"{_WRITE_CONCERN}.num",
         Metric("db.write_concern_latency_s", unit=1e-3),
@@ -124,7 +126,7 @@ MEANS = (
 """Latencies, with the number of operations as weight."""
 
 
-class Ratio(NamedTuple):
+class UsedShare(NamedTuple):
     """Where the used part of something is, and where the whole of it."""
 
     used: str
@@ -133,10 +135,14 @@ class Ratio(NamedTuple):
 
 
 RATIOS = (
-    Ratio(_tickets("read", "out"), _tickets("read", "totalTickets"), Metric("db.tickets_ratio", "read")),
-    Ratio(_tickets("write", "out"), _tickets("write", "totalTickets"), Metric("db.tickets_ratio", "write")),
-    Ratio("wiredTiger.cache.bytes currently in the cache", _MOST_CACHE, Metric("db.cache_ratio")),
-    Ratio("wiredTiger.cache.tracked dirty bytes in the cache", _MOST_CACHE, Metric("db.cache_dirty_ratio")),
+    UsedShare(_tickets("read", "out"), _tickets("read", "totalTickets"), Metric("db.tickets_ratio", "read")),
+    UsedShare(
+        _tickets("write", "out"), _tickets("write", "totalTickets"), Metric("db.tickets_ratio", "write")
+    ),
+    UsedShare("wiredTiger.cache.bytes currently in the cache", _MOST_CACHE, Metric("db.cache_ratio")),
+    UsedShare(
+        "wiredTiger.cache.tracked dirty bytes in the cache", _MOST_CACHE, Metric("db.cache_dirty_ratio")
+    ),
 )
 """Shares of something with a limit, as they are now."""
 

@@ -27,7 +27,7 @@ NAME = "__name__"
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class SeriesMeans:
     """What a series becomes.
 
     Attributes:
@@ -49,7 +49,7 @@ class Means:
 
 
 @dataclass(frozen=True, slots=True)
-class Cpu:
+class CoreSeconds:
     """Seconds of each core by what they went into.
 
     Attributes:
@@ -85,8 +85,8 @@ class Exporter:
 
     name: str
     system: str
-    means: Mapping[str, Means]
-    cpu: Cpu
+    means: Mapping[str, SeriesMeans]
+    cpu: CoreSeconds
     memory: tuple[str, ...]
     available: str
     disks: str
@@ -222,7 +222,7 @@ def _level(pieces: Iterable[Points]) -> Points:
 
 
 def _values(
-    means: Means, pieces: Sequence[Points], other: Sequence[Points], usual_s: float | None
+    means: SeriesMeans, pieces: Sequence[Points], other: Sequence[Points], usual_s: float | None
 ) -> Iterator[tuple[float, float, float | None, float | None]]:
     """(time, interval, value, weight) of every scrape but a piece's first."""
     more_of = {time_s: more for time_s, _, more in increases(other, usual_s)}
@@ -244,7 +244,7 @@ def _values(
 
 
 def _cpus(
-    cpu: Cpu, host: str, named: Mapping[Key, Sequence[Points]], usual_s: float | None
+    cpu: CoreSeconds, host: str, named: Mapping[Key, Sequence[Points]], usual_s: float | None
 ) -> Iterator[Sample]:
     """Of each core and of all: shares of the time that all states together took."""
     spent: dict[str, dict[str, dict[float, tuple[float, float | None]]]] = {}
@@ -268,7 +268,12 @@ def _cpus(
 
 
 def _ratios(
-    cpu: Cpu, host: str, instance: str, time_s: float, interval_s: float, cores: Sequence[Mapping[str, float]]
+    cpu: CoreSeconds,
+    host: str,
+    instance: str,
+    time_s: float,
+    interval_s: float,
+    cores: Sequence[Mapping[str, float]],
 ) -> Iterator[Sample]:
     own = [{mode: more for mode, more in core.items() if cpu.counts(mode)} for core in cores]
     all_s = sum(sum(core.values()) for core in own)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from pinchpoint_collectors.exporters.means import Cpu, Exporter, Means
+from pinchpoint_collectors.exporters.means import CoreSeconds, Exporter, SeriesMeans
 
 _PAGE_BYTES = 4096
 
@@ -15,33 +15,39 @@ NODE = Exporter(
     name="node_exporter",
     system="Linux",
     means={
-        _READS: Means("disk.reads_per_s", "device"),
-        _WRITES: Means("disk.writes_per_s", "device"),
-        _FLUSHES: Means("disk.flushes_per_s", "device"),
-        "node_disk_read_bytes_total": Means("disk.read_bytes_per_s", "device"),
-        "node_disk_written_bytes_total": Means("disk.write_bytes_per_s", "device"),
-        "node_disk_read_time_seconds_total": Means("disk.read_latency_s", "device", "latency", per=_READS),
-        "node_disk_write_time_seconds_total": Means("disk.write_latency_s", "device", "latency", per=_WRITES),
-        "node_disk_flush_requests_time_seconds_total": Means(
+        _READS: SeriesMeans("disk.reads_per_s", "device"),
+        _WRITES: SeriesMeans("disk.writes_per_s", "device"),
+        _FLUSHES: SeriesMeans("disk.flushes_per_s", "device"),
+        "node_disk_read_bytes_total": SeriesMeans("disk.read_bytes_per_s", "device"),
+        "node_disk_written_bytes_total": SeriesMeans("disk.write_bytes_per_s", "device"),
+        "node_disk_read_time_seconds_total": SeriesMeans(
+            "disk.read_latency_s", "device", "latency", per=_READS
+        ),
+        "node_disk_write_time_seconds_total": SeriesMeans(
+            "disk.write_latency_s", "device", "latency", per=_WRITES
+        ),
+        "node_disk_flush_requests_time_seconds_total": SeriesMeans(
             "disk.flush_latency_s", "device", "latency", per=_FLUSHES
         ),
-        "node_disk_io_time_weighted_seconds_total": Means("disk.outstanding", "device"),
-        "node_disk_io_time_seconds_total": Means("disk.busy_ratio", "device"),
-        "node_memory_MemAvailable_bytes": Means("mem.available_bytes", kind="gauge"),
-        "node_vmstat_pswpin": Means("mem.paged_in_bytes_per_s", scale=_PAGE_BYTES),
-        "node_vmstat_pswpout": Means("mem.paged_out_bytes_per_s", scale=_PAGE_BYTES),
-        "node_procs_running": Means("cpu.run_queue", kind="gauge"),
-        "node_network_receive_bytes_total": Means("net.received_bytes_per_s", "device"),
-        "node_network_transmit_bytes_total": Means("net.sent_bytes_per_s", "device"),
-        "node_network_receive_errs_total": Means(
+        "node_disk_io_time_weighted_seconds_total": SeriesMeans("disk.outstanding", "device"),
+        "node_disk_io_time_seconds_total": SeriesMeans("disk.busy_ratio", "device"),
+        "node_memory_MemAvailable_bytes": SeriesMeans("mem.available_bytes", kind="gauge"),
+        "node_vmstat_pswpin": SeriesMeans("mem.paged_in_bytes_per_s", scale=_PAGE_BYTES),
+        "node_vmstat_pswpout": SeriesMeans("mem.paged_out_bytes_per_s", scale=_PAGE_BYTES),
+        "node_procs_running": SeriesMeans("cpu.run_queue", kind="gauge"),
+        "node_network_receive_bytes_total": SeriesMeans("net.received_bytes_per_s", "device"),
+        "node_network_transmit_bytes_total": SeriesMeans("net.sent_bytes_per_s", "device"),
+        "node_network_receive_errs_total": SeriesMeans(
             "net.errors_per_s", "device", plus="node_network_transmit_errs_total"
         ),
-        "node_network_speed_bytes": Means("net.speed_bytes_per_s", "device", "gauge"),
-        "node_pressure_cpu_waiting_seconds_total": Means("pressure.cpu_ratio"),
-        "node_pressure_io_waiting_seconds_total": Means("pressure.io_ratio"),
-        "node_pressure_memory_waiting_seconds_total": Means("pressure.memory_ratio"),
+        "node_network_speed_bytes": SeriesMeans("net.speed_bytes_per_s", "device", "gauge"),
+        "node_pressure_cpu_waiting_seconds_total": SeriesMeans("pressure.cpu_ratio"),
+        "node_pressure_io_waiting_seconds_total": SeriesMeans("pressure.io_ratio"),
+        "node_pressure_memory_waiting_seconds_total": SeriesMeans("pressure.memory_ratio"),
     },
-    cpu=Cpu("node_cpu_seconds_total", "cpu", shares={"iowait": "cpu.wait_ratio", "steal": "cpu.steal_ratio"}),
+    cpu=CoreSeconds(
+        "node_cpu_seconds_total", "cpu", shares={"iowait": "cpu.wait_ratio", "steal": "cpu.steal_ratio"}
+    ),
     memory=("node_memory_MemTotal_bytes",),
     available="node_memory_MemAvailable_bytes",
     disks=_READS,
@@ -54,31 +60,33 @@ WINDOWS = Exporter(
     name="windows_exporter",
     system="Windows",
     means={
-        f"{_DISK}_reads_total": Means("disk.reads_per_s", "volume"),
-        f"{_DISK}_writes_total": Means("disk.writes_per_s", "volume"),
-        f"{_DISK}_read_bytes_total": Means("disk.read_bytes_per_s", "volume"),
-        f"{_DISK}_write_bytes_total": Means("disk.write_bytes_per_s", "volume"),
-        f"{_DISK}_read_latency_seconds_total": Means(
+        f"{_DISK}_reads_total": SeriesMeans("disk.reads_per_s", "volume"),
+        f"{_DISK}_writes_total": SeriesMeans("disk.writes_per_s", "volume"),
+        f"{_DISK}_read_bytes_total": SeriesMeans("disk.read_bytes_per_s", "volume"),
+        f"{_DISK}_write_bytes_total": SeriesMeans("disk.write_bytes_per_s", "volume"),
+        f"{_DISK}_read_latency_seconds_total": SeriesMeans(
             "disk.read_latency_s", "volume", "latency", per=f"{_DISK}_reads_total"
         ),
-        f"{_DISK}_write_latency_seconds_total": Means(
+        f"{_DISK}_write_latency_seconds_total": SeriesMeans(
             "disk.write_latency_s", "volume", "latency", per=f"{_DISK}_writes_total"
         ),
-        f"{_DISK}_requests_queued": Means("disk.outstanding", "volume", "gauge"),
-        f"{_DISK}_idle_seconds_total": Means("disk.busy_ratio", "volume", "idle"),
-        "windows_memory_available_bytes": Means("mem.available_bytes", kind="gauge"),
-        "windows_memory_swap_pages_read_total": Means("mem.paged_in_bytes_per_s", scale=_PAGE_BYTES),
-        "windows_memory_swap_pages_written_total": Means("mem.paged_out_bytes_per_s", scale=_PAGE_BYTES),
-        "windows_system_processor_queue_length": Means("cpu.waiting_threads", kind="gauge"),
-        "windows_net_bytes_received_total": Means("net.received_bytes_per_s", "nic"),
-        "windows_net_bytes_sent_total": Means("net.sent_bytes_per_s", "nic"),
-        "windows_net_packets_received_errors_total": Means(
+        f"{_DISK}_requests_queued": SeriesMeans("disk.outstanding", "volume", "gauge"),
+        f"{_DISK}_idle_seconds_total": SeriesMeans("disk.busy_ratio", "volume", "idle"),
+        "windows_memory_available_bytes": SeriesMeans("mem.available_bytes", kind="gauge"),
+        "windows_memory_swap_pages_read_total": SeriesMeans("mem.paged_in_bytes_per_s", scale=_PAGE_BYTES),
+        "windows_memory_swap_pages_written_total": SeriesMeans(
+            "mem.paged_out_bytes_per_s", scale=_PAGE_BYTES
+        ),
+        "windows_system_processor_queue_length": SeriesMeans("cpu.waiting_threads", kind="gauge"),
+        "windows_net_bytes_received_total": SeriesMeans("net.received_bytes_per_s", "nic"),
+        "windows_net_bytes_sent_total": SeriesMeans("net.sent_bytes_per_s", "nic"),
+        "windows_net_packets_received_errors_total": SeriesMeans(
             "net.errors_per_s", "nic", plus="windows_net_packets_outbound_errors_total"
         ),
-        "windows_net_current_bandwidth_bytes": Means("net.speed_bytes_per_s", "nic", "gauge"),
+        "windows_net_current_bandwidth_bytes": SeriesMeans("net.speed_bytes_per_s", "nic", "gauge"),
     },
     # Privileged time holds that of interrupts and of deferred procedure calls.
-    cpu=Cpu("windows_cpu_time_total", "core", modes=frozenset({"idle", "user", "privileged"})),
+    cpu=CoreSeconds("windows_cpu_time_total", "core", modes=frozenset({"idle", "user", "privileged"})),
     memory=("windows_memory_physical_total_bytes", "windows_cs_physical_memory_bytes"),
     available="windows_memory_available_bytes",
     disks=f"{_DISK}_reads_total",

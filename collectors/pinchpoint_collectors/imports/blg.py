@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 from typing import BinaryIO, NamedTuple
 from uuid import UUID
 
-from pinchpoint_collectors.imports.perfmon import Column, columns_of, samples
+from pinchpoint_collectors.imports.perfmon import CounterColumn, columns_of, samples
 from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
 from pinchpoint_collectors.imports.times import LocalClock, ReadingTimes
 from pinchpoint_collectors.record import Sample
@@ -142,7 +142,7 @@ def _is_trace(head: bytes) -> bool:
     return head[:4] == head[_BUFFER + 32 : _BUFFER + 36]
 
 
-def _renumbered(columns: list[Column], paths: list[str]) -> dict[str, int]:
+def _renumbered(columns: list[CounterColumn], paths: list[str]) -> dict[str, int]:
     """Path -> place in a row, of the columns that are used alone; the columns get those places."""
     needed = dict.fromkeys(at for one in columns for at in (one.at, one.weight_at) if at is not None)
     places = {at: place for place, at in enumerate(needed, 1)}

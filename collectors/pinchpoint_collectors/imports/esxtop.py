@@ -83,7 +83,7 @@ class Esxtop:
                 "with esxtop -b -a",
                 line,
             )
-        sums = _Sums(known, len(header))
+        sums = _ColumnSums(known, len(header))
         host = columns[0].host
         found.facts(host).update(os="VMware ESXi", data_io="kernel")
         cores = {one.instance for one in columns if one.means.metric == "cpu.busy_ratio" and one.instance}
@@ -95,10 +95,10 @@ class Esxtop:
         yield from perfmon.samples([*columns, *sums.columns(host)], readings, clock, pace, found)
 
 
-def _columns(paths: Sequence[str], known: Sequence[Mapping[str, str]]) -> list[perfmon.Column]:
+def _columns(paths: Sequence[str], known: Sequence[Mapping[str, str]]) -> list[perfmon.CounterColumn]:
     """The counters that are understood, of several for one figure the one of the lowest rank."""
     has_devices = any(each.get("object") in _DEVICES for each in known)
-    best: dict[tuple[str, str, str], perfmon.Column] = {}
+    best: dict[tuple[str, str, str], perfmon.CounterColumn] = {}
     places = {
         (each.get("object"), each.get("instance"), each.get("counter")): at
         for at, each in enumerate(known, 1)
@@ -109,7 +109,9 @@ def _columns(paths: Sequence[str], known: Sequence[Mapping[str, str]]) -> list[p
         instance = _instance(of, logged)
         if means is None or instance is None or (of == _ADAPTER and has_devices):
             continue
-        column = perfmon.Column(at, paths[at - 1], each["host"], logged, None, of, counter, means, instance)
+        column = perfmon.CounterColumn(
+            at, paths[at - 1], each["host"], logged, None, of, counter, means, instance
+        )
         column.weight_at = places.get((of, logged, means.weight)) if means.weight else None
         key = column.host, means.metric, instance
         if key not in best or means.rank < best[key].means.rank:
@@ -125,7 +127,7 @@ def _instance(of: str, logged: str) -> str | None:
     return "" if logged.casefold() == TOTAL else logged
 
 
-class _Sums:
+class _ColumnSums:
     """What is reckoned of several columns: the CPUs that waited, and the share of memory that is free.
 
     Args:
@@ -145,11 +147,11 @@ class _Sums:
         ]
         self._free, self._size = (named.get(("Memory", name)) for name in ("Free MBytes", "Machine MBytes"))
 
-    def columns(self, host: str) -> list[perfmon.Column]:
+    def columns(self, host: str) -> list[perfmon.CounterColumn]:
         """Behind those of the file."""
         found = [("Group Cpu", _READY), ("Memory", _SHARE)]
         return [
-            perfmon.Column(self._width + at, f"{of} together", host, "", None, of, "", means, "")
+            perfmon.CounterColumn(self._width + at, f"{of} together", host, "", None, of, "", means, "")
             for at, (of, means) in enumerate(found)
         ]
 

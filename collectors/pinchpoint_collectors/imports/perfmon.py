@@ -57,7 +57,7 @@ SHOWN = 3
 
 
 @dataclass(slots=True)
-class Column:
+class CounterColumn:
     r"""A column of a counter that is understood, such as ``\\SQL1\LogicalDisk(L:)\Avg. Disk sec/Write``.
 
     Attributes:
@@ -116,7 +116,7 @@ class Perfmon:
 
 
 def samples(
-    columns: Sequence[Column],
+    columns: Sequence[CounterColumn],
     readings: Iterable[tuple[int, datetime, Sequence[str]]],
     clock: LocalClock,
     pace: ReadingTimes,
@@ -251,7 +251,11 @@ def clock_of(cell: str, line: int, settings: Settings, pace: ReadingTimes, found
 
 
 def _samples(
-    columns: Sequence[Column], row: Sequence[str], time_s: float, covered_s: tuple[float, float], line: int
+    columns: Sequence[CounterColumn],
+    row: Sequence[str],
+    time_s: float,
+    covered_s: tuple[float, float],
+    line: int,
 ) -> Iterator[Sample]:
     """The samples of a row.
 
@@ -298,7 +302,7 @@ def _number(text: str, line: int) -> float | None:
         ) from error
 
 
-def _note(columns: Sequence[Column], found: FileFacts) -> None:
+def _note(columns: Sequence[CounterColumn], found: FileFacts) -> None:
     never = [one.path for one in columns if not one.begun]
     if never:
         found.note(f"{len(never)} counters have no value in the whole file, such as {never[0]}")
@@ -324,7 +328,7 @@ PATH = re.compile(
 """An instance may hold a path itself (a mount point)."""
 
 
-def _known(paths: Iterable[str], names: Mapping[str, frozenset[int]]) -> Iterator[Column]:
+def _known(paths: Iterable[str], names: Mapping[str, frozenset[int]]) -> Iterator[CounterColumn]:
     for at, path in enumerate(paths, 1):
         match = PATH.fullmatch(path.strip())
         if match is None:
@@ -336,7 +340,7 @@ def _known(paths: Iterable[str], names: Mapping[str, frozenset[int]]) -> Iterato
             continue
         name, counter = ours
         instance = instance_of(name, logged)  # sums are left out elsewhere, and counted
-        yield Column(
+        yield CounterColumn(
             at=at,
             path=path,
             host=parts["host"],
@@ -349,7 +353,7 @@ def _known(paths: Iterable[str], names: Mapping[str, frozenset[int]]) -> Iterato
         )
 
 
-def _name_servers(known: Sequence[Column]) -> None:
+def _name_servers(known: Sequence[CounterColumn]) -> None:
     """Where a machine has several SQL Servers, all but the default one put their name before the instance."""
     servers: dict[str, set[str | None]] = {}
     for one in known:
@@ -359,7 +363,9 @@ def _name_servers(known: Sequence[Column]) -> None:
             one.instance = f"{one.server}/{one.instance}"
 
 
-def columns_of(paths: Sequence[str], names: Mapping[str, frozenset[int]], found: FileFacts) -> list[Column]:
+def columns_of(
+    paths: Sequence[str], names: Mapping[str, frozenset[int]], found: FileFacts
+) -> list[CounterColumn]:
     """The columns that are understood; ``found`` gets the cores and what was left out.
 
     Args:
@@ -401,9 +407,9 @@ def columns_of(paths: Sequence[str], names: Mapping[str, frozenset[int]], found:
     return used
 
 
-def _first_of_each(known: Iterable[Column]) -> list[Column]:
+def _first_of_each(known: Iterable[CounterColumn]) -> list[CounterColumn]:
     """Of several counters for one series, such as Available Bytes and MBytes, the one of lowest rank."""
-    best: dict[tuple[str, str, str], Column] = {}
+    best: dict[tuple[str, str, str], CounterColumn] = {}
     for one in known:
         key = one.host, one.means.metric, one.instance
         if key not in best or one.means.rank < best[key].means.rank:
@@ -411,7 +417,7 @@ def _first_of_each(known: Iterable[Column]) -> list[Column]:
     return list(best.values())
 
 
-def _without_same_disks(known: Sequence[Column], found: FileFacts) -> list[Column]:
+def _without_same_disks(known: Sequence[CounterColumn], found: FileFacts) -> list[CounterColumn]:
     """Each drive and the disks below it once; the sum of all disks only where it is all there is."""
     disks = [one for one in known if one.object in _DISKS]
     each = [one for one in disks if one.logged.casefold() != TOTAL]
@@ -426,10 +432,10 @@ def _without_same_disks(known: Sequence[Column], found: FileFacts) -> list[Colum
     return [kept.get(one.at, one) for one in known if one.object not in _DISKS or one.at in kept]
 
 
-def _reported_once(disks: Sequence[Column], found: FileFacts) -> Iterator[Column]:
+def _reported_once(disks: Sequence[CounterColumn], found: FileFacts) -> Iterator[CounterColumn]:
     """The columns of disks without those of physical ones ("1 L: M:") whose drives show the same I/O."""
-    drives: dict[tuple[str, str], dict[str, Column]] = {}
-    physical: dict[tuple[str, str], list[Column]] = {}
+    drives: dict[tuple[str, str], dict[str, CounterColumn]] = {}
+    physical: dict[tuple[str, str], list[CounterColumn]] = {}
     for one in disks:
         host, name = one.host, one.logged
         if one.object == "LogicalDisk":
@@ -443,8 +449,11 @@ def _reported_once(disks: Sequence[Column], found: FileFacts) -> Iterator[Column
 
 
 def _beside(
-    columns: Sequence[Column], above: Sequence[Mapping[str, Column]], whose: str, found: FileFacts
-) -> Iterator[Column]:
+    columns: Sequence[CounterColumn],
+    above: Sequence[Mapping[str, CounterColumn]],
+    whose: str,
+    found: FileFacts,
+) -> Iterator[CounterColumn]:
     """What of a physical disk its drives do not report; that of a single drive is put under its name."""
     if not above or not all(above):
         yield from columns
@@ -468,7 +477,7 @@ def _beside(
         yield from columns
 
 
-def _cores(columns: Iterable[Column], found: FileFacts) -> None:
+def _cores(columns: Iterable[CounterColumn], found: FileFacts) -> None:
     """How many cores each machine has, where they were logged one by one."""
     cores: dict[str, list[str]] = {}
     for column in columns:
@@ -481,7 +490,7 @@ def _cores(columns: Iterable[Column], found: FileFacts) -> None:
             facts["usable_cores"] = sorted(map(int, names))
 
 
-def _left_out(paths: Sequence[str], known: Sequence[Column], found: FileFacts) -> None:
+def _left_out(paths: Sequence[str], known: Sequence[CounterColumn], found: FileFacts) -> None:
     used = {one.at for one in known}
     rest = [path for at, path in enumerate(paths, 1) if at not in used]
     if rest:

@@ -31,7 +31,7 @@ from pinchpoint.report.files import conclude, conclude_probe, write_run
 from pinchpoint.report.terminal import verdict_text
 from pinchpoint_collectors.imports import registry
 from pinchpoint_collectors.imports.record import Settings
-from pinchpoint_scenarios.storage_probe.results import RESULTS, Kind
+from pinchpoint_scenarios.storage_probe.results import RESULTS, ResultKind
 
 _PATH = click.Path(path_type=Path)
 PUBLISHED = "published"
@@ -176,7 +176,7 @@ def _opened(path: Path, kind: str | None, encoding: str | None) -> RecordingFile
         raise InputError(f"{error}{kinds}" if "the known kinds" in str(error) else str(error)) from error
 
 
-def _check_omitted(kind: Kind, given: Mapping[str, object]) -> None:
+def _check_omitted(kind: ResultKind, given: Mapping[str, object]) -> None:
     """What has no effect on a result of a storage tool. Raises InputError."""
     if options := [name for name, value in given.items() if value]:
         raise InputError(
@@ -187,7 +187,7 @@ def _check_omitted(kind: Kind, given: Mapping[str, object]) -> None:
 
 def _probed(
     files: Sequence[Path],
-    kind: Kind,
+    kind: ResultKind,
     places: HostPlaces,
     zone: tzinfo | None,
     encoding: str | None,

@@ -22,7 +22,7 @@ from pinchpoint.probe.calibrate import calibration
 from pinchpoint.probe.compare import ProbeComparison, compared
 from pinchpoint.probe.record import LINE_S, Probe, load
 from pinchpoint.probe.several import compare_probes, read_probes
-from pinchpoint.probe.target import Target
+from pinchpoint.probe.target import ProbeTarget
 from pinchpoint.probe.verdict import ProbeVerdict, probe_content
 from pinchpoint.report.files import conclude_probe, write_probe_comparison, write_sides
 from pinchpoint.report.probe import comparison_text, probe_text
@@ -65,9 +65,9 @@ def measure(asked: ProbeOptions) -> tuple[Path, ExitStatus]:
     """Likewise: (the folder with the page, exit status)."""
     _check(asked)
     disks = [
-        *(_Place(folder) for folder in asked.folders),
-        *(_Place(None, farm, disk) for farm in asked.farm_files for disk in asked.disks or (None,)),
-    ] or [_Place()]
+        *(_GivenDisk(folder) for folder in asked.folders),
+        *(_GivenDisk(None, farm, disk) for farm in asked.farm_files for disk in asked.disks or (None,)),
+    ] or [_GivenDisk()]
     if len(disks) == 1:
         return _one(asked, disks[0])
     check_number(disks)
@@ -82,7 +82,7 @@ def measure(asked: ProbeOptions) -> tuple[Path, ExitStatus]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _GivenDisk:
     """One disk, as it was given: a folder, or a farm and its disk; nothing where a probe is resumed."""
 
     folder: Path | None = None
@@ -109,7 +109,7 @@ def _compared(made: Sequence[Path], asked: ProbeOptions) -> Path:
     return directory
 
 
-def _one(asked: ProbeOptions, place: _Place, *, quiet: bool = False) -> tuple[Path, ExitStatus]:
+def _one(asked: ProbeOptions, place: _GivenDisk, *, quiet: bool = False) -> tuple[Path, ExitStatus]:
     """Measure one disk: (its probe's directory, exit status)."""
     seconds = _read("--time-per-cell", asked.time_per_cell, duration) if asked.time_per_cell else None
     size_bytes = _read("--size", asked.size, size) if asked.size else None
@@ -181,7 +181,7 @@ def _check_resumed(asked: ProbeOptions) -> None:
 
 
 @contextmanager
-def _target(asked: ProbeOptions, place: _Place) -> Iterator[Target]:
+def _target(asked: ProbeOptions, place: _GivenDisk) -> Iterator[ProbeTarget]:
     folder, profile = place.folder, asked.profile
     if asked.resume is not None and folder is None and place.farm is None:
         before = load(asked.resume)

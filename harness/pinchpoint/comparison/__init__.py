@@ -2,12 +2,12 @@
 
 from pinchpoint.comparison.comparison import SCHEMA, Comparison, check_factor, compare, exit_status
 from pinchpoint.comparison.judged import check_metrics
-from pinchpoint.comparison.sides import Run, Side, Sides, read_again, read_sides, sides_of
+from pinchpoint.comparison.sides import ComparedRun, Side, Sides, read_again, read_sides, sides_of
 
 __all__ = [
     "SCHEMA",
+    "ComparedRun",
     "Comparison",
-    "Run",
     "Side",
     "Sides",
     "check_factor",

@@ -11,7 +11,7 @@ from pinchpoint.base import wording
 from pinchpoint.base.figures import FIGURES, About, Better
 from pinchpoint.comparison.costs import Costs
 from pinchpoint.comparison.courses import Key
-from pinchpoint.comparison.sides import Place, Places, Run, Sides
+from pinchpoint.comparison.sides import ComparedRun, HostPair, HostPairs, Sides
 from pinchpoint.comparison.statistics import Call, Pair, pair
 from pinchpoint.comparison.work import side_kept_up
 
@@ -70,7 +70,7 @@ class Change:
     source: str | None = None
     scenario: str | None = None
     tier: str | None = None
-    place: Place | None = None
+    place: HostPair | None = None
     role: str | None = None
     per: str | None = None
     better: Better | None = None
@@ -89,7 +89,7 @@ class Change:
 Row = Mapping[str, Any]
 
 
-def changes(sides: Sides, places: Places, costs: Costs | None = None) -> tuple[Change, ...]:
+def changes(sides: Sides, places: HostPairs, costs: Costs | None = None) -> tuple[Change, ...]:
     """Every figure of both sides: sources, disks, CPUs, scenarios, bursts, efforts, costs, in this order."""
     return tuple(
         Change(
@@ -101,7 +101,7 @@ def changes(sides: Sides, places: Places, costs: Costs | None = None) -> tuple[C
             **where,
         )
         for kind in _kinds(sides, places, costs)
-        for rows in (_Rows(sides, kind.read),)
+        for rows in (_VerdictRows(sides, kind.read),)
         for key in rows
         for name, where in (kind.whose(rows, key),)
         for metric, better in FIGURES[kind.about].items()
@@ -109,10 +109,10 @@ def changes(sides: Sides, places: Places, costs: Costs | None = None) -> tuple[C
     )
 
 
-class _Rows:
+class _VerdictRows:
     """The rows of one of the verdicts' tables, by what they are about, run by run."""
 
-    def __init__(self, sides: Sides, read: Callable[[Run, str], Iterator[tuple[Any, Row]]]) -> None:
+    def __init__(self, sides: Sides, read: Callable[[ComparedRun, str], Iterator[tuple[Any, Row]]]) -> None:
         self._labels = sides.base.label, sides.other.label
         self._base = [dict(read(run, "base")) for run in sides.base.runs]
         self._other = [dict(read(run, "other")) for run in sides.other.runs]
@@ -160,19 +160,19 @@ class _Kind:
     """
 
     about: About
-    read: Callable[[Run, str], Iterator[tuple[Any, Row]]]
-    whose: Callable[[_Rows, Any], tuple[str, dict[str, Any]]]
-    unlike: Callable[[_Rows, Any, str], str | None] = lambda *_: None
-    has: Callable[[_Rows, Any, str], bool] = lambda *_: True
+    read: Callable[[ComparedRun, str], Iterator[tuple[Any, Row]]]
+    whose: Callable[[_VerdictRows, Any], tuple[str, dict[str, Any]]]
+    unlike: Callable[[_VerdictRows, Any, str], str | None] = lambda *_: None
+    has: Callable[[_VerdictRows, Any, str], bool] = lambda *_: True
 
 
-def _kinds(sides: Sides, places: Places, costs: Costs | None) -> Iterator[_Kind]:
+def _kinds(sides: Sides, places: HostPairs, costs: Costs | None) -> Iterator[_Kind]:
     """All kinds, in the order in which a comparison has them."""
 
-    def place(row: Row, side: str) -> Place:
+    def place(row: Row, side: str) -> HostPair:
         return places.of(row["tier"], row["host"], side)
 
-    def of_disk(key: tuple[Place, str]) -> tuple[str, dict[str, Any]]:
+    def of_disk(key: tuple[HostPair, str]) -> tuple[str, dict[str, Any]]:
         there, role = key
         return f"{places.short(there)}.{role}", {"tier": there.tier, "place": there, "role": role}
 
@@ -211,59 +211,59 @@ def _kinds(sides: Sides, places: Places, costs: Costs | None) -> Iterator[_Kind]
         )
 
 
-def _scenario(_: _Rows, scenario: str) -> tuple[str, dict[str, Any]]:
+def _scenario(_: _VerdictRows, scenario: str) -> tuple[str, dict[str, Any]]:
     return scenario, {"scenario": scenario}
 
 
-def _cut_off(rows: _Rows, source: str, metric: str) -> str | None:
+def _cut_off(rows: _VerdictRows, source: str, metric: str) -> str | None:
     if metric in ("count", "failures", "duration_s") and not all(rows.all(source, "complete")):
         return "not every crawl of it ended, so there is no ratio"
     return None
 
 
-def _disk_rows(run: Run) -> Iterator[Row]:
+def _disk_rows(run: ComparedRun) -> Iterator[Row]:
     done_per_s = _done_per_s(run)
     for row in run.verdict.get("disks") or ():
         each = row["iops_mean"] / done_per_s if done_per_s and row["iops_mean"] is not None else None
         yield {**row, "io_per_operation": each}
 
 
-def _done_per_s(run: Run) -> float | None:
+def _done_per_s(run: ComparedRun) -> float | None:
     """Operations per second of a run's only scenario: with several its origin is unknown."""
     every = list((run.verdict.get("scenarios") or {}).values())
     return every[0].get("throughput_per_s") if len(every) == 1 else None
 
 
-def _scenario_rows(run: Run, _: str) -> Iterator[tuple[str, Row]]:
+def _scenario_rows(run: ComparedRun, _: str) -> Iterator[tuple[str, Row]]:
     return iter((run.verdict.get("scenarios") or {}).items())
 
 
-def _one_time_kind(rows: _Rows, scenario: str, metric: str) -> bool:
+def _one_time_kind(rows: _VerdictRows, scenario: str, metric: str) -> bool:
     """Of times those of one kind alone."""
     other = "service" if time_kind(rows.all(scenario, "response_p95_s")) == "response" else "response"
     return not metric.startswith(other)
 
 
-def _burst_rows(run: Run, side: str) -> Iterator[tuple[str, Row]]:
+def _burst_rows(run: ComparedRun, side: str) -> Iterator[tuple[str, Row]]:
     """Per burst: the median burst of each run."""
     for name, row in _scenario_rows(run, side):
         if row.get("bursts"):
             yield name, {metric: _median_burst(row["bursts"], metric) for metric in FIGURES["burst"]}
 
 
-def _effort_rows(run: Run, _: str) -> Iterator[tuple[tuple[str, str, str], Row]]:
+def _effort_rows(run: ComparedRun, _: str) -> Iterator[tuple[tuple[str, str, str], Row]]:
     """CPU time of each tier for each unit of work; where it is not known, why."""
     for one in run.efforts:
         yield one.thing, {one.metric: one.value, "per": one.per, "why": one.why}
 
 
-def _effort(rows: _Rows, thing: tuple[str, str, str]) -> tuple[str, dict[str, Any]]:
+def _effort(rows: _VerdictRows, thing: tuple[str, str, str]) -> tuple[str, dict[str, Any]]:
     scenario, tier, _ = thing
     per = " or ".join(dict.fromkeys(rows.all(thing, "per")))
     return f"{scenario}.{tier}", {"scenario": scenario, "tier": tier, "per": per}
 
 
-def _unlike_effort(rows: _Rows, thing: tuple[str, str, str], metric: str) -> str | None:
+def _unlike_effort(rows: _VerdictRows, thing: tuple[str, str, str], metric: str) -> str | None:
     pers = dict.fromkeys(rows.all(thing, "per"))
     if len(pers) > 1:
         return f"it is counted by {' and by '.join(pers)}, so there is no ratio"
@@ -289,7 +289,7 @@ def _given(sides: Sides, scenario: str) -> str | None:
     return f"both sides did what {scenario} was offered: what they could do for it is not seen"
 
 
-def _unrecovered(rows: _Rows, scenario: str, metric: str) -> str | None:
+def _unrecovered(rows: _VerdictRows, scenario: str, metric: str) -> str | None:
     """Why the runs that did recover say nothing of those that did not; None where all did."""
     lacking = rows.lacks(scenario, metric)
     if metric != "recovery_s" or not lacking:

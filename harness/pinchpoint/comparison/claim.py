@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from pinchpoint.base import wording
 from pinchpoint.comparison.differences import Difference
-from pinchpoint.comparison.sides import Place, Places, Run, Side, Sides
+from pinchpoint.comparison.sides import ComparedRun, HostPair, HostPairs, Side, Sides
 from pinchpoint.comparison.statistics import pair
-from pinchpoint.comparison.work import Work, is_closed, planned_scenarios
+from pinchpoint.comparison.work import ComparedWork, is_closed, planned_scenarios
 from pinchpoint.plan.compare import NO_WORK
 
 _FAMILIES = {"cpu_thread": "cpu"}
@@ -50,11 +50,11 @@ class Blamed:
     tier: str | None
     tiers: frozenset[str] = field(compare=False)
     role: str | None
-    place: Place | None
+    place: HostPair | None
     kind: str = field(compare=False)
 
     @classmethod
-    def of(cls, suspect: Mapping[str, Any], side: str, places: Places) -> Blamed:
+    def of(cls, suspect: Mapping[str, Any], side: str, places: HostPairs) -> Blamed:
         """From a verdict's bottleneck or candidate."""
         tier, host = suspect.get("tier"), suspect.get("host")
         shared = suspect.get("shared_with") or ()
@@ -92,7 +92,7 @@ def family(kind: str) -> str:
     return "disk" if kind.startswith("disk_") else _FAMILIES.get(kind, kind)
 
 
-def blamed_of(sides: Sides, places: Places) -> tuple[Blamed, ...]:
+def blamed_of(sides: Sides, places: HostPairs) -> tuple[Blamed, ...]:
     """The resources both sides' verdicts name; of a verdict that names none, its candidates."""
     found: dict[Blamed, None] = {}
     for name, side in (("base", sides.base), ("other", sides.other)):
@@ -227,7 +227,7 @@ class ForeseenGain:
     came_ratio: float | None = None
 
 
-def movement(sides: Sides, places: Places) -> BottleneckMove:
+def movement(sides: Sides, places: HostPairs) -> BottleneckMove:
     """Compare what both sides' verdicts name: kind of resource, tier and role; not the kind of limit."""
     base, no_base = _named(sides.base, "base", places)
     other, no_other = _named(sides.other, "other", places)
@@ -291,7 +291,7 @@ def _uses(one: Blamed, tiers: frozenset[str]) -> bool:
     return one.tier in tiers if one.tier else bool(one.tiers & tiers)
 
 
-def _named(side: Side, name: str, places: Places) -> tuple[Mapping[str, Any] | None, str | None]:
+def _named(side: Side, name: str, places: HostPairs) -> tuple[Mapping[str, Any] | None, str | None]:
     """What all runs of a side name, with the least of their confidences; else why there is no such thing."""
     blames = [run.verdict.get("bottleneck") for run in side.runs]
     known = [blame for blame in blames if blame]
@@ -313,7 +313,7 @@ def _in_runs(count: int, runs: int) -> str:
     return f" in {count} of its {runs} runs" if count < runs else ""
 
 
-def _no_bottleneck(run: Run, label: str) -> str:
+def _no_bottleneck(run: ComparedRun, label: str) -> str:
     return _NO_BOTTLENECK[str(run.verdict["outcome"])].format(label=label)
 
 
@@ -338,7 +338,7 @@ def claim(
     factors: Sequence[str],
     studied: Sequence[Difference],
     found: Sequence[Confounder],
-    work: Sequence[Work],
+    work: Sequence[ComparedWork],
 ) -> Claim:
     """METHOD 4.1: the factor is the cause only where nothing else that touches a blamed resource differs.
 
@@ -376,7 +376,7 @@ def claim(
 def _invalid(sides: Sides) -> Iterator[str]:
     """The runs that are no evidence, those with the same reason together; figures of a reason may differ."""
     runs = [run for side in sides for run in side.runs]
-    reasons: dict[tuple[str, ...], list[Run]] = {}
+    reasons: dict[tuple[str, ...], list[ComparedRun]] = {}
     for run in runs:
         if not run.is_evidence:
             blame = run.verdict["bottleneck"]

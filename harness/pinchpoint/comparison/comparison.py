@@ -25,8 +25,8 @@ from pinchpoint.comparison.claim import (
 from pinchpoint.comparison.costs import UNIT_OF_COST, Costs, costs_of
 from pinchpoint.comparison.differences import AREAS, Difference, differences
 from pinchpoint.comparison.judged import AskedFigures, DeclaredFigures, declared, judged, uncalled
-from pinchpoint.comparison.sides import Places, Run, Side, Sides, pair_hosts
-from pinchpoint.comparison.work import Capacity, Work, capacities, not_kept_up, work_done
+from pinchpoint.comparison.sides import ComparedRun, HostPairs, Side, Sides, pair_hosts
+from pinchpoint.comparison.work import Capacity, ComparedWork, capacities, not_kept_up, work_done
 from pinchpoint.plan.prices import Prices
 
 __all__ = ["SCHEMA", "Comparison", "check_factor", "compare", "exit_status"]
@@ -58,7 +58,7 @@ class Comparison:
     factors: tuple[str, ...]
     studied: tuple[Difference, ...]
     confounders: tuple[Confounder, ...]
-    work: tuple[Work, ...]
+    work: tuple[ComparedWork, ...]
     declared: DeclaredFigures
     costs: Costs
     changes: tuple[Change, ...]
@@ -164,7 +164,7 @@ def compare(
 
 
 def _studied_apart(
-    sides: Sides, places: Places, factors: Sequence[str]
+    sides: Sides, places: HostPairs, factors: Sequence[str]
 ) -> tuple[tuple[Difference, ...], tuple[Confounder, ...]]:
     """The differences that are studied, and all others."""
     differing = differences(sides.base.manifests, sides.other.manifests, places)
@@ -249,7 +249,7 @@ def _side(side: Side) -> dict[str, Any]:
     return {"label": side.label, "runs": [_run(run) for run in side.runs]}
 
 
-def _run(run: Run) -> dict[str, Any]:
+def _run(run: ComparedRun) -> dict[str, Any]:
     manifest, verdict = run.manifest, run.verdict
     return {
         "directory": run.directory,

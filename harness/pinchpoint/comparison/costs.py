@@ -18,7 +18,7 @@ UNIT_OF_COST = 100.0
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class CostItem:
     """One thing that is paid for.
 
     Attributes:
@@ -43,7 +43,7 @@ class Cost:
 
     currency: str
     per_month: float
-    items: tuple[Item, ...]
+    items: tuple[CostItem, ...]
     unpriced: tuple[str, ...]
 
     @property
@@ -83,7 +83,7 @@ def per_cost(per_s: float, cost: Cost | None) -> float | None:
     return per_s / cost.per_month if cost and cost.whole and cost.per_month else None
 
 
-def _declared(tiers: Mapping[str, Any], prices: Prices) -> Iterator[Item]:
+def _declared(tiers: Mapping[str, Any], prices: Prices) -> Iterator[CostItem]:
     paid: set[str] = set()
     for tier, spec in tiers.items():
         for name, host in ((spec or {}).get("hosts") or {}).items():
@@ -94,7 +94,7 @@ def _declared(tiers: Mapping[str, Any], prices: Prices) -> Iterator[Item]:
                 yield _disk(f"{tier}.{role}", disk or {}, prices)
 
 
-def _only_seen(manifest: Mapping[str, Any], tiers: Mapping[str, Any], prices: Prices) -> Iterator[Item]:
+def _only_seen(manifest: Mapping[str, Any], tiers: Mapping[str, Any], prices: Prices) -> Iterator[CostItem]:
     known = {name for spec in tiers.values() for name in (spec or {}).get("hosts") or {}}
     for name, facts in (manifest.get("hosts") or {}).items():
         tier = (facts or {}).get("tier")
@@ -108,19 +108,19 @@ def _only_seen(manifest: Mapping[str, Any], tiers: Mapping[str, Any], prices: Pr
                 yield _disk(target, {}, prices)
 
 
-def _machine(name: str, host: Mapping[str, Any], prices: Prices) -> Item:
+def _machine(name: str, host: Mapping[str, Any], prices: Prices) -> CostItem:
     machine = host.get("machine")
     price = prices.machines.get(machine or "", prices.machines.get(name))
-    return Item(f"{name} ({machine})" if machine else name, price)
+    return CostItem(f"{name} ({machine})" if machine else name, price)
 
 
-def _disk(target: str, disk: Mapping[str, Any], prices: Prices) -> Item:
+def _disk(target: str, disk: Mapping[str, Any], prices: Prices) -> CostItem:
     profile, count = disk.get("profile"), int(disk.get("stripes") or 1)
     times = f"{count} x " if count > 1 else ""
     each = prices.disks.get(profile or "")
     # A disk with a price of its own is priced as a whole, whatever it is made of.
     price = prices.disks.get(target) if each is None else each * count
-    return Item(f"{target} ({times}{profile})" if profile else target, price)
+    return CostItem(f"{target} ({times}{profile})" if profile else target, price)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ _STRONGEST = 0.97  # autocorrelation beyond it cannot be distinguished from a tr
 _CHUNK = 50  # resamples at a time: a percentile needs a histogram of each
 
 
-class Course(Protocol):
+class FigureCourse(Protocol):
     """A figure as a function of a run's steps."""
 
     @property
@@ -56,7 +56,7 @@ class Course(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mean:
+class RatioOfSums:
     """A sum over a sum: operations per second, seconds per write, documents per second of a crawl.
 
     Attributes:
@@ -69,16 +69,16 @@ class Mean:
 
     @property
     def value(self) -> float:
-        """See ``Course``."""
+        """See ``FigureCourse``."""
         return float(self.above.sum() / self.below.sum())
 
     @property
     def influence(self) -> Floats:
-        """See ``Course``."""
+        """See ``FigureCourse``."""
         return self.above - self.value * self.below
 
     def resampled(self, starts: Starts, length: int) -> Floats:
-        """See ``Course``."""
+        """See ``FigureCourse``."""
         above, below = (_blocks(each, length)[starts].sum(axis=1) for each in (self.above, self.below))
         found: Floats = np.divide(above, below, out=np.full(len(starts), np.nan), where=below > 0)
         return found
@@ -100,17 +100,17 @@ class Percentile:
 
     @property
     def value(self) -> float:
-        """See ``Course``."""
+        """See ``FigureCourse``."""
         return float(self._of(self.counts.sum(axis=0)[None, :])[0])
 
     @property
     def influence(self) -> Floats:
-        """See ``Course``."""
+        """See ``FigureCourse``."""
         above = self.counts[:, self.values > self.value].sum(axis=1)
         return np.asarray(above - (1 - self.percent / 100) * self.counts.sum(axis=1), dtype=np.float64)
 
     def resampled(self, starts: Starts, length: int) -> Floats:
-        """See ``Course``."""
+        """See ``FigureCourse``."""
         blocks = _blocks(self.counts, length)
         parts = [starts[first : first + _CHUNK] for first in range(0, len(starts), _CHUNK)]
         return np.concatenate([self._of(blocks[part].sum(axis=1)) for part in parts])
@@ -141,7 +141,7 @@ def joined(steps: Floats) -> Floats:
     return np.asarray(np.add.reduceat(steps, np.arange(0, len(steps), each)), dtype=np.float64)
 
 
-def spread_of(course: Course) -> tuple[float, float] | None:
+def spread_of(course: FigureCourse) -> tuple[float, float] | None:
     """(variance of the figure's logarithm by chance within the run, its degrees of freedom).
 
     By the circular block bootstrap. Its variance is that of k blocks: it misses one k-th, which is made up
@@ -193,7 +193,7 @@ def _memory(influence: Floats) -> float:
     return min(max(first, lasting, 0.0), _STRONGEST)
 
 
-def widest(courses: Sequence[Course | None]) -> tuple[float, float] | None:
+def widest(courses: Sequence[FigureCourse | None]) -> tuple[float, float] | None:
     """The spread of a side's runs: of several the widest, so that their number does not narrow it.
 
     None where one of them has none.
@@ -212,10 +212,10 @@ TOLERANCE = 1.05
 _PERCENTS = {"p50_s": 50.0, "p95_s": 95.0}
 _US = 1e6
 
-_Found: TypeAlias = Iterator[tuple[Key, Course | None]]
+_Found: TypeAlias = Iterator[tuple[Key, FigureCourse | None]]
 
 
-def courses_of(run: StoredRun, inputs: Inputs, verdict: Mapping[str, Any]) -> dict[Key, Course]:
+def courses_of(run: StoredRun, inputs: Inputs, verdict: Mapping[str, Any]) -> dict[Key, FigureCourse]:
     """The course of every figure that has one: means and percentiles; a maximum or a count has none.
 
     Args:
@@ -226,7 +226,7 @@ def courses_of(run: StoredRun, inputs: Inputs, verdict: Mapping[str, Any]) -> di
     if inputs.window.steps == 0:
         return {}
     figures = dict(_figures(verdict))
-    found: dict[Key, Course] = {}
+    found: dict[Key, FigureCourse] = {}
     for key, course in (*_scenarios(run, inputs), *_sources(run, verdict), *_disks(inputs), *_cpus(inputs)):
         if key not in found and course is not None and _within_tolerance(course.value, figures.get(key)):
             found[key] = course
@@ -267,8 +267,8 @@ def _scenarios(run: StoredRun, inputs: Inputs) -> _Found:
                     yield key, Percentile(*timed, percent)
 
 
-def _per_second(per_s: Floats, step_s: int) -> Mean:
-    return Mean(joined(per_s * step_s), joined(np.full(len(per_s), float(step_s))))
+def _per_second(per_s: Floats, step_s: int) -> RatioOfSums:
+    return RatioOfSums(joined(per_s * step_s), joined(np.full(len(per_s), float(step_s))))
 
 
 def _done(table: pa.Table, chosen: Any) -> pa.Table:
@@ -314,10 +314,10 @@ def _sources(run: StoredRun, verdict: Mapping[str, Any]) -> _Found:
         yield ("source", name, None, None, "repository_latency_s"), _fetches(table, name, window)
 
 
-def _fetches(table: pa.Table, name: str, window: Window) -> Mean | None:
+def _fetches(table: pa.Table, name: str, window: Window) -> RatioOfSums | None:
     chosen = pc.and_(pc.equal(table["operation"], f"document:{name}/fetch"), pc.equal(table["outcome"], "ok"))
     timed = _timed(table.filter(chosen), "service", window)
-    return Mean(timed[0] @ timed[1], timed[0].sum(axis=1)) if timed else None
+    return RatioOfSums(timed[0] @ timed[1], timed[0].sum(axis=1)) if timed else None
 
 
 def _disks(inputs: Inputs) -> _Found:
@@ -347,13 +347,13 @@ def _cpus(inputs: Inputs) -> _Found:
             yield ("cpu", host.tier, host.name, None, "busy_mean_ratio"), _mean(found)
 
 
-def _mean(series: Series | None) -> Mean | None:
+def _mean(series: Series | None) -> RatioOfSums | None:
     if series is None or not series.share.any():
         return None
-    return Mean(joined(series.total), joined(series.share))
+    return RatioOfSums(joined(series.total), joined(series.share))
 
 
-def _sum(series: Iterable[Series | None]) -> Mean | None:
+def _sum(series: Iterable[Series | None]) -> RatioOfSums | None:
     """Rates that are added, over the steps in which all of them were measured."""
     known = [one for one in series if one is not None]
     if len(known) < 2:
@@ -362,4 +362,4 @@ def _sum(series: Iterable[Series | None]) -> Mean | None:
     measured = np.isfinite(total)
     if not measured.any():
         return None
-    return Mean(joined(np.where(measured, total, 0.0)), joined(measured.astype(np.float64)))
+    return RatioOfSums(joined(np.where(measured, total, 0.0)), joined(measured.astype(np.float64)))

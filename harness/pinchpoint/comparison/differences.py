@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from pinchpoint.base import units
-from pinchpoint.comparison.sides import Place, Places, tiers_of
+from pinchpoint.comparison.sides import HostPair, HostPairs, tiers_of
 
 Area = Literal[
     "disks",
@@ -39,7 +39,7 @@ class Subject:
     area: Area
     what: str
     tier: str | None = None
-    place: Place | None = None
+    place: HostPair | None = None
     role: str | None = None
 
     @property
@@ -70,7 +70,7 @@ NETWORK = "network"
 """How a disk is attached where farm.yaml does not say."""
 
 
-def facts_of(manifest: Mapping[str, Any], side: str, places: Places) -> Facts:
+def facts_of(manifest: Mapping[str, Any], side: str, places: HostPairs) -> Facts:
     """Everything of a manifest that can make two runs differ.
 
     Names that differ for no reason of their own are left out: of the farm and its file, of hosts, of loop
@@ -103,7 +103,7 @@ def flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 _Found = Iterator[tuple[Subject, Any]]
 
 
-def _hosts(manifest: Mapping[str, Any], side: str, places: Places) -> _Found:
+def _hosts(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _Found:
     """What the collectors found on each host."""
     inventory = manifest.get("hosts") or {}
     for tier, hosts in tiers_of(manifest).items():
@@ -151,7 +151,7 @@ def _neighbours(inventory: Mapping[str, Any], host: str, tier: str) -> str | Non
     return ", ".join(sorted(tiers - {tier})) or "none"
 
 
-def _declared_limits(manifest: Mapping[str, Any], side: str, places: Places) -> _Found:
+def _declared_limits(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _Found:
     """What farm.yaml says the machines and disks can do."""
     for tier, spec in ((manifest.get("farm") or {}).get("tiers") or {}).items():
         for host, entry in ((spec or {}).get("hosts") or {}).items():
@@ -166,7 +166,7 @@ def _declared_limits(manifest: Mapping[str, Any], side: str, places: Places) -> 
                     yield Subject("disks", f"declared.{name}", tier, place, role), _limit(value)
 
 
-def _built(manifest: Mapping[str, Any], side: str, places: Places) -> _Found:
+def _built(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _Found:
     """What an embedded farm was given: the verdict never reads it, but in it two farms differ."""
     built = (manifest.get("farm") or {}).get("embedded") or {}
     for key, disk in (built.get("disks") or {}).items():
@@ -192,7 +192,7 @@ def stands_alone(manifest: Mapping[str, Any], host: str, role: str) -> bool:
     return disk.get("given") is not None and disk.get("given") == disk.get("mount_point")
 
 
-def _databases(manifest: Mapping[str, Any], side: str, places: Places) -> _Found:
+def _databases(manifest: Mapping[str, Any], side: str, places: HostPairs) -> _Found:
     """Versions and settings, as the collector on the host saw them, else as the scenarios did."""
     seen = set()
     for host, facts in (manifest.get("hosts") or {}).items():
@@ -271,7 +271,7 @@ class Difference:
     area: Area
     what: str
     tier: str | None
-    places: tuple[Place, ...]
+    places: tuple[HostPair, ...]
     role: str | None
     base: tuple[Any, ...]
     other: tuple[Any, ...]
@@ -283,7 +283,7 @@ class Difference:
 
 
 def differences(
-    base: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]], places: Places
+    base: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]], places: HostPairs
 ) -> tuple[Difference, ...]:
     """Everything in which the manifests of the two sides differ, area by area.
 
@@ -311,7 +311,7 @@ def differences(
     )
 
 
-def _whole_host(place: Place, ours: Sequence[Facts], theirs: Sequence[Facts]) -> Iterator[Difference]:
+def _whole_host(place: HostPair, ours: Sequence[Facts], theirs: Sequence[Facts]) -> Iterator[Difference]:
     """A host that one side lacks, or that no collector described on a side: said once, not fact by fact."""
     if place.base is None or place.other is None:
         sides = (tuple(name for name in (side,) if name) for side in (place.base, place.other))

@@ -18,7 +18,7 @@ from pinchpoint.analysis.flows import READS_ONLY
 from pinchpoint.analysis.resources.cpu import cores_used
 from pinchpoint.analysis.stations import CRAWL_TIERS, ENDPOINT, SOURCE_TIER, find_stations
 from pinchpoint.base import wording
-from pinchpoint.comparison.courses import Course, Key, Mean, joined
+from pinchpoint.comparison.courses import FigureCourse, Key, RatioOfSums, joined
 from pinchpoint.data.inputs import Host, Inputs, Load
 from pinchpoint.data.operations import Traffic
 from pinchpoint.data.series import Floats
@@ -51,7 +51,7 @@ class Effort:
     per: str
     value: float | None
     why: str | None = None
-    course: Mean | None = None
+    course: RatioOfSums | None = None
 
     @property
     def thing(self) -> tuple[str, str, str]:
@@ -88,7 +88,7 @@ def _tiers(inputs: Inputs, load: Load, tiers: Sequence[str]) -> tuple[str, ...]:
 def _of_tier(
     inputs: Inputs, load: Load, work: Traffic, tier: str, used: Floats | str, there: Sequence[str]
 ) -> Iterator[Effort]:
-    def effort(metric: str, per: str, found: float | str, course: Mean | None = None) -> Effort:
+    def effort(metric: str, per: str, found: float | str, course: RatioOfSums | None = None) -> Effort:
         value, why = (None, found) if isinstance(found, str) else (found, None)
         return Effort(load.scenario, tier, metric, per, value, why, course)
 
@@ -107,7 +107,7 @@ def _of_tier(
     if not done.sum():
         yield effort("cpu_s", per, "nothing was done while its CPU was watched")
         return
-    course = Mean(joined(spent), joined(done))
+    course = RatioOfSums(joined(spent), joined(done))
     yield effort("cpu_s", per, course.value, course)
     if bursts:
         yield effort("burst_cpu_s", "burst", _of_a_burst(inputs, load, spent, seen))
@@ -163,7 +163,7 @@ def _generates(inputs: Inputs, host: Host) -> bool:
     )
 
 
-def courses(efforts: Sequence[Effort]) -> dict[Key, Course]:
+def courses(efforts: Sequence[Effort]) -> dict[Key, FigureCourse]:
     """Those that have one, by the key of their change."""
     return {
         ("effort", f"{one.scenario}.{one.tier}", None, None, one.metric): one.course

@@ -15,7 +15,7 @@ from pinchpoint.comparison.changes import Change, Judgement
 from pinchpoint.comparison.changes import of as first_of
 from pinchpoint.comparison.courses import Key, widest
 from pinchpoint.comparison.differences import Difference
-from pinchpoint.comparison.sides import Run, Sides
+from pinchpoint.comparison.sides import ComparedRun, Sides
 from pinchpoint.comparison.statistics import (
     ENOUGH,
     RUN_TO_RUN,
@@ -137,12 +137,12 @@ def _plain(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _runs(sides: Sides) -> Iterator[Run]:
+def _runs(sides: Sides) -> Iterator[ComparedRun]:
     for side in sides:
         yield from side.runs
 
 
-def _compare(run: Run) -> dict[str, Any]:
+def _compare(run: ComparedRun) -> dict[str, Any]:
     return dict((run.manifest.get("plan") or {}).get("compare") or {})
 
 

@@ -19,8 +19,8 @@ from pinchpoint.comparison.costs import Cost
 from pinchpoint.comparison.judged import By
 from pinchpoint.comparison.sides import Side
 from pinchpoint.comparison.statistics import Call
-from pinchpoint.comparison.timelines import Timeline
-from pinchpoint.comparison.work import How, Work
+from pinchpoint.comparison.timelines import RunTimeline
+from pinchpoint.comparison.work import ComparedWork, How
 from pinchpoint.store import document
 from pinchpoint.store.document import Form, NotBelow0, Time
 from pinchpoint.store.write import free_path, writable, write_json
@@ -167,7 +167,7 @@ class KeptWhatIf(Form):
     prediction: dict[str, Any] | None
 
 
-class Kept(Form):
+class SavedComparison(Form):
     """comparison.json."""
 
     base: KeptSide
@@ -175,7 +175,7 @@ class Kept(Form):
     factors: list[str]
     studied: list[KeptDifference]
     confounders: list[KeptConfounder]
-    work: list[Work]
+    work: list[ComparedWork]
     metrics: list[str]
     metrics_by: By
     margin_ratio: Ratio
@@ -191,7 +191,7 @@ class Kept(Form):
     what_if: KeptWhatIf | None
     summary: str
     warnings: list[str]
-    timelines: dict[Literal["base", "other"], Timeline | None]
+    timelines: dict[Literal["base", "other"], RunTimeline | None]
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -240,7 +240,7 @@ def load(directory: Path) -> dict[str, Any]:
     """comparison.json's content. Raises InputError."""
     path, again = directory / COMPARISON, "`pinchpoint compare` writes it anew from the runs"
     try:
-        content: dict[str, Any] = document.read(path, Kept, SCHEMA, again)
+        content: dict[str, Any] = document.read(path, SavedComparison, SCHEMA, again)
     except FileNotFoundError as error:
         raise InputError(f"{path}: is missing; {again}") from error
     return content

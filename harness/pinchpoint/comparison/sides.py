@@ -12,9 +12,9 @@ from pinchpoint.analysis import analyse
 from pinchpoint.analysis.proof import without_proof
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.base.errors import InputError
-from pinchpoint.comparison.courses import Course, Key, courses_of
+from pinchpoint.comparison.courses import FigureCourse, Key, courses_of
 from pinchpoint.comparison.efforts import Effort, courses, efforts_of
-from pinchpoint.comparison.timelines import Timeline, timeline_of
+from pinchpoint.comparison.timelines import RunTimeline, timeline_of
 from pinchpoint.data.inputs import Inputs, read_inputs
 from pinchpoint.data.series import Window
 from pinchpoint.forecast import predict_beside
@@ -23,7 +23,7 @@ from pinchpoint.store.schema import MANIFEST
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HostPair:
     """A host's place in the farm, on both sides.
 
     Attributes:
@@ -43,35 +43,35 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class HostPairs:
     """The hosts of both sides, paired: those of one name first, the others by their order in their tier."""
 
-    all: tuple[Place, ...]
+    all: tuple[HostPair, ...]
 
-    def of(self, tier: str, host: str, side: str) -> Place:
+    def of(self, tier: str, host: str, side: str) -> HostPair:
         """The place of a host of one side (``base`` or ``other``); an unknown host has one of its own."""
         for place in self.all:
             if place.tier == tier and getattr(place, side) == host:
                 return place
-        return Place(tier, host, None) if side == "base" else Place(tier, None, host)
+        return HostPair(tier, host, None) if side == "base" else HostPair(tier, None, host)
 
-    def short(self, place: Place) -> str:
+    def short(self, place: HostPair) -> str:
         """``sql``, or ``sql.sql1`` where its tier has several hosts."""
         alone = sum(one.tier == place.tier for one in self.all) <= 1
         return place.tier if alone else f"{place.tier}.{place.name.replace(' / ', '/')}"
 
 
-def pair_hosts(base: Mapping[str, Any], other: Mapping[str, Any]) -> Places:
+def pair_hosts(base: Mapping[str, Any], other: Mapping[str, Any]) -> HostPairs:
     """Pair the hosts of two manifests, tier by tier."""
     first, second = tiers_of(base), tiers_of(other)
     places = []
     for tier in dict.fromkeys([*first, *second]):
         ours, theirs = first.get(tier, []), second.get(tier, [])
         common = [host for host in ours if host in theirs]
-        places += [Place(tier, host, host) for host in common]
+        places += [HostPair(tier, host, host) for host in common]
         rest = ([host for host in hosts if host not in common] for hosts in (ours, theirs))
-        places += [Place(tier, left, right) for left, right in zip_longest(*rest)]
-    return Places(tuple(places))
+        places += [HostPair(tier, left, right) for left, right in zip_longest(*rest)]
+    return HostPairs(tuple(places))
 
 
 def tiers_of(manifest: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -87,7 +87,7 @@ def tiers_of(manifest: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ComparedRun:
     """One finished run, without its tables: what is compared is what was concluded from them.
 
     Attributes:
@@ -104,8 +104,8 @@ class Run:
     directory: str
     manifest: Mapping[str, Any]
     verdict: Mapping[str, Any]
-    courses: Mapping[Key, Course] = field(default_factory=dict)
-    timeline: Timeline | None = None
+    courses: Mapping[Key, FigureCourse] = field(default_factory=dict)
+    timeline: RunTimeline | None = None
     efforts: tuple[Effort, ...] = ()
     settled_per_s: Mapping[str, float] = field(default_factory=dict)
 
@@ -125,7 +125,7 @@ class Side:
     """
 
     label: str
-    runs: tuple[Run, ...]
+    runs: tuple[ComparedRun, ...]
 
     @property
     def manifests(self) -> tuple[Mapping[str, Any], ...]:
@@ -154,7 +154,9 @@ class Sides:
         return iter((self.base, self.other))
 
 
-def sides_of(base: Sequence[Run], other: Sequence[Run], same_runs: Sequence[str] = ()) -> Sides:
+def sides_of(
+    base: Sequence[ComparedRun], other: Sequence[ComparedRun], same_runs: Sequence[str] = ()
+) -> Sides:
     """Two sides, labelled by their farms."""
     names = _name(base), _name(other)
     if names[0] == names[1]:
@@ -222,7 +224,7 @@ def _runs_of(groups: Sequence[Sequence[Path]]) -> list[list[Path]]:
     return [list({path.resolve(): path for path in paths}.values()) for paths in found]
 
 
-def _read_all(runs: Sequence[Sequence[Path]], *, timelines: bool) -> list[tuple[Run, ...]]:
+def _read_all(runs: Sequence[Sequence[Path]], *, timelines: bool) -> list[tuple[ComparedRun, ...]]:
     # Only where runs cannot be held against each other does chance within them stand in.
     alone = min(map(len, runs)) < 2
     shown = {paths[0].resolve() for paths in runs} if timelines else set()
@@ -259,13 +261,13 @@ def _label(farm: str, run: str) -> str:
     return run if run.startswith(farm) else f"{farm} ({run})"
 
 
-def _run_words(runs: Sequence[Run]) -> str:
+def _run_words(runs: Sequence[ComparedRun]) -> str:
     """``run-1``, or ``run-1 and 2 more``."""
     first = Path(runs[0].directory).name
     return first if len(runs) == 1 else f"{first} and {len(runs) - 1} more"
 
 
-def _name(runs: Sequence[Run]) -> str:
+def _name(runs: Sequence[ComparedRun]) -> str:
     """The farms of a side, in one word where they are one."""
     names = dict.fromkeys(str((run.manifest.get("farm") or {}).get("name") or "unnamed") for run in runs)
     return "+".join(names)
@@ -302,12 +304,12 @@ def _unfinished(run: Path, state: str) -> str:
     )
 
 
-def _read(directory: Path, *, alone: bool, shown: bool) -> Run:
+def _read(directory: Path, *, alone: bool, shown: bool) -> ComparedRun:
     stored = open_run(directory)
     verdict = analyse(stored).to_json()
     inputs = read_inputs(without_proof(stored))
     efforts = efforts_of(inputs)
-    return Run(
+    return ComparedRun(
         str(directory),
         stored.manifest,
         verdict,

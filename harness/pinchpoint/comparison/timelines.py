@@ -47,7 +47,7 @@ class KeptPanel:
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class RunTimeline:
     """One run over time.
 
     Attributes:
@@ -67,12 +67,12 @@ class Timeline:
     panels: tuple[KeptPanel, ...]
 
 
-def timeline_of(run: StoredRun) -> Timeline:
+def timeline_of(run: StoredRun) -> RunTimeline:
     """A run's timeline, on a clock whose zero is the begin of the measure phase."""
     clock = _coarser(clock_of(run))
     zero_s = next((phase.from_s for phase in clock.phases if phase.name == "measure"), 0.0)
     points = max(1, math.ceil(clock.length_s / clock.bucket_s))
-    return Timeline(
+    return RunTimeline(
         directory=str(run.directory),
         first_s=clock.bucket_s / 2 - zero_s,
         step_s=clock.bucket_s,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pinchpoint.base import units
-from pinchpoint.comparison.sides import Run, Side, Sides
+from pinchpoint.comparison.sides import ComparedRun, Side, Sides
 from pinchpoint.comparison.statistics import Pair, middle, pair
 from pinchpoint.data.operations import NO_ERRORS
 
@@ -37,7 +37,7 @@ def side_kept_up(side: Side, name: str) -> bool | None:
     return None if None in kept else all(kept)
 
 
-def kept_up(run: Run, name: str) -> bool | None:
+def kept_up(run: ComparedRun, name: str) -> bool | None:
     """Whether a run did what a schedule of one rate offered it; None without such a schedule."""
     load = (((run.manifest.get("plan") or {}).get("scenarios") or {}).get(name) or {}).get("load") or {}
     row = (run.verdict.get("scenarios") or {}).get(name) or {}
@@ -55,7 +55,7 @@ SAME_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class WorkDone:
     """What one side did of one thing; medians over its runs. None: not in its runs, or not measured.
 
     Attributes:
@@ -76,7 +76,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ComparedWork:
     """One crawl source or scenario, on both sides.
 
     Attributes:
@@ -85,14 +85,14 @@ class Work:
 
     about: Literal["source", "scenario"]
     name: str
-    base: Done
-    other: Done
+    base: WorkDone
+    other: WorkDone
     unlike: str | None
 
     @property
     def worse(self) -> bool:
         """Whether more of it failed or was put off in the other side, or it did not begin or end there."""
-        if Done() in (self.base, self.other):
+        if WorkDone() in (self.base, self.other):
             return False  # another plan's
         if (self.base.complete and self.other.complete is False) or (
             self.base.count and not self.other.count
@@ -107,28 +107,28 @@ class Work:
         )
 
 
-def work_done(sides: Sides) -> tuple[Work, ...]:
+def work_done(sides: Sides) -> tuple[ComparedWork, ...]:
     """Every crawl source and every scenario of either side."""
     return (*_sources(sides), *_scenarios(sides))
 
 
-def _sources(sides: Sides) -> Iterator[Work]:
+def _sources(sides: Sides) -> Iterator[ComparedWork]:
     found = [
         [{row["source"]: row for row in verdict.get("crawl") or ()} for verdict in side.verdicts]
         for side in sides
     ]
     for name in dict.fromkeys(name for side in found for run in side for name in run):
         base, other = (_source([run[name] for run in side if name in run]) for side in found)
-        yield Work("source", name, base, other, _unlike_source(base, other, _labels(sides)))
+        yield ComparedWork("source", name, base, other, _unlike_source(base, other, _labels(sides)))
 
 
-def _source(rows: Sequence[Mapping[str, Any]]) -> Done:
+def _source(rows: Sequence[Mapping[str, Any]]) -> WorkDone:
     if not rows:
-        return Done()
+        return WorkDone()
     count, failures, skipped = (
         middle([row.get(key) for row in rows]) for key in ("count", "failures", "skipped")
     )
-    return Done(
+    return WorkDone(
         count=count,
         failures=failures,
         skipped=skipped,
@@ -137,18 +137,18 @@ def _source(rows: Sequence[Mapping[str, Any]]) -> Done:
     )
 
 
-def _scenarios(sides: Sides) -> Iterator[Work]:
+def _scenarios(sides: Sides) -> Iterator[ComparedWork]:
     found = [[verdict.get("scenarios") or {} for verdict in side.verdicts] for side in sides]
     for name in dict.fromkeys(name for side in found for run in side for name in run):
         base, other = (_scenario([run[name] for run in side if name in run]) for side in found)
-        yield Work("scenario", name, base, other, _unlike_scenario(base, other, _labels(sides)))
+        yield ComparedWork("scenario", name, base, other, _unlike_scenario(base, other, _labels(sides)))
 
 
-def _scenario(rows: Sequence[Mapping[str, Any]]) -> Done:
+def _scenario(rows: Sequence[Mapping[str, Any]]) -> WorkDone:
     if not rows:
-        return Done()
+        return WorkDone()
     failures = [_failed(row.get("outcomes") or {}) for row in rows]
-    return Done(
+    return WorkDone(
         count=middle([row.get("count") for row in rows]),
         failures=middle(failures),
         dropped=middle([row.get("dropped") for row in rows]),
@@ -171,7 +171,7 @@ def _labels(sides: Sides) -> tuple[str, str]:
     return sides.base.label, sides.other.label
 
 
-def _unlike_source(base: Done, other: Done, labels: tuple[str, str]) -> str | None:
+def _unlike_source(base: WorkDone, other: WorkDone, labels: tuple[str, str]) -> str | None:
     """A crawl's work is given: counts and failures must be the same, and both crawls must have ended."""
     absent = _absent(base, other, labels)
     if absent:
@@ -189,7 +189,7 @@ def _unlike_source(base: Done, other: Done, labels: tuple[str, str]) -> str | No
     return "; ".join(parts) or None
 
 
-def _unlike_scenario(base: Done, other: Done, labels: tuple[str, str]) -> str | None:
+def _unlike_scenario(base: WorkDone, other: WorkDone, labels: tuple[str, str]) -> str | None:
     """How many operations were done is a result; that they succeed, and begin in time, is the task."""
     absent = _absent(base, other, labels)
     if absent:
@@ -204,12 +204,12 @@ def _unlike_scenario(base: Done, other: Done, labels: tuple[str, str]) -> str | 
     return "; ".join(parts) or None
 
 
-def _absent(base: Done, other: Done, labels: tuple[str, str]) -> str | None:
-    absent = [label for label, done in zip(labels, (base, other), strict=True) if done == Done()]
+def _absent(base: WorkDone, other: WorkDone, labels: tuple[str, str]) -> str | None:
+    absent = [label for label, done in zip(labels, (base, other), strict=True) if done == WorkDone()]
     return f"not there in {' and '.join(absent)}" if absent else None
 
 
-def _failures(base: Done, other: Done, labels: tuple[str, str]) -> Iterator[str]:
+def _failures(base: WorkDone, other: WorkDone, labels: tuple[str, str]) -> Iterator[str]:
     if _apart(base.failed_ratio, other.failed_ratio):
         words = [
             f"all failed in {label}"
@@ -220,7 +220,7 @@ def _failures(base: Done, other: Done, labels: tuple[str, str]) -> Iterator[str]
         yield ", ".join(words)
 
 
-def _idle(base: Done, other: Done, labels: tuple[str, str]) -> Iterator[str]:
+def _idle(base: WorkDone, other: WorkDone, labels: tuple[str, str]) -> Iterator[str]:
     """A side in which nothing even failed, while the other did something."""
     for label, done, beside in zip(labels, (base, other), (other, base), strict=True):
         if beside.count and not done.count and not done.failures:
@@ -288,7 +288,7 @@ def capacities(sides: Sides) -> Iterator[Capacity]:
         )
 
 
-def _most_of(run: Run, name: str, planned: Mapping[str, Any]) -> tuple[float | None, How]:
+def _most_of(run: ComparedRun, name: str, planned: Mapping[str, Any]) -> tuple[float | None, How]:
     """The most that a run did of a scenario, and whether that was all it could."""
     row = (run.verdict.get("scenarios") or {}).get(name) or {}
     done = row.get("throughput_per_s")

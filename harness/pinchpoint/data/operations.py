@@ -93,7 +93,7 @@ class Times:
         return found
 
 
-class _Rows:
+class _OperationColumns:
     """All rows of a table as numbers, made once; every ``Traffic`` is a choice of them."""
 
     def __init__(self, table: pa.Table) -> None:
@@ -136,7 +136,7 @@ class Traffic:
     """
 
     def __init__(self, table: pa.Table) -> None:
-        self._all = _Rows(table)
+        self._all = _OperationColumns(table)
         self._rows: Ints = np.arange(table.num_rows)
 
     def during(self, window: Window) -> Traffic:

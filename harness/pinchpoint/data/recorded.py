@@ -79,7 +79,7 @@ class SampleLine:
 _Asked = tuple[SampleLine, str]  # of one of its hosts
 
 
-class Recorded:
+class RecordedSamples:
     """The samples of a run, brought down to the clock's buckets."""
 
     def __init__(self, run: StoredRun, clock: Clock) -> None:
@@ -173,7 +173,7 @@ def _together(asked: Iterable[_Asked]) -> Iterator[list[_Asked]]:
         yield some
 
 
-class Means:
+class WindowMeans:
     """Mean and smallest value by host, metric and instance over a window, of the metrics that are named."""
 
     def __init__(self, run: StoredRun, window: tuple[float, float] | None, metrics: Collection[str]) -> None:

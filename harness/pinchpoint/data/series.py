@@ -161,7 +161,9 @@ class Samples:
         whole: those of a longer window of which they are a part; what it knows already is cut out of it.
     """
 
-    def __init__(self, lines: _Sums, window: Window, first: int = 0, whole: Samples | None = None) -> None:
+    def __init__(
+        self, lines: _SeriesSums, window: Window, first: int = 0, whole: Samples | None = None
+    ) -> None:
         self.window = window
         self._lines, self._begin, self._whole = lines, first, whole
         self._spread: set[Key] = set()
@@ -386,7 +388,7 @@ def add_up(samples: recorded.Samples, window: Window, apart: Collection[Key] = (
         window: its steps.
         apart: series to be kept as they are read, too.
     """
-    return Samples(_Sums(samples, window, apart), window)
+    return Samples(_SeriesSums(samples, window, apart), window)
 
 
 class _Part(NamedTuple):
@@ -410,7 +412,7 @@ class _Part(NamedTuple):
     readings: list[tuple[Key, Readings]]
 
 
-class _Sums:
+class _SeriesSums:
     """All series, added up as they are read. What it gives may be views."""
 
     def __init__(self, samples: recorded.Samples, window: Window, apart: Collection[Key]) -> None:

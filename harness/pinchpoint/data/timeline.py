@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from pinchpoint.data.latency import bucket_percentiles, in_plan_order
 from pinchpoint.data.places import disks_with_roles, farm_cores, machine_name, machines, tiers
-from pinchpoint.data.recorded import Recorded, SampleLine, SamplePoint, middle, over_operations
+from pinchpoint.data.recorded import RecordedSamples, SampleLine, SamplePoint, middle, over_operations
 from pinchpoint.data.timeaxis import Clock
 from pinchpoint.store import samples
 from pinchpoint.store.read import StoredRun
@@ -68,7 +68,7 @@ class Panel:
 
 def panels(run: StoredRun, clock: Clock) -> tuple[Panel, ...]:
     """All panels of the timeline, in reading order: what the farm did, then how each tier took it."""
-    recorded = Recorded(run, clock)
+    recorded = RecordedSamples(run, clock)
     asked = {
         "cpu": list(_cpu(run)),
         "disk_write_latency": [
@@ -317,7 +317,7 @@ def _pressure(run: StoredRun) -> Iterator[_Draft]:
             yield _Draft(words + where, SampleLine(tuple(hosts), ("",), (f"pressure.{metric}_ratio",)))
 
 
-def _generators(recorded: Recorded) -> Iterator[_Draft]:
+def _generators(recorded: RecordedSamples) -> Iterator[_Draft]:
     for host in recorded.hosts("generator.cpu_ratio"):
         yield _Draft(host, SampleLine((host,), ("",), ("generator.cpu_ratio",)))
 

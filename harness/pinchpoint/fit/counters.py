@@ -26,7 +26,7 @@ R = TypeVar("R", bound=Reading)
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Generic[R]):
+class CounterStep(Generic[R]):
     """Two readings, one after the other."""
 
     before: R
@@ -48,12 +48,12 @@ class Step(Generic[R]):
         return grown if len(grown) == len(names) and self.after.goes_on_from(self.before) else None
 
 
-def steps(readings: Iterable[R]) -> list[Step[R]]:
+def steps(readings: Iterable[R]) -> list[CounterStep[R]]:
     """Each reading, in the order of time, and the next one; not those between which counters began anew."""
-    found = (Step(before, after) for before, after in itertools.pairwise(readings))
+    found = (CounterStep(before, after) for before, after in itertools.pairwise(readings))
     return [step for step in found if step.length_s > 0 and step.after.goes_on_from(step.before)]
 
 
-def total(steps: Iterable[Step[R]], name: str) -> float:
+def total(steps: Iterable[CounterStep[R]], name: str) -> float:
     """What was added to a counter in all steps together."""
     return sum(step.grown(name) or 0.0 for step in steps)

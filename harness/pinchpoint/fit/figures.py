@@ -10,7 +10,7 @@ from pinchpoint.plan import production
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ProductionFigure:
     """One figure of production.
 
     Attributes:
@@ -22,7 +22,7 @@ class Figure:
     origin: str
 
 
-Figures = dict[str, Figure]
+Figures = dict[str, ProductionFigure]
 """Name (of ``production.FIGURES``) -> figure; what a source does not report is missing."""
 
 COUNTED = ("reads", "read_bytes", "read_s", "writes", "write_bytes", "write_s")
@@ -31,7 +31,7 @@ WAITED = {"log": "Log:WRITELOG", "data": "Data:PAGEIOLATCH"}
 """How the waits for a commit's write and for a page begin, as collector ``sqlserver`` names them."""
 
 
-class Ratio(NamedTuple):
+class FigureRatio(NamedTuple):
     """A figure that is one amount ÷ another, of both production and its replay.
 
     Attributes:
@@ -47,27 +47,27 @@ class Ratio(NamedTuple):
 
 
 RATIOS = (
-    Ratio(production.LOG_WRITE_BYTES, "log.write_bytes", "log.writes", "bytes ÷ writes"),
-    Ratio(production.LOG_WRITE_LATENCY_S, "log.write_s", "log.writes", "time ÷ writes"),
-    Ratio(production.LOG_IOS_PER_WRITE, "log.writes", "writes", "its writes ÷ transactions"),
-    Ratio(production.LOG_DISK_BYTES_PER_WRITE, "log.write_bytes", "writes", "÷ transactions"),
-    Ratio(production.DATA_READ_BYTES, "data.read_bytes", "data.reads", "bytes ÷ reads"),
-    Ratio(production.DATA_WRITE_BYTES, "data.write_bytes", "data.writes", "bytes ÷ writes"),
-    Ratio(production.DATA_READS_PER_DATA_WRITE, "data.reads", "data.writes", "reads ÷ writes"),
-    Ratio(production.DATA_READ_LATENCY_S, "data.read_s", "data.reads", "time ÷ reads"),
-    Ratio(production.LOG_WAIT_S, "log.wait_s", "log.waits", f"{WAITED['log']}*, time ÷ waits"),
-    Ratio(production.DATA_WAIT_S, "data.wait_s", "data.waits", f"{WAITED['data']}*, time ÷ waits"),
-    Ratio(production.PAGE_READS_PER_OPERATION, "data.reads", "operations"),
-    Ratio(production.TEMP_BYTES_PER_OPERATION, "temp_bytes", "operations"),
-    Ratio(production.LOG_BYTES_PER_WRITE, "wal_bytes", "writes"),
-    Ratio(production.DISK_READ_BYTES, "disk.read_bytes", "disk.reads"),
-    Ratio(production.DISK_WRITE_BYTES, "disk.write_bytes", "disk.writes"),
-    Ratio(production.DISK_IO_BYTES, "disk.bytes", "disk.ios"),
+    FigureRatio(production.LOG_WRITE_BYTES, "log.write_bytes", "log.writes", "bytes ÷ writes"),
+    FigureRatio(production.LOG_WRITE_LATENCY_S, "log.write_s", "log.writes", "time ÷ writes"),
+    FigureRatio(production.LOG_IOS_PER_WRITE, "log.writes", "writes", "its writes ÷ transactions"),
+    FigureRatio(production.LOG_DISK_BYTES_PER_WRITE, "log.write_bytes", "writes", "÷ transactions"),
+    FigureRatio(production.DATA_READ_BYTES, "data.read_bytes", "data.reads", "bytes ÷ reads"),
+    FigureRatio(production.DATA_WRITE_BYTES, "data.write_bytes", "data.writes", "bytes ÷ writes"),
+    FigureRatio(production.DATA_READS_PER_DATA_WRITE, "data.reads", "data.writes", "reads ÷ writes"),
+    FigureRatio(production.DATA_READ_LATENCY_S, "data.read_s", "data.reads", "time ÷ reads"),
+    FigureRatio(production.LOG_WAIT_S, "log.wait_s", "log.waits", f"{WAITED['log']}*, time ÷ waits"),
+    FigureRatio(production.DATA_WAIT_S, "data.wait_s", "data.waits", f"{WAITED['data']}*, time ÷ waits"),
+    FigureRatio(production.PAGE_READS_PER_OPERATION, "data.reads", "operations"),
+    FigureRatio(production.TEMP_BYTES_PER_OPERATION, "temp_bytes", "operations"),
+    FigureRatio(production.LOG_BYTES_PER_WRITE, "wal_bytes", "writes"),
+    FigureRatio(production.DISK_READ_BYTES, "disk.read_bytes", "disk.reads"),
+    FigureRatio(production.DISK_WRITE_BYTES, "disk.write_bytes", "disk.writes"),
+    FigureRatio(production.DISK_IO_BYTES, "disk.bytes", "disk.ios"),
 )
 """What is counted of a database server, its sessions' waits, and its disks."""
 
 
-def ratios(amounts: Mapping[str, float | None]) -> Iterator[tuple[Ratio, float]]:
+def ratios(amounts: Mapping[str, float | None]) -> Iterator[tuple[FigureRatio, float]]:
     """Those of which both amounts are known: of what did not happen there is no size and no time."""
     for one in RATIOS:
         amount, per = amounts.get(one.amount), amounts.get(one.per)
@@ -91,7 +91,7 @@ class Collected:
     figures: Figures = field(default_factory=dict)
     disagreements: list[str] = field(default_factory=list)
 
-    def take(self, name: str, figure: Figure, why: str, apart: float = APART) -> None:
+    def take(self, name: str, figure: ProductionFigure, why: str, apart: float = APART) -> None:
         """Take a figure, unless a better source gave it already.
 
         Args:
@@ -104,7 +104,9 @@ class Collected:
         if taken is not figure:
             self.compare(production.FIGURES[name], taken, figure, why, apart)
 
-    def compare(self, what: str, taken: Figure, other: Figure, why: str, apart: float = APART) -> None:
+    def compare(
+        self, what: str, taken: ProductionFigure, other: ProductionFigure, why: str, apart: float = APART
+    ) -> None:
         """Note where two sources differ."""
         if abs(taken.value - other.value) > apart * max(abs(taken.value), abs(other.value)):
             self.disagreements.append(

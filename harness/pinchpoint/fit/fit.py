@@ -14,14 +14,14 @@ from pinchpoint.fit.live import is_server, watched
 from pinchpoint.fit.mix import fitted
 from pinchpoint.fit.planfile import database_section, plan_text, store_section
 from pinchpoint.fit.production import Production, production
-from pinchpoint.fit.rates import Course, course
+from pinchpoint.fit.rates import LoadCourse, course
 from pinchpoint.fit.recording import recorded
 from pinchpoint.fit.snapshots import Snapshot, changes, read_csv
 from pinchpoint.fit.stores import live as live_store
 from pinchpoint.fit.stores import recorded as recorded_store
 from pinchpoint.fit.stores import valkey
 from pinchpoint.fit.stores.fitted import records, span_s
-from pinchpoint.fit.stores.record import Store
+from pinchpoint.fit.stores.record import ProductionStore
 from pinchpoint.fit.stores.valkey import Info, is_info, read_infos
 from pinchpoint.imports import open_source
 
@@ -51,10 +51,10 @@ class Sources:
 
     snapshots: list[Snapshot] = field(default_factory=list)
     infos: list[Info] = field(default_factory=list)
-    stores: list[Store] = field(default_factory=list)
+    stores: list[ProductionStore] = field(default_factory=list)
     recordings: list[Path] = field(default_factory=list)
 
-    def all_stores(self) -> list[Store]:
+    def all_stores(self) -> list[ProductionStore]:
         """Every store, each kind of source for itself. Raises ``InputError``."""
         found = list(self.stores)
         if self.infos:
@@ -108,7 +108,7 @@ def fit(
     return plan_text([of_database, store_section(of_records)] if of_records else [of_database])
 
 
-def _whole(day: Course | None, sources: str, day_s: float) -> Course:
+def _whole(day: LoadCourse | None, sources: str, day_s: float) -> LoadCourse:
     if day is None:
         raise InputError(
             f"--day: {sources} do not show the load over the day; give a recording of it (perfmon, sadf)"
@@ -116,14 +116,14 @@ def _whole(day: Course | None, sources: str, day_s: float) -> Course:
     return day.squeezed(day_s)
 
 
-def _of_the_query_store(found: Production, zone: tzinfo | None) -> Course | None:
+def _of_the_query_store(found: Production, zone: tzinfo | None) -> LoadCourse | None:
     """The course by the Query Store's own intervals: their mean is what was counted."""
     if len(found.course) < _FEWEST_INTERVALS:
         return None
     return course(found.course, "statements executed", found.sources, zone, (found.began_s, found.ended_s))
 
 
-def _add_sizes(found: Production, day: Course | None) -> None:
+def _add_sizes(found: Production, day: LoadCourse | None) -> None:
     for name, figure in (day.figures if day else {}).items():
         found.collected.take(name, figure, "the server counted it itself, at the time of the statements")
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pinchpoint.fit.production import COMMIT_LOG_BYTES, Production
-from pinchpoint.fit.statements import READING, WRITING, Kind, Sum
+from pinchpoint.fit.statements import READING, WRITING, StatementKind, Sum
 from pinchpoint.plan.production import LOG_BYTES_PER_WRITE, PAGE_READS_PER_OPERATION
 from pinchpoint_scenarios.sql_mix.shape import (
     LARGEST_ROW_BYTES,
@@ -78,7 +78,7 @@ def _writes(production: Production, mix: Mix) -> None:
         production.writes / calls if calls else 0.0
     )  # of the transactions, where they have several statements
     batches = Sum()
-    for kind in (Kind.APPEND, Kind.BATCH):
+    for kind in (StatementKind.APPEND, StatementKind.BATCH):
         each = _sum(sums, kind)
         transactions = each.calls * share
         if transactions and each.rows < _BATCH_ROWS * transactions:
@@ -92,14 +92,14 @@ def _writes(production: Production, mix: Mix) -> None:
         mix.why["log_batch"] = "transactions that insert several rows"
         _rows(mix, "batch_rows", max(2, round(batches.rows / batches.calls)), MOST_BATCH_ROWS)
         mix.why["batch_rows"] = f"{batches.rows / batches.calls:.1f} rows each, the mean"
-    changes = _sum(sums, Kind.CHANGE)
+    changes = _sum(sums, StatementKind.CHANGE)
     if changes.calls:
         mix.rates["data_update"] = changes.calls * share / length_s
         mix.why["data_update"] = "transactions that update or delete"
         rows = changes.rows / (changes.calls * share)
         if rows >= _BATCH_ROWS:
             mix.lacking.append(f"a transaction changes {rows:.1f} rows in production, one here")
-    loads = _sum(sums, Kind.LOAD)
+    loads = _sum(sums, StatementKind.LOAD)
     if loads.calls:
         mix.rates["bulk_load"] = loads.calls * share / length_s
         mix.why["bulk_load"] = "COPY and BULK INSERT"
@@ -175,7 +175,7 @@ def _scale(production: Production, mix: Mix) -> None:
     missed = wanted.value * sum(mix.rates.values()) / touching
     # Of a table larger than the buffers, buffers ÷ table is found in them.
     larger = min(_MOST_SCALE, 1 / max(1 - missed, 1 / _MOST_SCALE))
-    changes = _sum(production.sums, Kind.CHANGE)
+    changes = _sum(production.sums, StatementKind.CHANGE)
     # In so small a table no scan would find its rows.
     hot = changes.page_images < _FEW_IMAGES * changes.calls and "range_scan" not in mix.rates
     scale = larger if missed > _FOUND else _HOT if hot else _FITS
@@ -184,5 +184,5 @@ def _scale(production: Production, mix: Mix) -> None:
     mix.why["scale"] = f"{wanted.value:.3g} pages read from the data files for an operation{images}"
 
 
-def _sum(sums: Mapping[Kind, Sum], kind: Kind) -> Sum:
+def _sum(sums: Mapping[StatementKind, Sum], kind: StatementKind) -> Sum:
     return sums.get(kind, Sum())

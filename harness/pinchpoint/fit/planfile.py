@@ -7,11 +7,11 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pinchpoint.fit.figures import Collected, Figure, Figures, plain
+from pinchpoint.fit.figures import Collected, Figures, ProductionFigure, plain
 from pinchpoint.fit.mix import Mix
 from pinchpoint.fit.production import Production
-from pinchpoint.fit.rates import BURST, Bursts, Course
-from pinchpoint.fit.stores.fitted import Part, Records
+from pinchpoint.fit.rates import BURST, FittedBursts, LoadCourse
+from pinchpoint.fit.stores.fitted import FittedRecords, Part
 from pinchpoint.plan.production import (
     DATA_READ_BYTES,
     DATA_WRITE_BYTES,
@@ -46,7 +46,7 @@ class PlanSection:
     scenarios: Mapping[str, Sequence[str]]
     figures: Figures
     remedies: Mapping[str, str]
-    day: Course | None
+    day: LoadCourse | None
 
 
 def indented(by: int, lines: Iterable[str]) -> list[str]:
@@ -79,7 +79,7 @@ _SHORTEST_S = 1.0
 """Latency is seen by the second: a burst lasts at least one."""
 
 
-def measure_s(days: Iterable[Course | None]) -> int:
+def measure_s(days: Iterable[LoadCourse | None]) -> int:
     """How long to measure: whole periods, so that the run has the load's mean and shows two of them."""
     known = [(day.bursts.every_s, day.whole_day) for day in days if day and day.bursts]
     if not known:
@@ -89,7 +89,7 @@ def measure_s(days: Iterable[Course | None]) -> int:
     return math.ceil(max(fewest, math.ceil(MEASURE_S / every_s)) * every_s)
 
 
-def load_lines(rate_per_s: float, day: Course | None) -> Iterator[str]:
+def load_lines(rate_per_s: float, day: LoadCourse | None) -> Iterator[str]:
     """The load, and why it is so.
 
     Args:
@@ -110,14 +110,14 @@ def load_lines(rate_per_s: float, day: Course | None) -> Iterator[str]:
     yield from _burst(rate_per_s, day.bursts)
 
 
-def _hours(day: Course) -> Iterator[str]:
+def _hours(day: LoadCourse) -> Iterator[str]:
     """Six to a line."""
     shown = [f"{hour:02}h x {plain(ratio, 3)}" for hour, ratio in day.hours.items()]
     for start in range(0, len(shown), 6):
         yield f"#   {', '.join(shown[start : start + 6])}"
 
 
-def _burst(rate_per_s: float, bursts: Bursts) -> Iterator[str]:
+def _burst(rate_per_s: float, bursts: FittedBursts) -> Iterator[str]:
     base, peak = rate_per_s * bursts.base_ratio, rate_per_s * bursts.peak_ratio
     for_s = max(_SHORTEST_S, bursts.for_s)
     # What is too short to be seen is as much in a longer, lower burst.
@@ -148,7 +148,7 @@ _DATABASE_REMEDIES = {
 }
 
 
-def database_section(production: Production, mix: Mix, day: Course | None) -> PlanSection:
+def database_section(production: Production, mix: Mix, day: LoadCourse | None) -> PlanSection:
     """The part of the plan that loads a database as production's is loaded.
 
     Args:
@@ -160,18 +160,20 @@ def database_section(production: Production, mix: Mix, day: Course | None) -> Pl
     return PlanSection({_NAME: lines}, _at_peak(production, day), _DATABASE_REMEDIES, day)
 
 
-def _at_peak(production: Production, day: Course | None) -> Figures:
+def _at_peak(production: Production, day: LoadCourse | None) -> Figures:
     """The rates of the busiest hour, which is what the load is."""
     if day is None:
         return production.figures
     where = f", x {plain(day.peak_ratio)}: {day.busiest} ({day.source})"
     return production.figures | {
-        name: Figure(production.figures[name].value * day.peak_ratio, production.figures[name].origin + where)
+        name: ProductionFigure(
+            production.figures[name].value * day.peak_ratio, production.figures[name].origin + where
+        )
         for name in (WRITES_PER_S, READS_PER_S)
     }
 
 
-def _database_scenario(production: Production, mix: Mix, day: Course | None) -> Iterator[str]:
+def _database_scenario(production: Production, mix: Mix, day: LoadCourse | None) -> Iterator[str]:
     figures = production.figures
     writes, reads = figures[WRITES_PER_S].value, figures[READS_PER_S].value
     yield "use: sql-mix"
@@ -199,13 +201,13 @@ _STORE_REMEDIES = {
 }
 
 
-def store_section(records: Records) -> PlanSection:
+def store_section(records: FittedRecords) -> PlanSection:
     """The part of the plan that loads a store as production's is loaded."""
     scenarios = {part.name: tuple(_store_scenario(records, part)) for part in records.parts}
     return PlanSection(scenarios, records.collected.figures, _STORE_REMEDIES, records.day)
 
 
-def _store_scenario(records: Records, part: Part) -> Iterator[str]:
+def _store_scenario(records: FittedRecords, part: Part) -> Iterator[str]:
     """One part; what is true of all of them stands in the first."""
     first = part is records.parts[0]
     yield "use: nosql-burst"
@@ -229,14 +231,14 @@ def _store_scenario(records: Records, part: Part) -> Iterator[str]:
         yield f"  ttl: {plain(part.ttl_s)}s  # {records.why['ttl']}"
 
 
-def _about(records: Records) -> Iterator[str]:
+def _about(records: FittedRecords) -> Iterator[str]:
     yield from said("", [f"{records.store.product} ({records.store.source})"])
     if records.day.peak_ratio != 1:
         yield from said("", [f"x {plain(records.day.peak_ratio)}: {records.day.busiest}"])
     yield from said("", records.notes)
 
 
-def _durability(records: Records) -> Iterator[str]:
+def _durability(records: FittedRecords) -> Iterator[str]:
     durable = records.store.durable
     if durable is None or records.store.family != "valkey":
         return

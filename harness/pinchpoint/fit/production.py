@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.fit.figures import APART, COUNTED, WAITED, Collected, Figure, Figures, ratios
+from pinchpoint.fit.figures import APART, COUNTED, WAITED, Collected, Figures, ProductionFigure, ratios
 from pinchpoint.fit.rates import Rate
 from pinchpoint.fit.snapshots import (
     DATABASE,
@@ -28,8 +28,8 @@ from pinchpoint.fit.statements import (
     READING,
     TRANSACTIONAL,
     WRITING,
-    Kind,
-    Statement,
+    StatementActivity,
+    StatementKind,
     Sum,
     by_kind,
 )
@@ -49,7 +49,7 @@ _COUNTS_ALL = "the server counts every write to its files there"
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class FileActivity:
     """The I/O of the server's log, or of its data files, in a time; None is not reported.
 
     Attributes:
@@ -86,10 +86,10 @@ def of_files(changes: Mapping[TableKind, CounterChange], writes_per_s: float, co
 
 def _take(collected: Collected, origin: str, amounts: Mapping[str, float | None]) -> None:
     for one, value in ratios(amounts):
-        collected.take(one.figure, Figure(value, f"{origin}: {one.words}"), _COUNTS_ALL)
+        collected.take(one.figure, ProductionFigure(value, f"{origin}: {one.words}"), _COUNTS_ALL)
 
 
-def _log(changes: Mapping[TableKind, CounterChange]) -> Iterator[Files]:
+def _log(changes: Mapping[TableKind, CounterChange]) -> Iterator[FileActivity]:
     if change := changes.get(IO):
         # Of the log only context 'normal': the zeros of a new segment ('init') belong to no commit.
         rows = [row for row in change.rows if row["object"] == "wal" and row["context"] == "normal"]
@@ -102,10 +102,10 @@ def _log(changes: Mapping[TableKind, CounterChange]) -> Iterator[Files]:
         writes, spent_ms = (_sum_of(change.rows, name) for name in ("wal_write", "wal_write_time"))
         origin = f"{change.sources}, pg_stat_wal"
         spent_s = spent_ms / 1000 if spent_ms else None  # 0 where track_wal_io_timing is off
-        yield Files(origin, change.length_s, 0.0, writes, None, None, None, spent_s)
+        yield FileActivity(origin, change.length_s, 0.0, writes, None, None, None, spent_s)
 
 
-def _data(changes: Mapping[TableKind, CounterChange]) -> Iterator[Files]:
+def _data(changes: Mapping[TableKind, CounterChange]) -> Iterator[FileActivity]:
     if change := changes.get(IO):
         rows = [row for row in change.rows if row["object"] == "relation"]
         yield _files_of_postgresql(change, rows, "relations in pg_stat_io")
@@ -113,7 +113,7 @@ def _data(changes: Mapping[TableKind, CounterChange]) -> Iterator[Files]:
         yield _files_of_sql_server(change, "ROWS")
 
 
-def _files_of_postgresql(change: CounterChange, rows: Sequence[Row], what: str) -> Files:
+def _files_of_postgresql(change: CounterChange, rows: Sequence[Row], what: str) -> FileActivity:
     """18 counts bytes; before, each operation has ``op_bytes``. Times are 0 where they are not measured."""
 
     def size(name: str, count: str) -> float | None:
@@ -126,7 +126,7 @@ def _files_of_postgresql(change: CounterChange, rows: Sequence[Row], what: str) 
     def spent_s(name: str) -> float | None:
         return _sum_of(rows, name) / 1000 or None
 
-    return Files(
+    return FileActivity(
         origin=f"{change.sources}, {what}",
         length_s=change.length_s,
         reads=_sum_of(rows, "reads"),
@@ -138,10 +138,10 @@ def _files_of_postgresql(change: CounterChange, rows: Sequence[Row], what: str) 
     )
 
 
-def _files_of_sql_server(change: CounterChange, type_desc: str) -> Files:
+def _files_of_sql_server(change: CounterChange, type_desc: str) -> FileActivity:
     rows = [row for row in change.rows if row["type_desc"].strip().upper() == type_desc]
     timed = {"io_stall_read_ms", "io_stall_write_ms"} <= change.columns
-    return Files(
+    return FileActivity(
         origin=f"{change.sources}, files of type {type_desc}",
         length_s=change.length_s,
         reads=_sum_of(rows, "num_of_reads"),
@@ -216,7 +216,7 @@ class Production:
     """
 
     collected: Collected
-    sums: Mapping[Kind, Sum]
+    sums: Mapping[StatementKind, Sum]
     writes: float
     began_s: float
     ended_s: float
@@ -274,7 +274,7 @@ def production(changes: Mapping[TableKind, CounterChange]) -> Production:
     )
 
 
-def _hidden(statements: Sequence[Statement], change: CounterChange) -> list[str]:
+def _hidden(statements: Sequence[StatementActivity], change: CounterChange) -> list[str]:
     """What PostgreSQL hides of other users, as a sentence; raises ``InputError`` where it hides all."""
     calls = sum(each.calls for each in statements)
     hidden = sum(each.calls for each in statements if each.text.strip() in _HIDDEN)
@@ -292,14 +292,14 @@ def _hidden(statements: Sequence[Statement], change: CounterChange) -> list[str]
     return [sentence]
 
 
-def _counted(statements: Sequence[Statement]) -> Sequence[Statement]:
+def _counted(statements: Sequence[StatementActivity]) -> Sequence[StatementActivity]:
     """Those that do something themselves: what only calls others is left out where these are counted."""
     if not any(each.nested for each in statements):
         return statements
     return [each for each in statements if not each.calls_what_writes]
 
 
-def _within(statements: Sequence[Statement], change: CounterChange) -> list[str]:
+def _within(statements: Sequence[StatementActivity], change: CounterChange) -> list[str]:
     """What functions and procedures write that are not looked into, as a sentence."""
     if change.kind is not STATEMENTS or any(each.nested for each in statements):
         return []
@@ -333,9 +333,9 @@ def _course(change: CounterChange) -> tuple[Rate, ...]:
     )
 
 
-def _of_postgresql(row: Mapping[str, str]) -> Statement:
+def _of_postgresql(row: Mapping[str, str]) -> StatementActivity:
     read = number(row, "shared_blks_read")
-    return Statement(
+    return StatementActivity(
         text=row["query"],
         calls=number(row, "calls"),
         rows=number(row, "rows"),
@@ -348,9 +348,9 @@ def _of_postgresql(row: Mapping[str, str]) -> Statement:
     )
 
 
-def _of_sql_server(row: Mapping[str, str]) -> Statement:
+def _of_sql_server(row: Mapping[str, str]) -> StatementActivity:
     calls = number(row, "count_executions")
-    return Statement(
+    return StatementActivity(
         text=row["query_sql_text"],
         calls=calls,
         rows=calls * number(row, "avg_rowcount"),
@@ -362,7 +362,7 @@ def _of_sql_server(row: Mapping[str, str]) -> Statement:
 
 
 def _writes(
-    statements: Sequence[Statement],
+    statements: Sequence[StatementActivity],
     change: CounterChange,
     database: CounterChange | None,
     collected: Collected,
@@ -389,8 +389,8 @@ def _writes(
     if calls > transactions:
         collected.compare(
             "transactions that write, a second",
-            Figure(transactions / database.length_s, f"{database.sources}: xact_commit"),
-            Figure(calls / change.length_s, f"{change.sources}: calls of statements that write"),
+            ProductionFigure(transactions / database.length_s, f"{database.sources}: xact_commit"),
+            ProductionFigure(calls / change.length_s, f"{change.sources}: calls of statements that write"),
             "several statements form one transaction",
         )
     # What has no COMMIT is a transaction by itself; what more statements there are share the others.
@@ -402,12 +402,12 @@ def _writes(
     ), "statements that write; those that shared a COMMIT, by pg_stat_database's transactions, as one"
 
 
-def _calls(statements: Iterable[Statement]) -> float:
+def _calls(statements: Iterable[StatementActivity]) -> float:
     return sum(each.calls for each in statements)
 
 
 def _of_statements(
-    sums: Mapping[Kind, Sum],
+    sums: Mapping[StatementKind, Sum],
     writes: float,
     why: str,
     change: CounterChange,
@@ -422,19 +422,21 @@ def _of_statements(
         )
     place = f"{change.sources}, {change.length_s:.0f} s"
     found = collected.figures
-    found[WRITES_PER_S] = Figure(writes / change.length_s, f"{place}: {why}")
-    found[READS_PER_S] = Figure(reading.calls / change.length_s, f"{place}: calls of queries")
+    found[WRITES_PER_S] = ProductionFigure(writes / change.length_s, f"{place}: {why}")
+    found[READS_PER_S] = ProductionFigure(reading.calls / change.length_s, f"{place}: calls of queries")
     if writes:
-        found[READS_PER_WRITE] = Figure(reading.calls / writes, f"{place}: calls of queries ÷ writes")
-        found[ROWS_PER_WRITE] = Figure(
+        found[READS_PER_WRITE] = ProductionFigure(
+            reading.calls / writes, f"{place}: calls of queries ÷ writes"
+        )
+        found[ROWS_PER_WRITE] = ProductionFigure(
             writing.rows / writes, f"{place}: rows of statements that write ÷ writes"
         )
     if {"shared_blks_read", "avg_physical_io_reads"} & change.columns:
-        found[PAGE_READS_PER_OPERATION] = Figure(
+        found[PAGE_READS_PER_OPERATION] = ProductionFigure(
             (writing.pages_read + reading.pages_read) / operations, f"{place}: pages not found in the buffers"
         )
     if {"temp_blks_written", "avg_tempdb_space_used"} & change.columns:
-        found[TEMP_BYTES_PER_OPERATION] = Figure(
+        found[TEMP_BYTES_PER_OPERATION] = ProductionFigure(
             (writing.temp_bytes + reading.temp_bytes) / operations, f"{place}: temporary files"
         )
 
@@ -445,7 +447,7 @@ def _log_bytes(
     """What a write comes to in the log, its commit included; ``total`` is what all statements wrote there."""
     if log is not None:
         per_s = sum(number(row, "wal_bytes") for row in log.rows) / log.length_s
-        figure = Figure(
+        figure = ProductionFigure(
             per_s * change.length_s / writes,
             f"{log.sources}: pg_stat_wal's bytes, of all databases, ÷ writes",
         )
@@ -454,10 +456,10 @@ def _log_bytes(
     if change.kind is QUERY_STORE:
         if "avg_log_bytes_used" not in change.columns:
             return  # SQL Server 2016
-        figure = Figure(total / writes, f"{place}: bytes of the log ÷ writes")
+        figure = ProductionFigure(total / writes, f"{place}: bytes of the log ÷ writes")
     else:
         # pg_stat_statements has ended when a transaction commits.
-        figure = Figure(
+        figure = ProductionFigure(
             total / writes + COMMIT_LOG_BYTES,
             f"{place}: bytes of the log ÷ writes, and {COMMIT_LOG_BYTES:.0f} for a commit",
         )
@@ -466,7 +468,7 @@ def _log_bytes(
     )
 
 
-def _total(sums: Mapping[Kind, Sum], kinds: tuple[Kind, ...]) -> Sum:
+def _total(sums: Mapping[StatementKind, Sum], kinds: tuple[StatementKind, ...]) -> Sum:
     """Several kinds together."""
     several = [sums.get(kind, Sum()) for kind in kinds]
     return Sum(*(sum(getattr(each, name.name) for each in several) for name in fields(Sum)))

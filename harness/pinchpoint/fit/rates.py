@@ -51,7 +51,7 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class Bursts:
+class FittedBursts:
     """A base rate with bursts, as the load model ``burst`` has it.
 
     Attributes:
@@ -79,7 +79,7 @@ def mean(rates: Sequence[Rate]) -> float:
     return sum(rate.per_s * rate.interval_s for rate in rates) / length_s if length_s else 0.0
 
 
-def bursts(rates: Sequence[Rate]) -> Bursts | None:
+def bursts(rates: Sequence[Rate]) -> FittedBursts | None:
     """The bursts of a time, where there are at least two; None where it is even, or wanders.
 
     Args:
@@ -102,7 +102,7 @@ def bursts(rates: Sequence[Rate]) -> Bursts | None:
         return None
     middle = base + (peak - base) * (for_s - ramp_s) / every_s
     readings_s = fmean(rate.interval_s for rate in rates)
-    return Bursts(
+    return FittedBursts(
         base_ratio=base / middle,
         peak_ratio=peak / middle,
         every_s=every_s,
@@ -249,7 +249,7 @@ _WHOLE_DAY_H = 23.0
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class LoadCourse:
     """What is known of a load's course.
 
     Attributes:
@@ -269,13 +269,13 @@ class Course:
     source: str
     busiest: str
     peak_ratio: float
-    bursts: Bursts | None
+    bursts: FittedBursts | None
     hours: Mapping[int, float]
     notes: tuple[str, ...] = ()
     figures: Figures = field(default_factory=dict)
     whole_day: bool = False
 
-    def squeezed(self, into_s: float) -> Course:
+    def squeezed(self, into_s: float) -> LoadCourse:
         """The whole day in this many seconds, in place of its busiest hour.
 
         Its hours' means become what the load model ``burst`` can be: a quiet level, a busy one, and the
@@ -338,7 +338,7 @@ def course(
     source: str,
     zone: tzinfo | None,
     counted: tuple[float, float] | None = None,
-) -> Course:
+) -> LoadCourse:
     """The course of a load.
 
     Args:
@@ -366,7 +366,7 @@ def course(
         at = max(fit, key=lambda hour: mean(fit[hour]))
         busy, busiest = fit[at], f"the busiest hour, {at.words} {name}"
         notes += _days(hours, source)
-    return Course(
+    return LoadCourse(
         what=what,
         source=source,
         busiest=busiest,

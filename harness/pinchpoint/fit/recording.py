@@ -9,8 +9,8 @@ from datetime import tzinfo
 from pathlib import Path
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.fit.figures import Figure, Figures
-from pinchpoint.fit.rates import Course, Rate, course
+from pinchpoint.fit.figures import Figures, ProductionFigure
+from pinchpoint.fit.rates import LoadCourse, Rate, course
 from pinchpoint.imports import open_source
 from pinchpoint.imports.places import HostPlaces
 from pinchpoint.imports.reading import Gathered, Read, TimeSpan, read_all
@@ -51,7 +51,7 @@ class DiskReading:
 
 def recorded(
     paths: Sequence[Path], zone: tzinfo | None, host: str | None, counted: tuple[float, float] | None
-) -> Course:
+) -> LoadCourse:
     """What recordings of one machine say of its day.
 
     Args:
@@ -161,7 +161,7 @@ def _sizes(readings: Sequence[DiskReading], names: str) -> Figures:
         both = [reading for reading in readings if {*counts, *sizes} <= reading.values.keys()]
         count, total = (_total(both, metrics) for metrics in (counts, sizes))
         if count and total:
-            found[figure] = Figure(total / count, f"{names}: {origin}")
+            found[figure] = ProductionFigure(total / count, f"{names}: {origin}")
     if DISK_READ_BYTES in found or DISK_WRITE_BYTES in found:
         found.pop(DISK_IO_BYTES, None)  # each for itself says more
     return found

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.fit.counters import Step
+from pinchpoint.fit.counters import CounterStep
 
 CAPTURED = "captured_at"
 """The column that says when a snapshot was taken."""
@@ -304,7 +304,7 @@ def _added(snapshots: Sequence[Snapshot], names: str) -> CounterChange:
                 "servers, or all was forgotten between; take two of one server, around a busy time"
             )
         for key, row in now.items():
-            step = Step(known.get(key, Counters({}, before.at_s)), row)
+            step = CounterStep(known.get(key, Counters({}, before.at_s)), row)
             grown = step.all_grown(kind.counters)
             if grown is None:
                 grown = {name: row.number(name) for name in kind.counters}  # what is there was added since

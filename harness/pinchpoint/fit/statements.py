@@ -36,7 +36,7 @@ _CHANGED = re.compile(
 """What changes rows after, or in, a WITH."""
 
 
-class Kind(StrEnum):
+class StatementKind(StrEnum):
     """What a statement does."""
 
     APPEND = "append"
@@ -49,12 +49,12 @@ class Kind(StrEnum):
     CONTROL = "control"
 
 
-WRITING = (Kind.APPEND, Kind.BATCH, Kind.CHANGE, Kind.LOAD)
-READING = (Kind.LOOK, Kind.SCAN, Kind.SORT)
+WRITING = (StatementKind.APPEND, StatementKind.BATCH, StatementKind.CHANGE, StatementKind.LOAD)
+READING = (StatementKind.LOOK, StatementKind.SCAN, StatementKind.SORT)
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class StatementActivity:
     """One statement in the time between two snapshots.
 
     Attributes:
@@ -88,20 +88,20 @@ class Statement:
         return match[1].lower() if match else ""
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> StatementKind:
         """What it does, by its first word and by what one call of it costs."""
         word = self.word
         if word == "insert" or (word in _QUERIES and self.log_bytes and _inserts(self.text)):
-            return Kind.APPEND if self.rows < _BATCH_ROWS * self.calls else Kind.BATCH
+            return StatementKind.APPEND if self.rows < _BATCH_ROWS * self.calls else StatementKind.BATCH
         if word in _CHANGES or (word == "with" and self.log_bytes and _CHANGED.search(self.text)):
-            return Kind.CHANGE
+            return StatementKind.CHANGE
         if word in ("copy", "bulk") and self.log_bytes and not _COPIED_OUT.search(self.text):
-            return Kind.LOAD
+            return StatementKind.LOAD
         if word not in _QUERIES:
-            return Kind.CONTROL
+            return StatementKind.CONTROL
         if self.temp_bytes >= _SORT_BYTES * self.calls:
-            return Kind.SORT
-        return Kind.SCAN if self.pages >= _SCAN_PAGES * self.calls else Kind.LOOK
+            return StatementKind.SORT
+        return StatementKind.SCAN if self.pages >= _SCAN_PAGES * self.calls else StatementKind.LOOK
 
     @property
     def calls_what_writes(self) -> bool:
@@ -128,9 +128,9 @@ class Sum:
     page_images: float = 0.0
 
 
-def by_kind(statements: Iterable[Statement]) -> dict[Kind, Sum]:
+def by_kind(statements: Iterable[StatementActivity]) -> dict[StatementKind, Sum]:
     """What each kind came to."""
-    found: dict[Kind, Sum] = defaultdict(Sum)
+    found: dict[StatementKind, Sum] = defaultdict(Sum)
     for each in statements:
         total = found[each.kind]
         total.calls += each.calls

@@ -19,7 +19,7 @@ from pinchpoint_collectors.imports.record import (
     Settings,
 )
 from pinchpoint_collectors.record import Sample
-from pinchpoint_scenarios.storage_probe.results import RESULTS, Kind, recognised
+from pinchpoint_scenarios.storage_probe.results import RESULTS, ResultKind, recognised
 
 _HEAD_BYTES = 1024 * 1024
 _HEAD = 8192
@@ -116,7 +116,7 @@ def _begin(path: Path) -> tuple[bytes, int, str]:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def result_kind(path: Path, kind: str | None, said: str | None = None) -> Kind | None:
+def result_kind(path: Path, kind: str | None, said: str | None = None) -> ResultKind | None:
     """The kind of a storage tool's result; None of a file that is none. Raises InputError."""
     if kind is not None:
         return RESULTS.get(kind)

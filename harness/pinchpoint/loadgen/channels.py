@@ -19,7 +19,7 @@ Gone = Callable[[str], None]
 _SHOWN = 80  # bytes of a line that is no message, for the person who must find who wrote it
 
 
-class Channel(Protocol):
+class GeneratorChannel(Protocol):
     """To and from one generator."""
 
     def listen(self, hear: Hear, gone: Gone) -> None:
@@ -51,12 +51,12 @@ class _Process:
         self._reader: threading.Thread | None = None
 
     def listen(self, hear: Hear, gone: Gone) -> None:
-        """See ``Channel``."""
+        """See ``GeneratorChannel``."""
         self._reader = threading.Thread(target=self._read, args=(hear, gone), daemon=True)
         self._reader.start()
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """See ``Channel``."""
+        """See ``GeneratorChannel``."""
         assert self.process.stdin is not None  # noqa: S101 -- opened as a pipe above
         try:
             with self._sending:
@@ -65,7 +65,7 @@ class _Process:
             return  # it ended, or was ended; whoever reads it says why
 
     def close(self) -> None:
-        """See ``Channel``."""
+        """See ``GeneratorChannel``."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -141,7 +141,7 @@ class BridgeProcess:
         self._process.send({"token": token})  # by its pipe: others can read a command line
         self._process.listen(self._hear, self._gone)
 
-    def channel(self, worker: str) -> Channel:
+    def channel(self, worker: str) -> GeneratorChannel:
         """The channel to a worker that has joined."""
         return _Elsewhere(self, worker)
 
@@ -201,13 +201,13 @@ class _Elsewhere:
         self._worker = worker
 
     def listen(self, hear: Hear, gone: Gone) -> None:
-        """See ``Channel``."""
+        """See ``GeneratorChannel``."""
         self._bridge.register(self._worker, hear, gone)
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """See ``Channel``."""
+        """See ``GeneratorChannel``."""
         self._bridge.send(self._worker, message)
 
     def close(self) -> None:
-        """See ``Channel``: it ends by itself when it hears no more of the master, or of this run."""
+        """See ``GeneratorChannel``: it ends by itself when it hears no more of the master, or of this run."""
         self._bridge.send(self._worker, {"stop": True})

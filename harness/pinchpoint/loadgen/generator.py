@@ -5,8 +5,8 @@ as needed, ``{"own": {scenario: {"slots", "from_ns", "since_ns"}}}`` when it tak
 ``{"hold": {scenario: seconds}}`` when steps climb no further than they have by then, ``{"stop": true}``. It
 says ``ready``, one ``second`` a second, ``event``, ``working`` (whether a scenario has work left, when it
 changes), ``busy`` (how long it may look for what the load did, after it), ``stopped``; or ``failed`` with the
-reason. How both travel is a ``Link``'s affair: a child process of the controller has pipes (``local``), one
-elsewhere a connection that is encrypted (``remote``).
+reason. How both travel is a ``GeneratorLink``'s affair: a child process of the controller has pipes
+(``local``), one elsewhere a connection that is encrypted (``remote``).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LAG_PROBE_S = 0.1  # on an idle machine each wake-up takes as long as some oper
 _CAP_PROBE_S = 10.0  # a container's quota may be changed; reading it takes as long as some operations
 
 
-class Link(Protocol):
+class GeneratorLink(Protocol):
     """How a generator receives and sends messages of the controller."""
 
     def commands(self) -> Iterator[dict[str, Any]]:
@@ -62,7 +62,7 @@ class Link(Protocol):
         ...
 
 
-class Generator:
+class GeneratorProcess:
     """One generator process.
 
     Args:
@@ -70,7 +70,7 @@ class Generator:
         link: to the controller.
     """
 
-    def __init__(self, assignment: Assignment, link: Link) -> None:
+    def __init__(self, assignment: Assignment, link: GeneratorLink) -> None:
         self._assignment = assignment
         self._link = link
         self._recorder = Recorder(assignment.clock_offset_ns)
@@ -231,7 +231,7 @@ def _waited_s() -> float | None:
         return None
 
 
-def say_failed(link: Link, error: BaseException) -> None:
+def say_failed(link: GeneratorLink, error: BaseException) -> None:
     """Report to the controller why this generator cannot go on: the farm's fault, or the evidence's end."""
     match error:
         case ScenarioError() | InputError():

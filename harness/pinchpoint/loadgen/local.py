@@ -19,7 +19,7 @@ from gevent.fileobject import FileObject
 from gevent.threadpool import ThreadPool
 
 from pinchpoint.loadgen.assignment import Assignment
-from pinchpoint.loadgen.generator import Generator, say_failed
+from pinchpoint.loadgen.generator import GeneratorProcess, say_failed
 from pinchpoint.loadgen.load import is_closed
 from pinchpoint.loadgen.recorder import Seconds
 from pinchpoint.store.journal import JournalWriter
@@ -119,7 +119,7 @@ def main() -> None:
     try:
         assignment = link.assignment()
         _take_place(assignment)
-        generator = Generator(assignment, link)
+        generator = GeneratorProcess(assignment, link)
     except Exception as error:  # noqa: BLE001 -- reported to the controller, which reports it to the person
         say_failed(link, error)
         return

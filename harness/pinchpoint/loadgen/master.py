@@ -25,12 +25,12 @@ from gevent.threadpool import ThreadPool
 
 from pinchpoint.loadgen.messages import (
     BadMessage,
-    Hello,
     Pong,
     Receiver,
     Second,
     Sender,
     Waiting,
+    WorkerHello,
     WorkMessage,
     check_second,
 )
@@ -63,7 +63,7 @@ class _Peer:
         messages: how many it has sent in the second that goes on.
     """
 
-    hello: Hello
+    hello: WorkerHello
     heard_s: float
     joined_s: float
     receiver: Receiver
@@ -125,7 +125,7 @@ class Bridge:
         receiver = peer.receiver if peer else Receiver.of_worker()
         message = receiver.taken(data)
         if peer is None:
-            if isinstance(message, Hello):
+            if isinstance(message, WorkerHello):
                 self._greet(worker, message, receiver)
             return  # of a worker that was lost, or of another run: it hears nothing more, and ends
         peer.heard_s = time.monotonic()
@@ -133,7 +133,7 @@ class Bridge:
         if peer.messages > _MOST_PER_S:
             raise BadMessage(f"more than {_MOST_PER_S} messages in a second")
         match message:
-            case Hello() | Waiting():
+            case WorkerHello() | Waiting():
                 return  # heard of it, and that is all there is to it
             case Pong():
                 self._clock(worker, peer, message)
@@ -152,7 +152,7 @@ class Bridge:
             raise BadMessage(f"{message['type']}: of a scenario that is not its own")
         _say(worker=worker.hex(), **message)
 
-    def _greet(self, worker: bytes, hello: Hello, receiver: Receiver) -> None:
+    def _greet(self, worker: bytes, hello: WorkerHello, receiver: Receiver) -> None:
         ours = version("pinchpoint")
         if hello.version != ours:
             why = f"the run is driven by Pinchpoint {ours}, this is {hello.version}: install {ours} here"

@@ -100,7 +100,7 @@ class _Checked(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-class Hello(_Checked):
+class WorkerHello(_Checked):
     """What a worker is, before it has joined."""
 
     type: Literal["hello"]
@@ -129,13 +129,13 @@ class Ready(_Checked):
     type: Literal["ready"]
 
 
-class Stopped(_Checked):
+class WorkerStopped(_Checked):
     """The load has ended and all that was measured has been sent."""
 
     type: Literal["stopped"]
 
 
-class Progress(_Checked):
+class ScenarioProgress(_Checked):
     """One scenario's figures of a second: see ``recorder.Seconds.progress``."""
 
     ok: Count
@@ -147,7 +147,7 @@ class Progress(_Checked):
     before_s: Annotated[int, Field(ge=0, le=_END_OF_TIME_S)]
 
     @model_validator(mode="after")
-    def _adds_up(self) -> Progress:
+    def _adds_up(self) -> ScenarioProgress:
         bins, counts = self.times
         if len(bins) != len(counts) or sum(counts) > self.ok:
             raise ValueError("times: more operations than were ok, or bins without a count")
@@ -160,10 +160,10 @@ class Second(_Checked):
     type: Literal["second"]
     rows: Annotated[list[_Row], Field(max_length=20_000)]
     samples: Annotated[list[_Sample], Field(max_length=20_000)]
-    progress: Annotated[dict[Name, Progress], Field(max_length=1000)]
+    progress: Annotated[dict[Name, ScenarioProgress], Field(max_length=1000)]
 
 
-class Event(_Checked):
+class ScenarioEvent(_Checked):
     """An event of a scenario, with fields of its own."""
 
     model_config = ConfigDict(extra="allow")
@@ -175,7 +175,7 @@ class Event(_Checked):
     scenario: Name
 
     @model_validator(mode="after")
-    def _of_a_worker(self) -> Event:
+    def _of_a_worker(self) -> ScenarioEvent:
         if self.event not in EVENTS:
             raise ValueError("no event of a load worker")
         if {"worker", "time"} & set(self.__pydantic_extra__):
@@ -200,7 +200,7 @@ class Busy(_Checked):
     for_s: Seconds
 
 
-class Failed(_Checked):
+class WorkerFailed(_Checked):
     """It cannot go on."""
 
     type: Literal["failed"]
@@ -209,12 +209,21 @@ class Failed(_Checked):
 
 
 FromWorker = Annotated[
-    Hello | Waiting | Pong | Ready | Second | Event | Working | Busy | Stopped | Failed,
+    WorkerHello
+    | Waiting
+    | Pong
+    | Ready
+    | Second
+    | ScenarioEvent
+    | Working
+    | Busy
+    | WorkerStopped
+    | WorkerFailed,
     Field(discriminator="type"),
 ]
 
 
-class Refused(_Checked):
+class WorkerRefused(_Checked):
     """The controller takes no more from this worker."""
 
     refused: Text
@@ -259,13 +268,13 @@ class Begin(_Checked):
     at_ns: Utc
 
 
-class Hold(_Checked):
+class HoldSteps(_Checked):
     """When loads in steps climb no further."""
 
     hold: dict[Name, Annotated[float, Field(ge=0, le=1e9)]]
 
 
-class Share(_Checked):
+class LoadShare(_Checked):
     """A part of a scenario's load."""
 
     slots: Slots
@@ -276,7 +285,7 @@ class Share(_Checked):
 class Own(_Checked):
     """The parts that are done here from now on."""
 
-    own: Annotated[dict[Name, Share], Field(max_length=1000)]
+    own: Annotated[dict[Name, LoadShare], Field(max_length=1000)]
 
 
 class Stop(_Checked):
@@ -285,7 +294,7 @@ class Stop(_Checked):
     stop: Literal[True]
 
 
-FromController = Refused | Ping | Tick | WorkMessage | Begin | Hold | Own | Stop
+FromController = WorkerRefused | Ping | Tick | WorkMessage | Begin | HoldSteps | Own | Stop
 
 _T = TypeVar("_T")
 

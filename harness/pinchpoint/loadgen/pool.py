@@ -10,7 +10,7 @@ from typing import Any
 
 from pinchpoint.loadgen import shares
 from pinchpoint.loadgen.assignment import Assignment
-from pinchpoint.loadgen.channels import BridgeProcess, Channel, Child
+from pinchpoint.loadgen.channels import BridgeProcess, Child, GeneratorChannel
 
 _READY_S = 60.0  # sessions of a slow farm take a while to open
 _STOP_S = 15.0  # operations in flight may take engine._STOP_S, then the last seconds are written
@@ -33,7 +33,7 @@ class GeneratorState:
     """
 
     assignment: Assignment
-    channel: Channel
+    channel: GeneratorChannel
     ready: threading.Event = field(default_factory=threading.Event)
     stopped: threading.Event = field(default_factory=threading.Event)
     done: set[str] = field(default_factory=set)
@@ -308,7 +308,7 @@ class GeneratorPool:
         )
 
     def _add(self, assignment: Assignment, peer: str | None) -> None:
-        channel: Channel
+        channel: GeneratorChannel
         if peer is None:
             channel = Child(self._environment)
         else:

@@ -26,8 +26,8 @@ from gevent.threadpool import ThreadPool
 
 from pinchpoint.base.errors import ExitStatus
 from pinchpoint.loadgen.assignment import Assignment
-from pinchpoint.loadgen.generator import Generator, say_failed
-from pinchpoint.loadgen.messages import BadMessage, Ping, Receiver, Refused, Sender, Tick, WorkMessage
+from pinchpoint.loadgen.generator import GeneratorProcess, say_failed
+from pinchpoint.loadgen.messages import BadMessage, Ping, Receiver, Sender, Tick, WorkerRefused, WorkMessage
 from pinchpoint.loadgen.permits import Permits
 from pinchpoint.loadgen.recorder import Seconds
 from pinchpoint.loadgen.wire import WireLine
@@ -44,7 +44,7 @@ class MasterLost(Exception):  # noqa: N818 -- what happened, not a fault
     """Nothing has been heard of the controller for ``MASTER_SILENT_S``."""
 
 
-class Connection:
+class RemoteLink:
     """The ``Link`` of a generator on another machine.
 
     Args:
@@ -134,7 +134,7 @@ class Connection:
             match message:
                 case Ping(ping=sent_ns):
                     self.say(type="pong", sent_ns=sent_ns, utc_ns=time.time_ns())
-                case Refused(refused=why):
+                case WorkerRefused(refused=why):
                     _end(why)
                 case _:
                     return message
@@ -170,11 +170,11 @@ def main() -> None:
     permits = Permits(tuple(given.get("variables", ())), tuple(given.get("folders", ())))
     if parent:
         gevent.spawn(_end_with, int(parent[0]))  # before the connection: that waits for a controller
-    link = Connection(host, int(port), given.get("token", ""))
+    link = RemoteLink(host, int(port), given.get("token", ""))
     try:
         assignment = link.assignment()
         permits.check(assignment, socket.gethostname())
-        generator = Generator(assignment, link)
+        generator = GeneratorProcess(assignment, link)
     except MasterLost:
         return
     except Exception as error:  # noqa: BLE001 -- reported to the controller, which reports it to the person

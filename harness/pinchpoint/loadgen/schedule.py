@@ -25,7 +25,7 @@ class Arrival:
     at_ns: int
 
 
-class Schedule:
+class ArrivalSchedule:
     """Walks the whole schedule and yields this worker's own arrivals.
 
     Every worker walks the same arrivals, so none is done twice or left out, however many there are.

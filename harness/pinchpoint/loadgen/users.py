@@ -20,7 +20,7 @@ from gevent.queue import Queue
 from pinchpoint.loadgen.alarm import Alarm
 from pinchpoint.loadgen.load import session_numbers, starts, user_start_s
 from pinchpoint.loadgen.recorder import Recorder
-from pinchpoint.loadgen.schedule import Arrival, Schedule
+from pinchpoint.loadgen.schedule import Arrival, ArrivalSchedule
 from pinchpoint.loadgen.threads import STRETCH_S, ThreadedSession, Threads
 from pinchpoint.plan.arrivals import LATEST_START_S
 from pinchpoint.store.schema import GIVEN_UP, SEND, SENT, UNFINISHED
@@ -85,7 +85,7 @@ class ScenarioLoad:
         self._begun = Event()
         self._stop = Event()
         self._due: Queue[int | None] = Queue()
-        self._schedule: Schedule | None = None
+        self._schedule: ArrivalSchedule | None = None
         self._pacers: list[gevent.Greenlet] = []
 
     @property
@@ -97,7 +97,7 @@ class ScenarioLoad:
         """Let the users, whose sessions are open by now, start when the performance counter says so."""
         self._begin_ns = begin_ns
         if self._starts is not None:
-            self._schedule = Schedule(_walked(self._starts, begin_ns), begin_ns, self._slots)
+            self._schedule = ArrivalSchedule(_walked(self._starts, begin_ns), begin_ns, self._slots)
             self._pacers.append(gevent.spawn(self._pace, self._schedule))
         self._begun.set()
 
@@ -106,7 +106,7 @@ class ScenarioLoad:
         self._hold_s = hold_s
 
     def own(self, slots: frozenset[int], from_ns: int, since_ns: int | None) -> int:
-        """More of the load is done here from now on; see ``Schedule.own``.
+        """More of the load is done here from now on; see ``ArrivalSchedule.own``.
 
         Returns how many more sessions are to be opened.
         """

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pinchpoint.base.addresses import names_server
 from pinchpoint.base.units import seconds
 from pinchpoint.plan.compare import check_compare, check_compared, disks_of
-from pinchpoint.plan.document import Document
+from pinchpoint.plan.document import YamlFile
 from pinchpoint.plan.embedded import (
     EMBEDDED_ENDPOINTS,
     EMBEDDED_ROLES,
@@ -28,7 +28,7 @@ from pinchpoint.plan.endpoints import Endpoints
 from pinchpoint.plan.explain import explain
 from pinchpoint.plan.hosts import check_catalogue, check_collectors, check_places
 from pinchpoint.plan.load_model import Closed, Ramp, Steps
-from pinchpoint.plan.locustfile import SUFFIX, Found, inspect, is_locustfile, scenario_class
+from pinchpoint.plan.locustfile import SUFFIX, LocustClasses, inspect, is_locustfile, scenario_class
 from pinchpoint.plan.prices import check_prices
 from pinchpoint.plan.problems import Path, Problem, Unfit, listed, quoted, unknown_at
 from pinchpoint.plan.prove import check_prove
@@ -44,7 +44,7 @@ _WAYS = ("embedded", "endpoints")
 """The two ways to say where a farm is."""
 
 
-def check_farm(farm: Document) -> Iterator[Problem]:
+def check_farm(farm: YamlFile) -> Iterator[Problem]:
     """What is wrong with a farm.yaml beyond its fields."""
     yield from _check_embedded(farm)
     yield from check_prove(farm)
@@ -68,7 +68,7 @@ def check_farm(farm: Document) -> Iterator[Problem]:
                 yield from check_places(farm, place)
 
 
-def check_plan(plan: Document) -> Iterator[Problem]:
+def check_plan(plan: YamlFile) -> Iterator[Problem]:
     """What is wrong with a plan.yaml beyond its fields."""
     for name in plan.mapping("scenarios"):
         yield from _check_scenario(plan, name)
@@ -92,7 +92,7 @@ def check_plan(plan: Document) -> Iterator[Problem]:
         )
 
 
-def check_together(farm: Document, plan: Document) -> Iterator[Problem]:
+def check_together(farm: YamlFile, plan: YamlFile) -> Iterator[Problem]:
     """What the plan's scenarios need and the farm lacks; each problem is one of the plan's."""
     if _says_nothing(farm) or _tiers_unclear(farm):
         return  # that is the farm's problem, and the cause of all there would be here
@@ -118,7 +118,7 @@ def check_together(farm: Document, plan: Document) -> Iterator[Problem]:
     yield from check_compared(farm, plan)
 
 
-def _check_embedded(farm: Document) -> Iterator[Problem]:
+def _check_embedded(farm: YamlFile) -> Iterator[Problem]:
     if _says_nothing(farm) and not any(nearest_name(name, _WAYS) for name in farm.data):
         yield Problem(
             (),
@@ -137,7 +137,7 @@ def _check_embedded(farm: Document) -> Iterator[Problem]:
     yield from _check_knobs(farm)
 
 
-def _check_knobs(farm: Document) -> Iterator[Problem]:
+def _check_knobs(farm: YamlFile) -> Iterator[Problem]:
     """Every knob of the embedded farm turns something the farm has."""
     tiers = _embedded_tiers(farm)
     disks = sorted(f"{tier}.{role}" for tier in tiers for role in EMBEDDED_ROLES[tier])
@@ -158,7 +158,7 @@ def _check_knobs(farm: Document) -> Iterator[Problem]:
             yield unknown_at(here, "disk of the catalogue:", profile, disk_types)
 
 
-def _check_embedded_host(farm: Document, tier: str, host: str) -> Iterator[Problem]:
+def _check_embedded_host(farm: YamlFile, tier: str, host: str) -> Iterator[Problem]:
     place: Path = ("tiers", tier, "hosts", host)
     if host != f"{tier}1":
         yield Problem(
@@ -182,7 +182,7 @@ def _check_embedded_host(farm: Document, tier: str, host: str) -> Iterator[Probl
             )
 
 
-def _check_scenario(plan: Document, name: str) -> Iterator[Problem]:
+def _check_scenario(plan: YamlFile, name: str) -> Iterator[Problem]:
     place: Path = ("scenarios", name)
     use = plan.at(*place, "use")
     if not isinstance(use, str):
@@ -209,7 +209,7 @@ def _check_scenario(plan: Document, name: str) -> Iterator[Problem]:
     yield from _check_replay(plan, name)
 
 
-def _check_sources(farm: Document, plan: Document, name: str, offered: set[str]) -> Iterator[Problem]:
+def _check_sources(farm: YamlFile, plan: YamlFile, name: str, offered: set[str]) -> Iterator[Problem]:
     """A crawl's sources: those it names have to be there, and there has to be one."""
     from pinchpoint_scenarios.full_crawl.source_params import ENDPOINT_OF  # noqa: PLC0415 -- drivers take long
 
@@ -239,11 +239,11 @@ def _check_sources(farm: Document, plan: Document, name: str, offered: set[str])
             )
 
 
-def _says_nothing(farm: Document) -> bool:
+def _says_nothing(farm: YamlFile) -> bool:
     return not any(farm.data.get(way) for way in _WAYS)
 
 
-def _tiers_unclear(farm: Document) -> bool:
+def _tiers_unclear(farm: YamlFile) -> bool:
     """Whether the embedded tiers are no list of names that exist."""
     tiers = farm.at("embedded", "tiers")
     return tiers is not None and not (
@@ -251,7 +251,7 @@ def _tiers_unclear(farm: Document) -> bool:
     )
 
 
-def _used(plan: Document) -> dict[str, type[Scenario]]:
+def _used(plan: YamlFile) -> dict[str, type[Scenario]]:
     """Name in the plan -> scenario, of those that name one that exists."""
     found: dict[str, type[Scenario]] = {}
     for name in plan.mapping("scenarios"):
@@ -262,17 +262,17 @@ def _used(plan: Document) -> dict[str, type[Scenario]]:
     return found
 
 
-def _embedded_tiers(farm: Document) -> list[str]:
+def _embedded_tiers(farm: YamlFile) -> list[str]:
     tiers = farm.at("embedded", "tiers")
     return [tier for tier in EMBEDDED_ENDPOINTS if isinstance(tiers, list) and tier in tiers]
 
 
-def _or_tier(farm: Document, endpoint: str) -> str:
+def _or_tier(farm: YamlFile, endpoint: str) -> str:
     tiers = [tier for tier, name in EMBEDDED_ENDPOINTS.items() if name == endpoint]
     return f", or {tiers[0]} to embedded.tiers" if "embedded" in farm.data and tiers else ""
 
 
-def _check_loads(plan: Document) -> Iterator[Problem]:
+def _check_loads(plan: YamlFile) -> Iterator[Problem]:
     """Steps until an objective need one; a rule's scenario must be one of the plan's."""
     names = plan.mapping("scenarios")
     aimed_at = [one.get("scenario") for one in _list(plan, "objectives")]
@@ -291,7 +291,7 @@ def _check_loads(plan: Document) -> Iterator[Problem]:
             yield from _check_silence(plan, position, rule.get("for"), [said] if said else list(names))
 
 
-def _check_silence(plan: Document, position: int, given: object, names: list[Any]) -> Iterator[Problem]:
+def _check_silence(plan: YamlFile, position: int, given: object, names: list[Any]) -> Iterator[Problem]:
     """Bursts with nothing between them are silent on purpose."""
     pauses_s = []
     for name in names:
@@ -311,7 +311,7 @@ def _check_silence(plan: Document, position: int, given: object, names: list[Any
         )
 
 
-def _check_rules(farm: Document, plan: Document) -> Iterator[Problem]:
+def _check_rules(farm: YamlFile, plan: YamlFile) -> Iterator[Problem]:
     """The hosts, tiers and disk roles that objectives and rules name must be the farm's."""
     disks = disks_of(farm.data)
     roles = {role for tier in disks for role in disks[tier]}
@@ -336,7 +336,7 @@ def _check_rules(farm: Document, plan: Document) -> Iterator[Problem]:
                 )
 
 
-def _list(plan: Document, key: str) -> list[dict[str, object]]:
+def _list(plan: YamlFile, key: str) -> list[dict[str, object]]:
     found = plan.at(key)
     return [one if isinstance(one, dict) else {} for one in found] if isinstance(found, list) else []
 
@@ -345,12 +345,12 @@ _NATIVE_NEEDS = frozenset({"crawler"})
 """The endpoints it needs, in place of those of a crawl that Pinchpoint drives."""
 
 
-def _is_native(plan: Document, name: str) -> bool:
+def _is_native(plan: YamlFile, name: str) -> bool:
     """Whether a scenario is a farm's own crawl."""
     return bool(plan.at("scenarios", name, "params", "drive") == "native")
 
 
-def _check_native(plan: Document, name: str) -> Iterator[Problem]:
+def _check_native(plan: YamlFile, name: str) -> Iterator[Problem]:
     """The farm's own crawler decides what is crawled at once: one user starts it and looks on."""
     load = plan.at("scenarios", name, "load")
     if isinstance(load, dict) and not (load.get("model") == "closed" and load.get("users") == 1):
@@ -364,7 +364,7 @@ def _check_native(plan: Document, name: str) -> Iterator[Problem]:
 _REPLAY = "sql-replay"
 
 
-def _check_replay(plan: Document, name: str) -> Iterator[Problem]:
+def _check_replay(plan: YamlFile, name: str) -> Iterator[Problem]:
     """Users take captured sessions; a rate, or a pause of their own, would be another load."""
     if plan.at("scenarios", name, "use") != _REPLAY:
         return
@@ -377,7 +377,7 @@ def _check_replay(plan: Document, name: str) -> Iterator[Problem]:
         )
 
 
-def _check_locustfile(plan: Document, name: str) -> Iterator[Problem]:
+def _check_locustfile(plan: YamlFile, name: str) -> Iterator[Problem]:
     """What is wrong with a scenario that uses a locustfile, beyond the fields of its parameters."""
     place: Path = ("scenarios", name)
     yield from _check_locust_load(plan, place)
@@ -397,7 +397,7 @@ def _check_locustfile(plan: Document, name: str) -> Iterator[Problem]:
     yield from _check_fixed(found, plan, place, use)
 
 
-def _check_endpoints(plan: Document, farm: str, offered: Iterable[str]) -> Iterator[Problem]:
+def _check_endpoints(plan: YamlFile, farm: str, offered: Iterable[str]) -> Iterator[Problem]:
     """Endpoints that the plan's locustfiles are given and the farm lacks.
 
     Args:
@@ -417,7 +417,7 @@ def _check_endpoints(plan: Document, farm: str, offered: Iterable[str]) -> Itera
             )
 
 
-def _check_locust_load(plan: Document, place: Path) -> Iterator[Problem]:
+def _check_locust_load(plan: YamlFile, place: Path) -> Iterator[Problem]:
     load = plan.mapping(*place, "load")
     model = load.get("model")
     of_users = model == "closed" or (
@@ -436,7 +436,7 @@ def _check_locust_load(plan: Document, place: Path) -> Iterator[Problem]:
         )
 
 
-def _check_users(found: Found, params: Mapping[str, Any], here: Path, use: str) -> Iterator[Problem]:
+def _check_users(found: LocustClasses, params: Mapping[str, Any], here: Path, use: str) -> Iterator[Problem]:
     if not found.classes:
         yield Problem(
             here, f"{quoted(use)} has no user class", "needed: a subclass of locust.User that is not abstract"
@@ -455,7 +455,7 @@ def _check_users(found: Found, params: Mapping[str, Any], here: Path, use: str) 
         )
 
 
-def _check_fixed(found: Found, plan: Document, place: Path, use: str) -> Iterator[Problem]:
+def _check_fixed(found: LocustClasses, plan: YamlFile, place: Path, use: str) -> Iterator[Problem]:
     """Where every class has a fixed count, no class is left for the other users."""
     fixed = [user.fixed_count for user in found.classes]
     field, users = _highest(plan.mapping(*place, "load"), plan.location.parent)

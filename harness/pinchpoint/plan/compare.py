@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from pinchpoint.base.figures import FIGURES, MOST_METRICS, OF_SCENARIOS, part_of, split
-from pinchpoint.plan.document import Document
+from pinchpoint.plan.document import YamlFile
 from pinchpoint.plan.embedded import EMBEDDED_ROLES
 from pinchpoint.plan.problems import Path, Problem, Unfit, listed, quoted, unknown
 from pinchpoint.plan.record import Ratio, Record
@@ -49,7 +49,7 @@ class Compare(Record):
         return metrics
 
 
-def check_compare(plan: Document) -> Iterator[Problem]:
+def check_compare(plan: YamlFile) -> Iterator[Problem]:
     """Names that are none, that name no scenario of the plan, or that stand there twice."""
     seen: set[str] = set()
     for place, name in _names(plan):
@@ -62,7 +62,7 @@ def check_compare(plan: Document) -> Iterator[Problem]:
             yield Problem(place, why.found, why.allowed, why.nearest)
 
 
-def check_compared(farm: Document, plan: Document) -> Iterator[Problem]:
+def check_compared(farm: YamlFile, plan: YamlFile) -> Iterator[Problem]:
     """Names of tiers and disks that the farm lacks."""
     tiers = disks_of(farm.data)
     for place, name in _names(plan):
@@ -155,7 +155,7 @@ def _inside(data: Any, *path: str) -> Mapping[str, Any]:
     return data if isinstance(data, Mapping) else {}
 
 
-def _names(plan: Document) -> Iterator[tuple[Path, str]]:
+def _names(plan: YamlFile) -> Iterator[tuple[Path, str]]:
     given = plan.at(*_METRICS)
     for position, name in enumerate(given if isinstance(given, list) else []):
         if isinstance(name, str):  # the record says so where it is none

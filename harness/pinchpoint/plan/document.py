@@ -42,7 +42,7 @@ _PLAINER = {
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class YamlFile:
     """One parsed file.
 
     Attributes:
@@ -90,7 +90,7 @@ class Document:
         return f"{where}: {sentence(problem.found, problem.allowed, problem.nearest)}"
 
 
-def read_document(path: FilePath) -> Document:
+def read_document(path: FilePath) -> YamlFile:
     """Read and parse one file. Never raises for what the file holds: its ``problems`` say what is wrong."""
     location = path.absolute()
     try:
@@ -101,8 +101,8 @@ def read_document(path: FilePath) -> Document:
         builder.lines[()] = node.start_mark.line + 1
         data = builder.value(node, ())
     except _Unreadable as error:
-        return Document(str(path), location, problems=(error.problem,))
-    return Document(str(path), location, data, builder.lines, tuple(builder.problems))
+        return YamlFile(str(path), location, problems=(error.problem,))
+    return YamlFile(str(path), location, data, builder.lines, tuple(builder.problems))
 
 
 class _Unreadable(Exception):  # noqa: N818 - never leaves this module

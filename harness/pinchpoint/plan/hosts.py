@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from pinchpoint.base.redact import NOT_SHOWN, redacted_word
-from pinchpoint.plan.document import Document
+from pinchpoint.plan.document import YamlFile
 from pinchpoint.plan.problems import Path, Problem, listed, unknown_at
 from pinchpoint_collectors import registry as collectors
 from pinchpoint_collectors.common.names import nearest_name
@@ -17,7 +17,7 @@ from pinchpoint_collectors.record import Choosy, Kind, Watch
 from pinchpoint_infra.catalogue import catalogue
 
 
-def check_catalogue(farm: Document, place: Path) -> Iterator[Problem]:
+def check_catalogue(farm: YamlFile, place: Path) -> Iterator[Problem]:
     """A machine and the profiles of disks are entries of the catalogue, each of its kind."""
     named = [("machine", (*place, "machine"))]
     named += [("disk", (*place, "disks", role, "profile")) for role in farm.mapping(*place, "disks")]
@@ -28,7 +28,7 @@ def check_catalogue(farm: Document, place: Path) -> Iterator[Problem]:
             yield unknown_at(here, f"{kind} of the catalogue:", name, names)
 
 
-def check_places(farm: Document, place: Path) -> Iterator[Problem]:
+def check_places(farm: YamlFile, place: Path) -> Iterator[Problem]:
     """A disk lies somewhere; one that cannot be measured needs a declared limit."""
     known = {"device", "path", *(("profile", "limits") if _is_managed(farm, place) else ())}
     for role, disk in farm.mapping(*place, "disks").items():
@@ -41,7 +41,7 @@ def check_places(farm: Document, place: Path) -> Iterator[Problem]:
             )
 
 
-def _is_managed(farm: Document, place: Path) -> bool:
+def _is_managed(farm: YamlFile, place: Path) -> bool:
     """Whether a host is watched through a database that counts its files' I/O, and by nothing else."""
     entries = farm.at(*place, "collect")
     given = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
@@ -64,7 +64,7 @@ def usable_kind(name: object) -> Kind | None:
     return None
 
 
-def check_collectors(farm: Document, place: Path) -> Iterator[Problem]:
+def check_collectors(farm: YamlFile, place: Path) -> Iterator[Problem]:
     """Each of a kind that exists, with options that kind takes."""
     entries = farm.at(*place, "collect")
     for position, entry in enumerate(entries if isinstance(entries, list) else []):

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.plan.checks import check_farm, check_plan, check_together
-from pinchpoint.plan.document import Document, read_document
+from pinchpoint.plan.document import YamlFile, read_document
 from pinchpoint.plan.endpoints import expanded, filled, unset
 from pinchpoint.plan.explain import explain
 from pinchpoint.plan.farm import Farm, FarmFile
@@ -67,7 +67,7 @@ def load(farm_path: Path | str, plan_path: Path | str) -> tuple[Farm, Plan]:
     return _with_identity(_sound(farm, sentences), farm_document), _sound(plan, sentences)
 
 
-def _check_kinds(farm: Document, plan: Document) -> None:
+def _check_kinds(farm: YamlFile, plan: YamlFile) -> None:
     """Each file is what it is given as. Raises ``InputError`` with one sentence, not one for each field."""
     if kind_of(farm) == "plan" and kind_of(plan) == "farm":
         raise InputError(f"{farm.file} and {plan.file} are swapped; give {farm.file} --farm {plan.file}")
@@ -78,7 +78,7 @@ def _check_kinds(farm: Document, plan: Document) -> None:
             )
 
 
-def kind_of(document: Document) -> str | None:
+def kind_of(document: YamlFile) -> str | None:
     """``plan`` or ``farm``, as the fields at the top of a file show; None where they show neither or both."""
     fields = document.mapping().keys()
     is_plan, is_farm = bool(fields & _OF_PLAN), bool(fields & _OF_FARM)
@@ -108,7 +108,7 @@ def expand_all(farm: Farm, environ: Mapping[str, str] = os.environ) -> dict[str,
     return endpoints
 
 
-def _unset_variables(farm: Document, environ: Mapping[str, str]) -> Iterator[Problem]:
+def _unset_variables(farm: YamlFile, environ: Mapping[str, str]) -> Iterator[Problem]:
     """Each variable that is not set, in a file that may have other problems."""
     for path in farm.lines:
         text = farm.at(*path) if path[:1] == ("endpoints",) or "collect" in path else None
@@ -127,7 +127,7 @@ def _unset_options(farm: Farm, environ: Mapping[str, str]) -> Iterator[Problem]:
 
 
 def _read(
-    document: Document, model: type[R], check: Callable[[Document], Iterable[Problem]]
+    document: YamlFile, model: type[R], check: Callable[[YamlFile], Iterable[Problem]]
 ) -> tuple[R | None, list[Problem]]:
     problems = list(document.problems)
     record = None
@@ -140,7 +140,7 @@ def _read(
     return record, problems
 
 
-def _sentences(document: Document, problems: Iterable[Problem]) -> list[str]:
+def _sentences(document: YamlFile, problems: Iterable[Problem]) -> list[str]:
     """In the order of the file; of several for one field the first, which is what caused the others."""
     first: dict[object, Problem] = {}
     for problem in problems:
@@ -158,7 +158,7 @@ def _sound(record: R | None, sentences: list[str]) -> R:
     return record
 
 
-def _with_identity(farm: FarmFile, document: Document) -> Farm:
+def _with_identity(farm: FarmFile, document: YamlFile) -> Farm:
     return Farm.from_json(farm.to_json() | {"identity": str(document.location)})
 
 

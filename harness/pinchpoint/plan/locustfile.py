@@ -155,14 +155,14 @@ class FoundUser:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LocustClasses:
     """What a locustfile holds: its user classes, and whether it has a LoadTestShape."""
 
     classes: tuple[FoundUser, ...]
     has_shape: bool
 
 
-def inspect(path: Path) -> Found:
+def inspect(path: Path) -> LocustClasses:
     """Import a locustfile in a process of its own, which Locust may patch as it likes.
 
     Raises:
@@ -175,7 +175,7 @@ def inspect(path: Path) -> Found:
 
 
 @lru_cache
-def _inspected(path: Path, _changed_ns: int) -> Found:
+def _inspected(path: Path, _changed_ns: int) -> LocustClasses:
     command = [sys.executable, "-m", "pinchpoint.loadgen.locusts", str(path)]
     try:
         done = subprocess.run(
@@ -196,7 +196,7 @@ def _inspected(path: Path, _changed_ns: int) -> Found:
         FoundUser(**{key: one[key] for key in ("name", "host", "is_http", "fixed_count")})
         for one in said["classes"]
     )
-    return Found(users, said["has_shape"])
+    return LocustClasses(users, said["has_shape"])
 
 
 def _reach(host: str) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field, field_validator
 
 from pinchpoint.plan.compare import disks_of
-from pinchpoint.plan.document import Document
+from pinchpoint.plan.document import YamlFile
 from pinchpoint.plan.problems import Problem, Unfit, quoted, unknown, unknown_at
 from pinchpoint.plan.record import Record
 from pinchpoint_infra.catalogue import catalogue
@@ -63,7 +63,7 @@ def _in_catalogue(name: str, kind: str) -> None:
         raise unknown(kind, name, names)
 
 
-def check_prices(farm: Document) -> Iterator[Problem]:
+def check_prices(farm: YamlFile) -> Iterator[Problem]:
     """A price that is not of the catalogue is of a disk or a host of this farm: else it is never counted."""
     disks = disks_of(farm.data)
     hosts = {host for tier in disks for host in farm.mapping("tiers", tier, "hosts")}

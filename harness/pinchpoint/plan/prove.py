@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pydantic import Field, field_validator
 
-from pinchpoint.plan.document import Document
+from pinchpoint.plan.document import YamlFile
 from pinchpoint.plan.problems import Problem, Unfit, unknown_at
 from pinchpoint.plan.record import Ratio, Record, Seconds
 from pinchpoint.plan.units import DURATION
@@ -40,7 +40,7 @@ class Allowed(Record):
         return value
 
 
-def check_prove(farm: Document) -> Iterator[Problem]:
+def check_prove(farm: YamlFile) -> Iterator[Problem]:
     """``tier.role``, ``tier.cpu`` and ``tier.endpoint`` must be of a tier of this farm."""
     named = farm.mapping("prove")
     if not named:
@@ -58,7 +58,7 @@ def check_prove(farm: Document) -> Iterator[Problem]:
             yield unknown_at(("prove", name), "resource of this farm:", name, allowed)
 
 
-def _names(farm: Document) -> set[str]:
+def _names(farm: YamlFile) -> set[str]:
     found = set()
     for tier in farm.mapping("tiers"):
         found |= {f"{tier}.{CPU}", f"{tier}.{ENDPOINT}"}

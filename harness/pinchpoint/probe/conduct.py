@@ -10,10 +10,10 @@ from pinchpoint.base import units
 from pinchpoint.base.errors import ExitStatus, FarmUnavailable, InputError
 from pinchpoint.base.interrupts import Interrupts
 from pinchpoint.probe import driver, record, words
-from pinchpoint.probe.driver import Driver, Watch
+from pinchpoint.probe.driver import ProbeProgress, SuiteDriver
 from pinchpoint.probe.record import Options, Probe
 from pinchpoint.probe.shown import Shown
-from pinchpoint.probe.target import Target
+from pinchpoint.probe.target import ProbeTarget
 from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint.store.write import free_path
 from pinchpoint_collectors.common.times import utc
@@ -33,7 +33,7 @@ def named(name: str) -> Suite:
 
 def begun(
     chosen: Suite,
-    target: Target,
+    target: ProbeTarget,
     repeat: int | None,
     time_per_cell_s: float | None,
     size_bytes: int | None,
@@ -84,7 +84,7 @@ Conclude = Callable[[Probe, Path], ProbeVerdict]
 
 
 def run(
-    target: Target, probe: Probe, directory: Path, interrupts: Interrupts, conclude: Conclude
+    target: ProbeTarget, probe: Probe, directory: Path, interrupts: Interrupts, conclude: Conclude
 ) -> ProbeVerdict:
     """Measure what is not measured yet, and conclude.
 
@@ -109,20 +109,22 @@ def run(
     return conclude(probe, directory)
 
 
-def _measure(chosen: Suite, target: Target, probe: Probe, directory: Path, interrupts: Interrupts) -> None:
+def _measure(
+    chosen: Suite, target: ProbeTarget, probe: Probe, directory: Path, interrupts: Interrupts
+) -> None:
     expected = driver.estimate(chosen, probe)
     with Shown(probe, expected["jobs"]) as shown:
         shown.say(words.estimate(expected))
         interrupts.graceful = True  # from before the folder is there until it is gone
         with target.opened(expected["longest_bytes"]) as machine:
-            watch = Watch(
+            watch = ProbeProgress(
                 stop=lambda: interrupts.requested,
                 say=shown.say,
                 begins=shown.begins,
                 ended=shown.ended,
                 save=lambda made: record.save(directory, made.to_json()),
             )
-            Driver(chosen, probe, machine, watch).run()
+            SuiteDriver(chosen, probe, machine, watch).run()
 
 
 def status(probe: Probe) -> ExitStatus:
@@ -130,7 +132,7 @@ def status(probe: Probe) -> ExitStatus:
     return ExitStatus.INTERRUPTED if probe.state == "interrupted" else ExitStatus.FINE
 
 
-def to_resume(directory: Path, target: Target) -> Probe:
+def to_resume(directory: Path, target: ProbeTarget) -> Probe:
     """A probe that was interrupted, on its disk. Raises InputError where it is none to go on with."""
     probe = record.load(directory)
     if probe.state == "finished":

@@ -15,15 +15,15 @@ from pinchpoint.probe.record import Probe, State, Trial
 from pinchpoint_collectors.common.times import utc
 from pinchpoint_scenarios.storage_probe import (
     Cell,
+    CellFigures,
     Job,
-    Measured,
     ProbePlace,
     Suite,
     Tool,
     ToolFailed,
     ToolMissing,
 )
-from pinchpoint_scenarios.storage_probe.process import Stopped
+from pinchpoint_scenarios.storage_probe.process import ProbeStopped
 from pinchpoint_scenarios.storage_probe.tool import answer, too_fast
 from pinchpoint_scenarios.storage_probe.tools.fio import settles
 
@@ -34,7 +34,7 @@ _START_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class ProbeProgress:
     """What the driver reports and asks while it works.
 
     Attributes:
@@ -53,7 +53,7 @@ class Watch:
 
 
 @dataclass(slots=True)
-class Driver:
+class SuiteDriver:
     """One suite on one disk.
 
     Args:
@@ -66,7 +66,7 @@ class Driver:
     suite: Suite
     probe: Probe
     machine: ProbedMachine
-    watch: Watch
+    watch: ProbeProgress
     _saved: float = field(default=0.0, init=False)
 
     def run(self) -> None:
@@ -87,7 +87,7 @@ class Driver:
                     self._one(job, trial, missing.get(job.tool))
                 jobs = self._kept(jobs)
             probe.state = "finished"
-        except Stopped:
+        except ProbeStopped:
             probe.state = "interrupted"
         except FarmUnavailable:
             if any(probe.cells.values()):
@@ -189,7 +189,7 @@ class Driver:
     def _one(self, job: Job, trial: int, missing: str | None) -> None:
         self.watch.begins(job, trial)
         started, failed = utc(), missing
-        found: Mapping[Cell, Measured] = {}
+        found: Mapping[Cell, CellFigures] = {}
         if not missing:
             try:
                 found = self._measured(job, trial)
@@ -206,7 +206,7 @@ class Driver:
             self.watch.save(self.probe)
             self._saved = time.monotonic()
 
-    def _measured(self, job: Job, trial: int) -> Mapping[Cell, Measured]:
+    def _measured(self, job: Job, trial: int) -> Mapping[Cell, CellFigures]:
         tool, place = self.machine.tool(job.tool), self._place(trial)
         stdout, stderr = self._called(tool, tool.commands(job, place))
         return answer(tool, job, replace(place, folder=self.machine.brought()), stdout, stderr)
@@ -239,7 +239,7 @@ class Driver:
         until = time.monotonic() + pause_s
         while (left := until - time.monotonic()) > 0:
             if self.watch.stop():
-                raise Stopped
+                raise ProbeStopped
             time.sleep(min(_PAUSE_STEP_S, left))
 
     def _nothing(self) -> None:

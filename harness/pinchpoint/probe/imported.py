@@ -14,14 +14,14 @@ from pinchpoint.probe.in_run import declared_of
 from pinchpoint.probe.record import LINE_S, DeclaredDisk, Options, Probe, Trial, Where
 from pinchpoint_collectors.common.times import iso
 from pinchpoint_scenarios.storage_probe import Cell
-from pinchpoint_scenarios.storage_probe.results import Kind, Result, ResultError, ResultFile
+from pinchpoint_scenarios.storage_probe.results import CellResult, ResultError, ResultFile, ResultKind
 
 _DRIVE = re.compile(r"[A-Za-z]:|#\d+|\d+:(?=[A-Za-z])")
 Text = tuple[Path, str, str]
 """A file, its text, and the SHA-256 of its bytes."""
 
 
-def imported(files: Sequence[Text], kind: Kind, places: HostPlaces, zone: tzinfo | None) -> Probe:
+def imported(files: Sequence[Text], kind: ResultKind, places: HostPlaces, zone: tzinfo | None) -> Probe:
     """A probe of files of one kind and one disk; cells that stand in several are repetitions.
 
     Raises InputError: a file is damaged or of another kind, or they are of several machines or disks.
@@ -65,7 +65,7 @@ def imported(files: Sequence[Text], kind: Kind, places: HostPlaces, zone: tzinfo
     )
 
 
-def _read(path: Path, text: str, kind: Kind) -> tuple[Path, ResultFile]:
+def _read(path: Path, text: str, kind: ResultKind) -> tuple[Path, ResultFile]:
     try:
         return path, kind.read(text)
     except ResultError as error:
@@ -118,7 +118,7 @@ def _drive(name: str) -> str:
     return str(path.parent) if path.is_absolute() and path.suffix and path.parts[1] != "dev" else name
 
 
-def _trial(result: Result, number: int, path: Path, zone: tzinfo | None) -> Trial:
+def _trial(result: CellResult, number: int, path: Path, zone: tzinfo | None) -> Trial:
     at = result.started or datetime.fromtimestamp(path.stat().st_mtime, UTC)
     started = iso((at if at.tzinfo else at.replace(tzinfo=zone or UTC)).timestamp())
     if result.measured is None:

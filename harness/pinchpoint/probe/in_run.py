@@ -12,7 +12,7 @@ from pinchpoint.probe.target import of_disk
 from pinchpoint.store import times
 from pinchpoint.store.read import StoredRun
 from pinchpoint_collectors.common.times import iso
-from pinchpoint_scenarios.storage_probe import SUITES, Cell, Series
+from pinchpoint_scenarios.storage_probe import SUITES, Cell, CellSeries
 from pinchpoint_scenarios.storage_probe.params import StorageProbeParams
 from pinchpoint_scenarios.storage_probe.scenario import PROBE_FAILED, PROBED, StorageProbe
 
@@ -86,7 +86,9 @@ def declared_of(farm: Mapping[str, Any], disk: str | None) -> DeclaredDisk:
 
 def _trial(event: Mapping[str, Any]) -> Trial:
     series, counts = event.get("series"), event.get("times_ns")
-    course = Series(series["step_s"], tuple(series["iops"]), tuple(series["latency_s"])) if series else None
+    course = (
+        CellSeries(series["step_s"], tuple(series["iops"]), tuple(series["latency_s"])) if series else None
+    )
     return Trial(
         number=event["trial"],
         started=iso(event["started_s"]),

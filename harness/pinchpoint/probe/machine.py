@@ -143,7 +143,7 @@ class ProbedMachine(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class LocalMachine:
     """This machine."""
 
     folder: Path
@@ -183,9 +183,9 @@ def memory_bytes() -> int:
 
 
 @contextmanager
-def here(parent: Path, needed_bytes: int) -> Iterator[Here]:
+def here(parent: Path, needed_bytes: int) -> Iterator[LocalMachine]:
     """This machine, with a folder of ours that has room. Raises GuardError, FarmUnavailable."""
     with own_folder(parent) as folder:
         usage = shutil.disk_usage(folder)
         check_space(str(folder), needed_bytes, usage.free, usage.total)
-        yield Here(folder)
+        yield LocalMachine(folder)

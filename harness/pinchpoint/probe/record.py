@@ -15,7 +15,7 @@ from pinchpoint.data.inputs import Limits
 from pinchpoint.store import document, times
 from pinchpoint.store.document import Count, Form, NotBelow0, Time
 from pinchpoint.store.write import writable, write_json
-from pinchpoint_scenarios.storage_probe import Cell, Measured, Series
+from pinchpoint_scenarios.storage_probe import Cell, CellFigures, CellSeries
 from pinchpoint_scenarios.storage_probe.cell import Role
 
 SCHEMA = "pinchpoint.probe/1"
@@ -54,11 +54,11 @@ class Trial:
     latency: str | None = None
     mean_s: float | None = None
     max_s: float | None = None
-    series: Series | None = None
+    series: CellSeries | None = None
     failed: str | None = None
 
     @classmethod
-    def of(cls, number: int, started: str, found: Measured) -> Trial:
+    def of(cls, number: int, started: str, found: CellFigures) -> Trial:
         """What a tool measured."""
         return cls(
             number=number,
@@ -223,7 +223,7 @@ class _Cell(Form):
     trials: list[Trial]
 
 
-class _Kept(Form):
+class _SavedProbe(Form):
     """probe.json, without what was added for readers (figures, verdict)."""
 
     suite: str
@@ -246,7 +246,7 @@ def load(directory: Path) -> Probe:
         raise InputError(
             f"{directory}: contains no {PROBE}, so it is not a probe; `pinchpoint probe` makes one"
         )
-    kept: _Kept = document.read_record(directory / PROBE, _Kept, SCHEMA, "make the probe again")
+    kept: _SavedProbe = document.read_record(directory / PROBE, _SavedProbe, SCHEMA, "make the probe again")
     cells = {
         Cell(**{each.name: getattr(row, each.name) for each in fields(Cell)}): row.trials
         for row in kept.cells

@@ -26,7 +26,7 @@ from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.ssh import Address
 from pinchpoint_scenarios.storage_probe import TOOLS, Tool, ToolFailed, ToolMissing
 from pinchpoint_scenarios.storage_probe.folder import FOLDER, OWNER
-from pinchpoint_scenarios.storage_probe.process import Stopped, ToolOutput, run
+from pinchpoint_scenarios.storage_probe.process import ProbeStopped, ToolOutput, run
 
 _BEAT_S = 5.0
 _SILENT_S = 60
@@ -197,7 +197,7 @@ class There:
         )
         try:
             said = run(ssh.argv(self.address, _command(script)), self.copies, stop)
-        except Stopped:
+        except ProbeStopped:
             self.report("stop")
             raise
         except FileNotFoundError as error:

@@ -54,7 +54,7 @@ _HERE, _THERE = "local", "ssh"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ProbeTarget:
     """One disk.
 
     Attributes:
@@ -72,7 +72,7 @@ class Target:
     machine: str | None = None
 
 
-def of_folder(folder: Path, profile_name: str | None) -> Target:
+def of_folder(folder: Path, profile_name: str | None) -> ProbeTarget:
     """A folder, with the type that is named for it. Raises InputError, GuardError."""
     found = machine.check(folder)
     try:
@@ -87,7 +87,7 @@ def of_folder(folder: Path, profile_name: str | None) -> Target:
 @contextmanager
 def of_farm(
     farm: Farm, name: str | None, say: Callable[[str], None], copied: Path | None = None
-) -> Iterator[Target]:
+) -> Iterator[ProbeTarget]:
     """The disk of a farm; an embedded farm is up meanwhile, with its limits in force.
 
     Args:
@@ -130,7 +130,7 @@ def of_farm(
             embedded().limit(farm.identity, hold=False)
 
 
-def _declared_disk(farm: Farm, name: str | None, copied: Path | None) -> Target:
+def _declared_disk(farm: Farm, name: str | None, copied: Path | None) -> ProbeTarget:
     disks = {
         f"{tier}.{role}" if len(found.hosts) == 1 else f"{tier}.{name_of}.{role}": (host, disk)
         for tier, found in farm.tiers.items()
@@ -165,11 +165,11 @@ def _declared_disk(farm: Farm, name: str | None, copied: Path | None) -> Target:
     return replace(found, machine=host.machine)
 
 
-def _here(folder: Path, where: Where, said: DeclaredDisk) -> Target:
-    return Target(where, said, memory_bytes(), partial(here, folder))
+def _here(folder: Path, where: Where, said: DeclaredDisk) -> ProbeTarget:
+    return ProbeTarget(where, said, memory_bytes(), partial(here, folder))
 
 
-def _remote(farm: Farm, chosen: str, disk: Disk, options: Mapping[str, Any]) -> Target:
+def _remote(farm: Farm, chosen: str, disk: Disk, options: Mapping[str, Any]) -> ProbeTarget:
     """A disk that is reached over ssh, as the host's collector is."""
     if not (disk.path or disk.device):
         raise InputError(
@@ -180,10 +180,12 @@ def _remote(farm: Farm, chosen: str, disk: Disk, options: Mapping[str, Any]) -> 
     except CollectorError as error:
         raise InputError(f"{farm.identity}: {chosen}: {error}") from error
     looked = look(address, disk.path, disk.device, farm.name, chosen)
-    return Target(looked.where, of_disk(disk), looked.memory_bytes, partial(there, address, looked))
+    return ProbeTarget(looked.where, of_disk(disk), looked.memory_bytes, partial(there, address, looked))
 
 
-def _windows(farm: Farm, chosen: str, disk: Disk, options: Mapping[str, Any], copied: Path | None) -> Target:
+def _windows(
+    farm: Farm, chosen: str, disk: Disk, options: Mapping[str, Any], copied: Path | None
+) -> ProbeTarget:
     """A disk of a Windows machine, reached as the host's collector is."""
     if not (disk.path or disk.device):
         raise InputError(
@@ -191,7 +193,7 @@ def _windows(farm: Farm, chosen: str, disk: Disk, options: Mapping[str, Any], co
         )
     looked = windows.look(options, disk.path, disk.device, farm.name, chosen)
     opened = partial(windows.there, options, looked, copied)
-    return Target(looked.where, of_disk(disk), looked.memory_bytes, opened)
+    return ProbeTarget(looked.where, of_disk(disk), looked.memory_bytes, opened)
 
 
 def _chosen(farm: Farm, name: str | None, disks: Iterable[str]) -> str:

@@ -37,7 +37,7 @@ from pinchpoint_collectors.windows.options import WinRm, transport
 from pinchpoint_collectors.windows.winrm import connection
 from pinchpoint_scenarios.storage_probe import Tool, ToolFailed, ToolMissing
 from pinchpoint_scenarios.storage_probe.folder import FOLDER
-from pinchpoint_scenarios.storage_probe.process import Stopped, ToolOutput
+from pinchpoint_scenarios.storage_probe.process import ProbeStopped, ToolOutput
 from pinchpoint_scenarios.storage_probe.tools.diskspd import DiskSpd
 
 KIND = "windows"
@@ -58,7 +58,7 @@ def script() -> str:
     return (files(__package__) / "diskspd.ps1").read_text("utf-8")
 
 
-class Refused(Exception):  # noqa: N818 -- the machine's answer, which its reader words
+class ScriptRefused(Exception):  # noqa: N818 -- the machine's answer, which its reader words
     """The script cannot do this; ``what`` says which of its reasons it is."""
 
     def __init__(self, what: str, why: str) -> None:
@@ -66,7 +66,7 @@ class Refused(Exception):  # noqa: N818 -- the machine's answer, which its reade
         self.what = what
 
 
-class Session(Protocol):
+class WindowsScriptSession(Protocol):
     """A session with the script."""
 
     def ask(
@@ -90,11 +90,11 @@ class Session(Protocol):
 def _answer(lines: Sequence[Line]) -> list[Line]:
     *found, last = lines
     if last["kind"] == "error":
-        raise Refused(str(last.get("what") or ""), str(last.get("why") or "no reason was given"))
+        raise ScriptRefused(str(last.get("what") or ""), str(last.get("why") or "no reason was given"))
     return found
 
 
-class SshSession:
+class ScriptOverSsh:
     """Over OpenSSH: the system's own ssh, its configuration, keys and known hosts."""
 
     def __init__(self, address: ssh.Address) -> None:
@@ -113,7 +113,7 @@ class SshSession:
         found: list[Line] = []
         while time.monotonic() < until:
             if stop():
-                raise Stopped
+                raise ProbeStopped
             self._process.pump(_WAIT_S)
             for text in self._process.pieces():
                 line = line_of(text)
@@ -130,8 +130,8 @@ class SshSession:
 
     def interrupt(self, folder: str) -> None:
         """By another session: this one takes no request while DiskSpd runs."""
-        with contextlib.suppress(LinkLost, Refused, CollectorError):
-            other = SshSession(self._address)
+        with contextlib.suppress(LinkLost, ScriptRefused, CollectorError):
+            other = ScriptOverSsh(self._address)
             try:
                 other.ask({"do": "stop", "path": folder}, _ANSWER_S)
             finally:
@@ -190,7 +190,7 @@ class WinRmSession:
         while call.state == PSInvocationState.RUNNING:
             if stop():
                 self._safely(call.stop)  # the script ends DiskSpd then
-                raise Stopped
+                raise ProbeStopped
             if time.monotonic() > until:
                 raise LinkLost(f"{self._address}: no answer within {within_s:.0f} s")
             self._safely(lambda: call.poll_invoke(timeout=_WAIT_S))
@@ -216,10 +216,10 @@ class WinRmSession:
             raise CollectorError(f"{self._address}: {remedy} ({why})") from failure
 
 
-def session(options: Mapping[str, Any]) -> Session:
+def session(options: Mapping[str, Any]) -> WindowsScriptSession:
     """A session by the options of a host's collector. Raises LinkLost, CollectorError."""
     way = transport({key: value for key, value in options.items() if key != "diskspd"})
-    return WinRmSession(way) if isinstance(way, WinRm) else SshSession(way)
+    return WinRmSession(way) if isinstance(way, WinRm) else ScriptOverSsh(way)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ def _worded(disk: str) -> Iterator[None]:
         yield
     except (LinkLost, CollectorError) as error:
         raise FarmUnavailable(str(error)) from error
-    except Refused as error:
+    except ScriptRefused as error:
         if error.what == "missing":
             raise InputError(f"{disk}: {error}; correct path: or device: in farm.yaml") from error
         raise FarmUnavailable(f"{disk}: {error}") from error
@@ -288,7 +288,7 @@ class Windows:
     """A Windows machine, with a folder of ours on the disk; see ``ProbedMachine``."""
 
     looked: WindowsDisk
-    opened: Session
+    opened: WindowsScriptSession
     copies: Path
     folder: Path = field(init=False)
 
@@ -319,12 +319,12 @@ class Windows:
         asked = {"do": "run", "arguments": subprocess.list2cmdline(command[1:])}
         try:
             [said] = self.opened.ask(asked, _LONGEST_S, stop)
-        except Stopped:
+        except ProbeStopped:
             self.opened.interrupt(self.looked.where.folder)
             raise
         except (LinkLost, CollectorError) as error:
             raise FarmUnavailable(str(error)) from error
-        except Refused as error:
+        except ScriptRefused as error:
             if error.what == "gone":
                 raise FarmUnavailable(f"{self.folder}: {error}; another process has removed it") from error
             raise ToolFailed(f"{tool.program}: {error}") from error
@@ -359,13 +359,15 @@ def there(
             _open(opened, options, looked, copied)
         yield Windows(looked, opened, copies)
     finally:
-        with contextlib.suppress(LinkLost, Refused, CollectorError):
+        with contextlib.suppress(LinkLost, ScriptRefused, CollectorError):
             opened.ask({"do": "bye"}, _ANSWER_S)
         opened.close()
         shutil.rmtree(copies, ignore_errors=True)
 
 
-def _open(opened: Session, options: Mapping[str, Any], looked: WindowsDisk, copied: Path | None) -> None:
+def _open(
+    opened: WindowsScriptSession, options: Mapping[str, Any], looked: WindowsDisk, copied: Path | None
+) -> None:
     where = looked.where
     folder = f"{where.host}:{where.folder}\\{FOLDER}"
     asked = {
@@ -376,7 +378,7 @@ def _open(opened: Session, options: Mapping[str, Any], looked: WindowsDisk, copi
     }
     try:
         opened.ask(asked, _ANSWER_S)
-    except Refused as error:
+    except ScriptRefused as error:
         if error.what == "theirs":
             raise GuardError(
                 f"{folder}: exists already and was not created by Pinchpoint, so it is neither written to "

@@ -15,7 +15,7 @@ from pinchpoint.data.timeline import Axis, Panel
 from pinchpoint.report.comparison import SECTIONS as COMPARED_SECTIONS
 from pinchpoint.report.comparison import ComparisonReport
 from pinchpoint.report.comparison_tables import figure_name
-from pinchpoint.report.document import Answer, Check, Line, PlainReport, Plot
+from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, TestCase
 from pinchpoint.report.report import SECTIONS, Report
 from pinchpoint.report.run_tables import offered_words
 from pinchpoint.report.tables import Section, Table, run_header
@@ -62,7 +62,7 @@ class Brief:
     decision: Decision
     answers: tuple[Answer, ...]
     main: Table | None
-    checks: tuple[Check, ...]
+    checks: tuple[TestCase, ...]
     evidence: tuple[str, ...]
     plots: tuple[Plot, ...]
     sections: tuple[tuple[str, tuple[Table, ...]], ...]
@@ -91,7 +91,7 @@ def brief_of(report: Gathered) -> Brief:
     return _of_document(report)
 
 
-def _decided(checks: Iterable[Check]) -> tuple[Decision, list[Check]]:
+def _decided(checks: Iterable[TestCase]) -> tuple[Decision, list[TestCase]]:
     """No-go where a check failed, not decided where one has no result; and those checks."""
     found = list(checks)
     for state, decision in (("failed", "no-go"), ("error", "not decided"), ("skipped", "not decided")):
@@ -142,15 +142,15 @@ def _loads(manifest: Mapping[str, Any]) -> str:
     return f"Load: {', '.join(said)}." if said else ""
 
 
-def _run_checks(report: Report) -> Iterator[Check]:
+def _run_checks(report: Report) -> Iterator[TestCase]:
     """The verdict, each objective, each stop rule, the writes that were read back."""
     verdict, manifest = report.verdict, report.run.manifest
     outcome = str(verdict["outcome"])
     state = str(manifest.get("state") or "finished")
     if state != "finished":
         said = wording.STATE.get(state, f"This run is in the state {state!r}, not finished.")
-        yield Check("run", "the run is complete", "error", said)
-    yield Check(
+        yield TestCase("run", "the run is complete", "error", said)
+    yield TestCase(
         "verdict",
         "the run is valid evidence",
         "error" if outcome == "invalid" else "passed",
@@ -160,15 +160,15 @@ def _run_checks(report: Report) -> Iterator[Check]:
         said = f"measured {row['measured']}" if row["measured"] else units.NOT_MEASURED
         name = f"{row['scenario']} {row['objective']}"
         if row["met"] is None and row.get("figure"):  # of servers: neither met nor missed
-            yield Check("objectives", name, "skipped", f"{name}: {row['result']}")
+            yield TestCase("objectives", name, "skipped", f"{name}: {row['result']}")
             continue
         # An objective that was not measured ends `pinchpoint run` with status 1, as a missed one does.
-        yield Check("objectives", name, "passed" if row["met"] else "failed", said)
+        yield TestCase("objectives", name, "passed" if row["met"] else "failed", said)
     yield from _guards(report)
     for row in report.tables["writes"].rows:
         lost = row["missing"] + row["different"]
         said = f"{lost:,} of {row['records']:,} records read back are lost"
-        yield Check(
+        yield TestCase(
             "writes",
             f"acknowledged writes of {row['scenario']} are kept",
             "failed" if lost else "passed",
@@ -176,7 +176,7 @@ def _run_checks(report: Report) -> Iterator[Check]:
         )
 
 
-def _guards(report: Report) -> Iterator[Check]:
+def _guards(report: Report) -> Iterator[TestCase]:
     """Each stop rule: ended the run, was not measured, or did neither."""
     broken = [event for event in report.run.events if event.get("event") == "guard"]
     warned = [event for event in report.run.events if event.get("event") == "warning"]
@@ -184,14 +184,14 @@ def _guards(report: Report) -> Iterator[Check]:
     for number, rule in enumerate(rules):
         name = _rule_name(rule)
         if ended := next((event for event in broken if event.get("stop_rule") == number), None):
-            yield Check("stop rules", name, "failed", str(ended["why"]))
+            yield TestCase("stop rules", name, "failed", str(ended["why"]))
         elif missing := next((event for event in warned if event.get("stop_rule") == number), None):
-            yield Check("stop rules", name, "skipped", str(missing["sentence"]))
+            yield TestCase("stop rules", name, "skipped", str(missing["sentence"]))
         else:
-            yield Check("stop rules", name, "passed")
+            yield TestCase("stop rules", name, "passed")
     for event in broken:
         if event.get("stop_rule") not in range(len(rules)):  # the plan as it is kept does not have it
-            yield Check("stop rules", "no stop rule ended the run", "failed", str(event["why"]))
+            yield TestCase("stop rules", "no stop rule ended the run", "failed", str(event["why"]))
 
 
 def _rule_name(rule: Mapping[str, Any]) -> str:
@@ -204,7 +204,7 @@ def _rule_name(rule: Mapping[str, Any]) -> str:
     return f"{rule['metric']}{of} not {side} {units.of_metric(rule['metric'], rule[side])} for {lasting}"
 
 
-def _run_decision(report: Report, checks: Sequence[Check]) -> tuple[Decision, str]:
+def _run_decision(report: Report, checks: Sequence[TestCase]) -> tuple[Decision, str]:
     """Go or no-go against the objectives, and why."""
     verdict = report.verdict
     if verdict["outcome"] == "invalid":
@@ -295,7 +295,7 @@ def _run_plots(report: Report) -> Iterator[Plot]:
     rows = report.tables["levels"].rows
     for name, title, key, axis in by:
         lines = [
-            Line(
+            PlotLine(
                 scenario,
                 tuple(
                     (float(level["level"]), float(row[key]))
@@ -312,7 +312,7 @@ def _run_plots(report: Report) -> Iterator[Plot]:
 
 def _panel_plot(panel: Panel, start_s: float) -> Plot:
     lines = tuple(
-        Line(one.name, tuple((point.t_s, point.mean) for point in one.points)) for one in panel.series
+        PlotLine(one.name, tuple((point.t_s, point.mean) for point in one.points)) for one in panel.series
     )
     values = [y for line in lines for _, y in line.points]
     return Plot(
@@ -404,19 +404,21 @@ def _of_comparison(report: ComparisonReport) -> Brief:
 _KEYS = ("base", "other")
 
 
-def _compared_checks(report: ComparisonReport) -> Iterator[Check]:
+def _compared_checks(report: ComparisonReport) -> Iterator[TestCase]:
     for side in report.sides:
         for run in side.runs:
             state: Any = "error" if run["outcome"] == "invalid" else "passed"
-            yield Check("runs", f"{side.label} {run['directory']} is valid evidence", state, run["summary"])
+            yield TestCase(
+                "runs", f"{side.label} {run['directory']} is valid evidence", state, run["summary"]
+            )
     for row in report.tables["judged"].rows:
         cells = {column.key: column.cell(row) for column in report.tables["judged"].columns}
         said = f"{cells['base']} → {cells['other']}: {cells['ratio']} (95 % interval: {cells['ci95']})"
         state = _CALLS.get(str(row["call"]), "passed")
-        yield Check("figures", cells["name"], state, f"{row['call']}: {said}")
+        yield TestCase("figures", cells["name"], state, f"{row['call']}: {said}")
 
 
-def _compared_decision(decision: Decision, these: Sequence[Check]) -> str:
+def _compared_decision(decision: Decision, these: Sequence[TestCase]) -> str:
     names = "; ".join(one.name for one in these)
     match decision:
         case "no-go":
@@ -470,7 +472,7 @@ _LONG, _MOST_ROWS = 60, 12
 def _compared_plots(report: ComparisonReport) -> Iterator[Plot]:
     content, sides = report.content, report.sides
     bars = [
-        Line(figure_name(row), ((float(place), float(row["ratio"])),))
+        PlotLine(figure_name(row), ((float(place), float(row["ratio"])),))
         for place, row in enumerate(report.tables["judged"].rows)
         if row["ratio"]
     ]
@@ -488,7 +490,9 @@ def _compared_plots(report: ComparisonReport) -> Iterator[Plot]:
             yield Plot(panel["name"], panel["title"], axis, "seconds since measuring began", lines)
 
 
-def _timeline(content: Mapping[str, Any], key: str, label: str, wanted: Mapping[str, Any]) -> Iterator[Line]:
+def _timeline(
+    content: Mapping[str, Any], key: str, label: str, wanted: Mapping[str, Any]
+) -> Iterator[PlotLine]:
     """One side's lines of a panel, at instants that both sides share: means over the coarser step."""
     kept = (content["timelines"] or {}).get(key) or {}
     step = max(float(side["step_s"]) for side in content["timelines"].values() if side)
@@ -501,7 +505,9 @@ def _timeline(content: Mapping[str, Any], key: str, label: str, wanted: Mapping[
                 if value is not None:
                     at = round((kept["first_s"] + place * kept["step_s"]) / step) * step
                     found.setdefault(at, []).append(float(value))
-            yield Line(f"{label} {line['name']}", tuple((at, mean(values)) for at, values in found.items()))
+            yield PlotLine(
+                f"{label} {line['name']}", tuple((at, mean(values)) for at, values in found.items())
+            )
 
 
 # ---- anything else --------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class TestCase:
     """What a pipeline sees as one test case.
 
     Attributes:
@@ -53,7 +53,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PlotLine:
     """One line of a plot, or one bar: (x, y) in base units."""
 
     name: str
@@ -79,7 +79,7 @@ class Plot:
     title: str
     axis: Axis
     x: str
-    lines: tuple[Line, ...]
+    lines: tuple[PlotLine, ...]
     start_s: float | None = None
     bars: bool = False
     logarithmic: bool = False
@@ -138,5 +138,5 @@ class PlainReport:
     reasons: tuple[str, ...] = ()
     facts: tuple[tuple[str, Any], ...] = ()
     answers: tuple[Answer, ...] = ()
-    checks: tuple[Check, ...] = ()
+    checks: tuple[TestCase, ...] = ()
     plots: tuple[Plot, ...] = ()

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as Xml
 from pinchpoint.base.text import one_line
 from pinchpoint.report.brief import Gathered, brief_of
 from pinchpoint.report.cover import PLAIN, Cover
-from pinchpoint.report.document import Check
+from pinchpoint.report.document import TestCase
 
 _ELEMENT = {"failed": "failure", "skipped": "skipped", "error": "error"}
 
@@ -37,7 +37,7 @@ def write(report: Gathered, cover: Cover = PLAIN) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{Xml.tostring(suites, encoding="unicode")}\n'
 
 
-def _case(suite: Xml.Element, check: Check) -> None:
+def _case(suite: Xml.Element, check: TestCase) -> None:
     case = Xml.SubElement(suite, "testcase", classname=one_line(check.group), name=one_line(check.name))
     said = one_line(check.message)
     if check.state in _ELEMENT:

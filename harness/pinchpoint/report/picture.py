@@ -10,7 +10,7 @@ from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, UTILISATION, latency
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
 from pinchpoint.data.places import farm_cores, machine_name, machines, tiers
-from pinchpoint.data.recorded import Means
+from pinchpoint.data.recorded import WindowMeans
 from pinchpoint.data.timeaxis import Clock
 from pinchpoint.store.read import StoredRun
 
@@ -83,7 +83,7 @@ class MachineBox:
 
 def picture(run: StoredRun, verdict: Mapping[str, Any], clock: Clock) -> tuple[MachineBox, ...]:
     """Every machine of the farm, the load generators last."""
-    means = Means(run, clock.window, _SHOWN)
+    means = WindowMeans(run, clock.window, _SHOWN)
     marks = _marks(verdict)
     disks = {(row["host"], row["role"]): row for row in verdict.get("disks") or ()}
     placed, known = tiers(run), run.manifest.get("hosts", {})
@@ -99,7 +99,7 @@ def _machine(
     run: StoredRun,
     hosts: Sequence[str],
     placed: Sequence[tuple[str, str]],
-    means: Means,
+    means: WindowMeans,
     marks: Mapping[tuple[str, str, str], str],
     disks: Mapping[tuple[str, str], Mapping[str, Any]],
 ) -> MachineBox:
@@ -168,7 +168,7 @@ def _unseen(tier: str, host: str, run: StoredRun) -> MachineBox:
     return MachineBox(host, "", (), (Box(tier, host, resources),))
 
 
-def _machine_cpu(run: StoredRun, hosts: Sequence[str], means: Means) -> ResourceBox:
+def _machine_cpu(run: StoredRun, hosts: Sequence[str], means: WindowMeans) -> ResourceBox:
     """The machine's CPU; where the farm may use some of its cores only, those decide."""
     whole = means.first(hosts, "cpu.busy_ratio")
     cores = farm_cores(run, hosts)
@@ -180,7 +180,7 @@ def _machine_cpu(run: StoredRun, hosts: Sequence[str], means: Means) -> Resource
     return ResourceBox("CPU", part.state, f"{named}, the whole machine {units.percent(whole[0])}")
 
 
-def _tier_cpu(tier: str, host: str, means: Means) -> ResourceBox:
+def _tier_cpu(tier: str, host: str, means: WindowMeans) -> ResourceBox:
     found = means.of(host, "cpu.busy_ratio", f"tier:{tier}")
     return _cpu(found, "its processes were not watched", "of its cores used")
 
@@ -196,7 +196,7 @@ def _level(saturated: bool, busy: bool) -> State:
     return "saturated" if saturated else "busy" if busy else "fine"
 
 
-def _memory(hosts: Sequence[str], means: Means, facts: Mapping[str, Any]) -> ResourceBox:
+def _memory(hosts: Sequence[str], means: WindowMeans, facts: Mapping[str, Any]) -> ResourceBox:
     metric = "mem.available_ratio"
     found = means.first(hosts, metric)
     if found is None:
@@ -251,7 +251,7 @@ def _marked(resource: ResourceBox, mark: str) -> ResourceBox:
     return ResourceBox(resource.name, state, resource.words, mark)
 
 
-def _generators(run: StoredRun, means: Means, verdict: Mapping[str, Any]) -> tuple[MachineBox, ...]:
+def _generators(run: StoredRun, means: WindowMeans, verdict: Mapping[str, Any]) -> tuple[MachineBox, ...]:
     hosts = means.hosts("generator.cpu_ratio")
     if not hosts:
         return ()
@@ -263,7 +263,7 @@ def _generators(run: StoredRun, means: Means, verdict: Mapping[str, Any]) -> tup
     return (MachineBox("load", "not part of the farm", (), tuple(boxes), outside=True),)
 
 
-def _limiting(run: StoredRun, means: Means, verdict: Mapping[str, Any]) -> set[str]:
+def _limiting(run: StoredRun, means: WindowMeans, verdict: Mapping[str, Any]) -> set[str]:
     """The load workers that limited a run; all there are, where none is named.
 
     Those that are named, those that share a core with them, and all of a scenario named without a worker.

@@ -19,7 +19,7 @@ from pinchpoint.probe.verdict import ProbeVerdict, probe_content
 from pinchpoint.report import probe as tables
 from pinchpoint.report.brief import HEADROOM, NOT_SHOWN
 from pinchpoint.report.charts import PALETTE, SECONDS, Chart, decades, svg_of
-from pinchpoint.report.document import Answer, Check, Line, PlainReport, Plot, ReportPart
+from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart, TestCase
 from pinchpoint.report.ratio_chart import ratio_chart
 from pinchpoint_scenarios.storage_probe import Cell
 
@@ -70,17 +70,17 @@ def _answers(probe: Probe, verdict: ProbeVerdict) -> Iterator[Answer]:
     yield Answer(NOT_SHOWN, "What the disk does under another load, or on another day.", notes)
 
 
-def _checks(probe: Probe, verdict: ProbeVerdict, found: Found) -> Iterator[Check]:
+def _checks(probe: Probe, verdict: ProbeVerdict, found: Found) -> Iterator[TestCase]:
     """Each workload is measured; the disk is what farm.yaml declares."""
     for workload in dict.fromkeys(cell.workload for cell in found):
         own = [one for cell, one in found.items() if cell.workload == workload]
         failed = [why for one in own for why in one.failed]
         state: Any = "error" if failed else "passed" if all(one.trials for one in own) else "skipped"
         said = f"{workload} is not measured yet" if state == "skipped" else "; ".join(failed)
-        yield Check("workloads", f"{workload} is measured", state, said)
+        yield TestCase("workloads", f"{workload} is measured", state, said)
     if probe.declared.words:
         against = verdict.contradicted or ""
-        yield Check("declared", "the disk is what is declared", "failed" if against else "passed", against)
+        yield TestCase("declared", "the disk is what is declared", "failed" if against else "passed", against)
 
 
 def _plots(found: Found) -> Iterator[Plot]:
@@ -95,7 +95,7 @@ def _plots(found: Found) -> Iterator[Plot]:
             value = (one.iops.mean if one.iops else None) if key == "iops" else one.mean_s
             if value is not None and cell.outstanding is not None:
                 lines.setdefault(cell.workload, []).append((float(cell.outstanding), value))
-        drawn = tuple(Line(name, tuple(sorted(points))) for name, points in lines.items())
+        drawn = tuple(PlotLine(name, tuple(sorted(points))) for name, points in lines.items())
         if drawn:
             yield Plot(key, title, axis, "queue depth", drawn)
 

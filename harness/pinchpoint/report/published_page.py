@@ -16,7 +16,7 @@ from pinchpoint.published.record import PublishedReport
 from pinchpoint.published.text import OUTCOMES
 from pinchpoint.report.brief import BOTTLENECK, DECIDED, DO, NOT_SHOWN, TESTED
 from pinchpoint.report.charts import LABELS, LETTER, PALETTE, SHOW, Chart, Datasets, finished, svg_of
-from pinchpoint.report.document import Answer, Line, PlainReport, Plot, ReportPart
+from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart
 from pinchpoint.report.tables import Column, Table, duration, number, rate, share
 
 _ABSENT = "not published"
@@ -50,7 +50,9 @@ def document(report: PublishedReport) -> PlainReport:
     for key, title, axis in _FIGURES:
         if rows := [row for row in sources if row[key] is not None]:
             charts.append(_bars(f"sources-{key}", title, axis, key, rows, names))
-            bars = tuple(Line(f"{row['source']}, {row['farm']}", ((0.0, float(row[key])),)) for row in rows)
+            bars = tuple(
+                PlotLine(f"{row['source']}, {row['farm']}", ((0.0, float(row[key])),)) for row in rows
+            )
             plots.append(Plot(f"sources-{key}", title, axis, "", bars, bars=True))
     return PlainReport(
         title=(report.title, "", ""),

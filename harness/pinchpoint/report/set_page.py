@@ -16,7 +16,7 @@ from pinchpoint.comparison import saved, several
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.brief import BOTTLENECK, DO, HEADROOM, NEXT, NOT_SHOWN, TESTED
 from pinchpoint.report.charts import LABELS, PALETTE, Chart, Datasets, finished, svg_of
-from pinchpoint.report.document import Answer, Check, Line, PlainReport, Plot, ReportPart
+from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart, TestCase
 from pinchpoint.report.tables import Column, Table, duration, number, rate, share
 from pinchpoint.run.run_set import RunSet
 
@@ -135,21 +135,23 @@ def _notes(made: RunSet, runs: Sequence[Row]) -> Iterator[str]:
             yield f"{row['folder']}/{row['run']} is not valid evidence."
 
 
-def _checks(made: RunSet, runs: Sequence[Row]) -> Iterator[Check]:
+def _checks(made: RunSet, runs: Sequence[Row]) -> Iterator[TestCase]:
     whole = made.state == "finished"
-    yield Check("set", "all runs were made", "passed" if whole else "error", "" if whole else made.state)
+    yield TestCase("set", "all runs were made", "passed" if whole else "error", "" if whole else made.state)
     for row in runs:
         where, verdict = f"{row['folder']} round {row['round']}", row["verdict"]
         valid = verdict["outcome"] != "invalid"
-        yield Check("runs", f"{where} is valid evidence", "passed" if valid else "error", verdict["summary"])
+        yield TestCase(
+            "runs", f"{where} is valid evidence", "passed" if valid else "error", verdict["summary"]
+        )
         for one in verdict.get("objectives") or ():
             said = units.of_metric(one["metric"], one["value"])
             of = wording.objective_of(one)
             name = f"{where}: {of} {wording.objective_name(one)}"
             if one["met"] is None and one.get("figure"):  # of servers: neither met nor missed
-                yield Check("objectives", name, "skipped", str(one["result"]))
+                yield TestCase("objectives", name, "skipped", str(one["result"]))
                 continue
-            yield Check("objectives", name, "passed" if one["met"] else "failed", f"measured {said}")
+            yield TestCase("objectives", name, "passed" if one["met"] else "failed", f"measured {said}")
 
 
 def _runs(runs: Sequence[Row]) -> Table:
@@ -224,7 +226,7 @@ def _compared(compared: Sequence[Row]) -> Table:
 def _plots(figures: Sequence[Row]) -> Iterator[Plot]:
     for scenario in dict.fromkeys(row["scenario"] for row in figures):
         lines = [
-            Line(
+            PlotLine(
                 folder,
                 tuple(
                     (float(row["round"]), float(row["throughput_per_s"]))

@@ -26,7 +26,7 @@ from pinchpoint.report.charts import (
     svg_of,
 )
 from pinchpoint.report.comparison_tables import fact_value, fact_words, figure_name
-from pinchpoint.report.document import Answer, Line, PlainReport, Plot, ReportPart
+from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart
 from pinchpoint.report.tables import Column, Table, grid, number
 
 Row = Mapping[str, Any]
@@ -509,7 +509,7 @@ def _plots(found: SidesComparison) -> Iterator[Plot]:
     if found.of == "runs":
         for at, one in enumerate(each for each in found.figures if each.judged):
             bars = tuple(
-                Line(label, ((0.0, value),))
+                PlotLine(label, ((0.0, value),))
                 for label, value in zip(found.labels, one.medians, strict=True)
                 if value is not None
             )
@@ -530,7 +530,7 @@ def _plots(found: SidesComparison) -> Iterator[Plot]:
     for metric, title, axis in kinds:
         for at, (workload, cells) in enumerate(list(_by_workload(found, metric).items())[:_MOST_CURVES], 1):
             lines = tuple(
-                Line(label, points)
+                PlotLine(label, points)
                 for place, label in enumerate(found.labels)
                 if (
                     points := tuple(

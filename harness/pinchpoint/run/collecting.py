@@ -23,7 +23,7 @@ _GAPS = 1000
 
 
 @dataclass(slots=True)
-class _Seen:
+class _WatchedHost:
     """One host through one kind of collector."""
 
     readings: int = 0
@@ -42,7 +42,7 @@ class Watching:
     """Takes samples and events from the collectors' threads."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[str, str], _Seen] = {}
+        self._seen: dict[tuple[str, str], _WatchedHost] = {}
         self._guard = threading.Lock()
 
     def samples(self, samples: Iterable[Sample]) -> None:
@@ -59,7 +59,7 @@ class Watching:
         reported = {key: value for key, value in fields.items() if key not in ("kind", "hosts")}
         with self._guard:
             for host in fields["hosts"]:
-                seen = self._seen.setdefault((host, fields["kind"]), _Seen())
+                seen = self._seen.setdefault((host, fields["kind"]), _WatchedHost())
                 if len(seen.gaps) < _GAPS:
                     seen.gaps.append(reported)
                 else:
@@ -69,7 +69,7 @@ class Watching:
         """Take what a sampler found that cannot be, once it has ended."""
         with self._guard:
             for one in found:
-                self._seen.setdefault((one.host, kind), _Seen()).impossible.append(one.facts())
+                self._seen.setdefault((one.host, kind), _WatchedHost()).impossible.append(one.facts())
 
     def collectors(self, connected: Sequence[Connected], interval_s: float) -> list[dict[str, Any]]:
         """The manifest's ``collectors``, with what each came to."""
@@ -100,7 +100,7 @@ class Watching:
         return found
 
     def _of(self, host: str, kind: str, sample: Sample) -> None:
-        seen = self._seen.setdefault((host, kind), _Seen())
+        seen = self._seen.setdefault((host, kind), _WatchedHost())
         value, name = sample.value, sample.metric.removeprefix("collector.")
         if name == "ok":
             seen.readings += 1
@@ -118,7 +118,7 @@ class Watching:
             seen.error_s = max(seen.error_s or 0.0, value)
 
 
-def _came_to(seen: _Seen | None) -> dict[str, Any]:
+def _came_to(seen: _WatchedHost | None) -> dict[str, Any]:
     """Readings and cost; nothing where it never read."""
     if seen is None:
         return {}

@@ -150,7 +150,7 @@ IN_A_ROW = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class HeldStep:
     """One level that has been held for its time.
 
     Attributes:
@@ -162,7 +162,7 @@ class Step:
     reported: Reported
 
 
-def saturated(steps: Sequence[Step], *, closed: bool) -> str | None:
+def saturated(steps: Sequence[HeldStep], *, closed: bool) -> str | None:
     """Why the farm no longer follows; None where it does, or that cannot be reported yet."""
     if len(steps) <= IN_A_ROW:
         return None
@@ -178,25 +178,25 @@ def saturated(steps: Sequence[Step], *, closed: bool) -> str | None:
     return None
 
 
-def _served(step: Step) -> bool:
+def _served(step: HeldStep) -> bool:
     """Whether an open load gets through, or is as near to it as chance makes it."""
     offered = step.level * step.reported.seconds
     return step.reported.ok >= FOLLOWS * offered - CHANCE * math.sqrt(offered)
 
 
-def _exploded(first: Step, step: Step) -> bool:
+def _exploded(first: HeldStep, step: HeldStep) -> bool:
     """Only of an open load: a closed one's users share what there is, and wait as long as they are many."""
     if first.reported.p50_s is None or step.reported.p50_s is None:
         return False
     return step.reported.p50_s > EXPLODED * first.reported.p50_s
 
 
-def _gain(steps: Sequence[Step], number: int) -> float:
+def _gain(steps: Sequence[HeldStep], number: int) -> float:
     here, before = steps[number], steps[number - 1]
     return (here.reported.ok_per_s - before.reported.ok_per_s) / (here.level - before.level)
 
 
-def missed(step: Step, objectives: Sequence[Objective], *, closed: bool = False) -> str | None:
+def missed(step: HeldStep, objectives: Sequence[Objective], *, closed: bool = False) -> str | None:
     """Which objective a level does not meet; None where it meets them all.
 
     Throughput below an objective is no miss where no more was offered, nor where users offer what they can.
@@ -213,7 +213,7 @@ def missed(step: Step, objectives: Sequence[Objective], *, closed: bool = False)
             return "errors"
         wanted = objective.throughput_per_s
         offered = wanted is not None and not closed and step.level >= wanted
-        if offered and wanted is not None and not _served(Step(wanted, reported)):
+        if offered and wanted is not None and not _served(HeldStep(wanted, reported)):
             return "throughput"
     return None
 
@@ -254,7 +254,7 @@ class StepController:
         self._levels = levels(travelling)
         self._begun: float | None = None
         self._begun_ns = 0
-        self._steps: list[Step] = []
+        self._steps: list[HeldStep] = []
         self._ended: str | None = None
 
     def over(self) -> bool:
@@ -285,7 +285,7 @@ class StepController:
         ended = self._end_of(number)
         # Not its first second, in which the level before still shows.
         reported = self._live.between([self._name], ended - self._load.each_s + 1.0, ended)
-        self._steps.append(Step(self._levels[number], reported))
+        self._steps.append(HeldStep(self._levels[number], reported))
         self._note(number)
         self._ended = self._why_enough() or (
             "it was the last step" if number + 1 == len(self._levels) else None

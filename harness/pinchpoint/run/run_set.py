@@ -168,7 +168,7 @@ class _Run(Form):
     status: int
 
 
-class _Kept(Form):
+class _SavedSet(Form):
     """set.json."""
 
     plan: str
@@ -185,6 +185,6 @@ class _Kept(Form):
 def load_set(directory: Path) -> RunSet:
     """A set's directory, read back. Raises InputError."""
     remedy = "compare the folders of its farms by themselves"
-    kept: _Kept = document.read_record(directory / SET, _Kept, SCHEMA, remedy)
-    content = {name: getattr(kept, name) for name in _Kept.model_fields}
+    kept: _SavedSet = document.read_record(directory / SET, _SavedSet, SCHEMA, remedy)
+    content = {name: getattr(kept, name) for name in _SavedSet.model_fields}
     return RunSet(directory=directory, **{**content, "runs": [dict(run) for run in kept.runs]})

@@ -24,7 +24,7 @@ _WAIT_S = 5.0
 """So long the end of the measurement waits for all answers together."""
 
 
-class _Look(threading.Thread):
+class _ServerCounters(threading.Thread):
     """One look at the counters of one server, beside the run."""
 
     def __init__(self, collector: CountsStatements, *, texts: bool) -> None:
@@ -48,12 +48,12 @@ class _Look(threading.Thread):
 
 
 @dataclass(slots=True)
-class _Server:
+class _StatementServer:
     kind: str
     hosts: Sequence[str]
     collector: CountsStatements
-    before: _Look | None = None
-    after: _Look | None = None
+    before: _ServerCounters | None = None
+    after: _ServerCounters | None = None
 
 
 class TopStatements:
@@ -65,7 +65,7 @@ class TopStatements:
 
     def __init__(self, connected: Sequence[Connected]) -> None:
         self._servers = [
-            _Server(one.kind, one.hosts, one.collector)
+            _StatementServer(one.kind, one.hosts, one.collector)
             for one in connected
             if isinstance(one.collector, CountsStatements)
         ]
@@ -73,14 +73,14 @@ class TopStatements:
     def begin(self) -> None:
         """Look for the first time; returns at once."""
         for server in self._servers:
-            server.before = _Look(server.collector, texts=False)
+            server.before = _ServerCounters(server.collector, texts=False)
 
     def end(self) -> list[dict[str, Any]]:
         """Look again, and wait for the answers: the manifest's ``statements``, a row per server."""
         asked = [server for server in self._servers if server.before is not None]
         for server in asked:
             if server.before is not None and server.before.found is not None:
-                server.after = _Look(server.collector, texts=True)
+                server.after = _ServerCounters(server.collector, texts=True)
         until_s = time.monotonic() + _WAIT_S
         for server in asked:
             if server.after is not None:
@@ -88,7 +88,7 @@ class TopStatements:
         return [row for server in asked for row in _rows(server)]
 
 
-def _rows(server: _Server) -> list[dict[str, Any]]:
+def _rows(server: _StatementServer) -> list[dict[str, Any]]:
     about = {"kind": server.kind, "host": server.hosts[0]}
     before, after = server.before, server.after
     if before is None:

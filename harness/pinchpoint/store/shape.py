@@ -23,14 +23,14 @@ Period = Annotated[float, Field(gt=0, le=_LONGEST.total_seconds())]
 # ---- the plan ---------------------------------------------------------------------------------------
 
 
-class Level(Form):
+class StoredLevel(Form):
     """How much load: a rate or a number of users."""
 
     per_s: NotBelow0 | None = None
     users: NotBelow0 | None = None
 
 
-class Closed(Form):
+class StoredClosed(Form):
     """See ``plan.load_model``, as of the others."""
 
     model: Literal["closed"]
@@ -38,7 +38,7 @@ class Closed(Form):
     think_s: Seconds | None = None
 
 
-class Open(Form):
+class StoredOpen(Form):
     """Arrivals at a rate."""
 
     model: Literal["open", "soak"]
@@ -46,7 +46,7 @@ class Open(Form):
     arrivals: Literal["poisson", "constant"] | None = None
 
 
-class Burst(Form):
+class StoredBurst(Form):
     """Arrivals at a base rate, with bursts."""
 
     model: Literal["burst"]
@@ -60,37 +60,39 @@ class Burst(Form):
     jitter_ratio: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
-class Ramp(Form):
+class StoredRamp(Form):
     """From one level to another."""
 
     model: Literal["ramp"]
-    start: Level
-    to: Level
+    start: StoredLevel
+    to: StoredLevel
     over_s: Period
     think_s: Seconds | None = None
 
 
-class Steps(Form):
+class StoredSteps(Form):
     """Level after level."""
 
     model: Literal["steps"]
-    start: Level
-    step: Level
+    start: StoredLevel
+    step: StoredLevel
     each_s: Period
     until: str
-    at_most: Level | None = None
+    at_most: StoredLevel | None = None
     think_s: Seconds | None = None
 
 
-class Scenario(Form):
+class StoredScenario(Form):
     """One scenario of the plan."""
 
     use: str = ""
-    load: Annotated[Closed | Open | Burst | Ramp | Steps, Field(discriminator="model")]
+    load: Annotated[
+        StoredClosed | StoredOpen | StoredBurst | StoredRamp | StoredSteps, Field(discriminator="model")
+    ]
     params: dict[str, Any] = {}
 
 
-class Objective(Form):
+class StoredObjective(Form):
     """One thing that a scenario has to achieve, or the servers (``metric``)."""
 
     scenario: str | None = None
@@ -118,7 +120,7 @@ class Objective(Form):
         return self
 
 
-class StopRule(Form):
+class StoredStopRule(Form):
     """What stops the run: a metric's limit, or silence."""
 
     metric: str | None = None
@@ -135,7 +137,7 @@ class StopRule(Form):
         return self
 
 
-class Compare(Form):
+class StoredCompare(Form):
     """What is judged where runs of the plan are compared."""
 
     metrics: list[str] = []
@@ -143,22 +145,22 @@ class Compare(Form):
     bound: Annotated[float, Field(ge=1)] | None = None
 
 
-class Plan(Form):
+class StoredPlan(Form):
     """The plan as it was used; without any field of what was imported."""
 
     name: str | None = None
     seed: int | None = None
-    scenarios: dict[str, Scenario] = {}
-    objectives: list[Objective] = []
-    stop_when: list[StopRule] = []
-    compare: Compare | None = None
+    scenarios: dict[str, StoredScenario] = {}
+    objectives: list[StoredObjective] = []
+    stop_when: list[StoredStopRule] = []
+    compare: StoredCompare | None = None
     production: dict[str, Any] | None = None
 
 
 # ---- the farm ---------------------------------------------------------------------------------------
 
 
-class Limits(Form):
+class StoredLimits(Form):
     """What a disk can do."""
 
     iops: Above0 | None = None
@@ -167,15 +169,15 @@ class Limits(Form):
     latency: list[tuple[Above0, Above0]] | None = None
 
 
-class Disk(Form):
+class StoredDisk(Form):
     """A declared disk."""
 
     device: str | None = None
     profile: str | None = None
     stripes: Annotated[int, Field(ge=1, le=1024)] | None = None
     attached: str | None = None
-    limits: Limits | Literal["unknown"] | None = None
-    resolved_limits: Limits | None = None
+    limits: StoredLimits | Literal["unknown"] | None = None
+    resolved_limits: StoredLimits | None = None
 
 
 class DeclaredHost(Form):
@@ -184,17 +186,17 @@ class DeclaredHost(Form):
     machine: str | None = None
     region: str | None = None
     zone: str | None = None
-    disks: dict[str, Disk | None] = {}
+    disks: dict[str, StoredDisk | None] = {}
     collect: list[dict[str, Any]] = []
 
 
-class Tier(Form):
+class StoredTier(Form):
     """A tier."""
 
     hosts: dict[str, DeclaredHost | None] = {}
 
 
-class Prices(Form):
+class StoredPrices(Form):
     """Of the farm's parts."""
 
     currency: str
@@ -214,13 +216,13 @@ class Built(Form):
     settings: dict[str, Any] | None = None
 
 
-class Farm(Form):
+class StoredFarm(Form):
     """The farm as it was used."""
 
     name: str | None = None
     region: str | None = None
-    tiers: dict[str, Tier] = {}
-    prices: Prices | None = None
+    tiers: dict[str, StoredTier] = {}
+    prices: StoredPrices | None = None
     embedded: Built | None = None
 
 
@@ -236,14 +238,14 @@ class Role(Form):
     file_system: str | None = None
 
 
-class Device(Form):
+class StoredDevice(Form):
     """A disk of a machine."""
 
     members: list[str] | None = None
     model: str | None = None
 
 
-class NotMeasured(Form):
+class StoredNotMeasured(Form):
     """A metric that a collector cannot report."""
 
     metric: str
@@ -252,7 +254,7 @@ class NotMeasured(Form):
     remedy: str | None = None
 
 
-class Host(Form):
+class StoredHost(Form):
     """The inventory of a host."""
 
     tier: str | None = None
@@ -266,12 +268,12 @@ class Host(Form):
     tier_cores: Cores | None = None
     usable_cores: Cores | None = None
     roles: dict[str, Role] = {}
-    disks: dict[str, Device] = {}
-    not_measured: list[NotMeasured] = []
+    disks: dict[str, StoredDevice] = {}
+    not_measured: list[StoredNotMeasured] = []
     database: dict[str, Any] | None = None
 
 
-class Generator(Form):
+class StoredGenerator(Form):
     """A load generator."""
 
     worker: str
@@ -279,7 +281,7 @@ class Generator(Form):
     machine_id: str | None = None
 
 
-class Collector(Form):
+class StoredCollector(Form):
     """What watched."""
 
     kind: str
@@ -315,7 +317,7 @@ class Quality(Form):
 # ---- when it was ------------------------------------------------------------------------------------
 
 
-class Stretch(Form):
+class StoredStretch(Form):
     """A part of a run; ``to`` is null while it goes on."""
 
     from_: Time = Field(alias="from")
@@ -330,13 +332,13 @@ class Stretch(Form):
         return self
 
 
-class Phase(Stretch):
+class StoredPhase(StoredStretch):
     """A phase."""
 
     name: str
 
 
-class Step(Stretch):
+class StoredStep(StoredStretch):
     """A level of load that was held."""
 
     scenario: str
@@ -344,7 +346,7 @@ class Step(Stretch):
     unit: Literal["per_s", "users"]
 
 
-class WarmUp(Form):
+class StoredWarmUp(Form):
     """Where the end of the warm-up was detected."""
 
     lasted_s: Seconds
@@ -373,7 +375,7 @@ ProofResult = Literal[
 ]
 
 
-class Change(Form):
+class StoredSlowdown(Form):
     """How something was made slower."""
 
     what: str
@@ -381,7 +383,7 @@ class Change(Form):
     of: str | None = None
 
 
-class Named(Form):
+class StoredResource(Form):
     """A resource."""
 
     kind: str | None = None
@@ -395,11 +397,11 @@ class Named(Form):
 class Control(Form):
     """What had room, and was made slower as well."""
 
-    suspect: Named
-    change: Change
+    suspect: StoredResource
+    change: StoredSlowdown
 
 
-class Turn(Stretch):
+class Turn(StoredStretch):
     """A time in which something was made slower, or nothing."""
 
     what: Literal["as_is", "slower", "control"]
@@ -409,8 +411,8 @@ class Turn(Stretch):
 class Proof(Form):
     """The test of ``run --prove``, or why there was none."""
 
-    suspect: Named | None = None
-    change: Change | None = None
+    suspect: StoredResource | None = None
+    change: StoredSlowdown | None = None
     control: Control | None = None
     windows: list[Turn] | None = None
     result: ProofResult | None = None
@@ -427,7 +429,7 @@ class TopStatement(Form):
     rows: NotBelow0 | None = None
 
 
-class TopStatements(Form):
+class StoredTopStatements(Form):
     """The statements of one database server, or why they were not measured."""
 
     kind: str
@@ -448,25 +450,25 @@ class Manifest(Form):
     ended: Time | None = None
     name: str | None = None
     seed: int | None = None
-    plan: Plan = Plan()
-    farm: Farm = Farm()
+    plan: StoredPlan = StoredPlan()
+    farm: StoredFarm = StoredFarm()
     endpoints: dict[str, dict[str, dict[str, Any] | None] | None] = {}
-    phases: list[Phase] = []
-    warm_up: WarmUp | None = None
-    steps: list[Step] = []
+    phases: list[StoredPhase] = []
+    warm_up: StoredWarmUp | None = None
+    steps: list[StoredStep] = []
     versions: dict[str, Any] = {}
-    hosts: dict[str, Host] = {}
-    generators: list[Generator] = []
-    collectors: list[Collector] = []
+    hosts: dict[str, StoredHost] = {}
+    generators: list[StoredGenerator] = []
+    collectors: list[StoredCollector] = []
     data_quality: dict[str, dict[str, Quality]] = {}
     content: dict[str, Any] | None = None
     imports: list[Import] = []
     proof: Proof | None = None
-    statements: list[TopStatements] = []
+    statements: list[StoredTopStatements] = []
     warnings: list[str] = []
 
 
-class Source(Form):
+class StoredSource(Form):
     """A source that was crawled."""
 
     source: str
@@ -479,7 +481,7 @@ class Source(Form):
     failures_by_kind: dict[str, Count] | None = None
 
 
-class Event(Form):
+class StoredEvent(Form):
     """A line of events.jsonl."""
 
     time: Time
@@ -488,42 +490,42 @@ class Event(Form):
     scenario: str | None = None
 
 
-class CrawlEnded(Event):
+class CrawlEnded(StoredEvent):
     """What the crawl database counted."""
 
-    sources: list[Source] = []
+    sources: list[StoredSource] = []
     destination_limit: Count | None = None
 
 
-class LoadBegun(Event):
+class LoadBegun(StoredEvent):
     """When a scenario's schedule began."""
 
     scenario: str
     at: Time
 
 
-class Guard(Event):
+class Guard(StoredEvent):
     """Why a run was ended, and by which rule of ``stop_when``."""
 
     why: str
     stop_rule: Count | None = None
 
 
-class Warned(Event):
+class Warned(StoredEvent):
     """A warning, and the rule of ``stop_when`` that was not measured, where that is why."""
 
     sentence: str | None = None
     stop_rule: Count | None = None
 
 
-class WorkerLost(Event):
+class WorkerLost(StoredEvent):
     """A load generator that ended."""
 
     worker: str
     scenarios: list[str] = []
 
 
-class ReadBack(Event):
+class StoredReadBack(StoredEvent):
     """What became of acknowledged writes."""
 
     acknowledged: Count | None = None
@@ -535,7 +537,7 @@ class ReadBack(Event):
     examples: list[str | int] | None = None
 
 
-class Replayed(Event):
+class Replayed(StoredEvent):
     """What became of captured statements."""
 
     captured: Count
@@ -544,7 +546,7 @@ class Replayed(Event):
     failed: dict[str, Count]
 
 
-class Course(Form):
+class StoredCourse(Form):
     """How a probe's cell went over time."""
 
     step_s: Period
@@ -552,7 +554,7 @@ class Course(Form):
     latency_s: list[NotBelow0]
 
 
-class Cell(Form):
+class StoredCell(Form):
     """A cell of a probe's suite."""
 
     workload: str
@@ -563,12 +565,12 @@ class Cell(Form):
     role: str = "data"
 
 
-class Probed(Event):
+class Probed(StoredEvent):
     """One measurement of a storage probe in a run, or why there is none."""
 
     scenario: str
     name: str | None = None
-    cell: Cell
+    cell: StoredCell
     suite: str
     trial: Count
     started_s: Annotated[float, Field(ge=0, lt=2**33)]
@@ -586,27 +588,27 @@ class Probed(Event):
     write_bytes_per_s: NotBelow0 | None = None
     mean_s: NotBelow0 | None = None
     max_s: NotBelow0 | None = None
-    series: Course | None = None
+    series: StoredCourse | None = None
     times_ns: list[tuple[Count, Count]] | None = None
 
 
-_EVENTS: dict[str, type[Event]] = {
+_EVENTS: dict[str, type[StoredEvent]] = {
     "crawl_ended": CrawlEnded,
     "load_begun": LoadBegun,
     "guard": Guard,
     "warning": Warned,
     "worker_lost": WorkerLost,
-    "writes_read_back": ReadBack,
+    "writes_read_back": StoredReadBack,
     "replayed": Replayed,
     "probed": Probed,
     "probe_failed": Probed,
 }
 
 
-def event_form(content: Any) -> type[Event]:
+def event_form(content: Any) -> type[StoredEvent]:
     """The form of a line of events.jsonl, by the name of its event."""
     name = content.get("event") if isinstance(content, dict) else None
-    return _EVENTS.get(name, Event) if isinstance(name, str) else Event
+    return _EVENTS.get(name, StoredEvent) if isinstance(name, str) else StoredEvent
 
 
 def _naive(text: str) -> datetime:

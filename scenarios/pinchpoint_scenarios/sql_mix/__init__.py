@@ -11,7 +11,7 @@ from ..contract import Context, Filled, Intent, Params, Sent, Target
 from ..databases.contract import FailureReport
 from ..databases.odbc.address import is_odbc
 from .data_table import ROW_BYTES
-from .operations import DATA, HOT, HOT_PAYLOAD_BYTES, OPERATIONS, State
+from .operations import DATA, HOT, HOT_PAYLOAD_BYTES, OPERATIONS, SessionState
 from .params import SqlMixParams
 from .server import MixServer, tables_needed
 from .session import SqlMixSession
@@ -86,7 +86,7 @@ class SqlMix:
         """Open session ``number``; where the server does not answer now, its first operation says so."""
         params = self._params
         random = Random(f"{self._context.seed}:{number}")  # noqa: S311 - workload, no secret
-        state = State(random, number, params)
+        state = SessionState(random, number, params)
         connection = self._server.connection(state)
         connection.try_open()
         return SqlMixSession(

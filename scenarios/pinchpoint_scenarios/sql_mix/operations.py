@@ -34,7 +34,7 @@ Drawn = tuple[Any, ...]
 
 
 @dataclass(slots=True)
-class State:
+class SessionState:
     """What one session's operations draw on.
 
     Attributes:
@@ -77,38 +77,38 @@ class Operation:
 
     name: str
     table: str | None
-    draw: Callable[[State], Drawn]
+    draw: Callable[[SessionState], Drawn]
     rows: Callable[[Shape], int]
     size_bytes: Callable[[Shape], int]
     says: Callable[[Shape], str]
     writes: bool = True
 
 
-def _append(state: State) -> Drawn:
+def _append(state: SessionState) -> Drawn:
     state.appended += 1
     return state.session, state.appended, state.random.randbytes(state.shape.row_bytes)
 
 
-def _batch(state: State) -> Drawn:
+def _batch(state: SessionState) -> Drawn:
     shape, first = state.shape, state.appended + 1
     state.appended += shape.batch_rows
     content = state.random.randbytes(shape.batch_rows * shape.row_bytes)
     return state.session, first, shape.batch_rows, shape.row_bytes, content
 
 
-def _any_row(state: State) -> Drawn:
+def _any_row(state: SessionState) -> Drawn:
     random = state.random
     return (state.pick(random, state.pages) * PAGE_ROWS + int(random.random() * PAGE_ROWS) + 1,)
 
 
-def _any_range(state: State) -> Drawn:
+def _any_range(state: SessionState) -> Drawn:
     rows = state.shape.scan_rows
     starts = max(1, state.pages - -(-rows // PAGE_ROWS) + 1)
     first = state.pick(state.random, starts) * PAGE_ROWS + 1
     return first, first + rows - 1
 
 
-def _bulk(state: State) -> Drawn:
+def _bulk(state: SessionState) -> Drawn:
     shape, random = state.shape, state.random
     if not state.pool:
         state.pool = random.randbytes(_POOL_BYTES + shape.row_bytes)
@@ -119,11 +119,11 @@ def _bulk(state: State) -> Drawn:
     return shape.bulk_bytes, state.session, state.loads, payloads
 
 
-def _sort(state: State) -> Drawn:
+def _sort(state: SessionState) -> Drawn:
     return state.random.randrange(2**31), state.shape.spill_bytes // SORTED_ROW_BYTES
 
 
-def _hot_rows(state: State) -> Drawn:
+def _hot_rows(state: SessionState) -> Drawn:
     shape = state.shape
     return (*state.random.sample(range(1, shape.hot_rows + 1), shape.lock_rows), shape.hold_s)
 

@@ -13,7 +13,7 @@ from ..errors import ScenarioError
 from .data_table import DataTable, pages_of, rows_for
 from .dialects import mix_sql
 from .dialects.contract import MixSql, Saying
-from .operations import DATA, HOT, OPERATIONS, State
+from .operations import DATA, HOT, OPERATIONS, SessionState
 from .params import SqlMixParams
 
 ALL_TABLES = tuple(sorted({operation.table for operation in OPERATIONS.values() if operation.table}))
@@ -90,7 +90,7 @@ class MixServer:
         except self._access.error as error:
             raise self._schema.failed(error) from error
 
-    def connection(self, state: State) -> SqlConnection:
+    def connection(self, state: SessionState) -> SqlConnection:
         """A session's connection, not opened yet; once open, ``state`` knows the pages of the data table."""
         params = self._params
 

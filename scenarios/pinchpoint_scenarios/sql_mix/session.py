@@ -12,7 +12,7 @@ from typing import Any
 from ..contract import OK, Record
 from ..databases.contract import DatabaseFailure, FailureReport, SqlConnection
 from .dialects.contract import Saying
-from .operations import OPERATIONS, Drawn, State
+from .operations import OPERATIONS, Drawn, SessionState
 
 MISSING_ROW = "missing_row"
 """The outcome of an operation that found fewer rows than it must: the data was changed during the run."""
@@ -27,7 +27,7 @@ class _Step:
     """An operation as this session does it: what ``Operation`` says, for the shape of the plan."""
 
     name: str
-    draw: Callable[[State], Drawn]
+    draw: Callable[[SessionState], Drawn]
     run: Callable[[Any, Drawn], int]
     rows: int
     size_bytes: int
@@ -50,7 +50,7 @@ class SqlMixSession:
         connection: SqlConnection,
         sayings: Mapping[str, Saying[Any]],
         weights: Mapping[str, float],
-        state: State,
+        state: SessionState,
         retries: int,
         report: FailureReport,
     ) -> None:
@@ -96,7 +96,7 @@ class SqlMixSession:
         return outcome
 
 
-def _step(name: str, saying: Saying[Any], state: State) -> _Step:
+def _step(name: str, saying: Saying[Any], state: SessionState) -> _Step:
     operation, shape = OPERATIONS[name], state.shape
     draw, encode = operation.draw, saying.encode
     encoded = (lambda state: encode(draw(state))) if encode else draw

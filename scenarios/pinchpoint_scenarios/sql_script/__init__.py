@@ -17,7 +17,7 @@ from .leaving import kinds_of
 from .lexer import Pieces
 from .marked_copy import MarkedCopy
 from .params import Chosen, SqlScriptParams, read_scripts, read_text
-from .scope import Chance, Scope, Value
+from .scope import Chance, ScriptScope, Value
 from .session import ScriptSession
 from .values import counter, drawer, read_csv
 
@@ -114,7 +114,7 @@ class SqlScript:
         context, params = self._context, self._params
         seed = Random(context.seed).getrandbits(_SEED_BITS)  # noqa: S311 - workload, no secret
         random = Random(f"{context.seed}:{number}")  # noqa: S311 - workload, no secret
-        scope = Scope(Chance(random), {"client_id": number, "scale": params.scale})
+        scope = ScriptScope(Chance(random), {"client_id": number, "scale": params.scale})
         scope.variables |= {"random_seed": seed, "default_seed": seed, **params.define}
         with self._listing:
             if not self._listed.keys() >= params.values.keys():

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pinchpoint_collectors.common.names import unknown
 
 from .functions import FUNCTIONS, remainder
-from .scope import EvaluationError, Scope, Value, as_bool, as_float, as_int, checked, is_true, spelt
+from .scope import EvaluationError, ScriptScope, Value, as_bool, as_float, as_int, checked, is_true, spelt
 
-Expression = Callable[[Scope], Value]
+Expression = Callable[[ScriptScope], Value]
 """Computes a value; raises ``EvaluationError``."""
 
 
@@ -190,7 +190,7 @@ class _ExpressionReader:
             otherwise = self.expression(0)
         self._expect("end")
 
-        def choose(scope: Scope) -> Value:
+        def choose(scope: ScriptScope) -> Value:
             for condition, value in arms:
                 if is_true(condition(scope)):
                     return value(scope)
@@ -215,7 +215,7 @@ class _ExpressionReader:
             raise ExpressionError(f"{name} is given {len(arguments)} arguments; allowed: {wanted}")
         call = function.call
 
-        def called(scope: Scope) -> Value:
+        def called(scope: ScriptScope) -> Value:
             given = [argument(scope) for argument in arguments]
             return None if None in given else call(scope, given)
 
@@ -238,7 +238,7 @@ def _constant(value: Value) -> Expression:
 
 
 def _null_or(of: Callable[[Value], Value], operand: Expression) -> Expression:
-    def computed(scope: Scope) -> Value:
+    def computed(scope: ScriptScope) -> Value:
         value = operand(scope)
         return None if value is None else of(value)
 
@@ -250,7 +250,7 @@ def _binary(operator: str, left: Expression, right: Expression) -> Expression:
         return _logical(left, right, decides=operator == "or")
     compute = _compare if operator in _COMPARISONS else _bitwise if operator in _BITWISE else _arithmetic
 
-    def computed(scope: Scope) -> Value:
+    def computed(scope: ScriptScope) -> Value:
         one, other = left(scope), right(scope)
         return None if one is None or other is None else compute(operator, one, other)
 
@@ -260,7 +260,7 @@ def _binary(operator: str, left: Expression, right: Expression) -> Expression:
 def _logical(left: Expression, right: Expression, *, decides: bool) -> Expression:
     """AND or OR over true, false and unknown; where the left side decides, the right is not looked at."""
 
-    def computed(scope: Scope) -> Value:
+    def computed(scope: ScriptScope) -> Value:
         one = left(scope)
         if one is not None and as_bool(one) is decides:
             return decides

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .scope import EvaluationError, Scope, Value, as_float, as_int, checked
+from .scope import EvaluationError, ScriptScope, Value, as_float, as_int, checked
 
 _WORD = 2**64 - 1
 _FNV_OFFSET, _FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
@@ -30,7 +30,7 @@ class Function:
         least, most: how many arguments it takes; ``most`` is None where there is no limit.
     """
 
-    call: Callable[[Scope, Arguments], Value]
+    call: Callable[[ScriptScope, Arguments], Value]
     least: int
     most: int | None
 
@@ -40,7 +40,7 @@ def _signed(word: int) -> int:
     return word - 2**64 if word >> 63 else word
 
 
-def _random(scope: Scope, arguments: Arguments) -> int:
+def _random(scope: ScriptScope, arguments: Arguments) -> int:
     low, count = _range("random", arguments)
     return low + int(scope.chance.random() * count)
 
@@ -52,7 +52,7 @@ def _range(name: str, arguments: Arguments) -> tuple[int, int]:
     return low, high - low + 1
 
 
-def _exponential(scope: Scope, arguments: Arguments) -> int:
+def _exponential(scope: ScriptScope, arguments: Arguments) -> int:
     low, count = _range("random_exponential", arguments)
     decay = as_float(arguments[2])
     if not decay > 0:
@@ -63,7 +63,7 @@ def _exponential(scope: Scope, arguments: Arguments) -> int:
     return low + min(int(share * count), count - 1)
 
 
-def _gaussian(scope: Scope, arguments: Arguments) -> int:
+def _gaussian(scope: ScriptScope, arguments: Arguments) -> int:
     low, count = _range("random_gaussian", arguments)
     width = as_float(arguments[2])
     if not width >= _LEAST_GAUSSIAN:
@@ -76,13 +76,13 @@ def _gaussian(scope: Scope, arguments: Arguments) -> int:
     return low + min(int((deviations + width) / (2 * width) * count), count - 1)
 
 
-def normal(scope: Scope) -> float:
+def normal(scope: ScriptScope) -> float:
     """A normally distributed number of mean 0 and deviation 1 (Box and Muller)."""
     radius = math.sqrt(-2.0 * math.log(1.0 - scope.chance.random()))
     return radius * math.sin(2.0 * math.pi * scope.chance.random())
 
 
-def _zipfian(scope: Scope, arguments: Arguments) -> int:
+def _zipfian(scope: ScriptScope, arguments: Arguments) -> int:
     low, count = _range("random_zipfian", arguments)
     exponent = as_float(arguments[2])
     if not ZIPFIAN_EXPONENTS[0] <= exponent <= ZIPFIAN_EXPONENTS[1]:
@@ -93,7 +93,7 @@ def _zipfian(scope: Scope, arguments: Arguments) -> int:
     return low + zipfian(scope, count, exponent) - 1
 
 
-def zipfian(scope: Scope, count: int, exponent: float) -> int:
+def zipfian(scope: ScriptScope, count: int, exponent: float) -> int:
     """A rank from 1 to ``count``, k in proportion to 1/k^exponent, ``exponent`` above 1.
 
     By rejection (Devroye, Non-Uniform Random Variate Generation, 1986, chapter X.6).
@@ -126,17 +126,17 @@ def _murmur2(value: int, seed: int) -> int:
 
 
 def _hash(of: Callable[[int, int], int]) -> Function:
-    def call(scope: Scope, arguments: Arguments) -> int:
+    def call(scope: ScriptScope, arguments: Arguments) -> int:
         return of(as_int(arguments[0]), _seed(scope, arguments, 1))
 
     return Function(call, 1, 2)
 
 
-def _seed(scope: Scope, arguments: Arguments, at: int) -> int:
+def _seed(scope: ScriptScope, arguments: Arguments, at: int) -> int:
     return as_int(arguments[at] if len(arguments) > at else scope.value("default_seed")) & _WORD
 
 
-def _permute(scope: Scope, arguments: Arguments) -> int:
+def _permute(scope: ScriptScope, arguments: Arguments) -> int:
     """A permutation of 0 to size - 1; not the one pgbench makes of the same seed."""
     value, size = as_int(arguments[0]), as_int(arguments[1])
     if size <= 0:
@@ -162,7 +162,7 @@ def _shuffled(place: int, bits: int, seed: int) -> int:
 def _either(of: Callable[..., int | float]) -> Function:
     """A function of whole numbers where all are, else of doubles."""
 
-    def call(_: Scope, arguments: Arguments) -> Value:
+    def call(_: ScriptScope, arguments: Arguments) -> Value:
         if any(isinstance(each, float) for each in arguments):
             return of(*map(as_float, arguments))
         return checked(int(of(*map(as_int, arguments))))
@@ -171,7 +171,7 @@ def _either(of: Callable[..., int | float]) -> Function:
 
 
 def _double(of: Callable[..., float], count: int) -> Function:
-    def call(_: Scope, arguments: Arguments) -> float:
+    def call(_: ScriptScope, arguments: Arguments) -> float:
         try:
             return of(*map(as_float, arguments))
         except (ValueError, OverflowError, ZeroDivisionError) as error:
@@ -181,7 +181,7 @@ def _double(of: Callable[..., float], count: int) -> Function:
     return Function(call, count, count)
 
 
-def _modulo(_: Scope, arguments: Arguments) -> int:
+def _modulo(_: ScriptScope, arguments: Arguments) -> int:
     return remainder(as_int(arguments[0]), as_int(arguments[1]))
 
 

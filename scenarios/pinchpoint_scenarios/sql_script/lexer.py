@@ -35,7 +35,7 @@ Pieces = tuple[str | Ref, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ScriptStatement:
     r"""One SQL statement, or several joined by ``\;``.
 
     Attributes:
@@ -85,7 +85,7 @@ _CONTINUED = re.compile(r"\\\r?\n")
 _BLOCK = re.compile(r"/\*|\*/")
 
 
-def cut(text: str, file: str) -> Iterator[Statement | Meta]:
+def cut(text: str, file: str) -> Iterator[ScriptStatement | Meta]:
     """The statements and commands of a script, in their order.
 
     Args:
@@ -108,7 +108,7 @@ class _Cutter:
         self.at = 0
         self._forget()
 
-    def step(self) -> Iterator[Statement | Meta]:
+    def step(self) -> Iterator[ScriptStatement | Meta]:
         """Read one token; what it completes."""
         match = _TOKEN.match(self._text, self.at)
         if match is None:
@@ -137,11 +137,11 @@ class _Cutter:
                     self._open.pop()
                 self._add(found, match.start())
 
-    def ended(self) -> Iterator[Statement]:
+    def ended(self) -> Iterator[ScriptStatement]:
         """The statement that has been read so far, where there is one."""
         pieces = tuple(_merged(self._pieces))
         if self._line and pieces:
-            yield Statement(self._line, pieces, self._joined)
+            yield ScriptStatement(self._line, pieces, self._joined)
         self._forget()
 
     def _forget(self) -> None:

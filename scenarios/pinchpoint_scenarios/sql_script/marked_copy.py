@@ -25,7 +25,7 @@ from ..databases.servers.mariadb import MARK_TABLE
 from ..errors import ScenarioError
 from ..sql_text import first_word
 from .lexer import ScriptError
-from .scope import Text, Value, literal, parameter, spelt
+from .scope import GeneratedText, Value, literal, parameter, spelt
 from .values import ValuesParams
 
 # ruff: noqa: S608 - SQL put together of parts of ours alone; parameters travel apart from it
@@ -73,7 +73,11 @@ class CopySql:
 
 
 def _mariadb_literal(value: Value) -> str:
-    return literal(Text(value.replace("\\", "\\\\"))) if isinstance(value, Text) else literal(value)
+    return (
+        literal(GeneratedText(value.replace("\\", "\\\\")))
+        if isinstance(value, GeneratedText)
+        else literal(value)
+    )
 
 
 _MARIADB = CopySql(
@@ -92,7 +96,7 @@ _MARIADB = CopySql(
         FROM {table} WHERE {column} IS NOT NULL) ranked
         WHERE total <= $1 OR n * $1 DIV total > (n - 1) * $1 DIV total ORDER BY n""",
     literal=_mariadb_literal,
-    prepare=lambda text: f"PREPARE pinchpoint_check FROM {_mariadb_literal(Text(text))}",
+    prepare=lambda text: f"PREPARE pinchpoint_check FROM {_mariadb_literal(GeneratedText(text))}",
     begins={"BEGIN TRANSACTION": "START TRANSACTION"},
 )
 
@@ -136,7 +140,7 @@ _GO = re.compile(r"^[ \t]*go[ \t]*;?[ \t]*(?:--[^\n]*)?\r?$", re.IGNORECASE | re
 def _tsql_literal(value: Value) -> str:
     if isinstance(value, bool):
         return str(int(value))
-    return f"N{literal(value)}" if isinstance(value, Text) else literal(value)
+    return f"N{literal(value)}" if isinstance(value, GeneratedText) else literal(value)
 
 
 def _batches(text: str) -> list[str]:
@@ -307,7 +311,7 @@ class MarkedCopy:
                 f"values.{name}: column {values.column!r} holds no value; fill the table, or give a range"
             )
         if sql.numeric:
-            return [text if row and yes(row[0]) else Text(text) for (text,) in rows]
+            return [text if row and yes(row[0]) else GeneratedText(text) for (text,) in rows]
         return [_value(name, values, value) for (value,) in rows]
 
     def connection(self, timeout_s: float) -> TextConnection:
@@ -394,4 +398,4 @@ def _value(name: str, values: ValuesParams, found: Any) -> Value:
             f"values.{name}: column {values.column!r} holds bytes; allowed: numbers, text, dates and times"
         )
     value = plain(found)
-    return Text(value) if isinstance(value, str) and not isinstance(found, Decimal) else value
+    return GeneratedText(value) if isinstance(value, str) and not isinstance(found, Decimal) else value

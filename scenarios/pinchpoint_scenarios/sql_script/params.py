@@ -17,7 +17,7 @@ from ..contract import FileParams
 from ..units import Seconds
 from .leaving import leaves
 from .lexer import ScriptError
-from .script import BUILT_IN, Script, Set, Sql, flat, read, uses
+from .script import BUILT_IN, Script, Set, SqlStatement, flat, read, uses
 from .values import ValuesParams, read_csv
 
 _WEIGHTED = re.compile(r"(.+)@(\d+(?:\.\d+)?)")
@@ -231,7 +231,7 @@ def _check_variables(script: Script, params: SqlScriptParams) -> None:
 def _unknown_variables(scripts: list[Script], params: SqlScriptParams) -> Iterator[str]:
     """Variables that nothing gives a value; none where a query's columns become variables."""
     commands = [(script, command) for script in scripts for command in flat(script.commands)]
-    if any(isinstance(command, Sql) and command.prefix is not None for _, command in commands):
+    if any(isinstance(command, SqlStatement) and command.prefix is not None for _, command in commands):
         return
     known = {*BUILT_IN, *params.define, *params.values}
     known |= {command.name for _, command in commands if isinstance(command, Set)}

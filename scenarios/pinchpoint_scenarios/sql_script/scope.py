@@ -47,7 +47,7 @@ _TRUE = ("true", "yes", "on")
 _FALSE = ("false", "no", "off")
 
 
-class Text(str):
+class GeneratedText(str):
     """Text that a generator of values gave: in SQL it is a literal, with its quotes.
 
     Any other text (what a query gave, what ``define`` says) is put into SQL as it is, as pgbench does.
@@ -65,7 +65,7 @@ class EvaluationError(Exception):
 
 
 @dataclass(slots=True)
-class Scope:
+class ScriptScope:
     """What a session's scripts work on.
 
     Attributes:
@@ -153,7 +153,7 @@ def spelt(value: Value) -> str:
 
 def literal(value: Value) -> str:
     """The value as it is put into the text of a statement."""
-    if isinstance(value, Text):
+    if isinstance(value, GeneratedText):
         return "'" + value.replace("'", "''") + "'"
     return spelt(value)
 

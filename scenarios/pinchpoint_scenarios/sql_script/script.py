@@ -10,7 +10,7 @@ from pinchpoint_collectors.common.names import unknown
 
 from ..sql_text import copies_with_client, first_word
 from .expression import Expression, ExpressionError, parsed
-from .lexer import Meta, Pieces, Ref, ScriptError, Statement, cut
+from .lexer import Meta, Pieces, Ref, ScriptError, ScriptStatement, cut
 
 BUILT_IN = ("client_id", "default_seed", "random_seed", "scale")
 """Variables every script has."""
@@ -35,7 +35,7 @@ _COMMANDS = ("set", "sleep", "if", "elif", "else", "endif", "gset", "aset")
 
 
 @dataclass(frozen=True, slots=True)
-class Sql:
+class SqlStatement:
     r"""A statement to be sent.
 
     Attributes:
@@ -93,7 +93,7 @@ class Branch:
     arms: list[Arm] = field(default_factory=list)
 
 
-Command = Sql | Set | Sleep | Branch
+Command = SqlStatement | Set | Sleep | Branch
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +110,9 @@ class Script:
     file: str
     commands: list[Command]
 
-    def statements(self) -> Iterator[Sql]:
+    def statements(self) -> Iterator[SqlStatement]:
         """Every statement, in order."""
-        return (each for each in flat(self.commands) if isinstance(each, Sql))
+        return (each for each in flat(self.commands) if isinstance(each, SqlStatement))
 
     def variables(self) -> frozenset[str]:
         """The variables it uses."""
@@ -137,7 +137,7 @@ def uses(command: Command) -> Iterator[tuple[int, str, bool]]:
             yield line, name, False
         case Branch(arms=arms):
             yield from ((arm.line, name, False) for arm in arms for name in sorted(arm.reads))
-        case Sql(line=line, pieces=pieces):
+        case SqlStatement(line=line, pieces=pieces):
             yield from ((line, piece.name, piece.quoted) for piece in pieces if isinstance(piece, Ref))
 
 
@@ -145,12 +145,12 @@ def read(name: str, file: str, text: str) -> Script:
     """A script of its text. Raises ``ScriptError`` naming the first line that cannot be used."""
     reader = _ScriptReader(file)
     for part in cut(text, file):
-        if isinstance(part, Statement):
+        if isinstance(part, ScriptStatement):
             reader.statement(part)
         else:
             reader.command(part)
     commands = reader.done()
-    if not any(isinstance(each, Sql) for each in flat(commands)):
+    if not any(isinstance(each, SqlStatement) for each in flat(commands)):
         raise ScriptError(f"{file}: no statement; needed: at least one")
     return Script(name, file, commands)
 
@@ -161,7 +161,7 @@ class _ScriptReader:
         self._commands: list[list[Command]] = [[]]
         self._branches: list[Branch] = []
 
-    def statement(self, found: Statement) -> None:
+    def statement(self, found: ScriptStatement) -> None:
         text = "".join(piece for piece in found.pieces if isinstance(piece, str))
         if copies_with_client(text):
             raise self._error(
@@ -169,7 +169,7 @@ class _ScriptReader:
                 "COPY from or to the client",
                 "INSERT and SELECT, or COPY with a file of the server",
             )
-        self._commands[-1].append(Sql(found.line, found.pieces, found.joined, first_word(text)))
+        self._commands[-1].append(SqlStatement(found.line, found.pieces, found.joined, first_word(text)))
 
     def command(self, found: Meta) -> None:
         name = found.name.lower()
@@ -213,12 +213,12 @@ class _ScriptReader:
 
     def _keep(self, found: Meta, *, many: bool) -> None:
         last = self._commands[-1][-1] if self._commands[-1] else None
-        if not isinstance(last, Sql) or last.prefix is not None:
+        if not isinstance(last, SqlStatement) or last.prefix is not None:
             raise self._error(found.line, f"\\{found.name} without a statement", "a query before it")
         prefix = found.rest
         if prefix and not prefix.isidentifier():
             raise self._error(found.line, f"\\{found.name} {prefix}", "a prefix of letters, digits and _")
-        self._commands[-1][-1] = Sql(last.line, last.pieces, last.joined, last.word, prefix, many)
+        self._commands[-1][-1] = SqlStatement(last.line, last.pieces, last.joined, last.word, prefix, many)
 
     def _branch(self, found: Meta, name: str) -> None:
         if name == "if":

@@ -14,8 +14,8 @@ from ..sql_mix.session import MISSING_ROW, RETRIED, TRIED_AGAIN
 from .lexer import Ref
 from .marked_copy import MarkedCopy
 from .params import Chosen
-from .scope import EvaluationError, Scope, as_float, is_true
-from .script import Branch, Command, Script, Set, Sleep, Sql
+from .scope import EvaluationError, ScriptScope, as_float, is_true
+from .script import Branch, Command, Script, Set, Sleep, SqlStatement
 from .values import Draw
 
 TOO_MANY_ROWS = "too_many_rows"
@@ -43,7 +43,7 @@ class ScriptSession:
         self,
         connection: TextConnection,
         chosen: Sequence[Chosen],
-        scope: Scope,
+        scope: ScriptScope,
         draws: Mapping[str, Draw],
         *,
         copy: MarkedCopy,
@@ -118,7 +118,7 @@ class ScriptSession:
 
     def _step(self, script: Script, command: Command) -> _Step:
         match command:
-            case Sql():
+            case SqlStatement():
                 return self._sql(script, command)
             case Set():
                 return self._set(script, command)
@@ -127,7 +127,7 @@ class ScriptSession:
             case Branch():
                 return self._branch(script, command)
 
-    def _sql(self, script: Script, sql: Sql) -> _Step:
+    def _sql(self, script: Script, sql: SqlStatement) -> _Step:
         send = self._preparing(sql) if self._prepared else self._sending(sql)
         several = len(list(script.statements())) > 1
         stage = f"{script.name}/{sql.line}:{sql.word}"
@@ -148,7 +148,7 @@ class ScriptSession:
 
         return run
 
-    def _sending(self, sql: Sql) -> Callable[[], TextResult]:
+    def _sending(self, sql: SqlStatement) -> Callable[[], TextResult]:
         """The statement with the values in its text, as pgbench sends it by default."""
         query, scope, literal = self._connection.query, self._scope, self._copy.literal
         if not any(isinstance(piece, Ref) for piece in sql.pieces):
@@ -166,7 +166,7 @@ class ScriptSession:
 
         return lambda: query("".join(map(filled, sql.pieces)))
 
-    def _preparing(self, sql: Sql) -> Callable[[], TextResult]:
+    def _preparing(self, sql: SqlStatement) -> Callable[[], TextResult]:
         """The statement prepared once, the values beside it."""
         names: list[str] = []
         text = ""
@@ -186,7 +186,7 @@ class ScriptSession:
 
         return send
 
-    def _keep(self, sql: Sql, found: TextResult) -> None:
+    def _keep(self, sql: SqlStatement, found: TextResult) -> None:
         r"""A row's columns become variables; by ``\aset`` those of every query that was joined."""
         for texts in found.every() if sql.many else [found.texts()]:
             rows = texts.rows

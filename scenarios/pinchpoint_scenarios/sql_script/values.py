@@ -16,9 +16,9 @@ from pinchpoint_collectors.common.names import unknown
 from ..contract import Params
 from .functions import ZIPFIAN_EXPONENTS, normal, zipfian
 from .lexer import ScriptError
-from .scope import Scope, Text, Value
+from .scope import GeneratedText, ScriptScope, Value
 
-Draw = Callable[[Scope], Value]
+Draw = Callable[[ScriptScope], Value]
 """Draws a variable's next value."""
 
 _SCATTER = 2_654_435_761
@@ -118,10 +118,10 @@ def drawer(values: ValuesParams, listed: Sequence[Value], session: int, numbers:
     several = len(listed) or (values.high or 0) - low + 1
     exponent = values.exponent
 
-    def scattered(scope: Scope) -> int:  # hot values lie apart: neighbours would be read in one go
+    def scattered(scope: ScriptScope) -> int:  # hot values lie apart: neighbours would be read in one go
         return zipfian(scope, several, exponent) * _SCATTER % several
 
-    def even(scope: Scope) -> int:
+    def even(scope: ScriptScope) -> int:
         return int(scope.chance.random() * several)
 
     pick = scattered if values.distribution == "zipfian" else even
@@ -133,7 +133,7 @@ def drawer(values: ValuesParams, listed: Sequence[Value], session: int, numbers:
 def _normal(values: ValuesParams) -> Draw:
     mean, deviation, decimals = values.mean or 0.0, values.deviation or 0.0, values.decimals
 
-    def draw(scope: Scope) -> Value:
+    def draw(scope: ScriptScope) -> Value:
         number = mean + deviation * normal(scope)
         return round(number, decimals) if decimals else round(number)
 
@@ -178,4 +178,4 @@ def delimiter_of(header: str) -> str:
 def as_values(texts: Sequence[str]) -> list[Value]:
     """Texts as values: bare where all are numbers, else literals; an empty one is null."""
     numbers = all(_NUMBER.fullmatch(text) for text in texts if text)
-    return [None if not text else text if numbers else Text(text) for text in texts]
+    return [None if not text else text if numbers else GeneratedText(text) for text in texts]

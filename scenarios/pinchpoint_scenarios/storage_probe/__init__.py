@@ -5,7 +5,7 @@ A *suite* is a list of *jobs*; a job is one call of a tool (fio, dd, hdparm, bon
 Who runs the jobs, keeps what they measured and judges it lives elsewhere.
 """
 
-from .cell import Cell, Job, Measured, ProbePlace, Series
+from .cell import Cell, CellFigures, CellSeries, Job, ProbePlace
 from .suites import SUITES, Suite, suite
 from .tool import Tool, ToolFailed, ToolMissing
 from .tools import TOOLS
@@ -14,10 +14,10 @@ __all__ = [
     "SUITES",
     "TOOLS",
     "Cell",
+    "CellFigures",
+    "CellSeries",
     "Job",
-    "Measured",
     "ProbePlace",
-    "Series",
     "Suite",
     "Tool",
     "ToolFailed",

@@ -123,7 +123,7 @@ class ProbePlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class CellSeries:
     """How one job went over time.
 
     Attributes:
@@ -138,7 +138,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class CellFigures:
     """What one call of a tool found for one cell. None: the tool does not report it.
 
     Attributes:
@@ -161,4 +161,4 @@ class Measured:
     times_ns: Mapping[int, int] | None = None
     mean_s: float | None = None
     max_s: float | None = None
-    series: Series | None = None
+    series: CellSeries | None = None

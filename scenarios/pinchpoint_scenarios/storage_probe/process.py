@@ -16,7 +16,7 @@ _LOOK_S = 0.2
 _END_S = 10.0
 
 
-class Stopped(Exception):  # noqa: N818 -- no error: the user wants it
+class ProbeStopped(Exception):  # noqa: N818 -- no error: the user wants it
     """The user wants to stop; the process has ended."""
 
 
@@ -57,7 +57,7 @@ def run(command: Sequence[str], folder: Path, stop: Callable[[], bool]) -> ToolO
             with contextlib.suppress(subprocess.TimeoutExpired):  # that is how the time to look comes
                 stdout, stderr = process.communicate(timeout=_LOOK_S)
                 return ToolOutput(stdout, stderr, process.returncode)
-        raise Stopped
+        raise ProbeStopped
     finally:
         _end(process)
 

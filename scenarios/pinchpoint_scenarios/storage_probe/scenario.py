@@ -13,10 +13,10 @@ from typing import Any, ClassVar, cast
 
 from ..contract import OK, Context, Endpoint, Filled, Intent, Params, Record, Sent, Target
 from ..errors import EndpointUnreachable, ScenarioError
-from .cell import Cell, Job, Measured, ProbePlace
+from .cell import Cell, CellFigures, Job, ProbePlace
 from .folder import FOLDER, Claimed, check_space, claim
 from .params import StorageProbeParams
-from .process import Stopped, ToolOutput, run
+from .process import ProbeStopped, ToolOutput, run
 from .tool import ToolFailed, ToolMissing, answer, installed, resolved, too_fast
 from .tools import TOOLS
 
@@ -132,7 +132,7 @@ class StorageProbe:
         begun_ns = time.perf_counter_ns()
         try:
             measured = self._measured(job, trial, stop)
-        except Stopped:
+        except ProbeStopped:
             return  # the run has ended: half a job is none
         except (ToolFailed, ToolMissing, OSError) as error:
             record(job.name, _FAILED, begun_ns, time.perf_counter_ns())
@@ -150,7 +150,7 @@ class StorageProbe:
             else:
                 self._report(PROBE_FAILED, cell, trial, started, why=too_fast(job.tool, "size"))
 
-    def _measured(self, job: Job, trial: int, stop: Callable[[], bool]) -> Mapping[Cell, Measured]:
+    def _measured(self, job: Job, trial: int, stop: Callable[[], bool]) -> Mapping[Cell, CellFigures]:
         tool, place = TOOLS[job.tool], self._place(trial)
         said = ToolOutput("", "", 0)
         for command in tool.commands(job, place):
@@ -230,7 +230,7 @@ class StorageProbeSession:
         self._closed.set()
 
 
-def _figures(one: Measured) -> dict[str, Any]:
+def _figures(one: CellFigures) -> dict[str, Any]:
     """As JSON has it, whose keys are no numbers: the histogram as pairs (nanoseconds, how many)."""
     figures = asdict(one)
     times = figures.pop("times_ns")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ..errors import ScenarioError
-from .cell import Cell, Job, Measured, ProbePlace
+from .cell import Cell, CellFigures, Job, ProbePlace
 
 _SYSTEM = "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"
 """An ordinary user's PATH often lacks the folders of system programs."""
@@ -46,7 +46,7 @@ class Tool(Protocol):
         """
         ...
 
-    def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, Measured]:
+    def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, CellFigures]:
         """What the last command said. Raises ``ToolFailed`` where that is not what it says as a rule."""
         ...
 
@@ -81,7 +81,7 @@ def too_fast(tool: str, option: str) -> str:
     return f"{tool} does not report it: too fast for its own clock; a larger {option} takes longer"
 
 
-def answer(tool: Tool, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, Measured]:
+def answer(tool: Tool, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, CellFigures]:
     """What the last command said. Raises ``ToolFailed`` where it cannot be read, whatever it is."""
     try:
         return tool.read(job, place, stdout, stderr)

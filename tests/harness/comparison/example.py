@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from harness.report.example import suspect, verdict
 
-from pinchpoint.comparison import Run, Sides, sides_of
+from pinchpoint.comparison import ComparedRun, Sides, sides_of
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.schema import EVENTS, MANIFEST, OPERATIONS, SAMPLES
 
@@ -146,9 +146,9 @@ def outcome(farm: str) -> dict[str, Any]:
     )
 
 
-def run(farm: str, **changes: Any) -> Run:
+def run(farm: str, **changes: Any) -> ComparedRun:
     """One run; ``changes`` are of its verdict."""
-    return Run(f"runs/{farm}", manifest(farm), {**outcome(farm), **changes})
+    return ComparedRun(f"runs/{farm}", manifest(farm), {**outcome(farm), **changes})
 
 
 def invalid() -> dict[str, Any]:
@@ -180,7 +180,7 @@ def changed(sides: Sides, *path: str, value: Any) -> Sides:
     for key in path[:-1]:
         place = place[key]
     place[path[-1]] = value
-    return sides_of(sides.base.runs, [Run(one.directory, content, one.verdict)])
+    return sides_of(sides.base.runs, [ComparedRun(one.directory, content, one.verdict)])
 
 
 def saved(stored: StoredRun, directory: Path) -> Path:

@@ -11,9 +11,9 @@ import pytest
 from pinchpoint.comparison import courses
 from pinchpoint.comparison.courses import (
     MOST_STEPS,
-    Course,
-    Mean,
+    FigureCourse,
     Percentile,
+    RatioOfSums,
     blocks_of,
     joined,
     spread_of,
@@ -38,7 +38,7 @@ def autocorrelated(chance: np.random.Generator, runs: int, steps: int, near: flo
     return waves
 
 
-def held(base: Course, other: Course, ratio: float) -> bool:
+def held(base: FigureCourse, other: FigureCourse, ratio: float) -> bool:
     """Whether the interval of two runs' ratio holds the true one."""
     spreads = spread_of(base), spread_of(other)
     assert spreads[0]
@@ -58,7 +58,11 @@ def test_the_interval_of_two_runs_covers_their_ratio(near: float, steps: int) ->
     waves = autocorrelated(chance, 2 * DRAWS, steps, near)
     below = np.ones(steps)
     done = [
-        held(Mean(100 + 10 * waves[2 * at], below), Mean(150 + 15 * waves[2 * at + 1], below), 1.5)
+        held(
+            RatioOfSums(100 + 10 * waves[2 * at], below),
+            RatioOfSums(150 + 15 * waves[2 * at + 1], below),
+            1.5,
+        )
         for at in range(DRAWS)
     ]
     assert np.mean(done) >= NOMINAL
@@ -70,7 +74,11 @@ def test_without_blocks_it_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
     waves = autocorrelated(np.random.default_rng(22), 400, 300, 0.8)
     below = np.ones(300)
     done = [
-        held(Mean(100 + 10 * waves[2 * at], below), Mean(100 + 10 * waves[2 * at + 1], below), 1.0)
+        held(
+            RatioOfSums(100 + 10 * waves[2 * at], below),
+            RatioOfSums(100 + 10 * waves[2 * at + 1], below),
+            1.0,
+        )
         for at in range(200)
     ]
     assert np.mean(done) < 0.7
@@ -133,18 +141,18 @@ def test_blocks_grow_with_what_neighbours_share() -> None:
 def test_what_says_nothing_has_no_spread() -> None:
     """A short run, one that did nothing, one that did nothing for most of its time."""
     ones = np.ones(10)
-    assert spread_of(Mean(ones, ones)) is None
+    assert spread_of(RatioOfSums(ones, ones)) is None
     idle = np.zeros(100)
-    assert spread_of(Mean(idle, np.ones(100))) is None
+    assert spread_of(RatioOfSums(idle, np.ones(100))) is None
     idle[3] = 5.0
-    assert spread_of(Mean(idle, np.ones(100))) is None
-    assert widest([Mean(np.ones(50), np.ones(50)), None]) is None
+    assert spread_of(RatioOfSums(idle, np.ones(100))) is None
+    assert widest([RatioOfSums(np.ones(50), np.ones(50)), None]) is None
 
 
 def test_of_several_runs_the_widest_counts() -> None:
     """Three runs beside one do not narrow what chance within a run does."""
     chance = np.random.default_rng(25)
-    calm, wild = (Mean(100 + width * chance.normal(size=100), np.ones(100)) for width in (1, 20))
+    calm, wild = (RatioOfSums(100 + width * chance.normal(size=100), np.ones(100)) for width in (1, 20))
     assert widest([calm, wild, calm]) == spread_of(wild)
 
 
@@ -158,6 +166,6 @@ def test_long_runs_are_added_up() -> None:
 
 def test_a_resample_is_made_of_whole_blocks() -> None:
     """Blocks of neighbours, round the end where it is reached."""
-    one = Mean(np.arange(10.0), np.ones(10))
+    one = RatioOfSums(np.arange(10.0), np.ones(10))
     found = one.resampled(np.array([[0, 5], [8, 8]]), 5)
     assert found.tolist() == [4.5, np.mean([8, 9, 0, 1, 2])]

@@ -13,7 +13,7 @@ from harness.plan.samples import PLAN, write
 from support import run_cli
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.comparison import Run, Sides, compare, sides_of
+from pinchpoint.comparison import ComparedRun, Sides, compare, sides_of
 from pinchpoint.report.comparison import gather
 from pinchpoint.report.terminal import comparison_text
 
@@ -27,7 +27,7 @@ def declaring(sides: Sides, base: dict[str, Any] | None, other: dict[str, Any] |
             manifest = deepcopy(dict(run.manifest))
             if said is not None:
                 manifest["plan"]["compare"] = said
-            runs.append(Run(run.directory, manifest, run.verdict, run.courses))
+            runs.append(ComparedRun(run.directory, manifest, run.verdict, run.courses))
         made.append(runs)
     return sides_of(made[0], made[1])
 

@@ -12,9 +12,9 @@ from harness.comparison.example import LOG as LOG_DISK
 from harness.comparison.example import TIMES, alike, run, two_sides
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.comparison import Comparison, Run, Sides, compare, exit_status, sides_of
+from pinchpoint.comparison import ComparedRun, Comparison, Sides, compare, exit_status, sides_of
 from pinchpoint.comparison.changes import Change
-from pinchpoint.comparison.courses import Course, Key, Mean
+from pinchpoint.comparison.courses import FigureCourse, Key, RatioOfSums
 from pinchpoint.report.comparison import gather
 
 NOISE = (1.0, 1.03, 0.98, 1.01, 0.97)
@@ -22,7 +22,7 @@ NOISE = (1.0, 1.03, 0.98, 1.01, 0.97)
 CRAWL, LOG = "scenario.crawl.throughput_per_s", "disk.sql.log.write_latency_mean_s"
 
 
-def scaled(farm: str, factor: float, number: int, change: float = 1.0) -> Run:
+def scaled(farm: str, factor: float, number: int, change: float = 1.0) -> ComparedRun:
     """One run of a farm whose crawl is ``factor`` times ``change`` as fast, and whose log as slow."""
     one = run(farm)
     verdict: dict[str, Any] = deepcopy(dict(one.verdict))
@@ -30,7 +30,7 @@ def scaled(farm: str, factor: float, number: int, change: float = 1.0) -> Run:
     verdict["scenarios"]["crawl"]["throughput_per_s"] = 10 * factor * change
     for disk in verdict["disks"]:
         disk["write_latency_mean_s"] = 0.005 * factor * change
-    return Run(f"runs/{farm}/{number}", one.manifest, verdict)
+    return ComparedRun(f"runs/{farm}/{number}", one.manifest, verdict)
 
 
 def repeated(change: float, noise: tuple[float, ...] = NOISE) -> Sides:
@@ -173,14 +173,14 @@ def test_an_aa_pair_that_differs_is_the_noise_floor() -> None:
     assert of(compare(repeated(3.0), ["disks"], again=again), CRAWL).judged.call == "better"
 
 
-def of_two_sql_hosts(one: Run, farm: str) -> Run:
+def of_two_sql_hosts(one: ComparedRun, farm: str) -> ComparedRun:
     """The same run of a farm whose SQL tier has two hosts, named after the farm."""
     manifest, verdict = deepcopy(dict(one.manifest)), deepcopy(dict(one.verdict))
     names = [f"{farm}sql{number}" for number in (1, 2)]
     for each in (manifest["hosts"], manifest["farm"]["tiers"]["sql"]["hosts"]):
         each.update(dict.fromkeys(names, each.pop("sql1")))
     verdict["disks"] = [{**disk, "host": name} for disk in verdict["disks"] for name in names]
-    return Run(one.directory, manifest, verdict)
+    return ComparedRun(one.directory, manifest, verdict)
 
 
 def test_the_noise_floor_is_found_where_hosts_have_other_names_on_the_other_side() -> None:
@@ -246,10 +246,10 @@ def test_a_side_of_imported_samples_is_held_against_a_run_by_disks_and_cpus() ->
     assert compare(sides).metrics[:2] == (LOG, "disk.sql.data.write_latency_mean_s")
 
 
-def courses(level: float, seed: int) -> dict[Key, Course]:
+def courses(level: float, seed: int) -> dict[Key, FigureCourse]:
     """The crawl's throughput, second by second."""
     chance = np.random.default_rng(seed)
-    course = Mean(level * (1 + 0.2 * chance.normal(size=120)), np.ones(120))
+    course = RatioOfSums(level * (1 + 0.2 * chance.normal(size=120)), np.ones(120))
     return {("scenario", "crawl", None, None, "throughput_per_s"): course}
 
 
@@ -257,7 +257,7 @@ def single(change: float) -> Sides:
     """One run each, with what happened within them."""
     runs = [scaled("dev", 1.0, 0), scaled("prod", 1.0, 0, change)]
     base, other = (
-        Run(one.directory, one.manifest, one.verdict, courses(10 * times, seed))
+        ComparedRun(one.directory, one.manifest, one.verdict, courses(10 * times, seed))
         for one, times, seed in zip(runs, (1.0, change), (1, 2), strict=True)
     )
     return sides_of([base], [other])

@@ -9,7 +9,7 @@ from harness.analysis.build import Build, crawl_bound_by_search
 from harness.comparison.example import two_sides
 
 from pinchpoint.analysis import analyse
-from pinchpoint.comparison import Run, compare, sides_of
+from pinchpoint.comparison import ComparedRun, compare, sides_of
 from pinchpoint.comparison.timelines import MOST_POINTS, timeline_of
 from pinchpoint.report.ratio_chart import ratio_chart
 from pinchpoint.report.timeline_chart import both_timelines
@@ -24,7 +24,9 @@ def compared(*, warm_up_s: int = 10) -> dict[str, Any]:
         build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 100, 0.08).generator()
         build.manifest["farm"]["name"] = name
         stored = build.run()
-        runs.append(Run(name, stored.manifest, analyse(stored).to_json(), timeline=timeline_of(stored)))
+        runs.append(
+            ComparedRun(name, stored.manifest, analyse(stored).to_json(), timeline=timeline_of(stored))
+        )
     return compare(sides_of(runs[:1], runs[1:]), ["disks"]).to_json()
 
 

@@ -12,14 +12,14 @@ import pytest
 from harness.fit.exports import DISK, log_of, perfmon
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.fit.rates import Course
+from pinchpoint.fit.rates import LoadCourse
 from pinchpoint.fit.recording import recorded
 
 NINE_S = datetime(2026, 11, 20, 9, tzinfo=UTC).timestamp()
 NINE_TO_TEN = (NINE_S, NINE_S + 3600)
 
 
-def of(*paths: str, zone: Any = None, host: str | None = None) -> Course:
+def of(*paths: str, zone: Any = None, host: str | None = None) -> LoadCourse:
     """The course of recordings, beside statements that were counted from nine to ten."""
     return recorded([Path(path) for path in paths], zone, host, NINE_TO_TEN)
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from pinchpoint.fit.statements import Kind, Statement, by_kind
+from pinchpoint.fit.statements import StatementActivity, StatementKind, by_kind
 
 
-def statement(text: str, **given: float) -> Statement:
+def statement(text: str, **given: float) -> StatementActivity:
     """Ten calls of it."""
     values: dict[str, Any] = {
         "calls": 10.0,
@@ -19,43 +19,52 @@ def statement(text: str, **given: float) -> Statement:
         "pages_read": 0.0,
         "temp_bytes": 0.0,
     }
-    return Statement(text, **{**values, **given})
+    return StatementActivity(text, **{**values, **given})
 
 
 @pytest.mark.parametrize(
     ("given", "kind"),
     [
-        (statement("INSERT INTO t VALUES ($1)", log_bytes=900), Kind.APPEND),
-        (statement("insert into t select $1", rows=500, log_bytes=900), Kind.BATCH),
-        (statement("WITH x AS (INSERT INTO t VALUES (1) RETURNING *) SELECT 1", log_bytes=9), Kind.APPEND),
-        (statement("UPDATE t SET x = $1"), Kind.CHANGE),
-        (statement("WITH x AS (SELECT 1) UPDATE ONLY s.t AS a SET b = 1", log_bytes=9), Kind.CHANGE),
-        (statement("WITH gone AS (DELETE FROM t RETURNING *) SELECT * FROM gone", log_bytes=9), Kind.CHANGE),
-        (statement("WITH x AS (SELECT TOP (5) * FROM t) DELETE x", log_bytes=9), Kind.CHANGE),
-        (statement("WITH x AS (SELECT 1) SELECT * FROM t FOR UPDATE OF t", log_bytes=600), Kind.LOOK),
+        (statement("INSERT INTO t VALUES ($1)", log_bytes=900), StatementKind.APPEND),
+        (statement("insert into t select $1", rows=500, log_bytes=900), StatementKind.BATCH),
+        (
+            statement("WITH x AS (INSERT INTO t VALUES (1) RETURNING *) SELECT 1", log_bytes=9),
+            StatementKind.APPEND,
+        ),
+        (statement("UPDATE t SET x = $1"), StatementKind.CHANGE),
+        (statement("WITH x AS (SELECT 1) UPDATE ONLY s.t AS a SET b = 1", log_bytes=9), StatementKind.CHANGE),
+        (
+            statement("WITH gone AS (DELETE FROM t RETURNING *) SELECT * FROM gone", log_bytes=9),
+            StatementKind.CHANGE,
+        ),
+        (statement("WITH x AS (SELECT TOP (5) * FROM t) DELETE x", log_bytes=9), StatementKind.CHANGE),
+        (
+            statement("WITH x AS (SELECT 1) SELECT * FROM t FOR UPDATE OF t", log_bytes=600),
+            StatementKind.LOOK,
+        ),
         (
             statement("WITH x AS (SELECT 1) SELECT 1 FROM t INNER MERGE JOIN u ON 1 = 1", log_bytes=9),
-            Kind.LOOK,
+            StatementKind.LOOK,
         ),
-        (statement("/* app */ DELETE FROM t"), Kind.CHANGE),
-        (statement("MERGE INTO t USING s ON true WHEN MATCHED THEN DELETE"), Kind.CHANGE),
-        (statement("COPY t FROM STDIN", log_bytes=5000), Kind.LOAD),
-        (statement("COPY t TO STDOUT"), Kind.CONTROL),
+        (statement("/* app */ DELETE FROM t"), StatementKind.CHANGE),
+        (statement("MERGE INTO t USING s ON true WHEN MATCHED THEN DELETE"), StatementKind.CHANGE),
+        (statement("COPY t FROM STDIN", log_bytes=5000), StatementKind.LOAD),
+        (statement("COPY t TO STDOUT"), StatementKind.CONTROL),
         (
             statement("COPY (SELECT now() AS captured_at, * FROM t) TO STDOUT CSV HEADER", log_bytes=90),
-            Kind.CONTROL,
+            StatementKind.CONTROL,
         ),
-        (statement("SELECT * FROM t WHERE id = $1"), Kind.LOOK),
-        (statement("(@p1 int, @p2 decimal(9,2))SELECT * FROM t WHERE id = @p1"), Kind.LOOK),
-        (statement("(SELECT 1) UNION (SELECT 2)"), Kind.LOOK),
-        (statement("SELECT sum(x) FROM t", pages=6400), Kind.SCAN),
-        (statement("SELECT * FROM t ORDER BY x", pages=6400, temp_bytes=10 * 2**21), Kind.SORT),
-        (statement("-- a comment\nCOMMIT"), Kind.CONTROL),
-        (statement("SET x = $1"), Kind.CONTROL),
-        (statement(""), Kind.CONTROL),
+        (statement("SELECT * FROM t WHERE id = $1"), StatementKind.LOOK),
+        (statement("(@p1 int, @p2 decimal(9,2))SELECT * FROM t WHERE id = @p1"), StatementKind.LOOK),
+        (statement("(SELECT 1) UNION (SELECT 2)"), StatementKind.LOOK),
+        (statement("SELECT sum(x) FROM t", pages=6400), StatementKind.SCAN),
+        (statement("SELECT * FROM t ORDER BY x", pages=6400, temp_bytes=10 * 2**21), StatementKind.SORT),
+        (statement("-- a comment\nCOMMIT"), StatementKind.CONTROL),
+        (statement("SET x = $1"), StatementKind.CONTROL),
+        (statement(""), StatementKind.CONTROL),
     ],
 )
-def test_a_statement_is_known_by_its_word_and_its_cost(given: Statement, kind: Kind) -> None:
+def test_a_statement_is_known_by_its_word_and_its_cost(given: StatementActivity, kind: StatementKind) -> None:
     """An insert by its rows, a query by the pages it goes through and what it sorts."""
     assert given.kind is kind
 
@@ -72,12 +81,12 @@ def test_a_statement_is_known_by_its_word_and_its_cost(given: Statement, kind: K
         (statement("SELECT 1"), False),
     ],
 )
-def test_what_writes_by_a_function_is_told_by_its_log(given: Statement, found: bool) -> None:
+def test_what_writes_by_a_function_is_told_by_its_log(given: StatementActivity, found: bool) -> None:
     """Page images are a reader's, too (hints), and locks take few bytes."""
     assert given.calls_what_writes is found
 
 
 def test_kinds_are_added_up() -> None:
     """Calls, rows, bytes and pages."""
-    total = by_kind([statement("SELECT 1"), statement("SELECT 2", rows=5, pages_read=2)])[Kind.LOOK]
+    total = by_kind([statement("SELECT 1"), statement("SELECT 2", rows=5, pages_read=2)])[StatementKind.LOOK]
     assert (total.calls, total.rows, total.pages, total.pages_read) == (20, 15, 60, 2)

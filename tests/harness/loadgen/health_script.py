@@ -20,7 +20,7 @@ import gevent
 from gevent.monkey import get_original
 
 from pinchpoint.loadgen.assignment import Assignment
-from pinchpoint.loadgen.generator import Generator
+from pinchpoint.loadgen.generator import GeneratorProcess
 from pinchpoint.loadgen.recorder import Seconds
 from pinchpoint_collectors.record import Sample
 from pinchpoint_scenarios import registry
@@ -115,7 +115,7 @@ def main() -> None:
         ranks={"load": (0, 1)},
     )
     link = Kept()
-    Generator(assignment, link).run()
+    GeneratorProcess(assignment, link).run()
     sys.stdout.write(json.dumps(link.found))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pinchpoint.loadgen import shares
 from pinchpoint.loadgen.load import session_numbers
-from pinchpoint.loadgen.schedule import Schedule
+from pinchpoint.loadgen.schedule import ArrivalSchedule
 from pinchpoint.plan.arrivals import Constant, arrival_times
 
 EVERYTHING = frozenset(range(shares.SLOTS))
@@ -23,9 +23,9 @@ def starts(until_s: float) -> Iterator[float]:
 @pytest.mark.parametrize("workers", [2, 3, 4, 7])
 def test_any_number_of_workers_does_what_one_does(workers: int) -> None:
     """The same arrivals at the same times, each by exactly one of them, and about evenly."""
-    alone = list(Schedule(starts(60), 0, EVERYTHING))
+    alone = list(ArrivalSchedule(starts(60), 0, EVERYTHING))
     owners = shares.deal(map(str, range(workers)))
-    shared = [list(Schedule(starts(60), 0, slots)) for slots in owners.values()]
+    shared = [list(ArrivalSchedule(starts(60), 0, slots)) for slots in owners.values()]
     assert sorted(itertools.chain(*shared), key=lambda one: one.at_ns) == alone
     assert max(map(len, shared)) - min(map(len, shared)) <= 60 * RATE / shares.SLOTS + 2
 
@@ -67,8 +67,8 @@ def test_whoever_loses_a_worker_has_all_slots_again() -> None:
 def test_what_a_dead_worker_left_is_found() -> None:
     """It died at 2.0 s, noticed at 5.0: what came between is known as missed, what follows is done."""
     owners = shares.deal(["a", "b"])
-    all_of_it = list(Schedule(starts(10), 0, EVERYTHING))
-    left = Schedule(starts(10), 0, owners["a"])
+    all_of_it = list(ArrivalSchedule(starts(10), 0, EVERYTHING))
+    left = ArrivalSchedule(starts(10), 0, owners["a"])
     walk = iter(left)
     own = list(itertools.takewhile(lambda one: one.at_ns < 5e9, walk))
     # The walk has gone on to the first own arrival after 5 s; those of others before it are behind it.
@@ -86,12 +86,12 @@ def test_whoever_walks_late_starts_at_what_was_taken_over_and_not_before() -> No
     """Two workers are lost before anyone walks: each arrival is its owner's of the time when it was due."""
     three = shares.deal(["a", "b", "c"])
     two = shares.without(three, "b")
-    late = Schedule(starts(10), 0, three["a"])
+    late = ArrivalSchedule(starts(10), 0, three["a"])
     late.own(two["a"], round(5e9))
     late.own(EVERYTHING, round(7e9))
     owned = [
         one
-        for one in Schedule(starts(10), 0, EVERYTHING)
+        for one in ArrivalSchedule(starts(10), 0, EVERYTHING)
         if one.slot in (three["a"] if one.at_ns < 5e9 else two["a"] if one.at_ns < 7e9 else EVERYTHING)
     ]
     assert list(late) == owned

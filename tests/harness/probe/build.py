@@ -11,7 +11,7 @@ from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.record import DeclaredDisk, Options, Probe, Trial, Where
 from pinchpoint.store import times
 from pinchpoint_infra.catalogue import profile
-from pinchpoint_scenarios.storage_probe import SUITES, Cell, Series
+from pinchpoint_scenarios.storage_probe import SUITES, Cell, CellSeries
 
 Speed = Callable[[Cell, int], float]
 """I/Os per second of a cell in a trial."""
@@ -72,7 +72,7 @@ def trial_of(
     latency_s = (cell.outstanding or 1) / iops
     chance = random.Random(f"{cell.name} {number} seconds")
     rates = tuple(iops * (1 + uneven * chance.uniform(-2, 2)) for _ in range(int(seconds)))
-    series = Series(1.0, rates, (latency_s,) * len(rates)) if course else None
+    series = CellSeries(1.0, rates, (latency_s,) * len(rates)) if course else None
     return Trial(
         number=number,
         started="2026-01-01T00:00:00.000Z",

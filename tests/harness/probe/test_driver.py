@@ -12,9 +12,9 @@ from support import require
 
 from pinchpoint.base.errors import FarmUnavailable
 from pinchpoint.probe import words
-from pinchpoint.probe.driver import Driver, Watch, estimate, version_of
+from pinchpoint.probe.driver import ProbeProgress, SuiteDriver, estimate, version_of
 from pinchpoint.probe.judge import judge
-from pinchpoint.probe.machine import Here
+from pinchpoint.probe.machine import LocalMachine
 from pinchpoint.probe.record import Options, Probe
 from pinchpoint_scenarios.storage_probe import SUITES, Job, Tool, process, tool
 from pinchpoint_scenarios.storage_probe.process import ToolOutput
@@ -26,8 +26,8 @@ def probe_in(folder: Path, suite: str) -> Probe:
     return probe
 
 
-def watching(said: list[str], stop: Callable[[], bool] = lambda: False) -> Watch:
-    return Watch(stop, said.append, lambda *_: None, lambda *_: None, lambda _: None)
+def watching(said: list[str], stop: Callable[[], bool] = lambda: False) -> ProbeProgress:
+    return ProbeProgress(stop, said.append, lambda *_: None, lambda *_: None, lambda _: None)
 
 
 def without(monkeypatch: pytest.MonkeyPatch, *programs: str) -> None:
@@ -41,7 +41,9 @@ def test_a_suite_whose_only_tool_is_missing_is_an_error(
 ) -> None:
     """The program and Debian's package are named; nothing was run."""
     without(monkeypatch, "fio")
-    driver = Driver(SUITES["database"], probe_in(tmp_path, "database"), Here(tmp_path), watching([]))
+    driver = SuiteDriver(
+        SUITES["database"], probe_in(tmp_path, "database"), LocalMachine(tmp_path), watching([])
+    )
     with pytest.raises(FarmUnavailable, match=r"fio is not installed here.*apt-get install fio"):
         driver.run()
     assert not list(tmp_path.iterdir())
@@ -51,7 +53,7 @@ def test_one_of_several_tools_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_pa
     """Without hdparm dd still measures; the row says which package is missing, and so does a warning."""
     without(monkeypatch, "hdparm")
     probe, said = probe_in(tmp_path, "sequential"), list[str]()
-    Driver(SUITES["sequential"], probe, Here(tmp_path), watching(said)).run()
+    SuiteDriver(SUITES["sequential"], probe, LocalMachine(tmp_path), watching(said)).run()
     assert probe.state == "finished"
     failed = {cell.name: trials[0].failed for cell, trials in probe.cells.items()}
     assert "apt-get install hdparm" in (failed["hdparm read"] or "")
@@ -66,10 +68,12 @@ def test_a_failing_tool_s_own_words_are_kept(tmp_path: Path) -> None:
     gone.mkdir()
     (gone / "probe.data").mkdir()  # no file to write to
     with pytest.raises(FarmUnavailable, match=r"dd failed with exit status 1: .*Is a directory"):
-        Driver(SUITES["sequential"], probe_in(gone, "sequential"), Here(gone), watching([])).run()
+        SuiteDriver(
+            SUITES["sequential"], probe_in(gone, "sequential"), LocalMachine(gone), watching([])
+        ).run()
 
 
-class Lost(Here):
+class Lost(LocalMachine):
     """A machine whose link is cut after the first cell."""
 
     def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
@@ -85,17 +89,17 @@ def test_a_machine_that_is_lost_ends_the_probe_and_keeps_what_it_has(tmp_path: P
     """Not one failure after the other for every cell that is left: it is interrupted, to be gone on with."""
     require("fio", "fio")
     probe, kept, said = probe_in(tmp_path, "database"), list[str](), list[str]()
-    watch = Watch(
+    watch = ProbeProgress(
         lambda: False, said.append, lambda *_: None, lambda *_: None, lambda made: kept.append(made.state)
     )
     with pytest.raises(FarmUnavailable, match="the link is cut"):
-        Driver(SUITES["database"], probe, Lost(tmp_path), watch).run()
+        SuiteDriver(SUITES["database"], probe, Lost(tmp_path), watch).run()
     assert (probe.state, kept[-1]) == ("interrupted", "interrupted")
     assert sum(len(trials) for trials in probe.cells.values()) == 1
 
 
 def test_stopping_ends_the_process_at_once(tmp_path: Path) -> None:
-    with pytest.raises(process.Stopped):
+    with pytest.raises(process.ProbeStopped):
         process.run(["sleep", "60"], tmp_path, lambda: True)
 
 
@@ -147,7 +151,7 @@ def test_a_file_that_memory_holds_is_said_where_the_page_cache_takes_part() -> N
 
 
 @dataclass(slots=True)
-class Formula(Driver):
+class Formula(SuiteDriver):
     """Measures a disk that is a formula."""
 
     disk: Disk = field(default_factory=Disk)
@@ -175,7 +179,7 @@ def test_a_bisection_finds_the_line_where_the_whole_matrix_has_it(disk: Disk, tm
     for chosen in (suite, replace(suite, bisected=False)):
         probe = probe_in(tmp_path, suite.name)
         probe.options = Options(2, 5.0, 16 * 2**20, 0.02)
-        Formula(chosen, probe, Here(tmp_path), watching([]), disk=disk).run()
+        Formula(chosen, probe, LocalMachine(tmp_path), watching([]), disk=disk).run()
         probes.append(probe)
     few, whole = ({one.workload: one for one in judge(probe).workloads} for probe in probes)
     assert {name: (one.line_holds_to, one.line_crossed_at) for name, one in few.items()} == {

@@ -12,7 +12,7 @@ from harness.probe.build import Disk, cells_of, declared, probe_of, trial_of
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import DeclaredDisk, Probe
 from pinchpoint.probe.verdict import ProbeVerdict
-from pinchpoint_scenarios.storage_probe import Cell, Series
+from pinchpoint_scenarios.storage_probe import Cell, CellSeries
 
 _STEP_S = 0.05
 
@@ -59,7 +59,7 @@ def probed(disk: OnCredits, suite: str, repeat: int, said: DeclaredDisk | None =
     for (number, cell), begun in zip(_order(cells, repeat), _instants(), strict=False):
         rates = disk.measured(cell, 5)
         made = trial_of(cell, number, sum(rates) / len(rates))
-        course = Series(1.0, rates, tuple((cell.outstanding or 1) / rate for rate in rates))
+        course = CellSeries(1.0, rates, tuple((cell.outstanding or 1) / rate for rate in rates))
         rows[cell].append(replace(made, started=begun, series=course))
     probe.cells = rows
     return probe
@@ -115,7 +115,7 @@ def test_credits_that_come_back_before_each_repetition() -> None:
             probe.cells[one] = [
                 replace(
                     trial_of(one, each.number, sum(course) / 5),
-                    series=Series(1.0, course, tuple((one.outstanding or 1) / rate for rate in course)),
+                    series=CellSeries(1.0, course, tuple((one.outstanding or 1) / rate for rate in course)),
                 )
                 for each in trials
             ]
@@ -166,7 +166,7 @@ def test_a_stability_run_is_held_against_what_it_fell_to() -> None:
     [cell] = cells_of("stability")
     probe = probe_of(Disk(0.001, 1500), [cell], "stability", 1, declared("azure/p10"), seconds=180)
     rates = (3500.0,) * 60 + (500.0,) * 120
-    course = Series(1.0, rates, tuple(8 / rate for rate in rates))
+    course = CellSeries(1.0, rates, tuple(8 / rate for rate in rates))
     probe.cells[cell] = [replace(probe.cells[cell][0], series=course)]
     [workload] = judge(probe).workloads
     assert workload.kind == "disk_cap"

@@ -16,7 +16,7 @@ from scenarios.support import Events, Recorder
 from sshd_hosts import SshdHost, sshd_host
 from support import disk_folder, require
 
-from pinchpoint.probe.driver import Driver, Watch
+from pinchpoint.probe.driver import ProbeProgress, SuiteDriver
 from pinchpoint.probe.machine import here
 from pinchpoint.probe.record import Options
 from pinchpoint.probe.remote import look, there
@@ -48,7 +48,7 @@ CASES = [
     *(pytest.param(name, "stability", marks=pytest.mark.slow) for name in NAMES[1:]),
     *(pytest.param(ALL_AT_ONCE, suite, marks=pytest.mark.slow) for suite in ("sequential", "bonnie")),
 ]
-WATCH = Watch(lambda: False, lambda _: None, lambda *_: None, lambda _: None, lambda _: None)
+WATCH = ProbeProgress(lambda: False, lambda _: None, lambda *_: None, lambda _: None, lambda _: None)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def measured_by(suite: str, machine: object) -> set[str]:
     """Tools that measured something there."""
     probe = probe_of(Disk(), [], suite)
     probe.options = Options(1, 0.3 if SUITES[suite].seconds else None, SIZE, 0.02)
-    Driver(SUITES[suite], probe, machine, WATCH).run()  # type: ignore[arg-type]  # Here or There
+    SuiteDriver(SUITES[suite], probe, machine, WATCH).run()  # type: ignore[arg-type]  # Here or There
     tools = {cell: job.tool for job in SUITES[suite].jobs(0.3) for cell in job.cells}
     return {tools[cell] for cell, trials in probe.cells.items() if any(one.failed is None for one in trials)}
 

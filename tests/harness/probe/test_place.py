@@ -13,7 +13,7 @@ import pytest
 from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.base.interrupts import Interrupted
 from pinchpoint.probe import machine
-from pinchpoint.probe.machine import Here
+from pinchpoint.probe.machine import LocalMachine
 from pinchpoint_scenarios.storage_probe import TOOLS
 from pinchpoint_scenarios.storage_probe.folder import FOLDER
 
@@ -54,7 +54,7 @@ def test_ctrl_c_in_the_midst_of_clearing_away_leaves_nothing(
 def test_a_tool_is_started_in_a_folder_that_is_gone(tmp_path: Path) -> None:
     """A sentence, no traceback."""
     with pytest.raises(FarmUnavailable, match=r"dd cannot be started.*still mounted"):
-        Here(tmp_path / "gone").run(TOOLS["dd"], TOOLS["dd"].version(), lambda: False)
+        LocalMachine(tmp_path / "gone").run(TOOLS["dd"], TOOLS["dd"].version(), lambda: False)
 
 
 def test_a_folder_of_that_name_that_is_not_ours_stays(tmp_path: Path) -> None:

@@ -25,14 +25,14 @@ from support import disk_folder, require
 from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.plan import load_farm
 from pinchpoint.probe import machine, remote, target
-from pinchpoint.probe.driver import Driver, Watch
+from pinchpoint.probe.driver import ProbeProgress, SuiteDriver
 from pinchpoint.probe.record import Options
 from pinchpoint.probe.remote import RemoteFacts, There, look, there
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.ssh import Address
 from pinchpoint_scenarios.storage_probe import SUITES, TOOLS, ToolMissing
 from pinchpoint_scenarios.storage_probe.folder import FOLDER, OWNER, NotOurs, claim
-from pinchpoint_scenarios.storage_probe.process import Stopped
+from pinchpoint_scenarios.storage_probe.process import ProbeStopped
 
 SIZE = 16 * 2**20
 
@@ -133,9 +133,9 @@ def test_a_suite_runs_there(host: Host) -> None:
     """Figures with percentiles and their course, as of this machine; the folder is gone afterwards."""
     probe = probe_of(Disk(), [], "stability")
     probe.options = Options(1, 7.0, SIZE, 0.02)
-    watch = Watch(lambda: False, lambda _: None, lambda *_: None, lambda _: None, lambda _: None)
+    watch = ProbeProgress(lambda: False, lambda _: None, lambda *_: None, lambda _: None, lambda _: None)
     with there(host.address, host.looked(), SIZE) as machine:
-        Driver(SUITES["stability"], probe, machine, watch).run()
+        SuiteDriver(SUITES["stability"], probe, machine, watch).run()
         assert machine.folder.is_dir()
     assert probe.state == "finished"
     [[trial]] = probe.cells.values()
@@ -150,7 +150,7 @@ def test_what_runs_is_ended_at_once(host: Host) -> None:
     """Ctrl-C: fio is gone there, and so is the folder."""
     with there(host.address, host.looked(), SIZE) as machine:
         folder = machine.folder
-        with pytest.raises(Stopped):
+        with pytest.raises(ProbeStopped):
             machine.run(TOOLS["fio"], fio(machine, 60), lambda: bool(tools_in(folder)))
         wait_for(lambda: not tools_in(folder), "fio has ended")
     assert not folder.exists()

@@ -14,7 +14,7 @@ from pinchpoint.probe.compare import compare
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import DeclaredDisk, Probe, Trial
 from pinchpoint_infra.catalogue import profile
-from pinchpoint_scenarios.storage_probe import SUITES, Cell, Series
+from pinchpoint_scenarios.storage_probe import SUITES, Cell, CellSeries
 
 PAGE = 8192
 QOS = DeclaredDisk(limits=Limits(500, None, PAGE))
@@ -129,7 +129,7 @@ def test_a_server_that_takes_half_an_hour_to_full_speed() -> None:
     rates = tuple(200 + 200 * min(1.0, step / 180) + (step % 7 - 3) for step in range(steps))
     one = replace(
         trial_of(cell, 1, sum(rates) / steps, steps * 10.0),
-        series=Series(10.0, rates, tuple(8 / rate for rate in rates)),
+        series=CellSeries(10.0, rates, tuple(8 / rate for rate in rates)),
     )
     probe = probe_of(lambda _cell, _trial: 400.0, [cell], "stability", repeat=1)
     probe.cells[cell] = [one]
@@ -153,7 +153,7 @@ def test_an_array_that_is_still_warming_up_is_no_array_s_gain() -> None:
             (400.0 if not rises else 900.0 + 1200 * min(1.0, step / 500)) + step % 5 for step in range(600)
         )
         [trial] = probe.cells[cell]
-        course = Series(1.0, rates, tuple(8 / rate for rate in rates))
+        course = CellSeries(1.0, rates, tuple(8 / rate for rate in rates))
         probe.cells[cell] = [replace(trial, series=course)]
     found = compare(one, eight)
     assert found.changes[0].ratio == pytest.approx(4.5)

@@ -25,7 +25,7 @@ from pinchpoint.probe.figures import figures
 from pinchpoint.probe.record import load
 from pinchpoint_collectors.common.powershell import POWERSHELL
 from pinchpoint_scenarios.storage_probe import SUITES, Cell, Job, ProbePlace, ToolFailed, ToolMissing
-from pinchpoint_scenarios.storage_probe.process import Stopped
+from pinchpoint_scenarios.storage_probe.process import ProbeStopped
 from pinchpoint_scenarios.storage_probe.tools.diskspd import DiskSpd
 
 TESTS = Path(__file__).parents[2]
@@ -145,7 +145,7 @@ def test_ctrl_c_stops_diskspd(tmp_path: Path) -> None:
         with windows.there(options, looked, None, 2**20) as machine:
             tool = machine.tool("fio")
             [command] = tool.commands(SUITES["stability"].jobs(60.0)[0], PLACE)
-            with pytest.raises(Stopped):
+            with pytest.raises(ProbeStopped):
                 machine.run(tool, command, lambda: log.read_text().count('"run"') > 0)
         assert '"stop"' in log.read_text()
 

@@ -13,11 +13,11 @@ from pinchpoint.loadgen.times import binned
 from pinchpoint.plan import Objective, SilenceRule, StopRule
 from pinchpoint.run.live_judge import (
     LATE_S,
+    HeldStep,
     LiveSeconds,
     Reported,
     RuleOutcome,
     Silence,
-    Step,
     StopRules,
     missed,
     saturated,
@@ -51,8 +51,8 @@ def test_a_load_has_settled_when_two_stretches_are_alike(
     assert settled(before, after) is same
 
 
-def steps(*pairs: tuple[float, float]) -> list[Step]:
-    return [Step(level, told(round(rate * 10), seconds=10)) for level, rate in pairs]
+def steps(*pairs: tuple[float, float]) -> list[HeldStep]:
+    return [HeldStep(level, told(round(rate * 10), seconds=10)) for level, rate in pairs]
 
 
 def test_an_open_load_is_saturated_when_two_levels_are_not_served() -> None:
@@ -76,16 +76,16 @@ def test_a_closed_load_is_saturated_when_users_bring_nothing_more() -> None:
 
 def test_a_few_independent_arrivals_less_are_chance() -> None:
     """4/s for 14 s: 56 are offered, 45 come by chance in one level of fourteen, and that is no saturation."""
-    few = [Step(level, told(round(level * 14 * 0.8), seconds=14)) for level in (2.0, 3.0, 4.0, 5.0)]
+    few = [HeldStep(level, told(round(level * 14 * 0.8), seconds=14)) for level in (2.0, 3.0, 4.0, 5.0)]
     assert saturated(few, closed=False) is None
-    many = [Step(level, told(round(level * 14 * 0.8), seconds=14)) for level in (200.0, 300.0, 400.0)]
+    many = [HeldStep(level, told(round(level * 14 * 0.8), seconds=14)) for level in (200.0, 300.0, 400.0)]
     assert saturated(many, closed=False) is not None
 
 
 def test_times_that_explode_are_the_end_of_an_open_load() -> None:
     """All gets through yet, but takes ten times as long, twice; a closed load's users merely share."""
     climb = [
-        Step(n * 10, Reported(10, n * 100, 0, 0, 0.1, p50_s=0.01 * (1, 1, 11, 12)[n - 1]))
+        HeldStep(n * 10, Reported(10, n * 100, 0, 0, 0.1, p50_s=0.01 * (1, 1, 11, 12)[n - 1]))
         for n in range(1, 5)
     ]
     why = saturated(climb, closed=False)
@@ -97,7 +97,7 @@ def test_times_that_explode_are_the_end_of_an_open_load() -> None:
 
 def test_an_objective_is_missed_by_what_is_told_live() -> None:
     """Any percentile, errors (failed or never started), throughput where as much was offered."""
-    step = Step(100, Reported(10, 850, 5, 5, p95_s=0.06, p50_s=0.02, p99_s=0.2))
+    step = HeldStep(100, Reported(10, 850, 5, 5, p95_s=0.06, p50_s=0.02, p99_s=0.2))
     for name, value in (("p50", 0.02), ("p95", 0.06), ("p99", 0.2)):
         assert missed(step, [Objective(scenario="s", **{f"{name}_s": value * 0.9})]) == name
         assert missed(step, [Objective(scenario="s", **{f"{name}_s": value * 1.1})]) is None
@@ -106,7 +106,7 @@ def test_an_objective_is_missed_by_what_is_told_live() -> None:
     assert missed(step, [Objective(scenario="s", throughput_per_s=100)]) == "throughput"
     assert missed(step, [Objective(scenario="s", throughput_per_s=200)]) is None, "not offered yet"
     assert missed(step, [Objective(scenario="s", throughput_per_s=100)], closed=True) is None
-    assert missed(Step(100, told(0, None)), [Objective(scenario="s", p95_s=1)]) == "nothing got through"
+    assert missed(HeldStep(100, told(0, None)), [Objective(scenario="s", p95_s=1)]) == "nothing got through"
 
 
 def test_a_time_has_as_many_seconds_however_late_each_is_told() -> None:
@@ -154,7 +154,7 @@ def test_what_never_started_has_taken_endlessly_long() -> None:
     assert found.p50_s == pytest.approx(0.5, rel=0.01)
     assert (found.p95_s, found.p99_s) == (math.inf, math.inf)
     assert found.error_ratio == 0.06
-    step = Step(1000, found)
+    step = HeldStep(1000, found)
     assert (
         missed(step, [Objective(scenario="s", p50_s=0.6), Objective(scenario="s", errors_ratio=0.07)]) is None
     )

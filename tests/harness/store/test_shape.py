@@ -78,7 +78,13 @@ def test_every_load_model_and_no_plan_at_all_are_as_written() -> None:
 
 def test_what_a_load_says_is_what_a_plan_asks_for() -> None:
     """The store reads manifests without the plan's records: what these need is what is needed here."""
-    for form in (shape.Closed, shape.Open, shape.Burst, shape.Ramp, shape.Steps):
+    for form in (
+        shape.StoredClosed,
+        shape.StoredOpen,
+        shape.StoredBurst,
+        shape.StoredRamp,
+        shape.StoredSteps,
+    ):
         for name in get_args(form.model_fields["model"].annotation):
             fields = getattr(load_model, name.capitalize()).model_fields
             asked = {field for field, info in fields.items() if info.is_required()}

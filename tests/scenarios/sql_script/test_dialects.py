@@ -12,17 +12,17 @@ from scenarios.support import made
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
 from pinchpoint_scenarios.sql_script.marked_copy import DIALECTS
-from pinchpoint_scenarios.sql_script.scope import Text, Value
+from pinchpoint_scenarios.sql_script.scope import GeneratedText, Value
 
 
 @pytest.mark.parametrize(
     ("kind", "value", "literal"),
     [
-        ("mssql", Text("it's é"), "N'it''s é'"),
+        ("mssql", GeneratedText("it's é"), "N'it''s é'"),
         ("mssql", True, "1"),
-        ("mysql", Text("it's \\"), "'it''s \\\\'"),
+        ("mysql", GeneratedText("it's \\"), "'it''s \\\\'"),
         ("mysql", True, "true"),
-        ("postgresql", Text("it's \\"), "'it''s \\'"),
+        ("postgresql", GeneratedText("it's \\"), "'it''s \\'"),
         *((kind, 1.5, "1.5") for kind in DIALECTS),
         *((kind, None, "NULL") for kind in DIALECTS),
         *((kind, "now()", "now()") for kind in DIALECTS),  # what a query gave stands as it is

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from pinchpoint_scenarios.sql_script.expression import ExpressionError, parsed
-from pinchpoint_scenarios.sql_script.scope import Chance, EvaluationError, Scope, Value
+from pinchpoint_scenarios.sql_script.scope import Chance, EvaluationError, ScriptScope, Value
 
 SEED = 5
 
@@ -17,7 +17,7 @@ SEED = 5
 def worth(text: str, **variables: Value) -> Value:
     """An expression's value."""
     expression, _ = parsed(text)
-    return expression(Scope(Chance(Random(SEED)), {"default_seed": 1, **variables}))
+    return expression(ScriptScope(Chance(Random(SEED)), {"default_seed": 1, **variables}))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_the_text_of_a_variable_is_taken_as_what_it_spells(text: str, value: Val
 
 def _drawn(text: str, times: int = 20_000) -> list[int]:
     expression, _ = parsed(text)
-    scope = Scope(Chance(Random(SEED)))
+    scope = ScriptScope(Chance(Random(SEED)))
     found = []
     for _ in range(times):
         scope.chance.begin()

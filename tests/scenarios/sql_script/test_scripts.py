@@ -11,7 +11,7 @@ from scenarios.sql_script.helpers import written
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.sql_script.lexer import Ref
 from pinchpoint_scenarios.sql_script.params import SqlScriptParams, read_scripts
-from pinchpoint_scenarios.sql_script.script import Branch, Set, Sleep, Sql, flat, read
+from pinchpoint_scenarios.sql_script.script import Branch, Set, Sleep, SqlStatement, flat, read
 
 
 def statements(text: str) -> list[str]:
@@ -60,20 +60,20 @@ def test_every_command_is_read() -> None:
     kinds = [(type(each).__name__, each.line) for each in flat(script.commands)]
     assert kinds == [
         ("Set", 1),
-        ("Sql", 3),
+        ("SqlStatement", 3),
         ("Branch", 4),
         ("Sleep", 5),
-        ("Sql", 7),
+        ("SqlStatement", 7),
         ("Branch", 9),
         ("Sleep", 10),
-        ("Sql", 13),
-        ("Sql", 15),
-        ("Sql", 16),
+        ("SqlStatement", 13),
+        ("SqlStatement", 15),
+        ("SqlStatement", 16),
     ]
     setting, begin, branch, first, *_ = flat(script.commands)
     assert isinstance(setting, Set)
     assert setting.name == "a"
-    assert isinstance(begin, Sql)
+    assert isinstance(begin, SqlStatement)
     assert begin.word == "begin"
     assert begin.prefix is None
     assert isinstance(branch, Branch)

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.sql_script.marked_copy import MarkedCopy
-from pinchpoint_scenarios.sql_script.scope import Chance, Scope, Text, Value, literal
+from pinchpoint_scenarios.sql_script.scope import Chance, GeneratedText, ScriptScope, Value, literal
 from pinchpoint_scenarios.sql_script.values import ValuesParams, counter, drawer, read_csv
 
 
@@ -26,7 +26,7 @@ def drawn(
     **given: Any,
 ) -> list[Value]:
     """So many values."""
-    scope = Scope(Chance(Random(3)))
+    scope = ScriptScope(Chance(Random(3)))
     draw = drawer(ValuesParams.model_validate(given), listed or [], session, numbers or counter(0))
     return [draw(scope) for _ in range(times)]
 
@@ -109,7 +109,7 @@ def test_a_column_gives_a_sample_of_all_its_values(bank: Endpoint) -> None:
     assert len(tenth) == 10
     assert tenth[-1] == 100
     assert tenth[0] <= 10
-    assert not any(isinstance(each, Text) for each in column("account.balance"))
+    assert not any(isinstance(each, GeneratedText) for each in column("account.balance"))
     assert literal(column("account.name")[0]) == "'account ''1'"
     with pytest.raises(
         ScenarioError, match=r"values\.x: column 'account\.nothing' cannot be read: .*does not"

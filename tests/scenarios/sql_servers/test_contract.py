@@ -18,7 +18,7 @@ from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.databases.odbc.address import parse
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.sql_mix import SqlMixParams
-from pinchpoint_scenarios.sql_mix.operations import OPERATIONS, State
+from pinchpoint_scenarios.sql_mix.operations import OPERATIONS, SessionState
 from pinchpoint_scenarios.sql_mix.params import PRESETS
 
 SIZES: dict[str, Any] = {
@@ -54,7 +54,7 @@ def snapshot_is_to_be_had(target: Target) -> bool:
 def drawn(operation: str) -> list[tuple[Any, ...]]:
     """The values a session draws for its first operations."""
     params = SqlMixParams.model_validate({"operations": {operation: 1}, **SIZES})
-    state = State(Random(f"1:{SESSION}"), SESSION, params)
+    state = SessionState(Random(f"1:{SESSION}"), SESSION, params)
     values = []
     for _ in range(TIMES):
         state.random.random()  # which operation comes next

@@ -17,7 +17,7 @@ from pinchpoint_scenarios.databases.servers.contract import ServerSql
 from pinchpoint_scenarios.databases.servers.tsql import SQL as SERVER
 from pinchpoint_scenarios.sql_mix import SqlMixParams
 from pinchpoint_scenarios.sql_mix.dialects.tsql import mix_sql
-from pinchpoint_scenarios.sql_mix.operations import OPERATIONS, State
+from pinchpoint_scenarios.sql_mix.operations import OPERATIONS, SessionState
 from pinchpoint_scenarios.sql_script.marked_copy import DIALECTS, CopySql
 
 MIX = mix_sql("[pinchpoint_test]")
@@ -58,7 +58,7 @@ def overheard() -> dict[str, tuple[str, int]]:
         {"operations": dict.fromkeys(OPERATIONS, 1), "hot_rows": 2, "lock_rows": 2}
     )
     for name, saying in MIX.sayings.items():
-        drawn = OPERATIONS[name].draw(State(Random(1), 1, params))
+        drawn = OPERATIONS[name].draw(SessionState(Random(1), 1, params))
         connection: Any = Overheard()
         saying.run(connection, saying.encode(drawn) if saying.encode else drawn)
         for place, statement in enumerate(connection.statements):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support import disk_folder, require
 
-from pinchpoint_scenarios.storage_probe import TOOLS, Cell, Job, Measured, ProbePlace, ToolFailed
+from pinchpoint_scenarios.storage_probe import TOOLS, Cell, CellFigures, Job, ProbePlace, ToolFailed
 from pinchpoint_scenarios.storage_probe.tools.fio import course, measured
 
 RECORDED: dict[str, Any] = {
@@ -155,7 +155,7 @@ def called(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
 
 
-def ran(job: Job, place: ProbePlace) -> Measured:
+def ran(job: Job, place: ProbePlace) -> CellFigures:
     [command] = TOOLS["fio"].commands(job, place)
     done = called(list(command), place.folder)
     assert done.returncode == 0, done.stderr

@@ -9,7 +9,7 @@ import pytest
 from pinchpoint_scenarios.storage_probe import (
     SUITES,
     TOOLS,
-    Measured,
+    CellFigures,
     ProbePlace,
     ToolFailed,
     ToolMissing,
@@ -43,7 +43,7 @@ SMALL = (
 )
 
 
-def measured(suite: str, name: str, stdout: str = "", stderr: str = "") -> dict[str, Measured]:
+def measured(suite: str, name: str, stdout: str = "", stderr: str = "") -> dict[str, CellFigures]:
     """What a tool's job made of that text, by cell."""
     [job] = [job for job in SUITES[suite].jobs(1.0) if job.name == name]
     return {cell.workload: one for cell, one in TOOLS[job.tool].read(job, PLACE, stdout, stderr).items()}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pinchpoint_scenarios.storage_probe import SUITES, Cell, Measured
+from pinchpoint_scenarios.storage_probe import SUITES, Cell, CellFigures
 from pinchpoint_scenarios.storage_probe.results import RESULTS, ResultError, ResultFile, recognised
 
 from . import result_files as files
@@ -15,7 +15,7 @@ from . import result_files as files
 SAMPLES = [(kind, text) for kind, texts in files.ALL.items() for text in texts]
 
 
-def _read(kind: str, text: str) -> tuple[ResultFile, dict[str, Measured | None]]:
+def _read(kind: str, text: str) -> tuple[ResultFile, dict[str, CellFigures | None]]:
     found = RESULTS[kind].read(text)
     return found, {one.cell.name: one.measured for one in found.results}
 

@@ -92,7 +92,7 @@ PROGRAMS: Mapping[str, _Program] = {
 
 
 @dataclass(slots=True)
-class Found:
+class DiscoveredHost:
     """What one host said.
 
     Attributes:
@@ -129,13 +129,13 @@ class Found:
         return re.sub(r"[^A-Za-z0-9_-]", "-", short)
 
 
-def parse(text: str) -> Found:
+def parse(text: str) -> DiscoveredHost:
     """From what ``linux.sh`` says."""
     lines = [line.split("\t", 1) for line in text.splitlines() if "\t" in line]
     said: dict[str, list[str]] = {}
     for word, value in lines:
         said.setdefault(word, []).append(value)
-    found = Found([name for name in PROGRAMS if name in said.get("server", ())])
+    found = DiscoveredHost([name for name in PROGRAMS if name in said.get("server", ())])
     for program in found.programs:
         for role in ("log", "data"):
             for place in said.get(f"{program}.{role}", ())[:1]:
@@ -149,7 +149,7 @@ def parse(text: str) -> Found:
     return found
 
 
-def _cloud(said: Mapping[str, Sequence[str]], found: Found) -> None:
+def _cloud(said: Mapping[str, Sequence[str]], found: DiscoveredHost) -> None:
     """Machine, region and disks as Azure or AWS name them: by the metadata service, else the firmware."""
     vendor, product = (said.get(word, [""])[0] for word in ("sys_vendor", "product_name"))
     if vendor.startswith("Amazon"):
@@ -204,7 +204,7 @@ def farm_file(hosts: Sequence[str], config: str | None = None) -> str:
         asked = list(pool.map(lambda host: _asked(*_options(host, config)), hosts))
     if failed := [one for one in asked if isinstance(one, str)]:
         raise FarmUnavailable(*failed)
-    return "".join(_farm([one for one in asked if isinstance(one, Found)]))
+    return "".join(_farm([one for one in asked if isinstance(one, DiscoveredHost)]))
 
 
 def _options(host: str, config: str | None) -> tuple[str, dict[str, Any]]:
@@ -232,7 +232,7 @@ def endpoints(farm: str) -> list[str]:
     return list(YAML(typ="safe").load(farm)["endpoints"])
 
 
-def _asked(kind: str, options: dict[str, Any]) -> Found | str:
+def _asked(kind: str, options: dict[str, Any]) -> DiscoveredHost | str:
     """What a host says, or why it says nothing."""
     try:
         if kind == "windows":
@@ -245,7 +245,7 @@ def _asked(kind: str, options: dict[str, Any]) -> Found | str:
     return found
 
 
-def _looked_up(options: Mapping[str, Any], found: Found) -> Mapping[str, Any]:
+def _looked_up(options: Mapping[str, Any], found: DiscoveredHost) -> Mapping[str, Any]:
     """The collector's inventory of a host; a place its user may not see is left to its mount point."""
     try:
         return _inventory(options, {role: place for role, (place, _) in found.places.items()})
@@ -257,12 +257,12 @@ def _looked_up(options: Mapping[str, Any], found: Found) -> Mapping[str, Any]:
     return _inventory(options, {role: place for role, (place, _) in found.places.items()})
 
 
-def _windows(options: dict[str, Any]) -> Found:
+def _windows(options: dict[str, Any]) -> DiscoveredHost:
     """A Windows host: where SQL Server keeps its files is what its registry says."""
     values, unfit = filled(options, os.environ, collector_kinds.kind("windows").public)
     if unfit:
         raise CollectorError(f"{options['address']}: {next(iter(unfit.values()))}")
-    found = Found(options=options, kind="windows", inventory=_inventory(values, {}, "windows"))
+    found = DiscoveredHost(options=options, kind="windows", inventory=_inventory(values, {}, "windows"))
     servers = found.inventory["sql_servers"]
     for server in servers[:1]:
         found.programs = ["sqlservr"]
@@ -293,12 +293,12 @@ def _inventory(options: Mapping[str, Any], places: Mapping[str, str], kind: str 
 # ---- the text of farm.yaml ------------------------------------------------------------------------------
 
 
-def _farm(found: Sequence[Found]) -> Iterator[str]:
+def _farm(found: Sequence[DiscoveredHost]) -> Iterator[str]:
     yield "# Found on the hosts. What is guessed has a comment: from what. Correct what is wrong.\n\n"
     yield "name: my-farm\n"
     yield "environment: test     # test, staging or production; scenarios that write refuse production\n\n"
     yield "endpoints:\n"
-    chosen: dict[str, Found] = {}
+    chosen: dict[str, DiscoveredHost] = {}
     for one in found:
         for known in (PROGRAMS[program] for program in one.programs):
             if known.url and known.tier not in chosen:
@@ -310,7 +310,7 @@ def _farm(found: Sequence[Found]) -> Iterator[str]:
         yield "  # No database was seen on the hosts.\n"
         yield '  sql: {url: "postgresql://loader:${SQL_PASSWORD}@sql1.example:5432/loadtest"}\n'
     yield "\ntiers:\n"
-    tiers: dict[str, list[Found]] = {}
+    tiers: dict[str, list[DiscoveredHost]] = {}
     for one in found:
         tiers.setdefault(PROGRAMS[one.programs[0]].tier if one.programs else "other", []).append(one)
     for tier, hosts in tiers.items():
@@ -319,7 +319,7 @@ def _farm(found: Sequence[Found]) -> Iterator[str]:
             yield from _host(one, tier if chosen.get(tier) is one else None)
 
 
-def _host(one: Found, endpoint: str | None) -> Iterator[str]:
+def _host(one: DiscoveredHost, endpoint: str | None) -> Iterator[str]:
     """A host's lines; ``endpoint``: the one that its server answers, if the file has it."""
     facts = one.inventory
     said = [facts.get("os"), f"{facts.get('cores')} cores", bytes_(float(facts["memory_bytes"]))]
@@ -357,7 +357,7 @@ def _flow(options: Mapping[str, Any]) -> str:
     return f"{{{', '.join(f'{key}: {json.dumps(value)}' for key, value in options.items())}}}"
 
 
-def _disk(device: str, one: Found) -> str:
+def _disk(device: str, one: DiscoveredHost) -> str:
     """``sdb, 256 GiB, Virtual Disk, mounted at /data``."""
     facts = one.inventory.get("disks", {}).get(device, {})
     size = facts.get("size_bytes")

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.fit.figures import Collected, Figure, plain
-from pinchpoint.fit.rates import Course, Rate, course
-from pinchpoint.fit.stores.record import NAME, Store, Stretch
+from pinchpoint.fit.figures import Collected, ProductionFigure, plain
+from pinchpoint.fit.rates import LoadCourse, Rate, course
+from pinchpoint.fit.stores.record import NAME, ProductionStore, StoreActivity
 from pinchpoint.plan.production import (
     RECORD_BASE_PER_S,
     RECORD_BURST_EVERY_S,
@@ -61,7 +61,7 @@ class Part:
 
 
 @dataclass(slots=True)
-class Records:
+class FittedRecords:
     """What nosql-burst is to do.
 
     Attributes:
@@ -76,9 +76,9 @@ class Records:
         notes: what a reader must know.
     """
 
-    store: Store
+    store: ProductionStore
     collected: Collected
-    day: Course
+    day: LoadCourse
     rate_per_s: float
     parts: Sequence[Part] = ()
     params: dict[str, object] = field(default_factory=dict)
@@ -88,11 +88,11 @@ class Records:
 
 
 def records(
-    stores: Sequence[Store],
+    stores: Sequence[ProductionStore],
     zone: tzinfo | None,
-    recorded: Course | None = None,
+    recorded: LoadCourse | None = None,
     day_s: float | None = None,
-) -> Records:
+) -> FittedRecords:
     """The fit to one store, whatever sources describe it.
 
     Args:
@@ -113,7 +113,7 @@ def records(
         day = day.squeezed(day_s)
     collected, lacking = Collected(), list(best.lacking)
     counted = sum(each.operations for each in best.stretches) / sum(each.length_s for each in best.stretches)
-    made = Records(best, collected, day, counted * day.peak_ratio, lacking=lacking)
+    made = FittedRecords(best, collected, day, counted * day.peak_ratio, lacking=lacking)
     made.notes += [*best.notes, *day.notes]
     if len(finest.stretches) < _READINGS:
         made.notes.append(
@@ -128,12 +128,12 @@ def records(
     return made
 
 
-def span_s(stores: Sequence[Store]) -> tuple[float, float]:
+def span_s(stores: Sequence[ProductionStore]) -> tuple[float, float]:
     """When operations were counted, UTC seconds. Raises ``InputError`` where they are of different stores."""
     return _chosen(stores)[0].span_s
 
 
-def _chosen(stores: Sequence[Store]) -> tuple[Store, Store]:
+def _chosen(stores: Sequence[ProductionStore]) -> tuple[ProductionStore, ProductionStore]:
     """The source that knows what operations do, and the one with the most readings."""
     families = {store.family for store in stores}
     if len(families) > 1:
@@ -143,12 +143,14 @@ def _chosen(stores: Sequence[Store]) -> tuple[Store, Store]:
     return best, max(stores, key=lambda store: len(store.stretches))
 
 
-def _compare_rates(stores: Sequence[Store], best: Store, collected: Collected) -> None:
+def _compare_rates(stores: Sequence[ProductionStore], best: ProductionStore, collected: Collected) -> None:
     """Where a second source has another rate, that is said."""
 
-    def figure(store: Store) -> Figure:
+    def figure(store: ProductionStore) -> ProductionFigure:
         length_s = sum(stretch.length_s for stretch in store.stretches)
-        return Figure(sum(stretch.operations for stretch in store.stretches) / length_s, store.source)
+        return ProductionFigure(
+            sum(stretch.operations for stretch in store.stretches) / length_s, store.source
+        )
 
     for other in stores:
         if other is not best:
@@ -157,7 +159,7 @@ def _compare_rates(stores: Sequence[Store], best: Store, collected: Collected) -
             )
 
 
-def _operations(made: Records, counted: float) -> None:
+def _operations(made: FittedRecords, counted: float) -> None:
     """Weights, and a scenario of their own for records that expire, where only some do."""
     store, at = made.store, made.rate_per_s / counted
     where = f", x {plain(made.day.peak_ratio)}: {made.day.busiest}" if made.day.peak_ratio != 1 else ""
@@ -166,21 +168,23 @@ def _operations(made: Records, counted: float) -> None:
     inserts = _sum(store.stretches, "inserts")
     if writes is None or reads is None:
         rates = {"update": made.rate_per_s}
-        made.collected.figures[RECORD_WRITES_PER_S] = Figure(
+        made.collected.figures[RECORD_WRITES_PER_S] = ProductionFigure(
             made.rate_per_s, f"{store.source}: commands{where}"
         )
     else:
         found = made.collected.figures
-        found[RECORD_WRITES_PER_S] = Figure(
+        found[RECORD_WRITES_PER_S] = ProductionFigure(
             writes / length_s * at, f"{store.source}, {length_s:.0f} s: writes{where}"
         )
-        found[RECORD_READS_PER_S] = Figure(
+        found[RECORD_READS_PER_S] = ProductionFigure(
             reads / length_s * at, f"{store.source}, {length_s:.0f} s: reads{where}"
         )
         if writes:
-            found[RECORD_READS_PER_WRITE] = Figure(reads / writes, f"{store.source}: reads ÷ writes")
+            found[RECORD_READS_PER_WRITE] = ProductionFigure(
+                reads / writes, f"{store.source}: reads ÷ writes"
+            )
         if writes and inserts is not None:
-            found[RECORD_INSERT_RATIO] = Figure(
+            found[RECORD_INSERT_RATIO] = ProductionFigure(
                 inserts / writes, f"{store.source}: records there are more, and that went, ÷ writes"
             )
         new = (inserts or 0.0) / length_s * at
@@ -189,7 +193,7 @@ def _operations(made: Records, counted: float) -> None:
     made.parts = list(_parts(made, kept))
 
 
-def _parts(made: Records, rates: Mapping[str, float]) -> Iterator[Part]:
+def _parts(made: FittedRecords, rates: Mapping[str, float]) -> Iterator[Part]:
     """One scenario, or two where only some of the records expire."""
     expiring, lifetimes = made.store.expiring, made.store.lifetimes
     keys = _keys(made, reads="read" in rates)
@@ -227,17 +231,21 @@ def _parts(made: Records, rates: Mapping[str, float]) -> Iterator[Part]:
             yield Part(name, sum(kept.values()) / total, kept, there, lives_s)
 
 
-def _bursts(made: Records) -> None:
+def _bursts(made: FittedRecords) -> None:
     bursts, found = made.day.bursts, made.collected.figures
     if bursts is None or made.day.whole_day:
         return
     seen = f"{made.day.source}, seen every {plain(bursts.readings_s)} s"
-    found[RECORD_BASE_PER_S] = Figure(made.rate_per_s * bursts.base_ratio, f"{seen}: the mean between bursts")
-    found[RECORD_PEAK_PER_S] = Figure(made.rate_per_s * bursts.peak_ratio, f"{seen}: the mean in bursts")
-    found[RECORD_BURST_EVERY_S] = Figure(bursts.every_s, f"{seen}: from beginning to beginning")
+    found[RECORD_BASE_PER_S] = ProductionFigure(
+        made.rate_per_s * bursts.base_ratio, f"{seen}: the mean between bursts"
+    )
+    found[RECORD_PEAK_PER_S] = ProductionFigure(
+        made.rate_per_s * bursts.peak_ratio, f"{seen}: the mean in bursts"
+    )
+    found[RECORD_BURST_EVERY_S] = ProductionFigure(bursts.every_s, f"{seen}: from beginning to beginning")
 
 
-def _details(made: Records) -> None:
+def _details(made: FittedRecords) -> None:
     """Bytes and times for an operation, and what a write is worth."""
     store, found = made.store, made.collected.figures
     writes = "writes" if store.knows_operations else "operations"  # all are taken for writes
@@ -253,12 +261,12 @@ def _details(made: Records) -> None:
         ]
         total, count = _sum(both, amount), _sum(both, per)
         if total is not None and count:
-            found[name] = Figure(total / count, f"{store.source}: {what}")
+            found[name] = ProductionFigure(total / count, f"{store.source}: {what}")
     if store.durable is not None:
         found[RECORD_DURABLE_RATIO] = store.durable
 
 
-def _size(made: Records) -> None:
+def _size(made: FittedRecords) -> None:
     """One field: no source reports how a record is divided."""
     made.params["fields"] = 1
     made.why["fields"] = "the fields of a record are not known"
@@ -279,7 +287,7 @@ def _size(made: Records) -> None:
         made.params["verify"], made.why["verify"] = 0, "such small records cannot be distinguished"
 
 
-def _keys(made: Records, *, reads: bool) -> tuple[int, str] | None:
+def _keys(made: FittedRecords, *, reads: bool) -> tuple[int, str] | None:
     """How many records there are at first; not more than can be loaded where they are read."""
     keys = made.store.keys
     if keys is None:
@@ -294,7 +302,7 @@ def _keys(made: Records, *, reads: bool) -> tuple[int, str] | None:
     return count, keys.origin
 
 
-def _sum(stretches: Sequence[Stretch], name: str) -> float | None:
+def _sum(stretches: Sequence[StoreActivity], name: str) -> float | None:
     """What all stretches come to; None where one of them does not report it."""
     values: list[float | None] = [getattr(stretch, name) for stretch in stretches]
     collected = [value for value in values if value is not None]

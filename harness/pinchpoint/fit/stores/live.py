@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pinchpoint.base.errors import FarmUnavailable, InputError
 from pinchpoint.base.redact import redacted_text
 from pinchpoint.fit.stores import mongodb, valkey
-from pinchpoint.fit.stores.record import Store
+from pinchpoint.fit.stores.record import ProductionStore
 from pinchpoint.fit.stores.valkey import Info, is_info, read_info
 
 _VALKEY = ("valkey", "valkeys", "redis", "rediss")
@@ -26,7 +26,7 @@ def is_store(source: str) -> bool:
     return source.partition("://")[0] in SCHEMES
 
 
-def watched(url: str, over_s: float, say: Callable[[str], None]) -> Store:
+def watched(url: str, over_s: float, say: Callable[[str], None]) -> ProductionStore:
     """What a store does in ``over_s`` seconds; reads its statistics only.
 
     Raises:

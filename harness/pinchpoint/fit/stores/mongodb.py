@@ -10,9 +10,9 @@ from typing import Any
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.fit import counters
-from pinchpoint.fit.counters import Step
-from pinchpoint.fit.figures import Figure, plain
-from pinchpoint.fit.stores.record import NAME, Store, Stretch
+from pinchpoint.fit.counters import CounterStep
+from pinchpoint.fit.figures import ProductionFigure, plain
+from pinchpoint.fit.stores.record import NAME, ProductionStore, StoreActivity
 from pinchpoint_collectors.databases.mongodb import figure, is_same_server
 
 _READS, _INSERTS, _UPDATES, _DELETES = (
@@ -38,7 +38,7 @@ Status = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StatusReading:
     """One answer to ``serverStatus``; see ``Reading``."""
 
     status: Status
@@ -53,7 +53,7 @@ class Answer:
         """The counter at that place."""
         return figure(self.status, place)
 
-    def goes_on_from(self, earlier: Answer) -> bool:
+    def goes_on_from(self, earlier: StatusReading) -> bool:
         """Whether one server lived through the time between.
 
         In a container each life has the same process id: uptime must have grown as time did.
@@ -63,7 +63,7 @@ class Answer:
         return is_same_server(earlier.status, self.status) and abs(lived_s - passed_s) <= _CLOCKS_S
 
 
-def store(answers: Sequence[Status], names: str) -> Store:
+def store(answers: Sequence[Status], names: str) -> ProductionStore:
     """The figures of several answers of one server.
 
     Args:
@@ -75,7 +75,7 @@ def store(answers: Sequence[Status], names: str) -> Store:
     """
     if len(answers) < 2:
         raise InputError(f"{names}: 1 answer of serverStatus; needed: two")
-    ordered = sorted(map(Answer, answers), key=lambda answer: answer.at_s)
+    ordered = sorted(map(StatusReading, answers), key=lambda answer: answer.at_s)
     steps = counters.steps(ordered)
     if not steps:
         raise InputError(f"{names}: the server was restarted between its answers; watch it without a restart")
@@ -83,7 +83,7 @@ def store(answers: Sequence[Status], names: str) -> Store:
     if not any(stretch.operations for stretch in stretches):
         raise InputError(f"{names}: no document was read or written meanwhile; watch it at a busy time")
     version = ordered[-1].status.get("version")
-    return Store(
+    return ProductionStore(
         family="mongodb",
         product=f"MongoDB {version}" if version else "MongoDB",
         source=names,
@@ -94,9 +94,9 @@ def store(answers: Sequence[Status], names: str) -> Store:
     )
 
 
-def _stretch(step: Step[Answer]) -> Stretch:
+def _stretch(step: CounterStep[StatusReading]) -> StoreActivity:
     reads, inserts, updates = (step.grown(place) or 0.0 for place in (_READS, _INSERTS, _UPDATES))
-    return Stretch(
+    return StoreActivity(
         began_s=step.before.at_s,
         ended_s=step.after.at_s,
         operations=reads + inserts + updates,
@@ -108,7 +108,7 @@ def _stretch(step: Step[Answer]) -> Stretch:
     )
 
 
-def _sizes(steps: Sequence[Step[Answer]], names: str) -> Iterator[Figure]:
+def _sizes(steps: Sequence[CounterStep[StatusReading]], names: str) -> Iterator[ProductionFigure]:
     """The bytes of a document by what was received for a write, and sent for a read."""
     reads, returned = counters.total(steps, _READS), counters.total(steps, _RETURNED)
     writes = counters.total(steps, _INSERTS) + counters.total(steps, _UPDATES)
@@ -116,10 +116,12 @@ def _sizes(steps: Sequence[Step[Answer]], names: str) -> Iterator[Figure]:
     received, sent = counters.total(steps, _RECEIVED), counters.total(steps, _SENT)
     if writes and received:
         each = (received - reads * asked) / writes
-        yield Figure(each - written, f"{names}: about {plain(each)} bytes were received for a write")
+        yield ProductionFigure(
+            each - written, f"{names}: about {plain(each)} bytes were received for a write"
+        )
     if returned and sent:
         each = (sent - (reads + writes) * answered) / returned
-        yield Figure(each, f"{names}: about {plain(each)} bytes were sent for a document read")
+        yield ProductionFigure(each, f"{names}: about {plain(each)} bytes were sent for a document read")
 
 
 def _overheads() -> tuple[int, int, int]:
@@ -138,7 +140,7 @@ def _overheads() -> tuple[int, int, int]:
     return _FRAME + len(bson.encode(find)), _FRAME + written, _FRAME + len(bson.encode(answer))
 
 
-def _lacking(steps: Sequence[Step[Answer]]) -> Iterator[str]:
+def _lacking(steps: Sequence[CounterStep[StatusReading]]) -> Iterator[str]:
     """What nosql-burst cannot reproduce."""
     reads, returned = counters.total(steps, _READS), counters.total(steps, _RETURNED)
     deletes, expired = counters.total(steps, _DELETES), counters.total(steps, _EXPIRED)

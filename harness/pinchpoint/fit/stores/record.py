@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pinchpoint.fit.figures import Figure
+from pinchpoint.fit.figures import ProductionFigure
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class StoreActivity:
     """What a store did between two readings; None is not reported.
 
     Attributes:
@@ -39,7 +39,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class ProductionStore:
     """One production store.
 
     Attributes:
@@ -59,12 +59,12 @@ class Store:
     family: str
     product: str
     source: str
-    stretches: Sequence[Stretch]
-    sizes: Sequence[Figure] = ()
-    keys: Figure | None = None
-    expiring: Figure | None = None
-    lifetimes: Sequence[Figure] = ()
-    durable: Figure | None = None
+    stretches: Sequence[StoreActivity]
+    sizes: Sequence[ProductionFigure] = ()
+    keys: ProductionFigure | None = None
+    expiring: ProductionFigure | None = None
+    lifetimes: Sequence[ProductionFigure] = ()
+    durable: ProductionFigure | None = None
     notes: Sequence[str] = ()
     lacking: Sequence[str] = ()
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.base.errors import InputError
-from pinchpoint.fit.figures import Figure, plain
+from pinchpoint.fit.figures import ProductionFigure, plain
 from pinchpoint.fit.stores import record
-from pinchpoint.fit.stores.record import Store, Stretch
+from pinchpoint.fit.stores.record import ProductionStore, StoreActivity
 from pinchpoint.store import samples
 from pinchpoint.store.read import StoredRun, open_run
 
@@ -32,7 +32,7 @@ _SERIES = """WITH marked AS (SELECT DISTINCT host FROM samples WHERE metric = $1
     SELECT metric, instance, step, sum(mean) FROM means GROUP BY ALL"""
 
 
-def store(directory: Path) -> Store:
+def store(directory: Path) -> ProductionStore:
     """The store that a run's collectors watched.
 
     Args:
@@ -82,7 +82,7 @@ def _window(run: StoredRun, directory: Path) -> tuple[float, float]:
     return extent
 
 
-def _stretch(family: str, series: Series, step: int, begin_s: float, step_s: int) -> Stretch:
+def _stretch(family: str, series: Series, step: int, begin_s: float, step_s: int) -> StoreActivity:
     def added(metric: str, instance: str = "") -> float | None:
         value = series.get((metric, instance), {}).get(step)
         return None if value is None else value * step_s
@@ -90,7 +90,7 @@ def _stretch(family: str, series: Series, step: int, begin_s: float, step_s: int
     began_s = begin_s + step * step_s
     received = added("db.received_bytes_per_s")
     if family == "valkey":
-        return Stretch(
+        return StoreActivity(
             began_s,
             began_s + step_s,
             operations=added("db.commands_per_s") or 0.0,
@@ -104,7 +104,7 @@ def _stretch(family: str, series: Series, step: int, begin_s: float, step_s: int
     else:
         reads, inserts = added(mark, "query") or 0.0, added(mark, "insert") or 0.0
         writes = inserts + (added(mark, "update") or 0.0)
-    return Stretch(
+    return StoreActivity(
         began_s,
         began_s + step_s,
         operations=reads + writes,
@@ -116,7 +116,7 @@ def _stretch(family: str, series: Series, step: int, begin_s: float, step_s: int
     )
 
 
-def _store(family: str, name: str, stretches: list[Stretch]) -> Store:
+def _store(family: str, name: str, stretches: list[StoreActivity]) -> ProductionStore:
     notes = [f"{name}: its samples do not show the number of records and their lifetime"]
     lacking, sizes = [], []
     if family == "valkey":
@@ -129,9 +129,11 @@ def _store(family: str, name: str, stretches: list[Stretch]) -> Store:
             each = sum(stretch.log_bytes or 0.0 for stretch in logged) / commands
             value = record.payload_of_request(each, record.key(0, 0.0), 0.0, kept=True)
             sizes.append(
-                Figure(value, f"{name}: the append-only file grew {plain(each)} bytes for a command")
+                ProductionFigure(
+                    value, f"{name}: the append-only file grew {plain(each)} bytes for a command"
+                )
             )
-    return Store(
+    return ProductionStore(
         family=family,
         product=_PRODUCTS[family],
         source=name,

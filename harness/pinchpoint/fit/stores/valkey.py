@@ -10,11 +10,11 @@ from pathlib import Path
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.fit import counters
-from pinchpoint.fit.counters import Step
-from pinchpoint.fit.figures import Figure, plain
+from pinchpoint.fit.counters import CounterStep
+from pinchpoint.fit.figures import ProductionFigure, plain
 from pinchpoint.fit.snapshots import CAPTURED, seconds
 from pinchpoint.fit.stores import record
-from pinchpoint.fit.stores.record import Store, Stretch
+from pinchpoint.fit.stores.record import ProductionStore, StoreActivity
 
 READS = frozenset({
     "bitcount", "geosearch", "georadius", "get", "getbit", "getex", "getrange", "hexists", "hget", "hgetall",
@@ -240,7 +240,7 @@ _RECORD_BYTES = 90
 """Bookkeeping of a record in the server's memory: entry of the table, object, key (Valkey 9: 70 to 110)."""
 
 
-def store(infos: Sequence[Info]) -> Store:
+def store(infos: Sequence[Info]) -> ProductionStore:
     """The figures of several answers of one server.
 
     Raises:
@@ -262,8 +262,10 @@ def store(infos: Sequence[Info]) -> Store:
     last = ordered[-1]
     keys, expiring, average_s = _keyspace(last)
     share = _expiring(steps, calls_of(calls, WRITES))
-    reported_keys = None if keys is None else Figure(keys, f"{last.source}: keys of its section Keyspace")
-    return Store(
+    reported_keys = (
+        None if keys is None else ProductionFigure(keys, f"{last.source}: keys of its section Keyspace")
+    )
+    return ProductionStore(
         family="valkey",
         product=_product(last),
         source=names,
@@ -297,7 +299,7 @@ def _check(infos: Sequence[Info], names: str) -> None:
         )
 
 
-def _calls_between(step: Step[Info]) -> dict[str, Calls]:
+def _calls_between(step: CounterStep[Info]) -> dict[str, Calls]:
     before, after = step.before, step.after
     none = Calls(0.0, 0.0)
     return {
@@ -309,7 +311,7 @@ def _calls_between(step: Step[Info]) -> dict[str, Calls]:
     }
 
 
-def _added_calls(steps: Sequence[Step[Info]]) -> Counter[str]:
+def _added_calls(steps: Sequence[CounterStep[Info]]) -> Counter[str]:
     total: Counter[str] = Counter()
     for step in steps:
         total.update(
@@ -318,12 +320,12 @@ def _added_calls(steps: Sequence[Step[Info]]) -> Counter[str]:
     return total
 
 
-def _stretch(step: Step[Info]) -> Stretch:
+def _stretch(step: CounterStep[Info]) -> StoreActivity:
     between = _calls_between(step)
     calls = {name: each.calls for name, each in between.items()}
     reads, writes = calls_of(calls, READS), calls_of(calls, WRITES)
     serving = (each.spent_s for name, each in between.items() if not is_watching(name))
-    return Stretch(
+    return StoreActivity(
         began_s=step.before.at_s,
         ended_s=step.after.at_s,
         operations=reads + writes,
@@ -336,7 +338,7 @@ def _stretch(step: Step[Info]) -> Stretch:
     )
 
 
-def _inserts(step: Step[Info], writes: float, removals: float) -> float | None:
+def _inserts(step: CounterStep[Info], writes: float, removals: float) -> float | None:
     """New records: the growth, and what went meanwhile."""
     before, after = (_keyspace(info)[0] for info in (step.before, step.after))
     gone = [step.grown(name) for name in ("expired_keys", "evicted_keys")]
@@ -345,7 +347,7 @@ def _inserts(step: Step[Info], writes: float, removals: float) -> float | None:
     return min(writes, max(0.0, after - before + sum(each or 0.0 for each in gone) + removals))
 
 
-def _log_bytes(step: Step[Info]) -> float | None:
+def _log_bytes(step: CounterStep[Info]) -> float | None:
     """What the append-only file grew; None where there is none, or where it was rewritten meanwhile."""
     before, after = step.before, step.after
     if before.fields.get("aof_base_size") != after.fields.get("aof_base_size"):
@@ -364,12 +366,12 @@ def _keyspace(info: Info) -> tuple[float | None, float | None, float]:
 
 
 def _sizes(
-    steps: Sequence[Step[Info]],
-    stretches: Sequence[Stretch],
+    steps: Sequence[CounterStep[Info]],
+    stretches: Sequence[StoreActivity],
     calls: Counter[str],
     keys: float,
     expiring: float,
-) -> Iterator[Figure]:
+) -> Iterator[ProductionFigure]:
     """The bytes of a record by what was written to the file, received, sent, and kept in memory."""
     source = ", ".join(dict.fromkeys(info.source for step in steps for info in (step.before, step.after)))
     reads, writes, removals = (calls_of(calls, names) for names in (READS, WRITES, REMOVALS))
@@ -382,24 +384,26 @@ def _sizes(
         # A record that expires is removed from the file by a line of its own.
         value = each - expiring * record.request((record.UNLINK, key))
         value = record.payload_of_request(value, key, expiring, kept=True)
-        yield Figure(value, f"{source}: the append-only file grew {plain(each)} bytes for a write")
+        yield ProductionFigure(value, f"{source}: the append-only file grew {plain(each)} bytes for a write")
     received = sum(stretch.received_bytes or 0.0 for stretch in stretches)
     if received and writes:
         others = (sum(calls.values()) - reads - writes - removals) * record.PING
         asked = (reads + removals) * record.request((3, key))
         each = (received - asked - others) / writes
         value = record.payload_of_request(each, key, expiring, kept=False)
-        yield Figure(value, f"{source}: {plain(each)} bytes were received for a write")
+        yield ProductionFigure(value, f"{source}: {plain(each)} bytes were received for a write")
     if found := _sent_for_a_read(steps, writes):
-        yield Figure(record.payload_of_bulk(found), f"{source}: {plain(found)} bytes were sent for a read")
+        yield ProductionFigure(
+            record.payload_of_bulk(found), f"{source}: {plain(found)} bytes were sent for a read"
+        )
     last = steps[-1].after
     kept = last.number("used_memory_dataset")
     if kept and keys:
         value = kept / keys - _RECORD_BYTES
-        yield Figure(value, f"{last.source}: {plain(kept / keys)} bytes of memory for a record")
+        yield ProductionFigure(value, f"{last.source}: {plain(kept / keys)} bytes of memory for a record")
 
 
-def _sent_for_a_read(steps: Sequence[Step[Info]], writes: float) -> float | None:
+def _sent_for_a_read(steps: Sequence[CounterStep[Info]], writes: float) -> float | None:
     """What was sent for a read that found something, beside the answers to writes and to ``INFO`` itself."""
     sent = counters.total(steps, "total_net_output_bytes")
     hits, misses = (counters.total(steps, name) for name in ("keyspace_hits", "keyspace_misses"))
@@ -408,7 +412,7 @@ def _sent_for_a_read(steps: Sequence[Step[Info]], writes: float) -> float | None
     return values / hits if hits and values > 0 else None
 
 
-def _expiring(steps: Sequence[Step[Info]], writes: float) -> Figure | None:
+def _expiring(steps: Sequence[CounterStep[Info]], writes: float) -> ProductionFigure | None:
     """Which share of the records written will expire.
 
     What expired, and the growth of those that will; of those that are written again before, and so live on,
@@ -419,17 +423,19 @@ def _expiring(steps: Sequence[Step[Info]], writes: float) -> Figure | None:
         return None
     gone = counters.total(steps, "expired_keys")
     source = steps[-1].after.source
-    by_flow = Figure(
+    by_flow = ProductionFigure(
         min(1.0, max(0.0, gone + last[1] - first[1]) / writes),
         f"{source}: records that expired, and are more that will, ÷ writes",
     )
     if not last[0]:
         return by_flow
-    by_count = Figure(last[1] / last[0], f"{source}: expires ÷ keys")
+    by_count = ProductionFigure(last[1] / last[0], f"{source}: expires ÷ keys")
     return max(by_flow, by_count, key=lambda figure: figure.value)
 
 
-def _lifetimes(steps: Sequence[Step[Info]], expiring: float | None, average_s: float) -> list[Figure]:
+def _lifetimes(
+    steps: Sequence[CounterStep[Info]], expiring: float | None, average_s: float
+) -> list[ProductionFigure]:
     """After how long records expire; the shorter first, as records that are written again live longer."""
     gone = counters.total(steps, "expired_keys")
     length_s = sum(step.length_s for step in steps)
@@ -438,20 +444,20 @@ def _lifetimes(steps: Sequence[Step[Info]], expiring: float | None, average_s: f
     if expiring and gone >= _FEW_EXPIRED:
         per_s = gone / length_s
         origin = f"{source}: {plain(expiring)} records that will expire ÷ {plain(per_s)} expired a second"
-        found.append(Figure(expiring / per_s, origin))
+        found.append(ProductionFigure(expiring / per_s, origin))
     if average_s:
         origin = f"{source}: twice avg_ttl, what the records there have left on average"
-        found.append(Figure(2 * average_s, origin))
+        found.append(ProductionFigure(2 * average_s, origin))
     return sorted(found, key=lambda figure: figure.value)
 
 
-def _durable(last: Info) -> Figure | None:
+def _durable(last: Info) -> ProductionFigure | None:
     if last.number("aof_enabled") == 0.0:
-        return Figure(0.0, f"{last.source}: aof_enabled:0, no append-only file")
+        return ProductionFigure(0.0, f"{last.source}: aof_enabled:0, no append-only file")
     flushed = last.fields.get("config_appendfsync")
     if flushed is None:
         return None
-    return Figure(float(flushed == "always"), f"{last.source}: appendfsync {flushed}")
+    return ProductionFigure(float(flushed == "always"), f"{last.source}: appendfsync {flushed}")
 
 
 def _product(info: Info) -> str:
@@ -460,7 +466,7 @@ def _product(info: Info) -> str:
     return f"{name} {version}" if version else name
 
 
-def _left_out(infos: Sequence[Info], steps: Sequence[Step[Info]], names: str) -> Iterator[str]:
+def _left_out(infos: Sequence[Info], steps: Sequence[CounterStep[Info]], names: str) -> Iterator[str]:
     left = len(infos) - 1 - len(steps)
     if left:
         yield (
@@ -480,7 +486,7 @@ def _notes(last: Info, calls: Counter[str]) -> Iterator[str]:
             return
 
 
-def _lacking(steps: Sequence[Step[Info]], calls: Counter[str]) -> Iterator[str]:
+def _lacking(steps: Sequence[CounterStep[Info]], calls: Counter[str]) -> Iterator[str]:
     """What nosql-burst cannot reproduce."""
     writes, removals, reads = (calls_of(calls, names) for names in (WRITES, REMOVALS, READS))
     length_s = sum(step.length_s for step in steps)

@@ -99,7 +99,7 @@ _ROOM = 0.9
 _NAMED = ("kind", "tier", "host", "resource", "instance", "role")
 
 
-class Wait(Protocol):
+class WaitUnderLoad(Protocol):
     """Lets time pass while the load goes on."""
 
     def __call__(self, phase: str, length_s: float, done: Callable[[], bool] | None = None) -> bool:
@@ -136,7 +136,7 @@ class Prover:
         self._progress = progress
         self._left_slower = left_slower
 
-    def run(self, wait: Wait, done: Callable[[str], bool]) -> bool:
+    def run(self, wait: WaitUnderLoad, done: Callable[[str], bool]) -> bool:
         """The whole test, while the load that was judged goes on.
 
         Args:
@@ -160,7 +160,7 @@ class Prover:
         """Write down that there was no test at all."""
         self._note({"result": "failed", "why": why})
 
-    def _prove(self, wait: Wait, done: Callable[[str], bool]) -> dict[str, Any]:
+    def _prove(self, wait: WaitUnderLoad, done: Callable[[str], bool]) -> dict[str, Any]:
         over = [name for name in self._plan.scenarios if done(name)]
         if over:
             return {
@@ -191,7 +191,7 @@ class Prover:
             found["control"] = {"suspect": control[0], "change": _change(control[1])}
         return {**found, "windows": self._windows(wait, times, knob, control[1] if control else None)}
 
-    def _verdict(self, wait: Wait) -> dict[str, Any]:
+    def _verdict(self, wait: WaitUnderLoad) -> dict[str, Any]:
         """The verdict of what was measured, by a child process. Raises FarmUnavailable where it has none."""
         self._go_on(wait("proving: the last seconds come in", LATE_S))
         self._store.compact()
@@ -232,7 +232,7 @@ class Prover:
         return {**named, "utilisation_ratio": following["utilisation_ratio"]}, knob
 
     def _windows(
-        self, wait: Wait, times: WindowPlan, suspect: Knob, control: Knob | None
+        self, wait: WaitUnderLoad, times: WindowPlan, suspect: Knob, control: Knob | None
     ) -> list[dict[str, str]]:
         order = ORDER_WITH_CONTROL if control else ORDER
         knobs = {AS_IS: None, SLOWER: suspect, CONTROL: control}

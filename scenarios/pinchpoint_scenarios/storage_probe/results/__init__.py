@@ -12,16 +12,16 @@ from .crystaldiskmark import CrystalDiskMark
 from .diskspd import DiskSpdXml
 from .fio import FioJson
 from .iometer import IometerCsv
-from .record import Kind, Result, ResultError, ResultFile
+from .record import CellResult, ResultError, ResultFile, ResultKind
 
-RESULTS: dict[str, Kind] = by_name(
+RESULTS: dict[str, ResultKind] = by_name(
     "results", (DiskSpdXml(), CrystalDiskMark(), IometerCsv(), FioJson(), BonnieCsv())
 )
 
 
-def recognised(head: str) -> Kind | None:
+def recognised(head: str) -> ResultKind | None:
     """The kind of a file that begins so; None: of none of these."""
     return next((kind for kind in RESULTS.values() if kind.recognises(head)), None)
 
 
-__all__ = ["RESULTS", "Kind", "Result", "ResultError", "ResultFile", "recognised"]
+__all__ = ["RESULTS", "CellResult", "ResultError", "ResultFile", "ResultKind", "recognised"]

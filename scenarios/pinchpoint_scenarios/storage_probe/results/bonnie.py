@@ -6,8 +6,8 @@ import csv
 import re
 from collections.abc import Mapping, Sequence
 
-from ..cell import Cell, Measured
-from .record import NO_DIRECT, Result, ResultError, ResultFile, number, whole
+from ..cell import Cell, CellFigures
+from .record import NO_DIRECT, CellResult, ResultError, ResultFile, number, whole
 
 FORMATS: Mapping[str, int] = {"1.96": 48, "1.97": 48, "1.98": 50}
 """Its CSV's formats -> how many fields. Places below are of 1.98, with two more before the first figure."""
@@ -98,29 +98,29 @@ def _line(fields: Sequence[str], found: ResultFile, at: int) -> None:
             continue
         if text.startswith(TOO_FAST):
             found.results.append(
-                Result(
+                CellResult(
                     cell,
                     None,
                     failed="bonnie++ does not report it: too fast for its own clock; use a larger -s or -n",
                 )
             )
             continue
-        found.results.append(Result(cell, figure(name, number(text, name, at), fields[longest + shift])))
+        found.results.append(CellResult(cell, figure(name, number(text, name, at), fields[longest + shift])))
     found.note(NO_DIRECT.format(what="bonnie++", how="it never is"))
 
 
-def figure(name: str, value: float, longest: str) -> Measured:
+def figure(name: str, value: float, longest: str) -> CellFigures:
     """Of a large file KiB per second (seeks: per second), of small ones files per second."""
     rate, longest_s = value * 1024, _seconds(longest)
     if name == "block write":
-        return Measured(None, read_bytes_per_s=0.0, write_bytes_per_s=rate, max_s=longest_s)
+        return CellFigures(None, read_bytes_per_s=0.0, write_bytes_per_s=rate, max_s=longest_s)
     if name == "block read":
-        return Measured(None, read_bytes_per_s=rate, write_bytes_per_s=0.0, max_s=longest_s)
+        return CellFigures(None, read_bytes_per_s=rate, write_bytes_per_s=0.0, max_s=longest_s)
     if name == "rewrite":  # each byte is read and written
-        return Measured(None, read_bytes_per_s=rate, write_bytes_per_s=rate, max_s=longest_s)
+        return CellFigures(None, read_bytes_per_s=rate, write_bytes_per_s=rate, max_s=longest_s)
     if name.startswith(("read", "seeks")):
-        return Measured(None, reads_per_s=value, writes_per_s=0.0, max_s=longest_s)
-    return Measured(None, reads_per_s=0.0, writes_per_s=value, max_s=longest_s)
+        return CellFigures(None, reads_per_s=value, writes_per_s=0.0, max_s=longest_s)
+    return CellFigures(None, reads_per_s=0.0, writes_per_s=value, max_s=longest_s)
 
 
 def _seconds(text: str) -> float | None:

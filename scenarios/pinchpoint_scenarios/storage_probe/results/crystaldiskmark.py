@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from ..cell import Cell, Measured, size_name
-from .record import Result, ResultError, ResultFile, number, queue_depth, whole
+from ..cell import Cell, CellFigures, size_name
+from .record import CellResult, ResultError, ResultFile, number, queue_depth, whole
 
 _HEAD = re.compile(r"CrystalDiskMark\s+(\d+(?:\.\d+)*)")
 _BLOCKS = re.compile(
@@ -105,7 +105,7 @@ def _result(
     seconds: float,
     started: datetime | None,
     line: int,
-) -> Result:
+) -> CellResult:
     groups = match.groupdict()
     way = _way(groups["way"], None) if groups.get("way") else section
     if way is None:
@@ -128,13 +128,13 @@ def _result(
         )
     rate = number(figures["rate"], "MB/s", line) * 1e6
     if not rate:
-        return Result(cell, None, started, "CrystalDiskMark reports 0 MB/s: this test was not run")
+        return CellResult(cell, None, started, "CrystalDiskMark reports 0 MB/s: this test was not run")
     latency = number(figures["latency"], "us", line) / 1e6 if figures["latency"] else None
     iops = rate / block
     reads, writes = iops * way[1], iops * (1 - way[1])
-    return Result(
+    return CellResult(
         cell,
-        Measured(
+        CellFigures(
             seconds=seconds,
             reads_per_s=reads,
             writes_per_s=writes,

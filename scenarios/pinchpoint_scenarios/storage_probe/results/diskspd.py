@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from lxml import etree  # type: ignore[import-untyped] # it ships no types
 
-from ..cell import Cell, Measured, Series, shape_name
+from ..cell import Cell, CellFigures, CellSeries, shape_name
 from .record import (
     LIMITED,
     NO_DIRECT,
-    Result,
+    CellResult,
     ResultError,
     ResultFile,
     number,
@@ -78,7 +78,7 @@ def _root(text: str) -> Element:
         ) from error
 
 
-def _span(profile: Element, span: Element, started: datetime | None, found: ResultFile) -> Result:
+def _span(profile: Element, span: Element, started: datetime | None, found: ResultFile) -> CellResult:
     """One time span. Raises ResultError."""
     targets = profile.findall("Targets/Target")
     if not targets:
@@ -91,7 +91,7 @@ def _span(profile: Element, span: Element, started: datetime | None, found: Resu
         if not _direct(target):
             found.note(NO_DIRECT.format(what=cell.name, how="without -Sh, -Su or -h"))
     if (why := span.findtext("Error")) is not None:
-        return Result(cell, None, started, " ".join(why.split()))
+        return CellResult(cell, None, started, " ".join(why.split()))
     done = span.findall("Thread/Target")
     sizes = [whole(one.findtext("FileSize"), "FileSize") for one in done if one.findtext("FileSize")]
     found.size_bytes = max([*sizes, found.size_bytes or 0]) or None
@@ -103,11 +103,11 @@ def _span(profile: Element, span: Element, started: datetime | None, found: Resu
             else "bytes per millisecond"
         )
         rate = f"{rates[0].findtext('Throughput')} {unit} for each thread"
-        return Result(cell, None, started, LIMITED.format(rate=rate))
-    return Result(cell, _measured(span, done), started)
+        return CellResult(cell, None, started, LIMITED.format(rate=rate))
+    return CellResult(cell, _measured(span, done), started)
 
 
-def _measured(span: Element, done: Sequence[Element]) -> Measured:
+def _measured(span: Element, done: Sequence[Element]) -> CellFigures:
     seconds = number(span.findtext("TestTimeSeconds"), "TestTimeSeconds")
     if not seconds or not done:
         raise ResultError(
@@ -119,7 +119,7 @@ def _measured(span: Element, done: Sequence[Element]) -> Measured:
     }
     many = int(counts["ReadCount"] + counts["WriteCount"])
     mean, times, longest = _latencies(span, many)
-    return Measured(
+    return CellFigures(
         seconds=seconds,
         reads_per_s=counts["ReadCount"] / seconds,
         writes_per_s=counts["WriteCount"] / seconds,
@@ -151,7 +151,7 @@ def _latencies(span: Element, many: int) -> tuple[float | None, Mapping[int, int
     )
 
 
-def _course(span: Element) -> Series | None:
+def _course(span: Element) -> CellSeries | None:
     """I/Os per second over time; the mean latency of a step is that of its reads and writes, by number."""
     ends, rates, times = [], [], []
     for bucket in span.iterfind("Iops/Bucket"):
@@ -168,7 +168,7 @@ def _course(span: Element) -> Series | None:
         times.append(mean_s or None)  # without -L it is 0, which no I/O takes
     if len(rates) < _SHORTEST_STEPS or not ends[0]:
         return None
-    return Series(ends[0], tuple(rates), tuple(times))
+    return CellSeries(ends[0], tuple(rates), tuple(times))
 
 
 def _cell(profile: Element, targets: Sequence[Element]) -> Cell:

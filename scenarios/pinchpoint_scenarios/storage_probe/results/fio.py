@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from ..cell import Cell, Measured, shape_name
+from ..cell import Cell, CellFigures, shape_name
 from .record import (
     LIMITED,
     NO_DIRECT,
-    Result,
+    CellResult,
     ResultError,
     ResultFile,
     number,
@@ -101,7 +101,7 @@ def _result(
     common: Mapping[str, Any],
     started: datetime | None,
     found: ResultFile,
-) -> Result:
+) -> CellResult:
     own = jobs[0].get("job options")
     options = {**common, **own} if isinstance(own, dict) else dict(common)
     for place in ("filename", "directory"):
@@ -116,12 +116,12 @@ def _result(
     if options and str(options.get("direct", "0")) == "0":
         found.note(NO_DIRECT.format(what=name, how="without direct=1"))
     if failed is not None:
-        return Result(cell, None, started, f"fio: error {failed} in job {name}")
+        return CellResult(cell, None, started, f"fio: error {failed} in job {name}")
     if limits := [f"{key}={options[key]}" for key in _LIMITS if str(options.get(key, "0")) != "0"]:
-        return Result(cell, None, started, LIMITED.format(rate=", ".join(limits)))
+        return CellResult(cell, None, started, LIMITED.format(rate=", ".join(limits)))
     if not any(way["ios"] or way["bytes_per_s"] for way in ways):
-        return Result(cell, None, started, f"job {name} read and wrote nothing")
-    return Result(cell, _measured(ways, found), started)
+        return CellResult(cell, None, started, f"job {name} read and wrote nothing")
+    return CellResult(cell, _measured(ways, found), started)
 
 
 def _way(job: Mapping[str, Any], way: str, name: str) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _figures(given: object, name: str) -> dict[float, float]:
     return {number(at, f"{name}: latency"): number(each, f"{name}: latency") for at, each in given.items()}
 
 
-def _measured(ways: Sequence[Mapping[str, Any]], found: ResultFile) -> Measured:
+def _measured(ways: Sequence[Mapping[str, Any]], found: ResultFile) -> CellFigures:
     """All jobs of a cell: rates add up, means are weighted, percentiles are of one direction or of bins."""
     done = [way for way in ways if way["ios"]]
     many = sum(way["ios"] for way in done)
@@ -191,7 +191,7 @@ def _measured(ways: Sequence[Mapping[str, Any]], found: ResultFile) -> Measured:
     def rate(of: str, figure: str) -> float:
         return float(sum(way[figure] for way in ways if way["name"] == of))
 
-    return Measured(
+    return CellFigures(
         seconds=max(way["seconds"] for way in ways),
         reads_per_s=rate("read", "iops"),
         writes_per_s=rate("write", "iops"),

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from ..cell import Cell, Measured, shape_name
-from .record import Result, ResultError, ResultFile, number, queue_depth, whole
+from ..cell import Cell, CellFigures, shape_name
+from .record import CellResult, ResultError, ResultFile, number, queue_depth, whole
 
 _SPEC = "'Access specification name"
 _PARTS = "'size,% of size"
@@ -44,7 +44,7 @@ class _Spec:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Header:
     """What stood above the line that is read."""
 
     specs: dict[str, _Spec] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class IometerCsv:
     def read(self, text: str) -> ResultFile:
         """See ``Kind``."""
         found = ResultFile("Iometer", None)
-        seen = _Seen()
+        seen = _Header()
         before = ""
         for at, line in enumerate((each.strip() for each in text.splitlines()), 1):
             seen.line(line, before, found, at)
@@ -145,7 +145,7 @@ def _row(
     )
 
 
-def _result(row: Mapping[str, str], spec: _Spec, started: datetime | None, at: int) -> Result:
+def _result(row: Mapping[str, str], spec: _Spec, started: datetime | None, at: int) -> CellResult:
     def value(name: str) -> float:
         return number(row.get(name), name, at)
 
@@ -159,12 +159,12 @@ def _result(row: Mapping[str, str], spec: _Spec, started: datetime | None, at: i
         name = shape_name(spec.block_bytes, spec.read_ratio, spec.random_ratio)
         cell = Cell(name, spec.block_bytes, spec.read_ratio, spec.random_ratio, outstanding)
     if errors := value("Errors"):
-        return Result(cell, None, started, f"Iometer counted {errors:.0f} errors")
+        return CellResult(cell, None, started, f"Iometer counted {errors:.0f} errors")
     if not value("IOps"):
-        return Result(cell, None, started, "Iometer reports 0 I/Os per second")
-    return Result(
+        return CellResult(cell, None, started, "Iometer reports 0 I/Os per second")
+    return CellResult(
         cell,
-        Measured(
+        CellFigures(
             seconds=None,
             reads_per_s=value("Read IOps"),
             writes_per_s=value("Write IOps"),

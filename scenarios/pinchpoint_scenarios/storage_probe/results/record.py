@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Protocol
 
 from ...errors import ScenarioError
-from ..cell import Cell, Measured
+from ..cell import Cell, CellFigures
 
 
 class ResultError(ScenarioError):
@@ -26,7 +26,7 @@ class ResultError(ScenarioError):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CellResult:
     """One measurement of one cell.
 
     Attributes:
@@ -37,7 +37,7 @@ class Result:
     """
 
     cell: Cell
-    measured: Measured | None
+    measured: CellFigures | None
     started: datetime | None = None
     failed: str | None = None
 
@@ -58,7 +58,7 @@ class ResultFile:
 
     tool: str
     version: str | None
-    results: list[Result] = field(default_factory=list)
+    results: list[CellResult] = field(default_factory=list)
     host: str | None = None
     paths: list[str] = field(default_factory=list)
     size_bytes: int | None = None
@@ -70,7 +70,7 @@ class ResultFile:
             self.notes.append(sentence)
 
 
-class Kind(Protocol):
+class ResultKind(Protocol):
     """One kind of result file, as ``--kind`` names it."""
 
     name: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..cell import Cell, Job, Measured, ProbePlace
+from ..cell import Cell, CellFigures, Job, ProbePlace
 from ..results.bonnie import FILES, FORMATS, THROUGHPUT, TOO_FAST, figure
 from ..tool import ToolFailed, last_words
 
@@ -36,7 +36,7 @@ class Bonnie:
         user = ["-uroot"] if place.root else []
         return [[self.program, "-q", "-f", "-mprobe", "-d.", *sizes, *memory, *user]]
 
-    def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, Measured]:  # noqa: ARG002 -- Tool's
+    def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, CellFigures]:  # noqa: ARG002 -- Tool's
         """The CSV; a figure that was too fast to measure has no cell."""
         fields = line(stdout, stderr)
         places = FILES if job.options["small_files"] else THROUGHPUT

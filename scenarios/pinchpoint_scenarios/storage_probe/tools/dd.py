@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ..cell import FILE, Cell, Job, Measured, ProbePlace
+from ..cell import FILE, Cell, CellFigures, Job, ProbePlace
 from ..tool import ToolFailed, last_words
 
 _BLOCK = 2**20
@@ -37,15 +37,15 @@ class Dd:
         how = ["if=/dev/zero", f"of={FILE}", "oflag=direct", "conv=notrunc,fdatasync"]
         return [self.program, *how, *_blocks(place)]
 
-    def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, Measured]:  # noqa: ARG002 -- Tool's
+    def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, CellFigures]:  # noqa: ARG002 -- Tool's
         """Its last line: ``1073741824 bytes (1.1 GB, 1.0 GiB) copied, 0.5 s, 2.1 GB/s``."""
         size, seconds = copied(stderr)
         rate, each = size / seconds, size / _BLOCK / seconds
         if job.options["of"] == "write":
-            done = Measured(seconds, 0.0, each, 0.0, rate)
+            done = CellFigures(seconds, 0.0, each, 0.0, rate)
         else:
             # Read ahead by the kernel, in sizes of its own: how many I/Os these were, dd does not know.
-            done = Measured(seconds, read_bytes_per_s=rate, write_bytes_per_s=0.0)
+            done = CellFigures(seconds, read_bytes_per_s=rate, write_bytes_per_s=0.0)
         return {job.cell: done}
 
     def why(self, stdout: str, stderr: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from ..cell import FILE, Cell, Job, Measured, ProbePlace
+from ..cell import FILE, Cell, CellFigures, Job, ProbePlace
 from ..results.diskspd import DiskSpdXml
 from ..results.record import ResultError
 from ..tool import ToolFailed, last_words
@@ -56,7 +56,7 @@ class DiskSpd:
         ]
         return [[self.program, *options]]
 
-    def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, Measured]:  # noqa: ARG002 -- Tool's
+    def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, CellFigures]:  # noqa: ARG002 -- Tool's
         """Its XML, as ``import`` reads it."""
         try:
             [result] = DiskSpdXml().read(stdout).results

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..cell import FILE, Cell, Job, Measured, ProbePlace, Series
+from ..cell import FILE, Cell, CellFigures, CellSeries, Job, ProbePlace
 from ..tool import ToolFailed, last_words
 
 _LOG = "log"
@@ -68,7 +68,7 @@ class Fio:
         logs = [f"--write_iops_log={_LOG}", f"--write_lat_log={_LOG}", f"--log_avg_msec={_step_ms(job)}"]
         return [[*self._begin("cell", place), *how, *logs, "--per_job_logs=0"]]
 
-    def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, Measured]:
+    def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, CellFigures]:
         """Its JSON, and its two logs, which are removed."""
         step_s = _step_ms(job) / 1000
         logs = {name: _taken(place.folder / f"{_LOG}_{name}.log") for name in ("iops", "lat")}
@@ -109,9 +109,9 @@ def measured(
     stdout: str,
     stderr: str,
     block_bytes: int,
-    series: Series | None = None,
+    series: CellSeries | None = None,
     asked_s: float | None = None,
-) -> Measured:
+) -> CellFigures:
     """What fio's JSON says of its one job. Raises ``ToolFailed``.
 
     Rates are I/Os over the time that was asked for: after it fio waits for those still going on, which it
@@ -131,7 +131,7 @@ def measured(
     counts = [int(way["lat_ns"]["N"]) for way in ways]
     total_ns = sum(way["lat_ns"]["mean"] * count for way, count in zip(ways, counts, strict=True))
     reads, writes = (way["total_ios"] / seconds if seconds else 0.0 for way in ways)
-    return Measured(
+    return CellFigures(
         seconds=seconds,
         reads_per_s=reads,
         writes_per_s=writes,
@@ -159,7 +159,7 @@ def job_of(stdout: str, stderr: str) -> Mapping[str, Any]:
     return found
 
 
-def course(iops_log: str, latency_log: str, step_s: float) -> Series | None:
+def course(iops_log: str, latency_log: str, step_s: float) -> CellSeries | None:
     """The course of a job from fio's logs: ``time in ms, value, direction, ...``, one line per step and way.
 
     I/Os per second of reads and writes are added; latencies are means weighted by them. None where fio logged
@@ -175,7 +175,7 @@ def course(iops_log: str, latency_log: str, step_s: float) -> Series | None:
         weight = sum(rates[step][way] for way in known)
         total = sum(value * rates[step][way] for way, value in known.items())
         latencies.append(total / weight / 1e9 if weight else None)
-    return Series(step_s, tuple(sum(rates[step].values()) for step in sorted(rates)), tuple(latencies))
+    return CellSeries(step_s, tuple(sum(rates[step].values()) for step in sorted(rates)), tuple(latencies))
 
 
 def _by_step(log: str, step_s: float) -> dict[int, dict[str, float]]:

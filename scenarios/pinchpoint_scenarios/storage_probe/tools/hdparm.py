@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ..cell import Cell, Job, Measured, ProbePlace
+from ..cell import Cell, CellFigures, Job, ProbePlace
 from ..tool import ToolFailed, last_words
 
 _SAID = re.compile(r"Timing buffered disk reads:\s*(\d+) MB in\s*([0-9.]+) seconds")
@@ -33,11 +33,11 @@ class Hdparm:
             )
         return [[self.program, "-t", place.device]]
 
-    def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, Measured]:  # noqa: ARG002 -- Tool's
+    def read(self, job: Job, place: ProbePlace, stdout: str, stderr: str) -> Mapping[Cell, CellFigures]:  # noqa: ARG002 -- Tool's
         """`` Timing buffered disk reads: 602 MB in  3.00 seconds = 200.47 MB/sec``; its MB are MiB."""
         size_bytes, seconds = timed(stdout, stderr)
         rate = size_bytes / seconds
-        return {job.cell: Measured(seconds, read_bytes_per_s=rate, write_bytes_per_s=0.0)}
+        return {job.cell: CellFigures(seconds, read_bytes_per_s=rate, write_bytes_per_s=0.0)}
 
     def why(self, stdout: str, stderr: str) -> str:
         """Its last line of errors, and the remedy where rights are missing."""
