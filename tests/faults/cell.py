@@ -27,7 +27,7 @@ from pinchpoint_infra.ports import free_port
 MARK = "PINCHPOINT_FAULTS"
 """An environment variable, by which all processes of a cell are found."""
 TOKEN = "a-token-of-the-faults-and-of-nothing-else"
-DISK_MB = 210
+DISK_MB = {"tmpfs": 210, "ext4": 260}  # ext4 takes some for itself
 
 
 @dataclass(slots=True)
@@ -125,11 +125,11 @@ def _small_disk(folder: Path, kind: str) -> Iterator[Path]:
     if kind == "ext4":
         image = folder / "disk"
         with image.open("wb") as file:
-            file.truncate(DISK_MB << 20)
+            file.truncate(DISK_MB[kind] << 20)
         subprocess.run(["mkfs.ext4", "-q", image], check=True)
         mount_ext4(out)
     else:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "tmpfs", out], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MB[kind]}m", "tmpfs", out], check=True)
     try:
         yield out
     finally:

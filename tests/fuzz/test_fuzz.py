@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from fuzz.kinds import Kind, kinds, workplace
 from fuzz.run import Tally, fuzz
+
+from pinchpoint.base.errors import InputError
+from pinchpoint.plan import load
+from pinchpoint.store.document import dotted
 
 QUICK = ("plan", "script", "wire", "web", "tool", "collector", "capture")
 """Kinds whose inputs cost no command."""
@@ -28,3 +33,16 @@ def test_no_damage_raises_anything_else(kind: Kind) -> None:
     fuzz(kind, 1, 20 if kind.name.startswith(QUICK) else 2, tally)
     assert tally.faults == []
     assert tally.inputs
+
+
+def test_a_tier_that_is_a_mapping_is_refused(tmp_path: Path) -> None:
+    """``[? , sql]`` is a list whose first entry is a mapping."""
+    (tmp_path / "farm.yaml").write_text("name: f\nenvironment: test\nembedded:\n  tiers: [? , sql]\n")
+    (tmp_path / "plan.yaml").write_text("name: p\nscenarios: {}\n")
+    with pytest.raises(InputError, match=r"farm\.yaml:4"):
+        load(tmp_path / "farm.yaml", tmp_path / "plan.yaml")
+
+
+def test_a_field_name_in_a_message_cannot_steer_a_terminal() -> None:
+    """A run of another's may have any bytes as the name of a field."""
+    assert dotted(("hosts", "\x1b[2J", 0)) == "hosts.\\x1b[2J[0]"

@@ -6,6 +6,7 @@ import difflib
 import errno
 import io
 import os
+import re
 import sys
 import traceback
 from importlib import import_module
@@ -56,6 +57,10 @@ _REFUSED = {
     errno.ENOMEM: "end other programs, or allow this user more memory (ulimit -v)",
 }
 """What a system may refuse, at any place it is given or at all -> the remedy."""
+_NO_MEMORY = re.compile(
+    r"can't start new thread|failed to map segment from shared object|annot allocate memory"
+)
+"""How Python and the loader of libraries say it, in errors of other classes than MemoryError."""
 
 
 class _Commands(click.Group):
@@ -170,6 +175,9 @@ def _failed(error: Exception) -> int:
         # What the system refuses is the place's fault, wherever we met it; the place is named.
         place = f"{os.fsdecode(error.filename)}: " if error.filename else ""
         click.echo(masked(f"{place}{error.strerror}; {_REFUSED[error.errno]}"), err=True)
+        return ExitStatus.ENVIRONMENT
+    if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
+        click.echo(masked(f"too little memory: {error}; {_REFUSED[errno.ENOMEM]}"), err=True)
         return ExitStatus.ENVIRONMENT
     click.echo(
         f"internal error: {type(error).__name__}: {masked(str(error))}. This is a fault of Pinchpoint, "

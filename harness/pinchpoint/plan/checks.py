@@ -247,7 +247,8 @@ def _tiers_unclear(farm: YamlFile) -> bool:
     """Whether the embedded tiers are no list of names that exist."""
     tiers = farm.at("embedded", "tiers")
     return tiers is not None and not (
-        isinstance(tiers, list) and all(each in EMBEDDED_ENDPOINTS for each in tiers)
+        isinstance(tiers, list)
+        and all(isinstance(each, str) and each in EMBEDDED_ENDPOINTS for each in tiers)
     )
 
 

@@ -375,7 +375,9 @@ def generators(run: StoredRun, clock: Clock) -> Table:
     )
     rows = [dict(zip(keys, row, strict=True)) for row in found]
     for row in rows:
-        row["started_ratio"] = row["started"] / row["scheduled"] if row["scheduled"] else None
+        row["started_ratio"] = (
+            None if row["started"] is None or not row["scheduled"] else row["started"] / row["scheduled"]
+        )
     return Table(
         "generators",
         "Load generators",

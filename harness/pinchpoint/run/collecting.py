@@ -151,6 +151,9 @@ _LOOK_S = 1.0
 REQUIRED_S = 10.0
 """A host whose collector is required may be out of sight for so long."""
 
+_BLIND_S = 3.0
+"""A collector that has failed for longer than this when the load ends is in the warnings."""
+
 STOP_S = 10.0
 """So long the last readings of all may take together, once the run is over."""
 
@@ -204,11 +207,20 @@ class Collectors:
             Silence(one.kind, one.hosts, sampler.silent_s, sampler.why) for one, sampler in self._samplers
         ]
 
+    def _warn_of_blind(self) -> None:
+        for source, sampler in self._samplers:
+            if sampler.failing_s > _BLIND_S:
+                self._store.warn(
+                    f"{', '.join(source.hosts)}: the collector {source.kind} gave no reading in the last "
+                    f"{sampler.failing_s:.0f} s of the load: {sampler.why}"
+                )
+
     def stop(self, late: LateValues | None = None) -> None:
         """End all of them; one that does not answer any more is said, and left. What they came to is kept.
 
         Values that come later are waited for where ``late`` allows it.
         """
+        self._warn_of_blind()
         waiting = [one for one in self._samplers if late and isinstance(one[0].collector, Late)]
         for one in self._samplers:
             if one not in waiting:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -131,15 +132,20 @@ def merge(directory: Path, operations: Path, samples: Path, step_s: int = 1) -> 
     """
     nonsense = bounds.Tally()
     unfinished = [path.with_suffix(".parquet.partial") for path in (operations, samples)]
-    with (
-        _RowGroups(unfinished[0], OPERATIONS_SCHEMA, compression=_COMPRESSION) as operations_file,
-        SampleGroups(unfinished[1]) as samples_file,
-    ):
-        for pair in _pairs(directory, step_s, nonsense):
-            operations_file.add(pair[0])
-            samples_file.add(pair[1])
-    for partial, path in zip(unfinished, (operations, samples), strict=True):
-        partial.replace(path)
+    try:
+        with (
+            _RowGroups(unfinished[0], OPERATIONS_SCHEMA, compression=_COMPRESSION) as operations_file,
+            SampleGroups(unfinished[1]) as samples_file,
+        ):
+            for pair in _pairs(directory, step_s, nonsense):
+                operations_file.add(pair[0])
+                samples_file.add(pair[1])
+        for partial, path in zip(unfinished, (operations, samples), strict=True):
+            partial.replace(path)
+    finally:
+        for partial in unfinished:  # on a disk that is full each one takes room
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
     return nonsense
 
 

@@ -175,4 +175,4 @@ def dotted(place: Sequence[str | int]) -> str:
     text = ""
     for step in place:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
-    return text or "all of it"
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text) or "all of it"

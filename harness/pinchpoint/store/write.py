@@ -171,7 +171,8 @@ def what_is_kept(directory: Path, error: OSError | None = None) -> str:
         journal.is_dir() and any(file.name != LOCK for file in journal.iterdir())
     )
     if not (recorded and (directory / MANIFEST).exists()):
-        return "Nothing of this run is kept there; make sure the folder stays, then run it again"
+        first = "make room" if error and error.errno in _NO_ROOM else "make sure the folder stays"
+        return f"Nothing of this run is kept there; {first}, then run it again"
     first = "make room" if error and error.errno in _NO_ROOM else "make it writable"
     return f"What was measured is kept there: {first}, then `pinchpoint analyse {directory}`"
 
