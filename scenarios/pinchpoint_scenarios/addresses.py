@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote, unquote, urlsplit
 
 from .contract import Endpoint
@@ -9,6 +10,9 @@ from .errors import EndpointUnreachable
 
 _PLACE = ("dsn", "host", "hostaddr", "port", "service")
 """Parameters of a URL without a host that say where the server is."""
+_SHORT = 4
+"""A shorter secret stands in words and host names by chance: it is one only where it stands alone."""
+_ALONE = r"(?<![\w.-]){}(?![\w-]|\.\w)"
 
 
 def place(endpoint: Endpoint) -> str:
@@ -35,8 +39,10 @@ def without_secrets(text: str, endpoint: Endpoint) -> str:
         user_and_password = urlsplit(endpoint.url).netloc.rpartition("@")[0]
         secrets |= {user_and_password.partition(":")[2]}
     secrets |= {unquote(each) for each in secrets} | {quote(each, safe="") for each in secrets}
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, "***") if secret else text
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        text = re.sub(
+            _ALONE.format(re.escape(secret)) if len(secret) < _SHORT else re.escape(secret), "***", text
+        )
     return text
 
 

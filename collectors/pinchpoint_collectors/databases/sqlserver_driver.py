@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Mapping
 from typing import ClassVar
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -80,7 +81,18 @@ class Connection(ServerConnection[pyodbc.Connection, str, list[Row]]):
 
     def _explain(self, error: Exception) -> CollectorError:
         state, said = said_by(error)
+        if self._link is None and (host := urlsplit(self.target.own_url).hostname) and _has_no_address(host):
+            # FreeTDS says of it what it says of a server that is off: "Adaptive Server is unavailable".
+            return self.error("the host name cannot be resolved", "correct the host name in farm.yaml")
         return self.error(said, _REMEDIES.get(state), refused=state.startswith(_REFUSED))
+
+
+def _has_no_address(host: str) -> bool:
+    try:
+        socket.getaddrinfo(host.partition("\\")[0], None)
+    except (socket.gaierror, UnicodeError):
+        return True
+    return False
 
 
 def said_by(error: BaseException) -> tuple[str, str]:

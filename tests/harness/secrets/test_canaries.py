@@ -33,6 +33,7 @@ from pinchpoint.plan.record import field_type
 from pinchpoint.plan.urls import SCHEMES
 from pinchpoint.report.registry import FORMATS
 from pinchpoint_collectors import registry as collectors
+from pinchpoint_collectors.common.valkey_urls import SENTINEL
 from pinchpoint_scenarios.addresses import without_secrets
 
 MARK = "cnry"
@@ -141,8 +142,12 @@ def farms(canaries: Canaries, way: str) -> Iterator[tuple[dict[str, Any], dict[s
             endpoints[name] = place | {key: value or secret(f"{name}{key}") for key, value in login.items()}
         for name in ("sql", "nosql"):
             schemes = [scheme for scheme in SCHEMES[name] if scheme != "odbc" and "srv" not in scheme]
-            scheme = schemes[number % len(schemes)]
+            first = ["valkey+sentinel"] if name == "nosql" else []  # Sentinels have a password of their own
+            scheme = [*first, *schemes][number % (len(first) + len(schemes))]
             endpoints[name] = {"url": f"{scheme}://u:{secret(name, encoded=True)}@127.0.0.1:9/d"}
+            if scheme in SENTINEL:
+                endpoints[name]["sentinel_password"] = secret("sentinel")
+                used.add((name, "sentinel_password"))
         hosts = {}
         for kind in collectors.names():
             options = {"endpoint": "sql"} if "endpoint" in collectors.kind(kind).options else {}
