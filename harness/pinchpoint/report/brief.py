@@ -186,6 +186,8 @@ def _guards(report: Report) -> Iterator[TestCase]:
             yield TestCase("stop rules", name, "failed", str(ended["why"]))
         elif missing := next((event for event in warned if event.get("stop_rule") == number), None):
             yield TestCase("stop rules", name, "skipped", str(missing["sentence"]))
+        elif any(event.get("stop_rule") is None for event in broken):  # of an older version
+            yield TestCase("stop rules", name, "skipped", "the run does not record which rule ended it")
         else:
             yield TestCase("stop rules", name, "passed")
     for event in broken:

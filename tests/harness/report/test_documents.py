@@ -105,6 +105,17 @@ def test_objectives_guards_and_the_verdict_are_test_cases() -> None:
     assert [suite.get(key) for key in ("tests", "failures", "errors", "skipped")] == ["7", "3", "0", "1"]
 
 
+def test_a_run_of_an_older_version_does_not_say_which_rule_ended_it() -> None:
+    """Its rules are skipped; the one that ended it is a failure all the same."""
+    run = saved_run()
+    run.manifest["plan"]["stop_when"] = [{"metric": "cpu.busy_ratio", "above": 0.9, "for_s": 5.0}]
+    run.events.append({"event": "guard", "why": "stop_when: cpu.busy_ratio was above 90 % for 5 s"})
+    found = cases(gather(run, verdict(objectives=[], scenarios=KEPT)))
+    tags = {name: [child.tag for child in case if child.tag != "system-out"] for name, case in found.items()}
+    assert tags["cpu.busy_ratio not above 90 % for 5 s"] == ["skipped"]
+    assert tags["no stop rule ended the run"] == ["failure"]
+
+
 @pytest.mark.parametrize(
     ("changed", "state", "decision"),
     [
