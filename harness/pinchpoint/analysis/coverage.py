@@ -12,6 +12,7 @@ from pinchpoint.base import units
 from pinchpoint.base.wording import listed
 from pinchpoint.data.inputs import Inputs
 
+_CLOUDS = {"aws": "AWS", "azure": "Azure"}
 WATCHED = 0.5
 """What is watched is seen half of the time at least; of a server its counters go on meanwhile."""
 
@@ -37,9 +38,16 @@ def unseen(inputs: Inputs) -> Iterator[str]:
     for kind, host in inputs.views:
         answered = inputs.samples.steps(host, "collector.ok", kind)
         if not np.isfinite(answered).any():
-            yield f"the {kind} server on {host} was not measured"
+            yield _view_not_seen(kind, host)
         elif float((answered >= 1).mean()) < WATCHED:
             yield f"the {kind} view of {host} was only partly measured"
+
+
+def _view_not_seen(kind: str, host: str) -> str:
+    """A collector that looks from within a server, or at what a cloud measured."""
+    if kind in _CLOUDS:
+        return f"what {_CLOUDS[kind]} measures of {host} was not read"
+    return f"the {kind} server on {host} was not measured"
 
 
 def unseen_at(inputs: Inputs, tiers: Collection[str]) -> Iterator[str]:
@@ -53,7 +61,7 @@ def unseen_at(inputs: Inputs, tiers: Collection[str]) -> Iterator[str]:
             yield _not_seen(inputs, host)
     for kind, host in inputs.views:
         if host in hosts and not np.isfinite(inputs.samples.steps(host, "collector.ok", kind)).any():
-            yield f"the {kind} server on {host} was not measured"
+            yield _view_not_seen(kind, host)
     for disk in inputs.disks:
         names = [host.name for host in inputs.on_machine(disk.machine)]
         if disk.host in hosts and disk.device:

@@ -15,7 +15,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -154,6 +154,7 @@ def unpack(file: Path, parent: Path, signers: Path | None = None) -> Unpacked:
         target = parent / index.name
         if target.exists():
             raise InputError(f"{target}: exists already; move it away, or give another folder with --out")
+        new = not parent.exists()
         try:
             parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=f".{index.name}.", dir=parent) as made:
@@ -168,6 +169,10 @@ def unpack(file: Path, parent: Path, signers: Path | None = None) -> Unpacked:
                 f"{error.filename or parent}: cannot be written: {error.strerror}; "
                 "give another folder with --out"
             ) from error
+        finally:
+            if new and not target.exists():
+                with suppress(OSError):  # it was not made, or is somebody else's by now
+                    parent.rmdir()
     return Unpacked(target, signed)
 
 

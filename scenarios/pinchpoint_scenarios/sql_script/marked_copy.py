@@ -208,6 +208,7 @@ class MarkedCopy:
         """Version and settings of the server; raises where its database is not to be written to."""
         with self._access.inspection() as link:
             try:
+                self._access.check_writable(link)
                 self._may_be_changed(link)
                 return self._access.facts(link)
             except self._access.error as error:

@@ -200,7 +200,7 @@ def test_a_file_that_was_cut_off_or_changed_is_refused(packed: Path, tmp_path: P
         try:
             found = archive.unpack(file, out)
         except InputError as error:
-            refused += str(file) in str(error) and not list(out.glob("*"))
+            refused += str(file) in str(error) and not out.exists()
         else:
             assert number >= len(cut), "a file that was cut off was unpacked"
             assert _contents(found.directory) == _contents(RUN)

@@ -26,6 +26,7 @@ from support import require
 from pinchpoint_infra.ports import free_port
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import ScenarioError
+from pinchpoint_scenarios.sql_script.marked_copy import MarkedCopy
 
 OWN: dict[str, Any] = {"user": "nobody", "extra_groups": []} if os.geteuid() == 0 else {}
 
@@ -74,6 +75,11 @@ def checked(url: str) -> dict[str, Any]:
     return dict(made("sql-mix", {"sql": Endpoint("sql", url)}).check()["sql"])
 
 
+def _checked_as_copy(url: str) -> dict[str, Any]:
+    """What sql-script and sql-replay find there."""
+    return MarkedCopy(Endpoint("sql", url), "pinchpoint_test", empty_will_do=True).check()
+
+
 def place(server: Server) -> tuple[str, str]:
     host, _, port = server.loader.partition("@")[2].partition("/")[0].partition(":")
     return host, port
@@ -115,12 +121,16 @@ def test_a_standby_is_refused_in_one_sentence(server: Server, folder: Path) -> N
     command: list[str | Path] = [tool.with_name("postgres"), "-D", data, "-h", host, "-p", str(own_port)]
     command += ["-cunix_socket_directories=", "-cdynamic_shared_memory_type=mmap"]
     standby = server.loader.replace(f":{port}/", f":{own_port}/")
-    with running(command, standby, folder / "standby.log"), pytest.raises(ScenarioError) as refused:
-        checked(standby)
-    assert str(refused.value) == (
+    said = []
+    with running(command, standby, folder / "standby.log"):
+        for check in (checked, _checked_as_copy):
+            with pytest.raises(ScenarioError) as refused:
+                check(standby)
+            said.append(str(refused.value))
+    assert said == 2 * [
         f"endpoint sql ({host}:{own_port}): the server is a standby: it takes no writes; "
         "name the server that does in farm.yaml"
-    )
+    ]
     shutil.rmtree(data)
 
 
