@@ -84,6 +84,8 @@ def thing(blame: Mapping[str, Any]) -> str:
 def limited_by(verdict: Mapping[str, Any]) -> str:
     """What a verdict names, without its host, or its outcome: as a cell of a table has it."""
     blame = verdict.get("bottleneck")
+    if blame and verdict["outcome"] == "invalid":
+        return f"not valid ({thing(blame)})"
     return thing(blame) if blame else OUTCOME[verdict["outcome"]].lower()
 
 
