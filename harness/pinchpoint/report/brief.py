@@ -152,7 +152,7 @@ def _run_checks(report: Report) -> Iterator[TestCase]:
         yield TestCase("run", "the run is complete", "error", said)
     yield TestCase(
         "verdict",
-        "the run is valid evidence",
+        "the run is valid",
         "error" if outcome == "invalid" else "passed",
         report.headline if outcome == "invalid" else f"{report.headline} {report.lead}".strip(),
     )
@@ -410,7 +410,7 @@ def _compared_checks(report: ComparisonReport) -> Iterator[TestCase]:
         for run in side.runs:
             state: Any = "error" if run["outcome"] == "invalid" else "passed"
             yield TestCase(
-                "runs", f"{side.label} {run['directory']} is valid evidence", state, run["summary"]
+                "runs", f"{side.label} {run['directory']} is valid", state, run["summary"]
             )
     for row in report.tables["judged"].rows:
         cells = {column.key: column.cell(row) for column in report.tables["judged"].columns}

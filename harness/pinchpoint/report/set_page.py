@@ -132,7 +132,7 @@ def _notes(made: RunSet, runs: Sequence[Row]) -> Iterator[str]:
         yield f"The set is in the state {made.state!r}: {len(runs)} runs were made."
     for row in runs:
         if row["verdict"]["outcome"] == "invalid":
-            yield f"{row['folder']}/{row['run']} is not valid evidence."
+            yield f"{row['folder']}/{row['run']} is not valid."
 
 
 def _checks(made: RunSet, runs: Sequence[Row]) -> Iterator[TestCase]:
@@ -142,7 +142,7 @@ def _checks(made: RunSet, runs: Sequence[Row]) -> Iterator[TestCase]:
         where, verdict = f"{row['folder']} round {row['round']}", row["verdict"]
         valid = verdict["outcome"] != "invalid"
         yield TestCase(
-            "runs", f"{where} is valid evidence", "passed" if valid else "error", verdict["summary"]
+            "runs", f"{where} is valid", "passed" if valid else "error", verdict["summary"]
         )
         for one in verdict.get("objectives") or ():
             said = units.of_metric(one["metric"], one["value"])

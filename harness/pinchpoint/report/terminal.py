@@ -143,7 +143,7 @@ def _warnings(verdict: Mapping[str, Any]) -> Iterator[str]:
     """The first warnings that say something new, and how many more there are."""
     found = _unsaid_warnings(verdict)
     for warning in found[:_MOST_WARNINGS]:
-        yield _labelled("WARN", warning)
+        yield _labelled("WARN", _begun(warning))
     if more := len(found) - _MOST_WARNINGS:
         yield from [_labelled("", f"and {more} more (--explain)")] if more > 0 else ()
 
@@ -153,6 +153,11 @@ def _unsaid_warnings(verdict: Mapping[str, Any]) -> list[str]:
     blame = verdict.get("bottleneck") or {}
     said = " ".join([str(verdict["summary"]), *map(str, blame.get("why_not_more") or ())]).lower()
     return [str(each) for each in verdict.get("warnings") or () if str(each).lower().rstrip(".") not in said]
+
+
+def _begun(warning: str) -> str:
+    """With a capital letter, unless it begins with a name (``orders: ...``, ``iostat.json: ...``)."""
+    return wording.capitalised(warning) if warning.partition(" ")[0].isalpha() else warning
 
 
 def _why(directory: object) -> str:
@@ -185,7 +190,7 @@ def comparison_text(content: Mapping[str, Any]) -> str:
         lines += [f"  and {rest} more (report.html)"] if rest > 0 else []
         blocks.append("\n".join(["Other differences that may affect the bottleneck:", *lines]))
     if content["warnings"]:
-        blocks.append("\n".join(_labelled("WARN", str(warning)) for warning in content["warnings"]))
+        blocks.append("\n".join(_labelled("WARN", _begun(str(each))) for each in content["warnings"]))
     return "\n\n".join(blocks)
 
 

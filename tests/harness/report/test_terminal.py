@@ -122,7 +122,7 @@ def test_warnings_are_said_once_and_counted() -> None:
         verdict(warnings=["it was 97 % busy", *(f"warning {number}" for number in range(5))]), MANIFEST, "run"
     )
     assert [line for line in text.splitlines() if line.startswith("WARN")] == [
-        f"WARN   {one}" for one in ("warning 0", "warning 1", "warning 2")
+        f"WARN   {one}" for one in ("Warning 0", "Warning 1", "Warning 2")
     ]
     assert "and 2 more (--explain)" in text
 
@@ -155,7 +155,7 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
     text = screen(verdict(warnings=["host \x1b[2Jsql1"], crawl=[source]))
     assert "\x1b" not in text
     assert "\N{RIGHT-TO-LEFT OVERRIDE}" not in text
-    assert "host ?[2Jsql1" in text
+    assert "Host ?[2Jsql1" in text
     [row] = [line for line in text.splitlines() if "?[2Ja" in line]
     assert row.startswith("  ?[2Ja ?b ")
     assert row.endswith("20.1 ms")
