@@ -35,7 +35,8 @@ def invalid_words(gates: Sequence[Gate]) -> str:
 def not_reached_words(rates: Mapping[str, float], following: Next | None) -> str:
     """No limit was reached: what was served, and what was used most."""
     served = listed([f"{units.per_second(rate)} of {name}" for name, rate in rates.items()])
-    text = f"No limit reached: the farm served {served}. Its limit is higher: raise the load until throughput no longer rises."
+    higher = "Its limit is higher: raise the load until throughput no longer rises."
+    text = f"No limit reached: the farm served {served}. {higher}"
     if following is None:
         return text
     used = units.percent(following.utilisation_ratio)

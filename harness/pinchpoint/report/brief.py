@@ -409,9 +409,7 @@ def _compared_checks(report: ComparisonReport) -> Iterator[TestCase]:
     for side in report.sides:
         for run in side.runs:
             state: Any = "error" if run["outcome"] == "invalid" else "passed"
-            yield TestCase(
-                "runs", f"{side.label} {run['directory']} is valid", state, run["summary"]
-            )
+            yield TestCase("runs", f"{side.label} {run['directory']} is valid", state, run["summary"])
     for row in report.tables["judged"].rows:
         cells = {column.key: column.cell(row) for column in report.tables["judged"].columns}
         said = f"{cells['base']} → {cells['other']}: {cells['ratio']} (95 % interval: {cells['ci95']})"

@@ -141,9 +141,7 @@ def _checks(made: RunSet, runs: Sequence[Row]) -> Iterator[TestCase]:
     for row in runs:
         where, verdict = f"{row['folder']} round {row['round']}", row["verdict"]
         valid = verdict["outcome"] != "invalid"
-        yield TestCase(
-            "runs", f"{where} is valid", "passed" if valid else "error", verdict["summary"]
-        )
+        yield TestCase("runs", f"{where} is valid", "passed" if valid else "error", verdict["summary"])
         for one in verdict.get("objectives") or ():
             said = units.of_metric(one["metric"], one["value"])
             of = wording.objective_of(one)

@@ -127,10 +127,11 @@ def test_a_standby_is_refused_in_one_sentence(server: Server, folder: Path) -> N
             with pytest.raises(ScenarioError) as refused:
                 check(standby)
             said.append(str(refused.value))
-    assert said == 2 * [
+    wanted = (
         f"endpoint sql ({host}:{own_port}): the server is a standby: it takes no writes; "
         "name the server that does in farm.yaml"
-    ]
+    )
+    assert said == [wanted, wanted]
     shutil.rmtree(data)
 
 
