@@ -74,7 +74,7 @@ def test_addresses_as_people_write_them(
         ("valkey://a,b/1", "a cluster has database 0 only"),
         ("valkey://a,,b", "a host is missing"),
         ("valkey://a:0", "a host is missing, or a port"),
-        ("valkey://a/x", "'x' is no number of a database"),
+        ("valkey://a/x", "its path is no number of a database"),
         ("http://a", "the scheme 'http' is none of"),
     ],
 )

@@ -81,7 +81,7 @@ def read(url: str) -> ValkeyUrl:
             )
         master = named[0]
     if len(path) > 1 or not all(part.isdecimal() for part in path):
-        raise ValueError(f"{'/'.join(path)!r} is no number of a database")
+        raise ValueError("its path is no number of a database")  # it may be a part of a password
     cluster = not sentinel and (parts.scheme in CLUSTER or len(nodes) > 1)
     database = int(path[0]) if path else 0
     if cluster and database:

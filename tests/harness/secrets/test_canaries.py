@@ -144,7 +144,9 @@ def farms(canaries: Canaries, way: str) -> Iterator[tuple[dict[str, Any], dict[s
             schemes = [scheme for scheme in SCHEMES[name] if scheme != "odbc" and "srv" not in scheme]
             first = ["valkey+sentinel"] if name == "nosql" else []  # Sentinels have a password of their own
             scheme = [*first, *schemes][number % (len(first) + len(schemes))]
-            endpoints[name] = {"url": f"{scheme}://u:{secret(name, encoded=True)}@127.0.0.1:9/d"}
+            numbered = scheme.startswith(("valkey", "redis")) and scheme not in SENTINEL
+            database = "0" if numbered else "d"
+            endpoints[name] = {"url": f"{scheme}://u:{secret(name, encoded=True)}@127.0.0.1:9/{database}"}
             if scheme in SENTINEL:
                 endpoints[name]["sentinel_password"] = secret("sentinel")
                 used.add((name, "sentinel_password"))
