@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 
 from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.platforms.base import (
-    PlatformCollector,
     Point,
     Series,
     ThrottledError,
     as_instances,
+    connected,
+    first_line,
+    place,
     retry_after_s,
 )
 from pinchpoint_collectors.record import Collector, Watch
@@ -84,7 +86,7 @@ class AwsKind:
         return str(watch.options.get("instance"))
 
     def check_options(self, watch: Watch) -> None:
-        where, given = _where(watch), watch.options
+        where, given = place(watch, self.name), watch.options
         if not str(given.get("instance") or "").startswith("i-"):
             raise OptionError("instance", "no id of an instance; needed: as in i-0123456789abcdef0", where)
         if not given.get("region"):
@@ -105,20 +107,8 @@ class AwsKind:
         """Log in and fetch the last minutes. Raises ``CollectorError`` with the remedy."""
         first = watches[0]
         self.check_options(first)
-        where = f"{_where(first)} ({first.options['instance']})"
-        try:
-            import boto3  # noqa: F401, PLC0415 -- an extra
-        except ImportError as error:
-            raise CollectorError(
-                f"{where}: it needs boto3, which is not installed here ({error}); "
-                "run: pip install 'pinchpoint-collectors[aws]'"
-            ) from error
-        platform = CloudWatch(first, where)
-        try:
-            return PlatformCollector(watches, platform, where)
-        except CollectorError:
-            platform.close()
-            raise
+        where = f"{place(first, self.name)} ({first.options['instance']})"
+        return connected(watches, where, {"boto3": "boto3"}, self.name, CloudWatch)
 
 
 class CloudWatch:
@@ -161,7 +151,7 @@ class CloudWatch:
             )
         except (BotoCoreError, ValueError) as error:
             raise CollectorError(
-                f"{where}: {_one_line(error)}; correct region, profile and endpoint"
+                f"{where}: {first_line(error)}; correct region, profile and endpoint"
             ) from error
 
     def fetch(self, begin_s: int, end_s: int) -> Iterator[Point]:
@@ -235,7 +225,7 @@ class CloudWatch:
             raise CollectorError(f"{self._where}: no login for AWS was found; {_LOGIN}") from error
         except BotoCoreError as error:
             raise CollectorError(
-                f"{self._where}: no answer from CloudWatch ({_one_line(error)}); check `region`, and the "
+                f"{self._where}: no answer from CloudWatch ({first_line(error)}); check `region`, and the "
                 "way to the Internet from here"
             ) from error
 
@@ -283,12 +273,3 @@ _CODES = {
     "InvalidParameter": "compare `instance`, `volumes` and `region` with the console",
 }
 """What an error code contains -> what to do."""
-
-
-def _one_line(error: Exception) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0][:200] if text else type(error).__name__
-
-
-def _where(watch: Watch) -> str:
-    return f"host {watch.host!r}, collector 'aws'"

@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 
 from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.platforms.base import (
-    PlatformCollector,
     Point,
     Series,
     ThrottledError,
     as_instances,
+    connected,
+    first_line,
+    place,
     retry_after_s,
 )
 from pinchpoint_collectors.record import Collector, Watch
@@ -28,6 +30,10 @@ _RESOURCE = re.compile(
     re.IGNORECASE,
 )
 _VALID = re.compile(r"Valid metrics:\s*(.+)", re.DOTALL)
+_LIBRARIES = {
+    "azure.monitor.querymetrics": "azure-monitor-querymetrics",
+    "azure.identity": "azure-identity",
+}
 _MINUTE, _FIVE = 60, 300
 OS_DISK = "os"
 """The role of the system disk, which has no LUN."""
@@ -87,7 +93,7 @@ class AzureKind:
         return str(watch.options.get("resource")).lower()
 
     def check_options(self, watch: Watch) -> None:
-        where = _where(watch)
+        where = place(watch, self.name)
         given = watch.options
         if not _RESOURCE.fullmatch(str(given.get("resource") or "")):
             raise OptionError(
@@ -110,21 +116,8 @@ class AzureKind:
         """Log in and fetch the last minutes. Raises ``CollectorError`` with the remedy."""
         first = watches[0]
         self.check_options(first)
-        where = f"{_where(first)} ({str(first.options['resource']).rpartition('/')[2]})"
-        try:
-            import azure.identity  # noqa: PLC0415 -- an extra
-            import azure.monitor.querymetrics  # noqa: F401, PLC0415
-        except ImportError as error:
-            raise CollectorError(
-                f"{where}: it needs azure-monitor-querymetrics and azure-identity, which are not installed "
-                f"here ({error}); run: pip install 'pinchpoint-collectors[azure]'"
-            ) from error
-        platform = AzureMonitor(first, where)
-        try:
-            return PlatformCollector(watches, platform, where)
-        except CollectorError:
-            platform.close()
-            raise
+        where = f"{place(first, self.name)} ({str(first.options['resource']).rpartition('/')[2]})"
+        return connected(watches, where, _LIBRARIES, self.name, AzureMonitor)
 
 
 class AzureMonitor:
@@ -227,7 +220,7 @@ class AzureMonitor:
             return
         except (ServiceRequestError, ServiceResponseError) as error:
             raise CollectorError(
-                f"{self._where}: no answer from {self._endpoint} ({_one_line(error)}); check `region`, and "
+                f"{self._where}: no answer from {self._endpoint} ({first_line(error)}); check `region`, and "
                 "the way to the Internet from here"
             ) from error
         for answer in answers:
@@ -279,7 +272,7 @@ class AzureMonitor:
             )
         remedy = _STATUS.get(status, "see Azure's status page, then run again")
         return CollectorError(
-            f"{self._where}: Azure Monitor answered HTTP {status} ({_one_line(error)}); {remedy}"
+            f"{self._where}: Azure Monitor answered HTTP {status} ({first_line(error)}); {remedy}"
         )
 
 
@@ -308,13 +301,4 @@ def _login(error: Any) -> str:
     status = getattr(error, "status_code", None)
     if status in (401, 403):
         return f"Azure Monitor answered HTTP {status}; {_STATUS[status]}"
-    return f"the login to Azure failed ({_one_line(error)}); {_STATUS[401]}"
-
-
-def _one_line(error: Exception) -> str:
-    text = str(getattr(error, "message", "") or error).strip()
-    return text.splitlines()[0][:200] if text else type(error).__name__
-
-
-def _where(watch: Watch) -> str:
-    return f"host {watch.host!r}, collector 'azure'"
+    return f"the login to Azure failed ({first_line(error)}); {_STATUS[401]}"

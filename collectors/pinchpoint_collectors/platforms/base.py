@@ -7,6 +7,7 @@ measured.
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -268,6 +269,50 @@ class PlatformCollector:
                     f"to {utc(int(self._clock()) * _NS)}"
                 )
                 yield NotMeasured(series.metric, series.instance, why, None)
+
+
+def connected(
+    watches: Sequence[Watch],
+    where: str,
+    libraries: Mapping[str, str],
+    extra: str,
+    make: Callable[[Watch, str], Platform],
+) -> PlatformCollector:
+    """Log in and fetch the last minutes. Raises ``CollectorError`` with the remedy.
+
+    Args:
+        watches: the hosts that are this machine.
+        where: how messages name it.
+        libraries: what ``make`` imports, module -> package; they are the ``extra``.
+        extra: of pinchpoint-collectors.
+        make: the metrics of a machine, given what is watched and ``where``.
+    """
+    try:
+        for module in libraries:
+            importlib.import_module(module)
+    except ImportError as error:
+        missing, are = " and ".join(libraries.values()), "are" if len(libraries) > 1 else "is"
+        raise CollectorError(
+            f"{where}: it needs {missing}, which {are} not installed here ({error}); "
+            f"run: pip install 'pinchpoint-collectors[{extra}]'"
+        ) from error
+    platform = make(watches[0], where)
+    try:
+        return PlatformCollector(watches, platform, where)
+    except CollectorError:
+        platform.close()
+        raise
+
+
+def place(watch: Watch, kind: str) -> str:
+    """A collector of a host, as messages name it."""
+    return f"host {watch.host!r}, collector {kind!r}"
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, in one line of at most 200 characters."""
+    text = str(getattr(error, "message", "") or error).strip()
+    return text.splitlines()[0][:200] if text else type(error).__name__
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:

@@ -10,7 +10,7 @@ from typing import Any
 from pinchpoint.base import units, wording
 from pinchpoint.plan import Farm, Objective, Plan
 from pinchpoint.plan.farm import Disk
-from pinchpoint.plan.metrics import SERVER_FIGURES, at_least
+from pinchpoint.plan.metrics import at_least
 from pinchpoint.plan.plan import ServerObjective
 from pinchpoint.run.progress import Board, Machine
 from pinchpoint_collectors.record import Sample
@@ -108,7 +108,7 @@ class Watcher:
         now, totals = self._board.scenarios(), self._board.totals()
         for objective in self._plan.objectives:
             if isinstance(objective, ServerObjective):
-                figure = next(name for name in SERVER_FIGURES if getattr(objective, name) is not None)
+                figure = objective.figure
                 row = objective.to_json() | {"figure": figure, "target": getattr(objective, figure)}
                 lower = row["at_least"] = at_least(objective.metric, figure)
                 value = self._of_servers(objective, min if lower else max)

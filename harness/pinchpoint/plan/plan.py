@@ -329,10 +329,10 @@ class ServerObjective(Record):
     @model_validator(mode="after")
     def _one_figure(self) -> Self:
         only_one({name: getattr(self, name) for name in SERVER_FIGURES})
-        if self._figure is None:
+        if all(getattr(self, name) is None for name in SERVER_FIGURES):
             raise Unfit("an objective without a figure", f"needed: one of {', '.join(SERVER_FIGURES)}")
-        if self.metric in MORE_IS_BETTER and self._figure not in ("mean", "min"):
-            raise Unfit(f"{self._figure} of {self.metric}", "needed: min or mean; more of it is better")
+        if self.metric in MORE_IS_BETTER and self.figure not in ("mean", "min"):
+            raise Unfit(f"{self.figure} of {self.metric}", "needed: min or mean; more of it is better")
         if self.role and not self.metric.startswith("disk."):
             raise Unfit(f"{self.metric} of a role", "allowed: host, tier; roles are those of disks")
         if self.device and not self.metric.startswith(("disk.", "net.")):
@@ -342,8 +342,9 @@ class ServerObjective(Record):
         return self
 
     @property
-    def _figure(self) -> str | None:
-        return next((name for name in SERVER_FIGURES if getattr(self, name) is not None), None)
+    def figure(self) -> str:
+        """The one that it limits."""
+        return next(name for name in SERVER_FIGURES if getattr(self, name) is not None)
 
 
 def _is_of_servers(value: object) -> str:

@@ -171,7 +171,7 @@ def unpack(file: Path, parent: Path, signers: Path | None = None) -> Unpacked:
             ) from error
         finally:
             if new and not target.exists():
-                with suppress(OSError):  # it was not made, or is somebody else's by now
+                with suppress(OSError):  # it was not made, or has other files by now
                     parent.rmdir()
     return Unpacked(target, signed)
 

@@ -54,7 +54,7 @@ def test_the_platform_is_right_where_the_declaration_is_not() -> None:
 
 
 def test_a_machine_s_recorded_limit_is_a_limit_of_all_its_disks() -> None:
-    """128 MB/s for the whole machine, whose type nobody declared: the machine is named, not its disk."""
+    """128 MB/s for the whole machine, whose type is not declared: the machine is named, not its disk."""
     build = recorded(log_on(2000, size=64000), "cloud.vm_uncached_bytes_ratio", 1.0)
     recorded(build, "cloud.disk_iops_ratio", 0.4, "log")
     recorded(build, "cloud.disk_bytes_ratio", 0.64, "log")

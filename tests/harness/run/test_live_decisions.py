@@ -26,7 +26,7 @@ from pinchpoint.run.live_judge import (
 from pinchpoint_collectors.record import Sample
 
 
-def told(
+def reported(
     ok: int, p95_s: float | None = 0.01, failed: int = 0, dropped: int = 0, seconds: float = 5
 ) -> Reported:
     return Reported(seconds, ok, failed, dropped, p95_s)
@@ -35,13 +35,13 @@ def told(
 @pytest.mark.parametrize(
     ("before", "after", "same"),
     [
-        (told(500), told(510), True),
-        (told(500), told(700), False),  # still getting faster
-        (told(500, 0.1), told(500, 0.01), False),  # a schedule keeps the rate, the times still fall
-        (told(20), told(26), True),  # as far apart as chance takes so few
-        (told(0, None), told(0, None), False),  # nothing has come through yet
-        (told(500, math.inf), told(500, math.inf), True),  # both are overloaded alike
-        (told(500, 0.1), told(500, math.inf), False),
+        (reported(500), reported(510), True),
+        (reported(500), reported(700), False),  # still getting faster
+        (reported(500, 0.1), reported(500, 0.01), False),  # a schedule keeps the rate, the times still fall
+        (reported(20), reported(26), True),  # as far apart as chance takes so few
+        (reported(0, None), reported(0, None), False),  # nothing has come through yet
+        (reported(500, math.inf), reported(500, math.inf), True),  # both are overloaded alike
+        (reported(500, 0.1), reported(500, math.inf), False),
     ],
 )
 def test_a_load_has_settled_when_two_stretches_are_alike(
@@ -52,7 +52,7 @@ def test_a_load_has_settled_when_two_stretches_are_alike(
 
 
 def steps(*pairs: tuple[float, float]) -> list[HeldStep]:
-    return [HeldStep(level, told(round(rate * 10), seconds=10)) for level, rate in pairs]
+    return [HeldStep(level, reported(round(rate * 10), seconds=10)) for level, rate in pairs]
 
 
 def test_an_open_load_is_saturated_when_two_levels_are_not_served() -> None:
@@ -76,9 +76,9 @@ def test_a_closed_load_is_saturated_when_users_bring_nothing_more() -> None:
 
 def test_a_few_independent_arrivals_less_are_chance() -> None:
     """4/s for 14 s: 56 are offered, 45 come by chance in one level of fourteen, and that is no saturation."""
-    few = [HeldStep(level, told(round(level * 14 * 0.8), seconds=14)) for level in (2.0, 3.0, 4.0, 5.0)]
+    few = [HeldStep(level, reported(round(level * 14 * 0.8), seconds=14)) for level in (2.0, 3.0, 4.0, 5.0)]
     assert saturated(few, closed=False) is None
-    many = [HeldStep(level, told(round(level * 14 * 0.8), seconds=14)) for level in (200.0, 300.0, 400.0)]
+    many = [HeldStep(level, reported(round(level * 14 * 0.8), seconds=14)) for level in (200.0, 300.0, 400.0)]
     assert saturated(many, closed=False) is not None
 
 
@@ -106,7 +106,9 @@ def test_an_objective_is_missed_by_what_is_told_live() -> None:
     assert missed(step, [Objective(scenario="s", throughput_per_s=100)]) == "throughput"
     assert missed(step, [Objective(scenario="s", throughput_per_s=200)]) is None, "not offered yet"
     assert missed(step, [Objective(scenario="s", throughput_per_s=100)], closed=True) is None
-    assert missed(HeldStep(100, told(0, None)), [Objective(scenario="s", p95_s=1)]) == "nothing got through"
+    assert (
+        missed(HeldStep(100, reported(0, None)), [Objective(scenario="s", p95_s=1)]) == "nothing got through"
+    )
 
 
 def test_a_time_has_as_many_seconds_however_late_each_is_told() -> None:
