@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import json
 import ssl
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from support import http_served
 from winrmserver import certificate
 
 Answer = tuple[int, str, bytes, Mapping[str, str]]
@@ -77,20 +77,12 @@ def _serving(answer: Callable[[str, str, bytes], Answer], tls: Path | None = Non
         def log_message(self, *_: Any) -> None:
             """Quietly."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    context = None
     if tls is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate(tls / "ca.pem", tls / "key.pem"), tls / "key.pem")
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with http_served(Handler, tls=context) as port:
+        yield port
 
 
 def as_json(status: int, content: object, **headers: str) -> Answer:

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import requests
 from serverprocess import ServerProcess, running_process, server_directory
-from support import require
+from support import http_served, require
 
 from pinchpoint_infra.ports import free_port
 
@@ -65,16 +65,8 @@ def serving(
         def log_message(self, *_: Any) -> None:
             """Quietly."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with http_served(Handler, port=port) as found:
+        yield found
 
 
 def _listens(url: str) -> bool:

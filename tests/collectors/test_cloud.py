@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, cast
 
 import pytest
+from support import http_served
 
 from pinchpoint_collectors.linux import cloud
 from pinchpoint_collectors.linux.files import Files
@@ -75,15 +75,8 @@ def service(answers: Mapping[Any, str]) -> Iterator[tuple[str, list[str]]]:
 
         def log_message(self, *_: object) -> None: ...
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with http_served(Handler) as port:
+        yield f"http://127.0.0.1:{port}", asked
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+from support import http_served
 
 from pinchpoint_scenarios.contract import Context, Endpoint, Scenario
 from pinchpoint_scenarios.registry import scenario
@@ -163,16 +165,9 @@ class Server:
     @contextmanager
     def running(self) -> Iterator[Server]:
         """Serve until the end of the block."""
-        with ThreadingHTTPServer(("127.0.0.1", 0), self._handler) as http:
-            http.daemon_threads = True
-            self.url = f"http://127.0.0.1:{http.server_address[1]}"
-            thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
-            thread.start()
-            try:
-                yield self
-            finally:
-                http.shutdown()
-                thread.join()
+        with http_served(self._handler) as port:
+            self.url = f"http://127.0.0.1:{port}"
+            yield self
 
 
 def reply(handler: BaseHTTPRequestHandler, status: int, headers: Mapping[str, str], content: bytes) -> None:

@@ -7,13 +7,13 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 from collectors.prometheus_servers import certificate
+from support import http_served
 
 from pinchpoint_collectors.common.powershell import LinkLost
 from pinchpoint_collectors.errors import CollectorError
@@ -66,21 +66,6 @@ class Recording:
                 """Say nothing."""
 
         self.handler = Handler
-
-
-@contextmanager
-def listening(server: Recording, host: str, port: int, tls: ssl.SSLContext | None) -> Iterator[int]:
-    with ThreadingHTTPServer((host, port), server.handler) as found:
-        found.daemon_threads = True
-        if tls is not None:
-            found.socket = tls.wrap_socket(found.socket, server_side=True)
-        thread = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield found.server_address[1]
-        finally:
-            found.shutdown()
-            thread.join()
 
 
 @pytest.fixture
@@ -172,8 +157,8 @@ def test_a_site_that_points_elsewhere_gets_the_login_for_itself_alone(
     ports = {"https": 443, "http": 80} if default_ports else {"https": 0, "http": 0}
     tls: dict[str, ssl.SSLContext | None] = {"https": trusted[0], "http": None}
     with (
-        listening(near, host, ports[first], tls[first]) as near_port,
-        listening(far, host, ports[second], tls[second]) as far_port,
+        http_served(near.handler, host, ports[first], tls[first]) as near_port,
+        http_served(far.handler, host, ports[second], tls[second]) as far_port,
     ):
         elsewhere = f"{second}://{host}" + ("" if default_ports else f":{far_port}")
         url = f"{first}://{host}" + ("" if default_ports else f":{near_port}")
@@ -190,10 +175,10 @@ def test_a_start_that_moves_to_another_origin_says_what_to_write(
 ) -> None:
     """The login does not follow the redirect, and the check says where the site is."""
     far = Recording(lambda _: (200, {}, b""))
-    with listening(far, "127.0.0.1", 0, trusted[0]) as far_port:
+    with http_served(far.handler, "127.0.0.1", 0, trusted[0]) as far_port:
         to = f"https://127.0.0.1:{far_port}/home"
         near = Recording(lambda path: (302, {"Location": to}, b"") if path == "/" else (404, {}, b""))
-        with listening(near, "127.0.0.1", 0, None) as port:
+        with http_served(near.handler, "127.0.0.1", 0, None) as port:
             url = f"http://127.0.0.1:{port}/"
             source = SourceParams.model_validate({"kind": "web", "url": url})
             site = repository(source, Endpoint("web", url, LOGINS["basic"]), FullCrawlParams()).connect()
@@ -210,7 +195,7 @@ def test_sharepoint_redirects_and_links_get_no_login(
 ) -> None:
     """Neither a redirect nor the link to a next page on another server is followed with the login."""
     far = Recording(lambda _: (200, {}, b"{}"))
-    with listening(far, "127.0.0.1", 0, None) as far_port:
+    with http_served(far.handler, "127.0.0.1", 0, None) as far_port:
         elsewhere = f"http://127.0.0.1:{far_port}"
 
         def page(path: str) -> tuple[int, Mapping[str, str], bytes]:
@@ -219,7 +204,7 @@ def test_sharepoint_redirects_and_links_get_no_login(
             return 200, {}, f'{{"value": [], "odata.nextLink": "{elsewhere}/next"}}'.encode()
 
         near = Recording(page)
-        with listening(near, "127.0.0.1", 0, trusted[0]) as port:
+        with http_served(near.handler, "127.0.0.1", 0, trusted[0]) as port:
             url = f"https://127.0.0.1:{port}"
             source = SourceParams.model_validate({"kind": kind, "url": url})
             end = Endpoint("sharepoint", url, LOGINS[login])
@@ -235,9 +220,9 @@ def test_a_search_service_that_redirects_gets_no_second_request(
 ) -> None:
     """Neither kind of index follows a redirect."""
     far = Recording(lambda _: (200, {}, b"{}"))
-    with listening(far, "127.0.0.1", 0, None) as far_port:
+    with http_served(far.handler, "127.0.0.1", 0, None) as far_port:
         near = Recording(lambda path: (status, {"Location": f"http://127.0.0.1:{far_port}{path}"}, b""))
-        with listening(near, "127.0.0.1", 0, trusted[0]) as port:
+        with http_served(near.handler, "127.0.0.1", 0, trusted[0]) as port:
             for kind in ("opensearch", "pinchpoint"):
                 options = {"kind": kind, "user": "loader", "password": SECRET}
                 end = Endpoint("search", f"https://127.0.0.1:{port}/index", options)
@@ -255,10 +240,10 @@ def test_prometheus_that_redirects_gets_no_second_request(
 ) -> None:
     """The login stays with the configured address, and the message says what to write instead."""
     far = Recording(lambda _: (200, {}, b"{}"))
-    with listening(far, "127.0.0.1", 0, None) as far_port:
+    with http_served(far.handler, "127.0.0.1", 0, None) as far_port:
         elsewhere = f"http://127.0.0.1:{far_port}"
         near = Recording(lambda path: (302, {"Location": f"{elsewhere}{path}"}, b""))
-        with listening(near, "127.0.0.1", 0, trusted[0]) as port:
+        with http_served(near.handler, "127.0.0.1", 0, trusted[0]) as port:
             server = Server("sql1", f"https://127.0.0.1:{port}", {**options, "ca": str(trusted[1])})
             with pytest.raises(CollectorError, match=f"write url: {elsewhere} in farm.yaml"):
                 server.clock()
@@ -274,9 +259,9 @@ def test_winrm_that_redirects_gets_no_second_request(
 ) -> None:
     """Another server that asks for a login gets none, of a crawl's link as of a collector's."""
     far = Recording(lambda _: (401, {"WWW-Authenticate": "Negotiate"}, b""))
-    with listening(far, "127.0.0.1", 0, None) as far_port:
+    with http_served(far.handler, "127.0.0.1", 0, None) as far_port:
         near = Recording(lambda path: (status, {"Location": f"http://127.0.0.1:{far_port}{path}"}, b""))
-        with listening(near, "127.0.0.1", 0, trusted[0]) as port:
+        with http_served(near.handler, "127.0.0.1", 0, trusted[0]) as port:
             options = {"auth": auth, "user": "loader", "password": SECRET, "ca": str(trusted[1])}
             with pytest.raises(LinkLost, match="redirect"):
                 CrawlWinRmLink(Endpoint("crawler", f"winrm://127.0.0.1:{port}", options), 5)
