@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -30,7 +30,7 @@ SHOW: Mapping[Axis, Callable[[float], str]] = {
     "latency": units.seconds,
     "ratio": units.percent,
 }
-LETTER = 6.5
+_LETTER = 6.5
 """Pixels of a letter: the drawing does not know the page's font, and would cut names off."""
 LABEL_LIMIT = 200
 """Pixels of a line's name in a legend."""
@@ -90,6 +90,11 @@ class Datasets(dict[str, list[Mapping[str, Any]]]):
         name = f"rows{len(self)}"
         self[name] = list(rows)
         return alt.NamedData(name=name)
+
+
+def label_px(names: Iterable[str]) -> float:
+    """The room that the longest of the names beside an axis needs."""
+    return max(map(len, names)) * _LETTER
 
 
 def svg_of(spec: Mapping[str, Any]) -> str:

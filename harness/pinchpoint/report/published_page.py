@@ -15,7 +15,7 @@ from pinchpoint.published.judge import PublishedFindings, judge_report
 from pinchpoint.published.record import PublishedReport
 from pinchpoint.published.text import OUTCOMES
 from pinchpoint.report.brief import BOTTLENECK, DECIDED, DO, NOT_SHOWN, TESTED
-from pinchpoint.report.charts import LABELS, LETTER, PALETTE, SHOW, Chart, Datasets, finished, svg_of
+from pinchpoint.report.charts import LABELS, PALETTE, SHOW, Chart, Datasets, finished, label_px, svg_of
 from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart
 from pinchpoint.report.tables import Column, Table, duration, number, rate, share
 
@@ -229,7 +229,7 @@ def _bars(
     data = Datasets()
     shown = [{**row, "value": row[key], "told": SHOW[axis](row[key])} for row in rows]
     x = alt.X("value:Q", axis=alt.Axis(title=None, labelExpr=LABELS[axis], tickCount=5))
-    wide = min(max(len(row["source"]) for row in rows) * LETTER, 260)
+    wide = min(label_px(row["source"] for row in rows), 260)
     y = alt.Y("source:N", sort=None, axis=alt.Axis(title=None, labelLimit=wide, minExtent=wide))
     colour = alt.Color(
         "farm:N",

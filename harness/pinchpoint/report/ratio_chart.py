@@ -8,7 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from pinchpoint.report.charts import LETTER, Chart, Datasets, finished, svg_of
+from pinchpoint.report.charts import Chart, Datasets, finished, label_px, svg_of
 
 CALLS: Mapping[str, str] = {
     "better": "#009e73",
@@ -57,7 +57,7 @@ def _ratios(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     data = Datasets()
     named = data.named(rows)
     names = [row["name"] for row in rows]
-    wide = max(map(len, names)) * LETTER
+    wide = label_px(names)
     ends = [row[key] for row in rows for key in ("low", "high", "same_low", "same_high")]
     domain = [min(*ends, 0.9) / 1.05, max(*ends, 1.1) * 1.05]
     y = alt.Y("name:N", sort=names, axis=alt.Axis(title=None, labelLimit=wide, minExtent=wide, ticks=False))

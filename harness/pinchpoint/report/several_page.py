@@ -16,13 +16,13 @@ from pinchpoint.probe import words
 from pinchpoint.report.brief import NOT_SHOWN
 from pinchpoint.report.charts import (
     LABELS,
-    LETTER,
     PALETTE,
     SECONDS,
     Chart,
     Datasets,
     decades,
     finished,
+    label_px,
     svg_of,
 )
 from pinchpoint.report.comparison_tables import fact_value, fact_words, figure_name
@@ -391,7 +391,7 @@ def _dots(found: SidesComparison, one: SidesFigure, at: int) -> Chart:
         if value is not None
     ]
     x = alt.X("value:Q", axis=alt.Axis(title=None, labelExpr=_labels(one.metric), tickCount=5))
-    wide = max(map(len, found.labels)) * LETTER
+    wide = label_px(found.labels)
     y = alt.Y("side:N", sort=list(found.labels), axis=alt.Axis(title=None, labelLimit=wide, minExtent=wide))
     bars = alt.Chart(data.named(middles)).mark_bar(color=PALETTE[0], opacity=0.75).encode(x=x, y=y)
     labels = bars.mark_text(align="left", dx=6, fontSize=10, color="#444").encode(
@@ -435,7 +435,7 @@ def _bars_of(found: SidesComparison) -> Chart | None:
         scale=alt.Scale(type="log", domain=[low, high]),
         axis=alt.Axis(title=None, labelExpr=_labels(metric), values=decades(values), labelOverlap=True),
     )
-    wide = max(map(len, shown)) * LETTER
+    wide = label_px(shown)
     y = alt.Y("workload:N", sort=shown, axis=alt.Axis(title=None, labelLimit=wide, minExtent=wide))
     base = alt.Chart(data.named(rows)).encode(y=y, yOffset=alt.YOffset("side:N", sort=list(found.labels)))
     points = base.mark_point(filled=True, size=60).encode(x=x, color=_colour(found.labels))

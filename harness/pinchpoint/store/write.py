@@ -170,10 +170,11 @@ def what_is_kept(directory: Path, error: OSError | None = None) -> str:
     recorded = (directory / OPERATIONS).exists() or (
         journal.is_dir() and any(file.name != LOCK for file in journal.iterdir())
     )
+    full = error is not None and error.errno in _NO_ROOM
     if not (recorded and (directory / MANIFEST).exists()):
-        first = "make room" if error and error.errno in _NO_ROOM else "make sure the folder stays"
+        first = "make room" if full else "make sure the folder stays"
         return f"Nothing of this run is kept there; {first}, then run it again"
-    first = "make room" if error and error.errno in _NO_ROOM else "make it writable"
+    first = "make room" if full else "make it writable"
     return f"What was measured is kept there: {first}, then `pinchpoint analyse {directory}`"
 
 
