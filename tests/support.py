@@ -7,15 +7,12 @@ import json
 import os
 import shutil
 import signal
-import ssl
 import statistics
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NoReturn
 from unittest.mock import patch
@@ -150,27 +147,6 @@ def end(
         time.sleep(0.2)
     out, err = process.communicate(timeout=timeout_s)
     return process.returncode, out, err
-
-
-@contextmanager
-def http_served(
-    handler: type[BaseHTTPRequestHandler],
-    host: str = "127.0.0.1",
-    port: int = 0,
-    tls: ssl.SSLContext | None = None,
-) -> Iterator[int]:
-    """An HTTP server with that handler until the end of the block; its port."""
-    with ThreadingHTTPServer((host, port), handler) as server:
-        server.daemon_threads = True
-        if tls is not None:
-            server.socket = tls.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield server.server_port
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from support import http_served
+from httpserver import http_served
 from winrmserver import certificate
 
 Answer = tuple[int, str, bytes, Mapping[str, str]]

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import requests
+from httpserver import http_served
 from serverprocess import ServerProcess, running_process, server_directory
-from support import http_served, require
+from support import require
 
 from pinchpoint_infra.ports import free_port
 

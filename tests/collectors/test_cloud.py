@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, cast
 
 import pytest
-from support import http_served
+from httpserver import http_served
 
 from pinchpoint_collectors.linux import cloud
 from pinchpoint_collectors.linux.files import Files

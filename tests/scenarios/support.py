@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from support import http_served
+from httpserver import http_served
 
 from pinchpoint_scenarios.contract import Context, Endpoint, Scenario
 from pinchpoint_scenarios.registry import scenario

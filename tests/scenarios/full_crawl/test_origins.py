@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from collectors.prometheus_servers import certificate
-from support import http_served
+from httpserver import http_served
 
 from pinchpoint_collectors.common.powershell import LinkLost
 from pinchpoint_collectors.errors import CollectorError
