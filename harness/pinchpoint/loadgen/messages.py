@@ -241,6 +241,12 @@ class Tick(_Checked):
     tick: Literal[True]
 
 
+class Late(_Checked):
+    """The work of this run was shared out before the worker joined: it gets none."""
+
+    late: Literal[True]
+
+
 class WorkMessage(_Checked):
     """What is to be done."""
 
@@ -294,7 +300,7 @@ class Stop(_Checked):
     stop: Literal[True]
 
 
-FromController = WorkerRefused | Ping | Tick | WorkMessage | Begin | HoldSteps | Own | Stop
+FromController = WorkerRefused | Ping | Tick | Late | WorkMessage | Begin | HoldSteps | Own | Stop
 
 _T = TypeVar("_T")
 

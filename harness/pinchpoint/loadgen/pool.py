@@ -323,7 +323,9 @@ class GeneratorPool:
 
     def _remote(self, peer: str, joined: dict[str, Any]) -> None:
         self._joining[peer] = joined
-        if self._begun_ns and not self._ending:
+        if self.generators and not self._ending:
+            assert self._bridge is not None  # noqa: S101 -- whoever joined came over it
+            self._bridge.send(peer, {"late": True})
             self._on_event("worker_late", machine=joined["host"])
 
     def _end_of(self, generator: GeneratorState, why: str) -> None:

@@ -27,7 +27,16 @@ from gevent.threadpool import ThreadPool
 from pinchpoint.base.errors import ExitStatus
 from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.generator import GeneratorProcess, say_failed
-from pinchpoint.loadgen.messages import BadMessage, Ping, Receiver, Sender, Tick, WorkerRefused, WorkMessage
+from pinchpoint.loadgen.messages import (
+    BadMessage,
+    Late,
+    Ping,
+    Receiver,
+    Sender,
+    Tick,
+    WorkerRefused,
+    WorkMessage,
+)
 from pinchpoint.loadgen.permits import Permits
 from pinchpoint.loadgen.recorder import Seconds
 from pinchpoint.loadgen.wire import WireLine
@@ -89,6 +98,12 @@ class RemoteLink:
                     return assignment
                 case None:
                     continue
+                case Late():
+                    known = True
+                    report(
+                        "joined after the run had begun; workers take part only from the beginning, so this "
+                        "one waits for the next run"
+                    )
                 case Tick():
                     self.say(type="waiting")  # to the controller, whoever says nothing is lost
             if not known:

@@ -409,8 +409,8 @@ class _Stage:
             )
         elif event == "worker_late":
             self._store.warn(
-                f"a load worker on {fields['machine']} joined while the load was running; workers take part "
-                "only from the beginning, so it waits for the next run"
+                f"a load worker on {fields['machine']} joined after the run had begun; workers take part "
+                "only from the beginning, so it did no work here and waits for the next run"
             )
         elif event == "connections_unproved" and not self._unproved:
             self._unproved = True

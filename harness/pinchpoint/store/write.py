@@ -10,7 +10,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -90,12 +90,15 @@ class RunWriter:
         self.measured = False
         self.journal = directory / JOURNAL
         self.manifest: dict[str, Any] = {"schema": RUN_SCHEMA, "state": "running", **manifest}
-        with self._writing():
-            self.journal.mkdir(parents=True)
-            self._lock = (self.journal / LOCK).open("w")
+        with self._writing(), ExitStack() as failed:
+            directory.mkdir(parents=True)
+            failed.callback(shutil.rmtree, directory, ignore_errors=True)
+            self.journal.mkdir()
+            self._lock = failed.enter_context((self.journal / LOCK).open("w"))
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._events = EventLog(directory / EVENTS)
-        self.save_manifest()
+            self._events = failed.enter_context(closing(EventLog(directory / EVENTS)))
+            self.save_manifest()
+            failed.pop_all()
         self._samples = JournalWriter(self.journal, "controller", segment_s)
         self._guard = threading.Lock()  # collectors, generators' readers and the main thread all write here
 

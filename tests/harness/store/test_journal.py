@@ -14,6 +14,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -383,6 +384,25 @@ def test_nothing_is_kept_of_a_folder_that_is_gone(tmp_path: Path, *, measured: b
     ):
         store.finish("finished")
     store.discard()  # of a run that measured nothing: there is nothing left to remove
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small tmpfs")
+def test_a_run_for_which_there_is_no_room_at_all_leaves_no_folder(tmp_path: Path) -> None:
+    """The disk is full before the first file; a folder of that name that was there stays."""
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small], check=True)
+    try:
+        (small / "theirs").mkdir()
+        with (small / "ballast").open("wb", buffering=0) as ballast, suppress(OSError):
+            while True:
+                ballast.write(bytes(4096))
+        for name, why in (("run", "No space left.*make room, then run it again"), ("theirs", "File exists")):
+            with pytest.raises(NotEvidenceError, match=why):
+                RunWriter(small / name, {"name": "p", "started": "2026-01-01T00:00:00Z", "warnings": []})
+        assert {path.name for path in small.iterdir()} == {"theirs", "ballast"}
+    finally:
+        subprocess.run(["umount", small], check=True)
 
 
 def _written(directory: Path, *, measured: bool) -> RunWriter:
