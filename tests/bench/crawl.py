@@ -15,9 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from bench.generator import SCENARIO, closed, generate
-from bench.load import BenchError, Load, cores, take_place
+from bench.load import LIMIT_S, BenchError, Load, cores, figures, measured_run
 from bench.pairs import interleaved
 from bench.rows import Row
 from bench.spider import SPIDER
@@ -35,7 +34,6 @@ PAGES = 30_000
 LINKS = 10
 _PAGE_BYTES = 1024
 _SECONDS = 3
-_LIMIT_S = 120
 _FETCH_GOAL, _CRAWL_GOAL_US = 1.3, 100.0
 _SIZES = {"1 KiB": 2**10, "100 KiB": 100 * 2**10}
 _OURS = Path(__file__).with_name("fetching.py")
@@ -120,19 +118,19 @@ def fetched(url: str, size: int, seconds: float, certificate: Path | None = None
     """Ours: the crawl's client in a process of its own."""
     command = [sys.executable, str(_OURS), url, f"/{size}.bin", str(CONNECTIONS), str(seconds)]
     trusted = {"SSL_CERT_FILE": str(certificate)} if certificate else {}
-    said, _ = _run(command, trusted)
-    return _load(*json.loads(said))
+    said, _ = measured_run(command, trusted)
+    return figures(*json.loads(said))
 
 
 def wrk(url: str, size: int, seconds: int) -> Load:
     """The peer's."""
-    said, cpu_s = _run(
-        [_PEER, "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", f"{url}/{size}.bin"], within_s=seconds + _LIMIT_S
+    said, cpu_s = measured_run(
+        [_PEER, "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", f"{url}/{size}.bin"], within_s=seconds + LIMIT_S
     )
     number, rate, errors = _NUMBER.search(said), _RATE.search(said), _ERRORS.search(said)
     if number is None or rate is None or errors:
         raise BenchError(f"wrk measured nothing: {errors[0] if errors else said.strip()[-300:]}")
-    return _load(float(rate[1]), cpu_s / int(number[1]) * 1e6)
+    return figures(float(rate[1]), cpu_s / int(number[1]) * 1e6)
 
 
 def crawled(served: Site, seconds: int) -> Load:
@@ -163,8 +161,8 @@ def crawled(served: Site, seconds: int) -> Load:
 def scrapy(served: Site, pages: int) -> Load:
     """The peer's: a spider that follows all links."""
     command = [sys.executable, "-c", SPIDER, served.url, str(pages), str(USERS)]
-    said, _ = _run(command)
-    return _load(*json.loads(said.splitlines()[-1]))
+    said, _ = measured_run(command)
+    return figures(*json.loads(said.splitlines()[-1]))
 
 
 def _fetched(name: str, size: int, url: str, certificate: Path | None = None) -> Row:
@@ -186,36 +184,6 @@ def _crawled(served: Site) -> Iterator[Row]:
     yield Row(f"{_CRAWL}, beside Scrapy", ours, "us", _SCRAPY, its, ratio)
 
 
-def _run(
-    command: Sequence[str], environment: dict[str, str] | None = None, within_s: float = _LIMIT_S
-) -> tuple[str, float]:
-    """(what a program said, the CPU seconds it took), in the place of a generator."""
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | (environment or {}),
-    ) as process:
-        take_place(process.pid, punctual=False)
-        before = _children_s()
-        try:
-            said, wrong = process.communicate(timeout=within_s)
-        except subprocess.TimeoutExpired as error:
-            process.kill()
-            raise BenchError(f"{command[0]} did not end within {within_s:g} s") from error
-        cpu_s = _children_s() - before
-    if process.returncode:
-        raise BenchError(f"{' '.join(command[:3])} failed: {wrong.strip()[-300:]}")
-    return said, cpu_s
-
-
-def _children_s() -> float:
-    """CPU seconds of all children that have been waited for."""
-    times = os.times()
-    return times.children_user + times.children_system
-
-
 def _certificate(folder: Path) -> tuple[Path, Path]:
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     command = [
@@ -231,13 +199,9 @@ def _certificate(folder: Path) -> tuple[Path, Path]:
         "/CN=localhost",
     ]
     more = ["-keyout", str(key), "-out", str(certificate), "-addext", "subjectAltName=IP:127.0.0.1"]
-    subprocess.run([*command, *more], check=True, capture_output=True, timeout=_LIMIT_S)
+    subprocess.run([*command, *more], check=True, capture_output=True, timeout=LIMIT_S)
     return certificate, key
 
 
 def _name(number: int) -> str:
     return "index.html" if number == 0 else f"page{number}.html"
-
-
-def _load(per_s: float, cpu_us: float) -> Load:
-    return Load(per_s, cpu_us, np.empty(0), np.empty(0, dtype=np.int64))

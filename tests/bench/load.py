@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 _PUNCTUAL_NICE = -10
+LIMIT_S = 120.0
+"""How long a program of a peer may take."""
 
 
 class BenchError(Exception):
@@ -55,3 +59,42 @@ def cores() -> tuple[list[int], list[int]]:
     """(the server's cores, the one of whoever makes the load): apart where there are two, as in a run."""
     have = sorted(os.sched_getaffinity(0))
     return (have[:-1], have[-1:]) if len(have) > 1 else (have, have)
+
+
+def measured_run(
+    command: Sequence[str], environment: Mapping[str, str] | None = None, within_s: float = LIMIT_S
+) -> tuple[str, float]:
+    """(what a program printed, the CPU seconds it took), in the place of a generator.
+
+    Raises:
+        BenchError: it failed, or did not end in time.
+    """
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | dict(environment or {}),
+    ) as process:
+        take_place(process.pid, punctual=False)
+        before = _children_s()
+        try:
+            said, wrong = process.communicate(timeout=within_s)
+        except subprocess.TimeoutExpired as error:
+            process.kill()
+            raise BenchError(f"{command[0]} did not end within {within_s:g} s") from error
+        cpu_s = _children_s() - before
+    if process.returncode:
+        raise BenchError(f"{' '.join(command[:3])} failed: {wrong.strip()[-300:]}")
+    return said, cpu_s
+
+
+def _children_s() -> float:
+    """CPU seconds of all children that have been waited for."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def figures(per_s: float, cpu_us: float) -> Load:
+    """A load of which no service times are known."""
+    return Load(per_s, cpu_us, np.empty(0), np.empty(0, dtype=np.int64))

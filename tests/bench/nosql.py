@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-import numpy as np
 from bench.generator import closed, generate
-from bench.load import BenchError, Load, cores, take_place
+from bench.load import BenchError, Load, cores, figures, measured_run
 from bench.pairs import interleaved
 from bench.rows import Row
 from cassandra.cluster import Cluster
@@ -27,8 +24,7 @@ _SECONDS = 3
 _RECORD = {"fields": 1, "field_bytes": 100, "keys": 10_000}
 _SETS = 10_000
 _INSERTS = 2_000
-_PEER_LIMIT_S = 120
-_SET, _INSERT = "client CPU per durable SET, recording included", "Cassandra inserts per client CPU second"
+SET, _INSERT = "client CPU per durable SET, recording included", "Cassandra inserts per client CPU second"
 _BENCHMARK, _LOOP = "redis-benchmark", "cassandra-driver loop"
 _SET_GOAL, _INSERT_GOAL = 1.1, 1.0
 
@@ -58,13 +54,13 @@ def rows() -> Iterator[Row]:
 
 def _sets() -> Row:
     if shutil.which(_BENCHMARK) is None:
-        return Row(_SET, None, "us", _BENCHMARK, goal=_SET_GOAL, met=False, note="needs redis-tools")
+        return Row(SET, None, "us", _BENCHMARK, goal=_SET_GOAL, met=False, note="needs redis-tools")
     with killable_valkey("always") as server:
         endpoint = Endpoint("nosql", server.url)
         os.sched_setaffinity(server.pid, cores()[0])
-        found = interleaved(lambda: _ours(endpoint), lambda: _redis_benchmark(server.url))
+        found = interleaved(lambda: written(endpoint), lambda: _redis_benchmark(server.url))
     ours, its, ratio = found.medians(lambda load: load.cpu_us)
-    return Row(_SET, ours, "us", _BENCHMARK, its, ratio, _SET_GOAL, met=ratio <= _SET_GOAL)
+    return Row(SET, ours, "us", _BENCHMARK, its, ratio, _SET_GOAL, met=ratio <= _SET_GOAL)
 
 
 def _inserts() -> Row:
@@ -79,14 +75,15 @@ def _inserts() -> Row:
             for table in ("bare", "pinch_bench"):
                 session.execute(f"CREATE TABLE bench.{table} ({columns})", timeout=60)
         endpoint = Endpoint("nosql", f"cassandra://127.0.0.1:{port}/bench")
-        found = interleaved(lambda: _ours(endpoint), lambda: _bare_loop(port))
+        found = interleaved(lambda: written(endpoint), lambda: _bare_loop(port))
     ours, its, ratio = found.medians(lambda load: 1e6 / load.cpu_us)
     return Row(
         _INSERT, ours, "1/s", _LOOP, its, ratio, _INSERT_GOAL, at_most=False, met=ratio >= _INSERT_GOAL
     )
 
 
-def _ours(endpoint: Endpoint) -> Load:
+def written(endpoint: Endpoint) -> Load:
+    """Ours: the real generator process writes records of 100 bytes."""
     load, core = closed(CONNECTIONS), cores()[1]
     return generate(load, seconds=_SECONDS, cores=core, use="nosql-burst", params=_RECORD, endpoint=endpoint)
 
@@ -95,29 +92,14 @@ def _redis_benchmark(url: str) -> Load:
     place = urlsplit(url)
     command = [_BENCHMARK, "-h", "127.0.0.1", "-p", str(place.port), "-a", str(place.password), "-t", "set"]
     command += ["-c", str(CONNECTIONS), "-d", "100", "-r", "10000", "-n", str(_SETS), "--csv"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        take_place(process.pid, punctual=False)
-        begun = time.monotonic()
-        assert process.stdout is not None
-        said = process.stdout.read()
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode or '"SET"' not in said or time.monotonic() - begun > _PEER_LIMIT_S:
+    said, cpu_s = measured_run(command)
+    found = [line for line in said.splitlines() if '"SET"' in line]
+    if not found:
         raise BenchError(f"redis-benchmark measured nothing: {said.strip()[-300:]}")
-    rate = float(next(line for line in said.splitlines() if '"SET"' in line).split(",")[1].strip('"'))
-    return _load(rate, (used.ru_utime + used.ru_stime) / _SETS * 1e6)
+    return figures(float(found[0].split(",")[1].strip('"')), cpu_s / _SETS * 1e6)
 
 
 def _bare_loop(port: int) -> Load:
-    command = [sys.executable, "-c", _BARE, str(port), str(_INSERTS), "100"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        take_place(process.pid, punctual=False)
-        said, wrong = process.communicate(timeout=_PEER_LIMIT_S)
-    if process.returncode:
-        raise BenchError(f"the bare loop failed: {wrong.strip()[-300:]}")
-    rate, cpu_s = json.loads(said)
-    return _load(rate, cpu_s * 1e6)
-
-
-def _load(per_s: float, cpu_us: float) -> Load:
-    return Load(per_s, cpu_us, np.empty(0), np.empty(0, dtype=np.int64))
+    said, _ = measured_run([sys.executable, "-c", _BARE, str(port), str(_INSERTS), "100"])
+    per_s, cpu_s = json.loads(said)
+    return figures(per_s, cpu_s * 1e6)

@@ -4,7 +4,8 @@ Ours and the peer take turns in one run; a figure is the median of five pairs. B
 core, the server on the others. A goal that is missed is printed as it is. With ``SUITE=verdict`` it is the
 analysis that is timed, with ``SUITE=nosql`` the writes to NoSQL stores alone, with ``SUITE=odbc`` commits by
 ODBC, with ``SUITE=bridge`` what a probe predicts of an application is held against what is measured then,
-with ``SUITE=collectors`` it is what watching costs.
+with ``SUITE=collectors`` it is what watching costs, with ``SUITE=peers`` other load generators are
+beside ours.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from bench import (
     latency,
     nosql,
     odbc,
+    peers,
     recording,
     scaling,
     share,
@@ -73,6 +75,11 @@ def collectors() -> Iterator[Row]:
     yield from _or_why_not("watching", collecting.rows())
 
 
+def other_tools() -> Iterator[Row]:
+    """The tools that a user would pick in place of Pinchpoint."""
+    yield from _or_why_not("other tools", peers.rows())
+
+
 def by_odbc() -> Iterator[Row]:
     """The rows of ODBC alone."""
     yield from _or_why_not("commits by ODBC", odbc.rows())
@@ -85,6 +92,7 @@ SUITES = {
     "odbc": by_odbc,
     "crawl": crawl_client,
     "nosql": stores,
+    "peers": other_tools,
     "verdict": whole_verdict,
 }
 """By the name that ``make bench SUITE=NAME`` takes."""

@@ -42,8 +42,12 @@ class Target:
     @property
     def url(self) -> str:
         """For both: the schema is found, commits are synchronous or not."""
-        options = f"-csynchronous_commit={self.synchronous} -csearch_path=pinchpoint_{SCENARIO}"
-        return f"{self.endpoint.url}?options={quote(options)}"
+        return f"{self.endpoint.url}?options={quote(self.options)}"
+
+    @property
+    def options(self) -> str:
+        """The server's settings for a session of either."""
+        return f"-csynchronous_commit={self.synchronous} -csearch_path=pinchpoint_{SCENARIO}"
 
     def ours(self, load: dict[str, object], seconds: int) -> Load:
         """The real generator process, recording included."""
