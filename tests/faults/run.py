@@ -163,7 +163,10 @@ def _remove(cell: Cell) -> None:
 
 
 def _abort_disk(cell: Cell) -> None:
-    """What the kernel does to a file system whose disk fails: it can be read, and no longer written."""
+    """What the kernel does to a file system whose disk fails: it can be read, and no longer written.
+
+    What was in memory alone is lost with it: the kernel writes some of it half a minute later.
+    """
     subprocess.run(["mount", "-o", "remount,abort", cell.out], check=True)
 
 
@@ -220,6 +223,8 @@ def _break_link(cell: Cell, how: str) -> None:
         getattr(cell.link, how).set()
 
 
+NOT_KEPT = ("directory removed", "disk read-only")
+"""Faults that take what was measured with them."""
 GOES_ON = frozenset({0, 1, 3})
 FAILS = frozenset({3, 5})
 LOADED = ("warm-up", "measure")
@@ -353,7 +358,7 @@ def tried(name: str, phase: str) -> Row:
         words = out + said.read_text()
         wrong = [] if reached else [f"the phase was never reached: {_last(words)}"]
         wrong += _wrong_words(fault, phase, process.returncode, words, cell)
-        lost_s = _lost(cell, at_s) if phase == "measure" and name != "directory removed" else None
+        lost_s = _lost(cell, at_s) if phase == "measure" and name not in NOT_KEPT else None
         if lost_s is not None and lost_s > 1:
             wrong.append(f"{lost_s:g} s of what was measured before are missing")
         orphans = _orphans(cell, told="left on the farm" in words or cell.killed)
@@ -397,7 +402,8 @@ def _runs(cell: Cell) -> list[Path]:
 
 def _warnings(cell: Cell) -> str:
     found = [run / "manifest.json" for run in _runs(cell)]
-    return "\n".join(str(json.loads(path.read_text())["warnings"]) for path in found if path.exists())
+    written = [text for path in found if path.exists() and (text := path.read_text())]
+    return "\n".join(str(json.loads(text)["warnings"]) for text in written)
 
 
 def _lost(cell: Cell, at_s: float) -> float | None:

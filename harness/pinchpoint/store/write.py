@@ -28,6 +28,8 @@ from pinchpoint_collectors.record import Sample
 
 LOCK = "lock"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_FAILED_DISK = (errno.EROFS, errno.EIO)
+"""A file system that the kernel made read-only has lost what was in memory alone."""
 
 
 def free_path(parent: Path, name: str, at_s: float | None = None) -> Path:
@@ -98,6 +100,10 @@ class RunWriter:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._events = failed.enter_context(closing(EventLog(directory / EVENTS)))
             self.save_manifest()
+            with (directory / MANIFEST).open("rb") as written:
+                os.fsync(
+                    written.fileno()
+                )  # a disk that fails later leaves it, for what of the journal is there
             failed.pop_all()
         self._samples = JournalWriter(self.journal, "controller", segment_s)
         self._guard = threading.Lock()  # collectors, generators' readers and the main thread all write here
@@ -173,12 +179,13 @@ def what_is_kept(directory: Path, error: OSError | None = None) -> str:
     recorded = (directory / OPERATIONS).exists() or (
         journal.is_dir() and any(file.name != LOCK for file in journal.iterdir())
     )
-    full = error is not None and error.errno in _NO_ROOM
+    number = error.errno if error is not None else None
+    first = "make room" if number in _NO_ROOM else "make it writable"
     if not (recorded and (directory / MANIFEST).exists()):
-        first = "make room" if full else "make sure the folder stays"
+        first = "make sure the folder stays" if number == errno.ENOENT or not number else first
         return f"Nothing of this run is kept there; {first}, then run it again"
-    first = "make room" if full else "make it writable"
-    return f"What was measured is kept there: {first}, then `pinchpoint analyse {directory}`"
+    what = "What had reached the disk" if number in _FAILED_DISK else "What was measured"
+    return f"{what} is kept there: {first}, then `pinchpoint analyse {directory}`"
 
 
 def finish(directory: Path, manifest: dict[str, Any], state: str, ended: str) -> None:

@@ -29,7 +29,7 @@ from pinchpoint.store.journal import JournalWriter, read_frames, segments
 from pinchpoint.store.read import open_run
 from pinchpoint.store.samples import Unread, show
 from pinchpoint.store.schema import JOURNAL, MANIFEST, SAMPLES, SAMPLES_SCHEMA
-from pinchpoint.store.write import RunWriter, is_being_written
+from pinchpoint.store.write import RunWriter, is_being_written, what_is_kept
 from pinchpoint_collectors.record import Sample
 
 SECOND = 1_000_000_000
@@ -372,6 +372,20 @@ def test_what_is_said_to_be_kept_is_there(
     assert f"is kept there: make room, then `pinchpoint analyse {tmp_path / 'run'}`" in str(refused.value)
     store.close()
     assert open_run(tmp_path / "run").samples.count_rows() == 1
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EIO])
+def test_a_disk_that_failed_keeps_what_had_reached_it(tmp_path: Path, number: int) -> None:
+    """The kernel makes it read-only; what was in memory alone is not promised."""
+    store = _written(tmp_path / "run", measured=False)
+    said = what_is_kept(tmp_path / "run", OSError(number, os.strerror(number)))
+    assert said == (
+        "What had reached the disk is kept there: make it writable, then "
+        f"`pinchpoint analyse {tmp_path / 'run'}`"
+    )
+    store.discard()
+    said = what_is_kept(tmp_path / "run", OSError(number, os.strerror(number)))
+    assert said == "Nothing of this run is kept there; make it writable, then run it again"
 
 
 @pytest.mark.parametrize("measured", [False, True])
