@@ -591,6 +591,7 @@ _REPLIES = (
     b"-ERR no\r\n",
     b"%1\r\n+a\r\n#t\r\n",
     b"*-1\r\n$-1\r\n_\r\n,1.5\r\n(99\r\n",
+    b"*1000000000\r\n",
 )
 
 

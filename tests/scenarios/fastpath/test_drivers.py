@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from valkey import exceptions
 
-from pinchpoint_scenarios.fastpath.drivers import MORE, Driver, EndedError
+from pinchpoint_scenarios.fastpath.drivers import MORE, Driver, EndedError, resp
 from pinchpoint_scenarios.fastpath.drivers.cql import CqlDriver, CqlError
 from pinchpoint_scenarios.fastpath.drivers.resp import RespDriver
 
@@ -155,6 +155,34 @@ def test_garbage_is_no_frame_or_named(parts: list[bytes]) -> None:
     except (CqlError, EndedError):
         return
     raise AssertionError("an end was taken for an answer's part")
+
+
+TOO_LARGE = (
+    b"*1000000000\r\n",
+    b"%9999999\r\n",
+    b"*2\r\n$1\r\nx\r\n*1000000000\r\n",
+    b"*600000\r\n*600000\r\n",
+    b"*99999999999999999999999\r\n",
+)
+
+
+@pytest.mark.parametrize("make", [RespDriver, resp_several])
+@pytest.mark.parametrize("content", TOO_LARGE)
+def test_a_list_that_says_it_is_enormous_is_no_answer(make: Callable[[], RespDriver], content: bytes) -> None:
+    """Room for its values would be made at once: 8 GB for the first. Wherever its header is cut."""
+    for cut in range(1, len(content)):
+        driver = make()
+        with pytest.raises(exceptions.InvalidResponse, match=r"more than|Bad multi-bulk length"):
+            fed(driver, pieces(content, [cut]))
+
+
+def test_a_value_without_end_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is kept in memory until it is complete."""
+    monkeypatch.setattr(resp, "_LARGEST_BYTES", 2**20)
+    driver = RespDriver()
+    driver.receive(b"$1000000000\r\n")
+    with pytest.raises(exceptions.InvalidResponse, match="more than 1,048,576 bytes"):
+        fed(driver, [bytes(2**16)] * 20)
 
 
 def test_refusals_are_answers() -> None:

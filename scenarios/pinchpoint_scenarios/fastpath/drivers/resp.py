@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -12,6 +13,15 @@ from valkey.connection import DefaultParser
 from . import MORE, EndedError
 
 Command = tuple[str | bytes, ...]
+
+_LINE = b"\r\n"
+_LISTS = (b"*", b"%", b"~", b">", b"|")
+_LIST = re.compile(rb"\r\n[*%~>|](\d{1,20})(?=\r\n)")
+"""The header of a list, map or set, which says how many values follow."""
+_HEADER_BYTES = 26
+_MOST_VALUES = 2**20
+_LARGEST_BYTES = 2**29
+"""What one answer may have: hiredis makes room for all values of a list as soon as it has read its header."""
 
 pack = cast("Callable[[Command], bytes]", hiredis.pack_command)  # its type says one argument
 
@@ -30,10 +40,14 @@ class RespDriver:
         )
         self._replies: list[Any] | None = None
         self._awaited = 1
+        self._begins = True  # with the next byte, an answer
+        self._may_be_lists = False
+        self._bytes = self._values = 0  # of the answer that is coming
+        self._last = _LINE  # where the header of a list may have begun
 
     def command(self, *command: str | bytes) -> bytes:
         """What to send for one command, whose reply is the next answer."""
-        self._replies = None
+        self._replies, self._awaited = None, 1
         return pack(command)
 
     def commands(self, commands: Sequence[Command]) -> bytes:
@@ -46,11 +60,38 @@ class RespDriver:
         reader = self._reader
         if not content:
             raise EndedError
+        if self._begins:
+            self._begins = False
+            self._may_be_lists = self._awaited > 1 or content[:1] in _LISTS
+        if self._may_be_lists:
+            self._count(content)
         reader.feed(content)
         answer = reader.gets() if self._replies is None else self._all(self._replies)
-        if answer is not MORE and reader.has_data():
+        if answer is MORE:
+            self._bytes += len(content)
+            if self._bytes > _LARGEST_BYTES:
+                raise exceptions.InvalidResponse(
+                    f"the server's answer has more than {_LARGEST_BYTES:,} bytes"
+                )
+            return MORE
+        if reader.has_data():
             raise exceptions.InvalidResponse("the server sent more than was requested")
+        self._begins = True
+        self._bytes, self._values, self._last = 0, 0, _LINE
         return answer
+
+    def _count(self, content: bytes) -> None:
+        """Raise ``InvalidResponse`` where the lists of an answer say that they have too many values.
+
+        Bytes within a value that look like a header count, too; no answer that is requested comes near.
+        """
+        seen, at = self._last + content, 0
+        for header in _LIST.finditer(seen):
+            self._values += int(header[1])
+            at = header.end()
+        if self._values > _MOST_VALUES:
+            raise exceptions.InvalidResponse(f"the server's answer has more than {_MOST_VALUES:,} values")
+        self._last = seen[max(at, len(seen) - _HEADER_BYTES) :]
 
     def _all(self, replies: list[Any]) -> Any:
         while len(replies) < self._awaited:
