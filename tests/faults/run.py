@@ -361,7 +361,8 @@ def tried(name: str, phase: str) -> Row:
         lost_s = _lost(cell, at_s) if phase == "measure" and name not in NOT_KEPT else None
         if lost_s is not None and lost_s > 1:
             wrong.append(f"{lost_s:g} s of what was measured before are missing")
-        orphans = _orphans(cell, told="left on the farm" in words or cell.killed)
+        said_left = re.search(r"left on the farm|made could not be removed", words) is not None
+        orphans = _orphans(cell, told=said_left or cell.killed)
         if "What was measured is kept" in words:
             orphans = [one for one in orphans if one != "file journal"]
         if not cell.gone:

@@ -173,7 +173,8 @@ def _failed(error: Exception) -> int:
         click.echo(masked("".join(traceback.format_exception(error))), err=True)
     if isinstance(error, OSError) and error.errno in _REFUSED:
         # What the system refuses is the place's fault, wherever we met it; the place is named.
-        place = f"{os.fsdecode(error.filename)}: " if error.filename else ""
+        named = error.filename and error.errno not in (errno.EMFILE, errno.ENFILE)  # any file would do
+        place = f"{os.fsdecode(error.filename)}: " if named else ""
         click.echo(masked(f"{place}{error.strerror}; {_REFUSED[error.errno]}"), err=True)
         return ExitStatus.ENVIRONMENT
     if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):

@@ -144,9 +144,11 @@ def run(
                 stage.measure(assignments, connected)
             finally:
                 interrupts.shield()
-                stage.clear_away(made)
-                if not prepared:
-                    store.discard()
+                try:
+                    stage.clear_away(made)
+                finally:
+                    if not prepared:
+                        store.discard()
             stage.finish()
     if interrupts.requested and ExitStatus.INTERRUPTED not in ended.statuses:
         # After the measuring: the run is as it would have been, but whoever waits wants no other after it.
@@ -455,9 +457,10 @@ class _Stage:
                     except EndpointUnreachable:
                         self._reach(name)  # it answers after all: it, or this machine, stood still
                         scenario.finish(keep_data=keep_data or kept)
-            except (ScenarioError, NoAnswer) as error:
-                # The farm may be the very thing that failed; what is left there must be known.
-                reason = f"{name}: the data it made could not be removed: {error}"
+            except (ScenarioError, NoAnswer, OSError, MemoryError, RuntimeError) as error:
+                # The farm may be the very thing that failed, or this machine have no more descriptors or
+                # memory (RuntimeError: for a thread); what is left there must be known.
+                reason = f"{name}: the data it made could not be removed: {error or 'too little memory'}"
                 self._ended.cut_short(ExitStatus.ENVIRONMENT, reason)
                 self._progress.say(reason)
 

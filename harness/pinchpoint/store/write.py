@@ -27,7 +27,12 @@ from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.record import Sample
 
 LOCK = "lock"
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_FIRST = {
+    errno.ENOSPC: "make room",
+    errno.EDQUOT: "make room",
+    errno.EMFILE: "allow this user more open files (ulimit -n 4096)",
+}
+"""What to do about what kept a file from being written; else: make it writable."""
 _FAILED_DISK = (errno.EROFS, errno.EIO)
 """A file system that the kernel made read-only has lost what was in memory alone."""
 
@@ -176,11 +181,14 @@ class RunWriter:
 def what_is_kept(directory: Path, error: OSError | None = None) -> str:
     """What there is of a run whose files could not be written, or read again, and what to do about it."""
     journal = directory / JOURNAL
-    recorded = (directory / OPERATIONS).exists() or (
-        journal.is_dir() and any(file.name != LOCK for file in journal.iterdir())
-    )
+    try:
+        recorded = (directory / OPERATIONS).exists() or any(file.name != LOCK for file in journal.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        recorded = False
+    except OSError:  # it is there, and cannot be looked into for want of a descriptor
+        recorded = True
     number = error.errno if error is not None else None
-    first = "make room" if number in _NO_ROOM else "make it writable"
+    first = _FIRST.get(number or 0, "make it writable")
     if not (recorded and (directory / MANIFEST).exists()):
         first = "make sure the folder stays" if number == errno.ENOENT or not number else first
         return f"Nothing of this run is kept there; {first}, then run it again"

@@ -84,7 +84,8 @@ def test_what_the_system_refuses_names_the_place(tmp_path: Path) -> None:
 def test_limits_of_the_user_are_the_environment_s(capsys: pytest.CaptureFixture[str]) -> None:
     """Exit status 5 with the remedy: no fault of Pinchpoint (``make faults``, descriptors limited)."""
     assert cli._failed(OSError(errno.EMFILE, "Too many open files", "/runs/journal")) == 5
-    assert "/runs/journal: Too many open files; allow this user more open files" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said == "Too many open files; allow this user more open files (ulimit -n 4096)\n"
 
 
 def test_options_of_another_way_are_refused(tmp_path: Path) -> None:

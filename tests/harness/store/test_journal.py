@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import struct
@@ -372,6 +373,26 @@ def test_what_is_said_to_be_kept_is_there(
     assert f"is kept there: make room, then `pinchpoint analyse {tmp_path / 'run'}`" in str(refused.value)
     store.close()
     assert open_run(tmp_path / "run").samples.count_rows() == 1
+
+
+def test_what_is_kept_can_be_said_without_a_descriptor(tmp_path: Path) -> None:
+    """With none left, the journal cannot be looked into; that it is there is known."""
+    store = _written(tmp_path / "run", measured=False)
+    limits, taken = resource.getrlimit(resource.RLIMIT_NOFILE), []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files") as refused:
+            taken.extend(os.dup(1) for _ in range(256))
+        said = what_is_kept(tmp_path / "run", refused.value)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for one in taken:
+            os.close(one)
+    assert said == (
+        "What was measured is kept there: allow this user more open files (ulimit -n 4096), then "
+        f"`pinchpoint analyse {tmp_path / 'run'}`"
+    )
+    store.close()
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EIO])
