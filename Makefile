@@ -33,7 +33,9 @@ help:
 	@echo "make soak [MINUTES=60]"
 	@echo "               constant load with every collector on: no growth, no drift, no lost second"
 	@echo "make sbom      the wheels, and beside them a CycloneDX list of all dependencies, in dist/"
-	@echo "make audit     look every version in uv.lock up in OSV's database of vulnerabilities (needs the network)"
+	@echo "make audit [DATABASE=DIR]"
+	@echo "               look every version in uv.lock up in OSV's database of vulnerabilities (needs the network),"
+	@echo "               or in a clone of https://github.com/pypa/advisory-database"
 	@echo "make bench     what the load engine costs, beside pgbench on the same server (tests/README.md)"
 	@echo "               [SUITE=crawl|nosql|odbc|collectors|bridge|verdict: one part of it, beside its own peers]"
 	@echo "make docs      build the documentation as build/site/index.html; a dead link is an error"
@@ -115,8 +117,9 @@ sbom: setup
 	  --output-file dist/pinchpoint.cdx.json
 	@ls dist
 
+# Without the network: DATABASE=DIR, a clone of https://github.com/pypa/advisory-database (kept outside this folder).
 audit: setup
-	$(UV) audit --locked
+	@$(if $(DATABASE),.venv/bin/python tests/audit.py '$(DATABASE)',$(UV) audit --locked)
 
 bench: setup
 	@$(UV) sync --quiet --locked --inexact --all-packages --all-extras --no-extra microsoft-odbc --group bench

@@ -378,7 +378,8 @@ def test_what_is_said_to_be_kept_is_there(
 def test_what_is_kept_can_be_said_without_a_descriptor(tmp_path: Path) -> None:
     """With none left, the journal cannot be looked into; that it is there is known."""
     store = _written(tmp_path / "run", measured=False)
-    limits, taken = resource.getrlimit(resource.RLIMIT_NOFILE), []
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken: list[int] = []
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
     try:
         with pytest.raises(OSError, match="Too many open files") as refused:
