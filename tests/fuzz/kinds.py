@@ -50,8 +50,8 @@ from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.fastpath import cql
 from pinchpoint_scenarios.fastpath.drivers import MORE, EndedError
 from pinchpoint_scenarios.fastpath.drivers.cql import CqlDriver
+from pinchpoint_scenarios.fastpath.drivers.http import HttpDriver, HttpError
 from pinchpoint_scenarios.fastpath.drivers.resp import RespDriver
-from pinchpoint_scenarios.fastpath.http_answer import HttpError, Incoming
 from pinchpoint_scenarios.full_crawl.failures import Failure
 from pinchpoint_scenarios.full_crawl.odata import page
 from pinchpoint_scenarios.full_crawl.sources import web_pages, web_scope, web_sitemaps
@@ -571,12 +571,11 @@ def _pieces(draw: DrawFn, samples: Sequence[bytes]) -> list[bytes]:
 
 
 def _http(pieces: Sequence[bytes]) -> bool:
-    incoming = Incoming(2**20)
+    driver = HttpDriver(2**20)
     try:
         for piece in [*filter(None, pieces), b""]:
-            incoming.take(piece)
-            if incoming.answer is not None:
-                answer, incoming.answer = incoming.answer, None
+            answer = driver.receive(piece)
+            if answer is not MORE:
                 for name, _ in answer.headers:
                     answer.header(name.lower())
     except HttpError:

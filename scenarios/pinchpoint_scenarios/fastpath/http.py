@@ -13,79 +13,10 @@ from collections.abc import Callable
 from os import read, write
 from time import monotonic
 
-from .http_answer import HttpError, Incoming, Kind, Response, UnansweredError
+from .drivers import MORE, More
+from .drivers.http import HttpDriver, HttpError, Kind, Response, UnansweredError
+from .drivers.tls import Records
 from .readiness import Readiness, readiness
-
-_RECORD_BYTES = 2**14  # the most plain text that one record holds (RFC 8446, 5.1)
-
-
-class Records:
-    """One connection's TLS.
-
-    Args:
-        context: how it is spoken.
-        host: whose certificate is wanted.
-
-    Raises:
-        HttpError: ``tls``, here and in every method.
-    """
-
-    def __init__(self, context: ssl.SSLContext, host: str) -> None:
-        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        try:
-            self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
-        except (ValueError, ssl.SSLError) as error:
-            raise HttpError("tls", str(error)) from error
-        self._open, self._seal = self._tls.read, self._tls.write
-
-    def shake_hands(self, content: bytes) -> bool:
-        """Whether the handshake is done with this of the server's (empty to begin with)."""
-        if content:
-            self._incoming.write(content)
-        try:
-            self._tls.do_handshake()
-        except ssl.SSLWantReadError:
-            return False
-        except (ssl.SSLError, ssl.CertificateError) as error:
-            raise HttpError("tls", str(error)) from error
-        return True
-
-    def to_send(self) -> bytes:
-        """What the handshake wants to be sent."""
-        return self._outgoing.read()
-
-    def sealed(self, content: bytes) -> bytes:
-        """What is to be sent in place of this."""
-        try:
-            self._seal(content)
-        except ssl.SSLError as error:
-            raise HttpError("tls", str(error)) from error
-        return self._outgoing.read()
-
-    def receive(self, content: bytes, into: Incoming) -> None:
-        """What came: its whole records are opened, and taken as far as one answer goes."""
-        sealed = self._incoming
-        sealed.write(content)
-        try:
-            while sealed.pending and into.answer is None:
-                into.take(self._open(_RECORD_BYTES))
-        except ssl.SSLWantReadError:
-            return  # the next record is not whole yet
-        except ssl.SSLError as error:
-            raise HttpError("tls", str(error)) from error
-
-    def unasked(self) -> bool:
-        """Whether more has come than the answer."""
-        if not self._incoming.pending:
-            return False
-        try:
-            self._open(_RECORD_BYTES)
-        except ssl.SSLWantReadError:
-            return False
-        except ssl.SSLError as error:
-            raise HttpError("tls", str(error)) from error
-        return True
-
 
 __all__ = ["HttpConnection", "HttpError", "Kind", "Response"]
 
@@ -124,7 +55,7 @@ class HttpConnection:
         self._ready: Readiness | None = None
         self._wait: Callable[[float], bool] = _not_connected
         self._records: Records | None = None
-        self._incoming = Incoming(largest_bytes)
+        self._driver = HttpDriver(largest_bytes)
         self.opened = 0
         """How many connections were opened so far: who logged in on one must do so again on the next."""
 
@@ -162,15 +93,18 @@ class HttpConnection:
 
     def _exchange(self, request: bytes, deadline: float) -> Response:
         # What nearly every request does stands here: calls between its steps would cost as much as they do.
-        incoming, records, descriptor = self._incoming, self._records, self._descriptor
+        driver, records, descriptor = self._driver, self._records, self._descriptor
+        unsent: memoryview | None = None
+        answer: Response | More = MORE
         try:
             content = request if records is None else records.sealed(request)
             try:
                 sent = write(descriptor, content)
             except OSError:
                 sent = 0  # the next attempt says why
-            unsent = None if sent == len(content) else self._send(memoryview(content)[sent:], deadline)
-            while (answer := incoming.answer) is None:
+            if sent != len(content):
+                unsent, answer = self._send(memoryview(content)[sent:], deadline)
+            while answer is MORE:
                 if not self._wait(deadline):
                     raise HttpError("timeout", "the answer was not complete in time")  # noqa: TRY301 - see above
                 try:
@@ -179,16 +113,15 @@ class HttpConnection:
                     self._nothing(error)
                     continue  # woken for nothing
                 if records is None or not came:
-                    incoming.take(came)
+                    answer = driver.receive(came)
                 else:
-                    records.receive(came, incoming)
-                if incoming.answer is None:
+                    answer = records.receive(came, driver)
+                if answer is MORE:
                     self._read_bytes = _MORE_BYTES  # who gives one long answer gives more of them
-            incoming.answer = None
         except BaseException:  # whatever is still to come would be taken for the next answer
             self.close()
             raise
-        if unsent or not incoming.keep_alive or (records is not None and records.unasked()):
+        if unsent or not driver.keep_alive or (records is not None and records.unasked()):
             self.close()
         return answer
 
@@ -205,7 +138,7 @@ class HttpConnection:
             os.set_blocking(self._descriptor, False)
             self._ready = readiness(self._descriptor)
             self._wait = self._ready.wait_readable
-            self._incoming = Incoming(self._largest_bytes)
+            self._driver = HttpDriver(self._largest_bytes)
             if self._tls is not None:
                 self._records = self._shaken(Records(self._tls, self._host), until)
         except BaseException:
@@ -245,36 +178,36 @@ class HttpConnection:
             return True
         return True  # an end, or bytes that were not requested
 
-    def _send(self, rest: memoryview, deadline: float) -> memoryview:
-        """Send the rest as the server takes it; what is left of it when the answer comes before."""
-        while rest and self._incoming.answer is None:
+    def _send(self, rest: memoryview, deadline: float) -> tuple[memoryview, Response | More]:
+        """Send the rest as the server takes it; what is left of it when the answer comes before, and that."""
+        answer: Response | More = MORE
+        while rest and answer is MORE:
             try:
                 rest = rest[write(self._descriptor, rest) :]
                 continue
             except BlockingIOError:
                 if self._ready is None or not self._ready.wait_writable(deadline):
                     raise HttpError("timeout", "the server took no more of a request in time") from None
+                answer = self._answer_meanwhile() or MORE
             except OSError as error:
                 # It may have answered before it closed: that answer counts (a refusal of a large body).
-                if not self._hear():
+                heard = self._answer_meanwhile()
+                if heard is None:
                     lost = f"the connection broke: {error.strerror}"
                     raise UnansweredError("connection_lost", lost) from error
-                break
-            self._hear()
-        return rest
+                return rest, heard
+        return rest, answer
 
-    def _hear(self) -> bool:
-        """Whether the server has said something while we send; it is its answer's begin."""
+    def _answer_meanwhile(self) -> Response | More | None:
+        """What the server says while we send: an answer or its beginning; None: nothing."""
         try:
             came = read(self._descriptor, self._read_bytes)
         except OSError as error:
             self._nothing(error)
-            return False
+            return None
         if self._records is None or not came:
-            self._incoming.take(came)
-        else:
-            self._records.receive(came, self._incoming)
-        return True
+            return self._driver.receive(came)
+        return self._records.receive(came, self._driver)
 
     def _nothing(self, error: OSError) -> None:
         """Nothing where there was merely nothing to read yet; raises ``HttpError`` else."""
@@ -282,7 +215,7 @@ class HttpConnection:
             return
         reset = isinstance(error, ConnectionResetError)
         why = "the server reset the connection" if reset else f"the connection broke: {error.strerror}"
-        kind = UnansweredError if reset and not self._incoming.begun else HttpError
+        kind = UnansweredError if reset and not self._driver.begun else HttpError
         raise kind("connection_lost", why) from error
 
 

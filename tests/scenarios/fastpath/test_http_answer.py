@@ -9,7 +9,8 @@ from random import Random
 import httptools
 import pytest
 
-from pinchpoint_scenarios.fastpath.http_answer import HttpError, Incoming
+from pinchpoint_scenarios.fastpath.drivers import MORE
+from pinchpoint_scenarios.fastpath.drivers.http import HttpDriver, HttpError, Response
 
 LARGEST = 2**62
 HEADS = (
@@ -77,14 +78,14 @@ def plainly(pieces: list[bytes]) -> Plain | None:
     return plain if plain.whole else None
 
 
-def taken(pieces: list[bytes]) -> Incoming | None:
-    """What ours makes of it."""
-    incoming = Incoming(LARGEST)
+def taken(pieces: list[bytes]) -> tuple[Response, bool] | None:
+    """What ours makes of it: the answer, and whether the connection goes on."""
+    driver = HttpDriver(LARGEST)
     try:
         for piece in pieces:
-            incoming.take(piece)
-            if incoming.answer is not None:
-                return incoming
+            answer = driver.receive(piece)
+            if answer is not MORE:
+                return answer, driver.keep_alive
     except HttpError as error:
         if error.kind != "bad_answer":
             raise
@@ -128,14 +129,13 @@ def test_no_answer_is_read_otherwise_than_by_the_parser_alone(seed: int) -> None
         if found is None or expected is None:
             continue
         whole += 1
-        answer = found.answer
-        assert answer is not None
+        answer, keep_alive = found
         assert (answer.status, answer.body) == (expected.status, expected.body), told
         folded = any(b"\r\n " in piece or b"\r\n\t" in piece for piece in pieces)
         if not folded:
             assert answer.headers == tuple((name, value.strip()) for name, value in expected.fields), told
         if b"".join(pieces).endswith(answer.body) or not answer.body:
-            assert found.keep_alive <= expected.keeps, told
+            assert keep_alive <= expected.keeps, told
     assert whole > 50
 
 
@@ -145,10 +145,8 @@ def test_what_chunks_say_is_no_field_of_the_head() -> None:
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\n\r\n"
     whole = head + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
     for at in range(1, len(whole) + 1):
-        incoming = Incoming(LARGEST)
-        for piece in filter(None, (whole[:at], whole[at:])):
-            incoming.take(piece)
-        answer = incoming.answer
-        assert answer is not None
+        found = taken([piece for piece in (whole[:at], whole[at:]) if piece])
+        assert found is not None
+        answer, _ = found
         assert (answer.body, answer.header(b"x-a"), answer.encoded) == (body, "1", False), at
         assert answer.headers == ((b"Transfer-Encoding", b"chunked"), (b"X-A", b"1")), at

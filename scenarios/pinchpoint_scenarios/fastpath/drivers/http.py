@@ -11,6 +11,8 @@ from typing import Literal
 
 import httptools
 
+from . import MORE, More
+
 _ENCODED = re.compile(rb"\r\ncontent-encoding:", re.IGNORECASE).search
 _HEAD_END = b"\r\n\r\n"
 _LARGEST_HEAD_BYTES = 2**18
@@ -84,8 +86,8 @@ class Response:
         return self._names
 
 
-class Incoming:
-    """The answers that come in on one connection: what httptools calls back, by its names for it.
+class HttpDriver:
+    """A ``Driver`` whose answers are HTTP's: what httptools calls back, by its names for it.
 
     Where a method of a list does what is to be done, it stands for one of ours: no Python is run for it.
 
@@ -93,12 +95,10 @@ class Incoming:
         largest_bytes: a larger body is not read to its end.
 
     Attributes:
-        answer: the one that is complete; who takes it puts None here, and the next may come.
         keep_alive: whether another may follow it.
     """
 
     def __init__(self, largest_bytes: int) -> None:
-        self.answer: Response | None = None
         self.keep_alive = False
         self._largest_bytes = largest_bytes
         self._status = self._interim = self._further_bytes = 0
@@ -117,8 +117,8 @@ class Incoming:
         """Whether anything of the next answer has come."""
         return bool(self._received)
 
-    def take(self, content: bytes) -> None:
-        """What came next; empty: the connection's end. Raises ``HttpError``."""
+    def receive(self, content: bytes) -> Response | More:
+        """See ``Driver``. Raises ``HttpError``."""
         if content:
             if self._received:
                 self._take_further(content)
@@ -133,7 +133,7 @@ class Incoming:
         else:
             self._end()
         if not self._status:
-            return
+            return MORE
         # Here, and not in a method: a call costs as much as each of these lines.
         parts = self._parts
         body = parts[0] if len(parts) == 1 else b"".join(parts)
@@ -144,11 +144,12 @@ class Incoming:
             self._interim, self._further_bytes, self._mixed = 0, 0, False
         else:
             head = self._received[: len(self._received) - len(body)]  # looking for its end takes longer
-        self.answer = Response(self._status, head, body)
+        answer = Response(self._status, head, body)
         parts.clear()
         self._status = 0
         self._received = b""
         self._awaited.append(None)
+        return answer
 
     def on_message_complete(self) -> None:
         """Called by httptools at the end of each message, interim ones included."""
