@@ -13,7 +13,7 @@ from pinchpoint.base.errors import GuardError, InputError
 from pinchpoint.data.inputs import Limits
 from pinchpoint.farm.live import claimed, embedded
 from pinchpoint.plan import Disk, Farm
-from pinchpoint.probe import machine, windows
+from pinchpoint.probe import machine
 from pinchpoint.probe.machine import ProbedMachine, here, memory_bytes
 from pinchpoint.probe.record import DeclaredDisk, Where
 from pinchpoint.probe.remote import look, there
@@ -50,7 +50,8 @@ def of_disk(disk: Disk | None) -> DeclaredDisk:
     return DeclaredDisk(limits=Limits(limits.iops, limits.bytes_per_s, limits.io_unit_bytes))
 
 
-_HERE, _THERE = "local", "ssh"
+_HERE, _THERE, _WINDOWS = "local", "ssh", "windows"
+"""The collectors of a host whose disks can be probed; their options say how it is reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +143,14 @@ def _declared_disk(farm: Farm, name: str | None, copied: Path | None) -> ProbeTa
     there = next((each for each in host.collect if each.kind == _THERE), None)
     if there is not None:
         return replace(_remote(farm, chosen, disk, there.options), machine=host.machine)
-    on_windows = next((each for each in host.collect if each.kind == windows.KIND), None)
+    on_windows = next((each for each in host.collect if each.kind == _WINDOWS), None)
     if on_windows is not None:
         found = _windows(farm, chosen, disk, on_windows.options, copied)
         return replace(found, machine=host.machine)
     if not any(each.kind == _HERE for each in host.collect):
         raise InputError(
             f"{farm.identity}: {chosen} is on another machine, and its host has no collector of kind "
-            f"{_THERE} or {windows.KIND} (to probe it from here) or {_HERE}; add one, or log on to that host "
+            f"{_THERE} or {_WINDOWS} (to probe it from here) or {_HERE}; add one, or log on to that host "
             "and give `pinchpoint probe` a folder on the disk"
         )
     given = (
@@ -191,6 +192,8 @@ def _windows(
         raise InputError(
             f"{farm.identity}: {chosen} has neither path nor device; give one of them under tiers"
         )
+    from pinchpoint.probe import windows  # noqa: PLC0415 -- its libraries take half a second to import
+
     looked = windows.look(options, disk.path, disk.device, farm.name, chosen)
     opened = partial(windows.there, options, looked, copied)
     return ProbeTarget(looked.where, of_disk(disk), looked.memory_bytes, opened)

@@ -40,8 +40,6 @@ from pinchpoint_scenarios.storage_probe.folder import FOLDER
 from pinchpoint_scenarios.storage_probe.process import ProbeStopped, ToolOutput
 from pinchpoint_scenarios.storage_probe.tools.diskspd import DiskSpd
 
-KIND = "windows"
-"""The collector of a host that is reached so; its options say how."""
 _TOOL = "diskspd.exe"
 _OPEN_S, _ANSWER_S, _LONGEST_S = 60.0, 60.0, 24 * 3600.0
 _WAIT_S = 1
