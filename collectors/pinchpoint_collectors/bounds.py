@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from pinchpoint_collectors.common.counts import counted
 from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.record import Sample
 
@@ -191,12 +192,11 @@ class Nonsense:
 
     def words(self) -> str:
         """The series, what was found, what can be."""
-        values = "1 value" if self.count == 1 else f"{self.count:,} values"
         at = f", at {utc(self.time_ns)}" if EARLIEST_NS <= self.time_ns <= LATEST_NS else ""
         at = f", in line {self.line}" if self.line else at
         return (
-            f"{self.series}: {values} cannot be and count as not measured; the first is {self.first}{at}; "
-            f"allowed: {self.allowed}"
+            f"{self.series}: {counted(self.count, 'impossible value')}, not measured; "
+            f"the first is {self.first}{at}; allowed: {self.allowed}"
         )
 
     def facts(self) -> dict[str, Any]:
@@ -266,5 +266,6 @@ def sentences(found: Iterable[Nonsense]) -> list[str]:
     """One of each series, and of many one for what is left."""
     rows = list(found)
     left = sum(one.count for one in rows[_SHOWN:])
-    more = [f"{left:,} more values of {len(rows) - _SHOWN} other series cannot be and count as not measured"]
+    values = counted(left, "more impossible value")
+    more = [f"{values} of {len(rows) - _SHOWN} other series: not measured"]
     return [*(one.words() for one in rows[:_SHOWN]), *(more if left else [])]

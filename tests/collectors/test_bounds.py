@@ -122,5 +122,5 @@ def test_of_many_series_ten_are_named() -> None:
     tally.checked(Sample(AT, 1.0, "a", "cpu.busy_ratio", str(core), 99.0) for core in range(25))
     words = bounds.sentences(tally.found.values())
     assert len(words) == 11
-    assert words[0].startswith("cpu.busy_ratio 0 of a: 1 value cannot be")
-    assert words[-1].startswith("15 more values of 15 other series")
+    assert words[0].startswith("cpu.busy_ratio 0 of a: 1 impossible value")
+    assert words[-1].startswith("15 more impossible values of 15 other series")

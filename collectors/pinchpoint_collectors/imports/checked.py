@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from pinchpoint_collectors import bounds
+from pinchpoint_collectors.common.counts import counted
 from pinchpoint_collectors.imports.record import CsvMapping, FileFacts, ForeignFileError
 from pinchpoint_collectors.record import Sample
 
@@ -70,8 +71,8 @@ class _Column:
         remedy = (
             f"say {said} in the mapping" if is_mapped else f"map it with --kind csv --map MAPPING and {said}"
         )
-        odd, counted = f"{self.odd:,}", f"{self.counted:,} value{'s' if self.counted != 1 else ''}"
-        return f"{odd} of {counted} {limit}, median {bounds.number(middle)}: {guess}; {remedy}"
+        values = f"{self.odd:,} of {counted(self.counted, 'value')}"
+        return f"{values} {limit}, median {bounds.number(middle)}: {guess}; {remedy}"
 
 
 def checked(

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC
 
 from pinchpoint_collectors.common import numerals
+from pinchpoint_collectors.common.counts import counted
 from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
 from pinchpoint_collectors.imports.text import ALLOWED_POWERSHELL_DATES, POWERSHELL_DATES
 from pinchpoint_collectors.imports.times import Dates
@@ -108,7 +109,7 @@ def _history(rows: Iterable[_Row], settings: Settings, found: FileFacts) -> Iter
         found.line = line
         yield from _crawl(row, line, ended_s, ended_s - begun_s, decimal)
     if open_:
-        found.note(f"{open_} crawls that were still running at the export were ignored")
+        found.note(f"ignored {counted(open_, 'crawl')} that had not ended at the export")
 
 
 def _crawl(

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pinchpoint_collectors.common.counts import counted
 from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
 from pinchpoint_collectors.imports.text import LastLine, cells, csv_cells, number
 from pinchpoint_collectors.imports.times import ReadingTimes
@@ -120,7 +121,8 @@ class JMeter:
             value = number(row["elapsed"], "elapsed", line) if row.get("success", "true") == "true" else None
             one.readings.append((int(row["timeStamp"]) / 1000, value, line))
         if left:
-            found.note(f"{len(left)} labels are not used and were ignored, such as {next(iter(left))}")
+            labels = counted(len(left), "label")
+            found.note(f"ignored {labels} that Pinchpoint does not use, such as {next(iter(left))}")
         for one in series.values():
             yield from _samples(one, series.values(), found)
 

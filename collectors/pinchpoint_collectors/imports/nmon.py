@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
 
+from pinchpoint_collectors.common.counts import counted
 from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
 from pinchpoint_collectors.imports.sysstat import (
     KIB,
@@ -125,7 +126,7 @@ class _Recording:
         self._found.facts(host).update(os=os, cores=int(cores) if cores.isdecimal() else None)
         if left := self._rows.keys() - self._moments.keys():
             self._found.note(
-                f"{len(left)} snapshots have no time (ZZZZ), such as {min(left)}, and were ignored"
+                f"ignored {counted(len(left), 'snapshot')} without a time (ZZZZ), such as {min(left)}"
             )
         pace, last_s = ReadingTimes(), None
         times: list[tuple[str, float]] = []

@@ -56,7 +56,9 @@ class NodeExporter:
                 'query raw series: {__name__=~"node_(cpu|disk|memory|network|pressure|vmstat|procs)_.*"}[1h]'
             )
         if unused:
-            found.note(f"{len(unused)} series are not used and were ignored, such as {next(iter(unused))}")
+            found.note(
+                f"ignored {len(unused):,} series that Pinchpoint does not use, such as {next(iter(unused))}"
+            )
         for host, series in by_host.items():
             exporter = whose({labels[NAME] for labels, _ in series})
             if exporter is not None:

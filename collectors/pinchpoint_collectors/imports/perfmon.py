@@ -15,6 +15,7 @@ from datetime import datetime
 
 from pinchpoint_collectors import bounds
 from pinchpoint_collectors.common import numerals
+from pinchpoint_collectors.common.counts import counted
 from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
 from pinchpoint_collectors.imports.text import csv_cells
 from pinchpoint_collectors.imports.times import LocalClock, ReadingTimes
@@ -305,10 +306,11 @@ def _number(text: str, line: int) -> float | None:
 def _note(columns: Sequence[CounterColumn], found: FileFacts) -> None:
     never = [one.path for one in columns if not one.begun]
     if never:
-        found.note(f"{len(never)} counters have no value in the whole file, such as {never[0]}")
+        found.note(f"no value in the whole file: {counted(len(never), 'counter')}, such as {never[0]}")
     negative = sum(one.negative for one in columns)
     if negative:
-        found.note(f"{negative} values are below 0 (perfmon could not read them) and count as not measured")
+        values = counted(negative, "value")
+        found.note(f"{values} below 0 (perfmon could not read the counter): not measured")
 
 
 # ---- which columns are used, and what each becomes --------------------------------------------------------
@@ -495,7 +497,7 @@ def _left_out(paths: Sequence[str], known: Sequence[CounterColumn], found: FileF
     rest = [path for at, path in enumerate(paths, 1) if at not in used]
     if rest:
         found.note(
-            f"{len(rest)} of {len(paths)} counters are not used and were ignored, such as "
+            f"ignored {len(rest):,} of {len(paths):,} counters that Pinchpoint does not use, such as "
             f"{rest[0] or 'one without a name'}"
         )
 

@@ -28,6 +28,7 @@ from pinchpoint.base import units
 from pinchpoint.base.wording import PROVES, listed
 from pinchpoint.data.inputs import Inputs
 from pinchpoint.data.resample import block_rows
+from pinchpoint_collectors.common.counts import counted
 
 RESAMPLES = 200
 SEED = 1
@@ -139,7 +140,7 @@ def _lowering(
     if len(first.evidence) < 2:
         yield "only one kind of evidence"
     if len(stage.rows) < MIN_SAMPLES.value:
-        yield f"only {len(stage.rows)} samples, {MIN_SAMPLES.value:.0f} are needed"
+        yield f"only {counted(len(stage.rows), 'sample')}, {MIN_SAMPLES.value:.0f} are needed"
     if first.outrun:
         yield f"throughput went on rising while it was saturated: {first.outrun}"
     yield from kind_of(first).confidence_limits(first, first.found, context)

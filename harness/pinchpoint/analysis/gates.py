@@ -187,8 +187,8 @@ def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
     client = rate * CLIENT_TIME_S.value / users
     held = -(LITTLE.value + edge) <= gap <= max(LITTLE.value + edge + again, client)
     text = (
-        f"{flow.load.scenario}: {units.count(users)} users, of which response and think time "
-        f"explain {units.count(accounted)} (Little's law)"
+        f"{flow.load.scenario}: response and think time explain {units.count(accounted)} of "
+        f"{units.count(users)} {'user' if users == 1 else 'users'} (Little's law)"
     )
     fact = _fact(text, "operations.service", gap, LITTLE, ("", flow.load.scenario))
     remedy = "give the load generator more cores, or fewer users per worker"

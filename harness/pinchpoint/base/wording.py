@@ -68,6 +68,9 @@ OUTCOME: Mapping[str, str] = {
     "invalid": "This run is not valid",
 }
 
+ONLY_THIS_LOAD = "for this load only: every host was measured, and none of its resources was saturated"
+"""How sure it is that no limit was reached."""
+
 STATE: Mapping[str, str] = {
     "interrupted": "This run was interrupted. What was measured until then is kept and shown; it is not a "
     "complete run.",
@@ -87,6 +90,13 @@ def limited_by(verdict: Mapping[str, Any]) -> str:
     if blame and verdict["outcome"] == "invalid":
         return f"not valid ({thing(blame)})"
     return thing(blame) if blame else OUTCOME[verdict["outcome"]].lower()
+
+
+def sure(verdict: Mapping[str, Any]) -> str:
+    """How sure the answer is: ``medium``, or for which load it holds; "" where it claims nothing."""
+    if verdict["outcome"] == "not_reached":
+        return ONLY_THIS_LOAD
+    return str((verdict.get("bottleneck") or {}).get("confidence") or "")
 
 
 def place(blame: Mapping[str, Any]) -> str:

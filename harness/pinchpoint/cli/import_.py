@@ -29,6 +29,7 @@ from pinchpoint.plan.units import duration
 from pinchpoint.probe.conduct import new_directory
 from pinchpoint.report.files import conclude, conclude_probe, write_run
 from pinchpoint.report.terminal import verdict_text
+from pinchpoint_collectors.common.counts import counted
 from pinchpoint_collectors.imports import registry
 from pinchpoint_collectors.imports.record import Settings
 from pinchpoint_scenarios.storage_probe.results import RESULTS, ResultKind
@@ -158,7 +159,7 @@ def import_(  # noqa: PLR0913 - one for each option
         if between != TimeSpan():
             raise InputError("--from, --to: with --into, the time of the run is used; omit them")
         added = import_into(run, sources, settings, places)
-        click.echo(f"{added:,} samples were added to {run}", err=True)
+        click.echo(f"Added {counted(added, 'sample')} to {run}", err=True)
         directory = run
     stored, verdict = conclude(directory)
     write_run(stored, verdict.to_json(), ["html"], directory)

@@ -15,6 +15,7 @@ from pinchpoint.store import document
 from pinchpoint.store.read import read_manifest
 from pinchpoint.store.schema import MANIFEST, VERDICT
 from pinchpoint.store.write import is_being_written, writable, write_file
+from pinchpoint_collectors.common.counts import counted
 
 PAGE = "trend.html"
 RESULT = {
@@ -172,5 +173,5 @@ def _row_of_set(directory: Path) -> dict[str, str]:
     return {
         "run": directory.name,
         "started": made.started[:16].replace("T", " "),
-        "result": f"{state}set of {len(made.runs)} runs on {folders}",
+        "result": f"{state}set of {counted(len(made.runs), 'run')} on {folders}",
     }

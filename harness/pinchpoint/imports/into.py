@@ -189,7 +189,7 @@ def _added(
     said = [*notes(gathered)]
     if left:
         said.append(
-            f"{len(left)} series of the imported files were ignored, because the run already has them, "
+            f"ignored {len(left):,} series of the imported files, because the run already has them, "
             f"such as {' '.join(min(left))}"
         )
     unknown = [

@@ -20,6 +20,7 @@ from pinchpoint.plan.plan import Plan
 from pinchpoint.plan.problems import Problem
 from pinchpoint.plan.record import Record
 from pinchpoint.plan.urls import variables
+from pinchpoint_collectors.common.counts import counted
 from pinchpoint_scenarios.contract import Endpoint
 
 MAX_SENTENCES = 100
@@ -149,7 +150,7 @@ def _sentences(document: YamlFile, problems: Iterable[Problem]) -> list[str]:
     ordered = sorted(first.values(), key=lambda problem: problem.line or document.line(problem.path) or 0)
     sentences = [document.sentence(problem) for problem in ordered[:MAX_SENTENCES]]
     left = len(ordered) - len(sentences)
-    return [*sentences, f"{document.file}: {left} more problems, not shown"] if left else sentences
+    return [*sentences, f"{document.file}: {counted(left, 'more problem')}, not shown"] if left else sentences
 
 
 def _sound(record: R | None, sentences: list[str]) -> R:

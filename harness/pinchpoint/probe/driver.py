@@ -145,7 +145,7 @@ class SuiteDriver:
         total = len(left) + len(jobs)
         each = "; ".join(f"{name}: {', '.join(own)}" for name, own in depths.items())
         self.probe.warnings.append(
-            f"{len(left)} of {total} cells were left out, as the queue depth at which the latency crosses "
+            f"left out {len(left)} of {total} cells, as the queue depth at which the latency crosses "
             f"{units.seconds(self.probe.options.line_s)} was found without them: {each}"
         )
         return jobs

@@ -19,6 +19,7 @@ from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, Test
 from pinchpoint.report.report import SECTIONS, Report
 from pinchpoint.report.run_tables import offered_words
 from pinchpoint.report.tables import Section, Table, run_header
+from pinchpoint_collectors.common.counts import counted
 
 Gathered = Report | ComparisonReport | PlainReport
 Decision = Literal["go", "no-go", "not decided"]
@@ -108,8 +109,7 @@ def _of_run(report: Report) -> Brief:
     checks = tuple(_run_checks(report))
     decision, words = _run_decision(report, checks)
     header = run_header(manifest, verdict)
-    blame = verdict.get("bottleneck") or {}
-    sure = f"Confidence: {blame['confidence']}." if blame.get("confidence") else ""
+    sure = f"Confidence: {wording.sure(verdict)}." if wording.sure(verdict) else ""
     # What a table holds elsewhere on the page is not said twice.
     answers = [
         Answer(TESTED, ", ".join(header), _loads(manifest)),
@@ -275,8 +275,7 @@ def _not_shown(report: Report) -> tuple[str, str]:
     if verdict.get("experiment") and verdict.get("advice"):
         found.append(_closed(f"What would decide it: {verdict['experiment']}"))
     if missing := len(report.tables["not_measured"].rows):
-        figures = "1 figure was" if missing == 1 else f"{missing} figures were"
-        found.append(f"{figures} not measured (see Data quality).")
+        found.append(f"Not measured: {counted(missing, 'figure')} (see Data quality).")
     said = " ".join(found).lower()
     warnings = [one for one in report.warnings if one.lower().rstrip(".") not in said]
     if warnings:
@@ -354,7 +353,7 @@ def _of_comparison(report: ComparisonReport) -> Brief:
     at = min(started, default=None)
     named = " → ".join(f"{side.named or 'none found'} ({side.label})" for side in report.sides)
     differs = [row for row in content["confounders"] if row["matters"]]
-    unknown = [f"{len(differs)} other differences may affect the bottleneck"] if differs else []
+    unknown = [f"{counted(len(differs), 'other difference')} may affect the bottleneck"] if differs else []
     unknown += [str(one) for one in content["warnings"]]
     answers = [
         Answer(

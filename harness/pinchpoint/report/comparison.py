@@ -11,6 +11,7 @@ from pinchpoint.base.figures import CHANGED
 from pinchpoint.report import comparison_tables as tables
 from pinchpoint.report.evidence import Finding, findings
 from pinchpoint.report.tables import Section, Table
+from pinchpoint_collectors.common.counts import counted
 
 CLAIM: Mapping[str | None, str] = {
     "caused_by": "Caused by the studied factor",
@@ -104,7 +105,7 @@ class ComparisonReport:
     def runs_words(self) -> str:
         """How many runs stand behind it: ``dev: 1 run, prod: 1 run``."""
         counts = [(side.label, len(side.runs)) for side in self.sides]
-        return ", ".join(f"{label}: {count} run{'' if count == 1 else 's'}" for label, count in counts)
+        return ", ".join(f"{label}: {counted(count, 'run')}" for label, count in counts)
 
 
 def gather(content: Mapping[str, Any]) -> ComparisonReport:

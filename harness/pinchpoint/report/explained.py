@@ -9,6 +9,7 @@ from pinchpoint.base import units, wording
 from pinchpoint.base.text import wrapped
 from pinchpoint.data.timeaxis import zone_words
 from pinchpoint.report import evidence, verdict_tables
+from pinchpoint_collectors.common.counts import counted
 
 HELD: Mapping[bool, str] = {True: "yes", False: "no"}
 DISKS: Mapping[str, str] = {
@@ -116,7 +117,7 @@ def _basis(fact: Mapping[str, Any]) -> str:
         parts.append(f"{fact['rule']}; {source}")
     if fact.get("samples") is not None:
         of_operations = "." not in fact["metric"] or fact["metric"].startswith("operations.")
-        parts.append(f"{fact['samples']:,} {'operations' if of_operations else 'samples'}")
+        parts.append(counted(fact["samples"], "operation" if of_operations else "sample"))
     return f" [{'; '.join(parts)}]" if parts else ""
 
 

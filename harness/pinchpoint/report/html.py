@@ -84,6 +84,7 @@ def _run(report: Report, brief: Brief, cover: Cover) -> str:
         header=run_header(report.run.manifest, report.verdict),
         brief=brief,
         cover=cover,
+        sure=wording.sure(report.verdict),
         charts=charts,
         first_names=FIRST,
         first=[name for name in FIRST if name in charts],

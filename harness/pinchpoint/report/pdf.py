@@ -20,6 +20,7 @@ from pinchpoint.report.drawn import charts_of
 from pinchpoint.report.html import template_file
 from pinchpoint.report.libraries import library
 from pinchpoint.report.tables import Column, Table
+from pinchpoint_collectors.common.counts import counted
 
 _HEADING = 110
 """Letters of the title above the first page."""
@@ -124,7 +125,9 @@ def _table(table: Table, room_pt: float = _ACROSS_PT) -> Mapping[str, Any]:
     size = 7.0 if len(table.columns) > _MOST_COLUMNS else 8.0
     rows = [[_text(cell) for cell in row] for row in table.cells()[:_MOST_ROWS]]
     more = len(table.rows) - len(rows)
-    note = f"{more:,} more rows are in the workbook (--format xlsx). {table.note}" if more else table.note
+    note = (
+        f"In the workbook (--format xlsx): {counted(more, 'more row')}. {table.note}" if more else table.note
+    )
     return {
         "title": _text(table.title),
         "heads": [_text(column.title) for column in table.columns],

@@ -29,6 +29,7 @@ from pinchpoint.report.cover import PLAIN, Cover
 from pinchpoint.report.document import Answer, Plot
 from pinchpoint.report.libraries import library
 from pinchpoint.report.report import Report
+from pinchpoint_collectors.common.counts import counted
 
 _WIDTH, _HEIGHT = 960.0, 540.0
 """Points of a slide, 16 to 9."""
@@ -297,7 +298,7 @@ class _Deck:
             kind = kinds.LINE
         frame = self._slide.shapes.add_chart(kind, *map(self._pt, box), data)
         more = len(plot.lines) - len(lines)
-        left = f" {more} more lines are in the workbook." if more else ""
+        left = f" In the workbook: {counted(more, 'more line')}." if more else ""
         self._says(frame, f"Chart: {plot.title}, {', '.join(line.name for line in lines)}.{left}")
         self._look(frame.chart, plot, len(xs))
 

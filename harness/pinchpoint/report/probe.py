@@ -18,6 +18,7 @@ from pinchpoint.probe.record import Probe
 from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint.report.tables import Column, Table, duration, number, rate, right_of
 from pinchpoint.store.read import StoredRun
+from pinchpoint_collectors.common.counts import counted
 from pinchpoint_scenarios.storage_probe import Cell
 
 _RATES = (
@@ -76,7 +77,9 @@ def cells(found: Mapping[Cell, Figures], verdict: ProbeVerdict) -> Table:
     rows = [_row(cell, one, kinds.get(cell.name)) for cell, one in tried.items()]
     missing = len(found) - len(tried)
     left = (
-        f" {missing} of {len(found)} cells are not measured yet: continue with --resume." if missing else ""
+        f" Not measured yet: {missing} of {counted(len(found), 'cell')}. Continue with --resume."
+        if missing
+        else ""
     )
     return Table(
         name="cells",
@@ -198,7 +201,7 @@ def probe_text(probe: Probe, verdict: ProbeVerdict) -> str:
     blocks.append(_drawn(cells(found, verdict), _CELLS))
     untried = sum(not (one.trials or one.failed) for one in found.values())
     if untried:
-        said = f"{untried} of {len(probe.cells)} cells are not measured yet: continue with --resume."
+        said = f"Not measured yet: {untried} of {counted(len(probe.cells), 'cell')}. Continue with --resume."
         blocks.append(wrapped(said))
     blocks.append(_drawn(workloads(verdict, probe.options.line_s), _WORKLOADS))
     why = [f"{one.workload}: {one.cells[-1].why}" for one in verdict.workloads]

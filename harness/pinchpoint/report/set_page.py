@@ -19,6 +19,7 @@ from pinchpoint.report.charts import LABELS, PALETTE, Chart, Datasets, finished,
 from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart, TestCase
 from pinchpoint.report.tables import Column, Table, duration, number, rate, share
 from pinchpoint.run.run_set import RunSet
+from pinchpoint_collectors.common.counts import counted
 
 Row = Mapping[str, Any]
 
@@ -109,11 +110,13 @@ def _answers(made: RunSet, runs: Sequence[Row], compared: Sequence[Row]) -> Iter
     else:
         yield Answer(HEADROOM, "not known")
     advice = Counter(str(one["what"]) for row in runs for one in (row["verdict"].get("advice") or ())[:1])
-    told = "; ".join(f"{what} ({times} runs)" for what, times in advice.most_common(3))
+    told = "; ".join(f"{what} ({counted(times, 'run')})" for what, times in advice.most_common(3))
     yield Answer(DO, told or "not known", " ".join(str(one["summary"]) for one in compared))
     following = Counter(wording.thing(row["verdict"]["next"]) for row in runs if row["verdict"].get("next"))
     yield Answer(
-        NEXT, "; ".join(f"{what} ({times} runs)" for what, times in following.most_common(3)) or "not known"
+        NEXT,
+        "; ".join(f"{what} ({counted(times, 'run')})" for what, times in following.most_common(3))
+        or "not known",
     )
     yield Answer(NOT_SHOWN, _missing(made), " ".join(_notes(made, runs)))
 
@@ -129,7 +132,7 @@ _ENOUGH = 5
 
 def _notes(made: RunSet, runs: Sequence[Row]) -> Iterator[str]:
     if made.state != "finished":
-        yield f"The set is in the state {made.state!r}: {len(runs)} runs were made."
+        yield f"The set is in the state {made.state!r}: {counted(len(runs), 'run')} made."
     for row in runs:
         if row["verdict"]["outcome"] == "invalid":
             yield f"{row['folder']}/{row['run']} is not valid."

@@ -12,6 +12,7 @@ from pinchpoint.base.text import one_line, width, wrapped
 from pinchpoint.report import run_tables, verdict_tables
 from pinchpoint.report.comparison import ComparisonReport, gather
 from pinchpoint.report.tables import Table, grid, run_header
+from pinchpoint_collectors.common.counts import counted
 
 BY: Mapping[str, str] = {
     "command": "as the command says",
@@ -80,11 +81,10 @@ def _limit(verdict: Mapping[str, Any], rest: str) -> Iterator[str]:
     ]
     if others:
         yield _labelled("", f"Other users: {', '.join(others)}.")
-    if blame.get("confidence"):
+    if sure := wording.sure(verdict):
         reasons = "; ".join(str(why) for why in blame.get("why_not_more") or ())
-        yield _labelled(
-            "SURE", f"{blame['confidence']} confidence{f': {reasons}' if reasons else ''}".rstrip(".") + "."
-        )
+        level = f"{sure} confidence" if blame.get("confidence") else sure
+        yield _labelled("SURE", f"{level}{f': {reasons}' if reasons else ''}".rstrip(".") + ".")
 
 
 LEAST_USE = 0.005
@@ -182,7 +182,9 @@ def comparison_text(content: Mapping[str, Any]) -> str:
     confounders = [row for row in report.tables["confounders"].rows if row["matters"]]
     if confounders and unlike:
         blocks.append(
-            wrapped(f"{len(confounders)} other differences may affect the bottleneck (report.html).")
+            wrapped(
+                f"{counted(len(confounders), 'other difference')} may affect the bottleneck (report.html)."
+            )
         )
     elif confounders:
         rest = len(confounders) - _MOST_DIFFERENCES

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pinchpoint.base import units
 from pinchpoint.base.text import aligned, wrapped
+from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.trend.history import Entry, FigureKey
 from pinchpoint.trend.trend import FigureTrend, LevelChange, Trend
 
@@ -84,12 +85,12 @@ def lone_words(trend: Trend) -> Iterator[str]:
     for line in trend.lines:
         for one in line.lone:
             value = units.of_metric(line.key.metric, one.value)
-            yield f"{figure(line.key)}: {value} in {one.run} ({one.started}), a single run"
+            yield f"{figure(line.key)}: {value} in {one.run} ({day_and_time(one.started)}), a single run"
 
 
 def zero_words(since: Entry) -> str:
     """``0 from run-8 (2026-...) on``."""
-    return f"0 since {since.run} ({since.started})"
+    return f"0 since {since.run} ({day_and_time(since.started)})"
 
 
 def _sentence(line: FigureTrend, change: LevelChange) -> str:
@@ -100,5 +101,6 @@ def _sentence(line: FigureTrend, change: LevelChange) -> str:
     span = f", {units.percent(change.ci95[0])} to {units.percent(change.ci95[1])}" if change.ci95 else ""
     return (
         f"{figure(line.key)}: {before} up to {change.after}, {after} since {change.first} "
-        f"({change.started}; {units.percent(change.ratio)} of the level before{span}): {change.call}"
+        f"({day_and_time(change.started)}; {units.percent(change.ratio)} of the level before{span}): "
+        f"{change.call}"
     )

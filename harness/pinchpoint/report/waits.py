@@ -10,6 +10,7 @@ from pinchpoint.data.recorded import over_samples
 from pinchpoint.data.timeaxis import Clock
 from pinchpoint.report.tables import Column, Table, duration, number
 from pinchpoint.store.read import StoredRun
+from pinchpoint_collectors.common.counts import counted
 
 MOST = 10
 """Waits that are listed of each host; the rest are summed."""
@@ -27,7 +28,9 @@ def waits(run: StoredRun, clock: Clock) -> Table:
         hidden += [host] if spent.pop(("db.sessions_hidden", ""), 0.0) else []
         ranked = sorted(((s, _name(*key)) for key, s in spent.items() if s > 0), reverse=True)
         rest = ranked[MOST:]
-        named = ranked[:MOST] + ([(sum(s for s, _ in rest), f"{len(rest)} other waits")] if rest else [])
+        named = ranked[:MOST] + (
+            [(sum(s for s, _ in rest), counted(len(rest), "other wait"))] if rest else []
+        )
         rows += [
             {"host": host, "wait": name, "time_s": s, "ratio": s / active_s if active_s else None}
             for s, name in named

@@ -23,6 +23,7 @@ from pinchpoint.plan import (
     redacted_text,
 )
 from pinchpoint.run.controller import RunOptions, no_event
+from pinchpoint_collectors.common.counts import counted
 from pinchpoint_scenarios.addresses import without_secrets
 from pinchpoint_scenarios.contract import Endpoint, Filled, Intent, Sent
 from pinchpoint_scenarios.errors import ScenarioError
@@ -161,7 +162,7 @@ def _filled(one: Filled) -> str:
 def _rows(rows: float | None) -> str:
     if rows is None:
         return f"rows {_UNKNOWN}"
-    return "1 row" if rows == 1 else f"{rows:,.0f} rows"
+    return counted(round(rows), "row")
 
 
 def _sent(one: Sent, count: float | None) -> str:

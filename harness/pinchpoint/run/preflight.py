@@ -30,6 +30,7 @@ from pinchpoint.base.interrupts import within
 from pinchpoint.base.units import bytes_, of_metric, percent, seconds
 from pinchpoint.plan import Farm
 from pinchpoint_collectors import registry as collector_kinds
+from pinchpoint_collectors.common.counts import counted
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Collector, Sample, Watch
 from pinchpoint_collectors.remote import ssh
@@ -186,7 +187,7 @@ def _reached_and_read(
     except Exception as error:  # noqa: BLE001 - a driver's own error is that host's, and no other's
         return HostCheck(what, ok=False, found=f"{type(error).__name__}: {error}", about=about), None
     required = any(watch.required for watch in group)
-    found = f"{len(samples)} values in a reading"
+    found = f"{counted(len(samples), 'value')} in a reading"
     connected = Connected(kind, hosts, collector, required, inventory)
     return HostCheck(what, ok=True, found=found, about=about), connected
 

@@ -19,6 +19,7 @@ from pinchpoint.comparison.statistics import welch
 from pinchpoint.data.changes import find_levels
 from pinchpoint.data.series import Floats
 from pinchpoint.trend.history import Entry, FigureKey, Histories
+from pinchpoint_collectors.common.counts import counted
 
 SCHEMA = "pinchpoint.trend/1"
 
@@ -146,7 +147,7 @@ def _line(key: FigureKey, entries: tuple[Entry, ...], zero_since: Entry | None) 
         entries=entries,
         changes=changes,
         level=median(levels[ends[-2] :].tolist()),
-        why_not=f"{len(values)} runs, at least {LEAST_RUNS} are needed" if few else None,
+        why_not=f"{counted(len(values), 'run')}, at least {LEAST_RUNS} are needed" if few else None,
         zero_since=zero_since if key.better == "higher" else None,
         drift=_drift(key, entries, levels, ends, changes),
         lone=tuple(entry for entry, alone in zip(entries, lone, strict=True) if alone),

@@ -63,7 +63,7 @@ def test_a_cell_that_cannot_be_is_not_measured(tmp_path: Path) -> None:
     run = mapped(tmp_path, cells)
     found = values(run, "cpu.busy_ratio")
     assert (found[10], found[20], found[30], len(found)) == (None, None, 0.5, 60)
-    assert "m.csv: cpu.busy_ratio of db1: 2 values cannot be and count as not measured" in warned(run)
+    assert "m.csv: cpu.busy_ratio of db1: 2 impossible values, not measured" in warned(run)
     assert "the first is 2,000, in line 13; allowed: -0.1 to 1.5" in warned(run)
 
 
@@ -99,7 +99,7 @@ def test_physical_bounds_of_a_mapped_column(tmp_path: Path, metric: str, odd: st
     """What is large and real is kept as it is beside what cannot be."""
     run = mapped(tmp_path, [fine, odd, fine, fine], metric)
     assert values(run, metric) == [fine, None, fine, fine]
-    assert f"{metric} of db1: 1 value cannot be" in warned(run)
+    assert f"{metric} of db1: 1 impossible value" in warned(run)
 
 
 @pytest.mark.parametrize("cell", ["1_000", "0x10", "١٢٣", "1e", "--1", "1 2", "0b1", "True"])
@@ -148,7 +148,7 @@ def test_sar_with_a_processor_of_200000_percent(tmp_path: Path, idle: float) -> 
     found = values(run, "cpu.busy_ratio")
     assert (found.count(None), found[5]) == (1, None)
     assert found[0] == pytest.approx(0.25)
-    assert "cpu.busy_ratio of db1: 1 value cannot be" in warned(run)
+    assert "cpu.busy_ratio of db1: 1 impossible value" in warned(run)
 
 
 def test_integers_beyond_any_float(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_iostat_with_a_latency_of_eleven_hours(tmp_path: Path) -> None:
     path.write_text(json.dumps(content), encoding="utf-8")
     run = imported(path)
     assert values(run, "disk.write_latency_s", "sda").count(None) == 1
-    assert "disk.write_latency_s sda of db1: 1 value cannot be" in warned(run)
+    assert "disk.write_latency_s sda of db1: 1 impossible value" in warned(run)
     assert "the first is 39,600, at 2026-11-20T08:00:20.000Z; allowed: 0 to 3,600" in warned(run)
 
 

@@ -126,7 +126,7 @@ def test_what_is_not_measured_yet_is_counted_not_listed() -> None:
     probe = replace(probe, state="interrupted")
     verdict = judge(probe)
     text = probe_text(probe, verdict)
-    assert f"{len(probe.cells) - 3} of {len(probe.cells)} cells are not measured yet" in text
+    assert f"Not measured yet: {len(probe.cells) - 3} of {len(probe.cells)} cells." in text
     assert len(text.splitlines()) < 30
     assert "…" not in text
     assert "4K 50% random" not in page(probe, verdict)

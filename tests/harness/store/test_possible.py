@@ -144,11 +144,9 @@ def test_a_journal_that_is_recovered(tmp_path: Path) -> None:
     assert stored.table(run.samples)["value"].null_count == 7
     assert run.operations["count"].to_pylist() == [3, 3]
     warnings = "\n".join(run.manifest["warnings"])
-    assert "operations orders write of generator1: 3 values cannot be" in warnings
-    assert "disk.writes_per_s sda of sql1: 4 values cannot be" in warnings
-    assert (
-        "cpu.busy_ratio of sql1: 1 value cannot be and count as not measured; the first is 2,000" in warnings
-    )
+    assert "operations orders write of generator1: 3 impossible values" in warnings
+    assert "disk.writes_per_s sda of sql1: 4 impossible values" in warnings
+    assert "cpu.busy_ratio of sql1: 1 impossible value, not measured; the first is 2,000" in warnings
 
 
 def test_a_journal_that_is_read_while_it_grows(tmp_path: Path) -> None:
@@ -197,6 +195,6 @@ def test_a_verdict_on_what_was_stored(tmp_path: Path) -> None:
         file.add(pa.Table.from_pylist(kept, schema=SAMPLES_SCHEMA))
     verdicts = [verdict_of(run)[1].to_json() for run in (sane, odd)]
     assert verdicts[0]["cpus"] == verdicts[1]["cpus"]
-    said = [each for each in verdicts[1]["warnings"] if "cannot be" in each]
+    said = [each for each in verdicts[1]["warnings"] if "impossible value" in each]
     assert [each.partition(":")[0] for each in said] == ["cpu.busy_ratio of SQL1"]
-    assert not [each for each in verdicts[0]["warnings"] if "cannot be" in each]
+    assert not [each for each in verdicts[0]["warnings"] if "impossible value" in each]

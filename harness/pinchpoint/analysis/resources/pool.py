@@ -133,7 +133,8 @@ class Pool(Shared):
         meet = "wait for" if one.resource.views else "are refused"
         if found.used is None:
             return f"{missed} are refused one"
-        return f"{units.percent(found.used)} of them are in use, and {missed} {meet} one"
+        of = f"the {one.resource.instance}" if one.resource.views else "the connections"
+        return f"{units.percent(found.used)} of {of} are in use, and {missed} {meet} one"
 
 
 def _connections(inputs: Inputs, flows: tuple[Flow, ...], host: Host) -> Iterator[Resource]:

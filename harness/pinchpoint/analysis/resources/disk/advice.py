@@ -268,7 +268,7 @@ def _credits(entry: Profile) -> str:
 
 def _warm_up(basis: AdviceInputs, _found: DiskMeasures, held: Held) -> Iterator[Advice]:
     what = (
-        f"Use {held.target} until its rate stops rising, then run the same plan again; "
+        f"Warm {held.target} up until its rate no longer rises, then run the same plan again; "
         f"`pinchpoint probe --farm {FARM} --suite stability` shows when that is"
     )
     why = "its rate when warm was not measured"
