@@ -133,6 +133,7 @@ def tier_processes(watch: Watch) -> Processes | None:
         found = f"found {has!r}" if names is not None else "given without `process`"
         raise OptionError("command_line", f"{found}; allowed: a text, beside `process`", where)
     if names is not None:
-        return Processes(names=names, command_line=has or "")
+        answers = watch.processes.port if watch.processes and not has else None
+        return Processes(names=names, port=answers, command_line=has or "")
     number = port(watch.options, where=where)
     return watch.processes if number is None else Processes(port=number)

@@ -37,7 +37,8 @@ class Processes:
     """Which processes belong to a tier on a host; their children are always included.
 
     Exactly one way is used, the first that is set: process ids, names, a TCP port that a process listens on.
-    Of processes of these names, those whose command line has a text, where one is given.
+    Of processes of these names, those whose command line has a text, where one is given; of several servers
+    of these names the one that listens on the port, where one does.
     """
 
     pids: tuple[int, ...] = ()

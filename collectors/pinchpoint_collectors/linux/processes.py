@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import psutil
 
 from pinchpoint_collectors.linux.files import read_text
-from pinchpoint_collectors.processes import Process
+from pinchpoint_collectors.processes import Process, lives, tops
 from pinchpoint_collectors.record import Processes
 
 KERNEL_NAME_LETTERS = 15
@@ -212,12 +212,23 @@ class Roots:
         )
         named = [found for found in table.values() if found.name in self._names]
         if not self._wanted.command_line:
-            return named
+            return self._that_answers(named)
         self.missing = Missing(
             f"no process named {names} has {self._wanted.command_line!r} in its command line",
             "give `command_line:` a text that `ps -e -o args` shows for it",
         )
         return [found for found in named if self._wanted.command_line in _command_line(found.pid)]
+
+    def _that_answers(self, named: list[Process]) -> list[Process]:
+        """Of several servers the one that listens on the port of the tier's endpoint; all where none does."""
+        own = {found.pid: found for found in named}
+        first = tops(own)
+        if self._wanted.port is None or len(first) < 2:
+            return named
+        if self._owner is None or not lives(self._owner, own):
+            listens = (pid for pid in first if self._wanted.port in _ports(pid))
+            self._owner = next((own[pid] for pid in listens), None)
+        return [self._owner] if self._owner else named
 
     def _by_port(self, table: Mapping[int, Process]) -> list[Process]:
         if self._owner is not None:

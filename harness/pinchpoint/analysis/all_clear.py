@@ -71,7 +71,7 @@ def health_checks(case: Case) -> Iterator[Undecided]:
 
 
 def at_limit(case: Case) -> Iterator[Undecided]:
-    """Disks that do all that was declared for them: who keeps pace does so with nothing to spare."""
+    """Disks near their declared limit: who keeps pace does so with hardly anything to spare."""
     if case.stage is None:
         return
     for one in case.resources:

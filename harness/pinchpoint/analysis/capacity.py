@@ -16,7 +16,7 @@ import numpy as np
 
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.growth import Climb, find_line
+from pinchpoint.analysis.growth import LINE, Climb, find_line
 from pinchpoint.analysis.model.parts import MOST_OF_OTHERS
 from pinchpoint.analysis.resources.base import Measures, Resource
 from pinchpoint.analysis.resources.cpu import others_share
@@ -131,10 +131,16 @@ def _of_one_level(resource: Resource, measured: Measures, use: float, served: Ma
 
 
 def _unmoved(resource: Resource, climb: Climb) -> bool:
-    """Whether its use is the same at every level: open sessions keep their connections at any load."""
-    uses = [found.use for found in climb.measured(resource)]
-    known = [use for use in uses if use is not None]
-    return len(known) > 1 and max(known) - min(known) < MOVES
+    """Whether its use does not grow with throughput over the levels: then it is not the load's.
+
+    Open sessions keep their connections at any load, and a job beside the load uses its share of a CPU.
+    """
+    uses = np.array([found.use for found in climb.measured(resource)], dtype=float)
+    known = np.isfinite(uses)
+    if known.sum() > 1 and np.ptp(uses[known]) < MOVES:
+        return True
+    enough = known.sum() >= LINE and np.ptp(climb.done[known]) > 0
+    return bool(enough and np.polyfit(climb.done[known], uses[known], 1)[0] <= 0)
 
 
 def _of_levels(

@@ -31,6 +31,7 @@ _WATCHED_BY = {"postgresql": "postgres", "valkey": "valkey"}
 """The scheme of a server's URL -> the kind of collector that asks it."""
 
 
+_SQL = ("postgresql", "mssql", "mysql", "mariadb")
 _PORTS = {
     "postgresql": 5432,
     "postgresql+odbc": 5432,
@@ -264,15 +265,20 @@ def _watch(
     endpoints: dict[str, dict[str, str]], tier: str, name: str, host: Host, options: dict[str, Any]
 ) -> Watch:
     places = {role: disk.device or disk.path for role, disk in host.disks.items()}
-    reported = "process" in options or "port" in options
     answers = TIER_ENDPOINT.get(tier, tier)
+    # A tier may have several servers of one name; a database that is asked by SQL is one of them.
+    several = "process" in options and not _asked_by_sql(endpoints.get(answers))
     return Watch(
         host=name,
         tier=tier,
         disks={role: place for role, place in places.items() if place},
-        processes=None if reported else _listener(answers, endpoints.get(answers)),
+        processes=None if several or "port" in options else _listener(answers, endpoints.get(answers)),
         options=options,
     )
+
+
+def _asked_by_sql(endpoint: dict[str, str] | None) -> bool:
+    return endpoint is not None and endpoint.get("url", "").startswith(_SQL)
 
 
 def _listener(name: str, endpoint: dict[str, str] | None) -> Processes | None:

@@ -21,7 +21,8 @@ FIRST, NEXT, SUSPECTED, LIMITS = "bottleneck", "next bottleneck", "suspected", "
 
 _WORSE: tuple[State, ...] = ("not measured", "fine", "busy", "saturated")
 
-_SHOWN = ("cpu.busy_ratio", "mem.available_ratio", "generator.cpu_ratio", "generator.users")
+_MEMORY = "mem.available_ratio"
+_SHOWN = ("cpu.busy_ratio", _MEMORY, "generator.cpu_ratio", "generator.users")
 
 # Where "busy" begins in the picture; PAL's warning levels. The verdict does not rest on them.
 _CPU_WARNING = 0.50
@@ -105,7 +106,7 @@ def _machine(
 ) -> MachineBox:
     facts = run.manifest["hosts"][hosts[0]]
     alone = len(placed) == 1
-    memory = _memory(hosts, means, facts)
+    memory = _memory(means.first(hosts, _MEMORY), facts)
 
     def marked(one: ResourceBox, what: str) -> ResourceBox:
         return _marked(one, next((marks["", host, what] for host in hosts if ("", host, what) in marks), ""))
@@ -117,8 +118,10 @@ def _machine(
         cpu = own[0] if alone else _tier_cpu(tier, host, means)
         resources = [_marked(cpu, marks.get((tier, host, "cpu"), ""))]
         resources += of_tier.get((tier, host), [])
-        if alone:
-            resources.append(_marked(memory, marks.get((tier, host, "memory"), "")))
+        own_limit = means.of(host, _MEMORY, f"tier:{tier}")
+        if own_limit is not None or alone:
+            of_it = memory if own_limit is None else _memory(own_limit, facts, "of its own limit ")
+            resources.append(_marked(of_it, marks.get((tier, host, "memory"), "")))
         boxes.append(Box(tier, host, tuple(resources)))
     size = [f"{facts['cores']} cores"] if facts.get("cores") else []
     size += [f"{units.bytes_(facts['memory_bytes'])} of memory"] if facts.get("memory_bytes") else []
@@ -196,15 +199,13 @@ def _level(saturated: bool, busy: bool) -> State:
     return "saturated" if saturated else "busy" if busy else "fine"
 
 
-def _memory(hosts: Sequence[str], means: WindowMeans, facts: Mapping[str, Any]) -> ResourceBox:
-    metric = "mem.available_ratio"
-    found = means.first(hosts, metric)
+def _memory(found: tuple[float, float, float] | None, facts: Mapping[str, Any], of: str = "") -> ResourceBox:
     if found is None:
-        said = (each["why"] for each in facts.get("not_measured") or () if each["metric"] == metric)
-        return ResourceBox("memory", "not measured", next(said, f"no {metric} was delivered"))
+        said = (each["why"] for each in facts.get("not_measured") or () if each["metric"] == _MEMORY)
+        return ResourceBox("memory", "not measured", next(said, f"no {_MEMORY} was delivered"))
     low = found[1]
     state: State = _level(low < MEMORY_CRITICAL.value, low < _MEMORY_WARNING)
-    return ResourceBox("memory", state, f"{units.percent(low)} available at least")
+    return ResourceBox("memory", state, f"{units.percent(low)} {of}available at least")
 
 
 def _disk(role: str, row: Mapping[str, Any] | None) -> ResourceBox:

@@ -155,6 +155,27 @@ def test_levels_split_use_at_rest_from_what_an_operation_takes() -> None:
     assert (verdict.headroom.how, verdict.headroom.scenario) == ("model", "orders")
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_what_does_not_grow_over_the_levels_is_no_next_bottleneck(seed: int) -> None:
+    """A job uses 60 to 68 % of the CPU at any load, the log 0.2 % of its limit a commit: the log is next."""
+    levels = np.arange(50.0, 350.0, 50.0)
+    build = Build(measure_s=EACH_S * len(levels), warm_up_s=WARM_UP_S, seed=seed)
+    build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"}, limits={"log": {"iops": 500}})
+    offered = over_time(levels)
+    job = 0.68 - 0.08 * offered / offered.max()
+    build.cpu("sql1", job, job, cores=(0, 1), noise=0.01)
+    build.disk("sql1", "sdb", offered, 0.001, 0.01, busy=0.3, pressure=0.1)
+    build.steps("orders", "sql-mix", levels, EACH_S).operations(
+        "orders", "log_append", offered, 0.004, noise=0.01
+    )
+    verdict = judged(build.generator(orders=(offered, offered)))  # type: ignore[arg-type]  # one a second
+    assert verdict.outcome == "not_reached", verdict.summary
+    assert verdict.next is not None
+    assert (verdict.next.resource, verdict.next.role) == ("disk", "log")
+    assert not [row for row in verdict.demand if row["resource"] == "cpu"]
+    assert verdict.headroom_ratio == pytest.approx(500 / 300 - 1, abs=0.08)
+
+
 def test_one_level_takes_all_use_for_the_operations_own() -> None:
     """X ÷ U, for each scenario, and the assumption said."""
     build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.4, 0.4, cores=(0, 1))

@@ -105,3 +105,19 @@ def test_a_disk_at_its_declared_limit_takes_the_all_clear(limit: int, outcome: s
     assert verdict.outcome == outcome, verdict.summary
     said = "the data disk of the sql tier (sql1, sdb) is at 99.5 % of its declared limit"
     assert (said in verdict.summary) == (limit == 300)
+
+
+@pytest.mark.parametrize("share", [0.905, 0.93, 0.94, 0.96, 0.99])
+@pytest.mark.parametrize("grows", [False, True], ids=["steady", "growing"])
+@pytest.mark.parametrize("role", ["log", "data"])
+def test_a_disk_near_its_declared_limit_is_named_or_a_candidate(role: str, share: float, grows: bool) -> None:
+    """94 % of what was declared leaves no room, whether its queue grows or not: no all-clear."""
+    build = Build().host("sql1", "sql", cores=(0, 1), disks={role: "sdb"}, limits={role: {"iops": 300}})
+    took_s = np.linspace(0.004, 0.06, build.seconds) if grows else np.full(build.seconds, 0.004)
+    build.cpu("sql1", 0.3, 0.2, cores=(0, 1)).disk("sql1", "sdb", 300 * share, took_s, noise=0.004)
+    build.open("orders", "sql-mix", 280).operations("orders", "log_append", 280, took_s + 0.002)
+    verdict = judged(build.generator(orders=(280.0, 280.0)))
+    assert verdict.outcome in {"bottleneck", "inconclusive"}, verdict.summary
+    (first, *_) = (verdict.bottleneck,) if verdict.bottleneck else verdict.candidates
+    assert first is not None
+    assert (first.resource, first.host, first.role) == ("disk", "sql1", role)

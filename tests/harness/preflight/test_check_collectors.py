@@ -266,9 +266,17 @@ def test_several_servers_of_one_name_are_shown_and_one_can_be_chosen(
         assert f"pp_twin {pid} (port {port}, {tmp_path})" in both.found
     assert "`port: N`" in str(both.remedy)
     second, port = list(twins.items())[1]
+    of_second = ("ok", f"pp_twin {second} (port {port}, {tmp_path})")
     for chosen in ({"port": port}, {"process": "pp_twin", "command_line": "-d cluster1"}):
         one = proofs(farm_of(tmp_path, {"kind": "local", **chosen}, {}))["processes"]
-        assert (one.outcome, one.found) == ("ok", f"pp_twin {second} (port {port}, {tmp_path})")
+        assert (one.outcome, one.found) == of_second
+    # The SQL endpoint says which one the load goes to; behind a pooler neither listens there.
+    for asked, expected in ((port, of_second), (9, (both.outcome, both.found))):
+        farm = json.loads(farm_of(tmp_path, {"kind": "local", "process": "pp_twin"}, {}).read_text())
+        farm["endpoints"]["sql"] = {"url": f"postgresql://loader@127.0.0.1:{asked}/loadtest"}
+        (tmp_path / "farm.yaml").write_text(json.dumps(farm))
+        one = proofs(tmp_path / "farm.yaml")["processes"]
+        assert (one.outcome, one.found) == expected
 
 
 def test_quiet_prints_problems_and_whether_it_is_ready(tmp_path: Path) -> None:

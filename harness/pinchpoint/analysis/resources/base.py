@@ -678,7 +678,7 @@ class ResourceKind(ABC, Generic[M]):
         yield from ()
 
     def at_limit(self, resource: Resource, rows: Rows) -> str:
-        """That it does exactly what was declared for it, in words; "" where it does not."""
+        """That it does what was declared for it, or nearly, in words; "" where it has room, or did more."""
         return ""
 
     def standing(self, resource: Resource, found: M) -> Fact:

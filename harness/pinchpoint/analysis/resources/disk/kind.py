@@ -38,7 +38,6 @@ from pinchpoint.analysis.resources.disk.types import limits_words
 from pinchpoint.analysis.resources.disk.waits import most_waited
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import (
-    CAP_MATCH,
     DISK_OCCUPIED,
     HARDLY,
     LARGE_IO_BYTES,
@@ -215,9 +214,9 @@ class Disk(ResourceKind[DiskMeasures]):
         return f"the {resource.role} disk of {resource.roles[0].host} ({why})"
 
     def at_limit(self, resource: Resource, rows: Rows) -> str:
-        """At its declared limit: who keeps pace does so with nothing to spare."""
+        """Near its declared limit, or at it: who keeps pace does so with hardly anything to spare."""
         found = self.measure(resource, rows)
-        if found.utilisation is None or abs(found.utilisation - 1) > CAP_MATCH.value:
+        if not at_least(found.utilisation, UTILISATION) or exceeds(found.utilisation):
             return ""
         return f"{self.name(resource, found)} is at {units.percent(found.utilisation)} of its declared limit"
 
