@@ -131,12 +131,16 @@ SEEDS: tuple[Seed, ...] = (
     Seed(
         "e",
         "three-storages",
-        "dd, hdparm and CrystalDiskMark's patterns on three storages side by side (8 minutes)",
-        "The three storages are emulated, without a cache on the host.",
+        "dd, hdparm and CrystalDiskMark's patterns on three storages side by side (10 minutes)",
+        "The three storages, and the host's cache of one, are emulated.",
         (
             _probes("persistent", "ephemeral", "mounted", suite="sequential", repeat=5, size="64MiB"),
             _probes(
-                "persistent", "ephemeral", "mounted", suite="crystaldiskmark", seconds="1500ms", size="128MiB"
+                *("persistent", "ephemeral", "mounted"),
+                suite="crystaldiskmark-3",
+                repeat=5,
+                seconds="1s",
+                size="128MiB",
             ),
         ),
     ),

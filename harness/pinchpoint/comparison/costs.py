@@ -91,7 +91,7 @@ def _declared(tiers: Mapping[str, Any], prices: Prices) -> Iterator[CostItem]:
                 paid.add(name)
                 yield _machine(name, host or {}, prices)
             for role, disk in ((host or {}).get("disks") or {}).items():
-                yield _disk(f"{tier}.{role}", disk or {}, prices)
+                yield disk_cost(f"{tier}.{role}", disk or {}, prices)
 
 
 def _only_seen(manifest: Mapping[str, Any], tiers: Mapping[str, Any], prices: Prices) -> Iterator[CostItem]:
@@ -105,7 +105,7 @@ def _only_seen(manifest: Mapping[str, Any], tiers: Mapping[str, Any], prices: Pr
         declared = (((tiers.get(tier) or {}).get("hosts") or {}).get(name) or {}).get("disks") or {}
         for target in (f"{tier}.{role}" for role in facts.get("roles") or {} if role not in declared):
             if target in prices.disks:
-                yield _disk(target, {}, prices)
+                yield disk_cost(target, {}, prices)
 
 
 def _machine(name: str, host: Mapping[str, Any], prices: Prices) -> CostItem:
@@ -114,7 +114,8 @@ def _machine(name: str, host: Mapping[str, Any], prices: Prices) -> CostItem:
     return CostItem(f"{name} ({machine})" if machine else name, price)
 
 
-def _disk(target: str, disk: Mapping[str, Any], prices: Prices) -> CostItem:
+def disk_cost(target: str, disk: Mapping[str, Any], prices: Prices) -> CostItem:
+    """What one disk (``sql.log``, declared so) costs."""
     profile, count = disk.get("profile"), int(disk.get("stripes") or 1)
     times = f"{count} x " if count > 1 else ""
     each = prices.disks.get(profile or "")

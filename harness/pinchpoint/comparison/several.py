@@ -143,6 +143,8 @@ class OneSide:
         confidence: of that; "" where there is none.
         following: the next bottleneck in words; "" where it is not known.
         declared: what its disk is declared to be able to do; "" of runs.
+        per_month: what its disk costs, by its farm's ``prices``; None where no price is given, and of runs.
+        currency: of that; "" likewise.
     """
 
     label: str
@@ -151,6 +153,8 @@ class OneSide:
     confidence: str = ""
     following: str = ""
     declared: str = ""
+    per_month: float | None = None
+    currency: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,7 @@ def disk_spec(disk: BuiltDisk) -> DiskSpec:
         stripes=disk.stripes,
         size_bytes=disk.size_bytes or DEFAULT_SIZE_BYTES,
         time_scale=disk.time_scale,
+        host_cache_bytes=disk.host_cache_bytes,
     )
 
 

@@ -142,6 +142,8 @@ class BuiltDisk(Record):
         stripes: the number of such disks that are striped.
         size_bytes: its size, such as ``4GiB``.
         time_scale: credits and warm-up run faster by this factor: 60 makes 30 minutes 30 seconds.
+        host_cache_bytes: a cache on the host: this much of what was read last comes from it, such as
+            ``1GiB``.
     """
 
     profile: str | None = None
@@ -153,6 +155,7 @@ class BuiltDisk(Record):
     stripes: int = Field(default=1, ge=1, le=64)
     size_bytes: Bytes | None = Field(default=None, alias="size", ge=64 * 2**20)
     time_scale: float = Field(default=1.0, ge=1, le=10_000)
+    host_cache_bytes: Bytes = Field(default=0, alias="host_cache", ge=0)
 
     @model_validator(mode="after")
     def _one_source_of_figures(self) -> Self:

@@ -58,8 +58,8 @@ def begun(
             f"{target.where.folder} is not on a disk of this machine ({target.where.file_system}): "
             "memory or a network share is measured"
         )
-    if target.machine:
-        probe.warnings += words.machine_limits(profile(target.machine), target.declared)
+    if target.where.machine:
+        probe.warnings += words.machine_limits(profile(target.where.machine), target.declared)
     probe.warnings += words.in_memory(chosen, size, target.memory_bytes)
     return probe
 

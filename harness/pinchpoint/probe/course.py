@@ -325,13 +325,17 @@ def _of_steps(values: Floats, step_s: float) -> RateChange:
 
 
 def _of_trials(values: Floats) -> RateChange | None:
-    """Of a few figures: the first that stands apart, or a trend."""
+    """Of a few figures: the first that stands apart, or a trend.
+
+    Apart: by a larger factor from its nearest than the others differ among themselves.
+    """
     if len(values) < LEAST_APART:
         return None
     first, rest = float(values[0]), values[1:]
     middle = float(np.median(rest))
-    apart = float(np.abs(rest - first).min())
-    if apart >= DISK_SHIFT.value * middle and apart > np.ptp(rest):
+    near = float(np.abs(rest - first).min())
+    factors = np.log(np.maximum(values, np.finfo(float).tiny))
+    if near >= DISK_SHIFT.value * middle and np.abs(factors[1:] - factors[0]).min() > np.ptp(factors[1:]):
         how = f"the first of {len(values)} repetitions differs from all others"
         move: Move = "rose" if middle > first else _move(rest, first, middle)
         return RateChange(move, first, middle, None, 1, how)

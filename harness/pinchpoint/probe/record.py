@@ -102,6 +102,8 @@ class Where:
         model: the disk's model, where the kernel knows one.
         farm: the farm's name, where the probe was of a farm's disk.
         disk: ``tier.role``, likewise.
+        machine: the machine's type in the catalogue, where the farm names one.
+        emulated: how an emulated disk is made; None of any other.
     """
 
     folder: str
@@ -111,11 +113,31 @@ class Where:
     model: str | None = None
     farm: str | None = None
     disk: str | None = None
+    machine: str | None = None
+    emulated: str | None = None
 
     @property
     def label(self) -> str:
         """``sql.log of dev``, or the folder."""
         return f"{self.disk} of {self.farm or self.host}" if self.disk else self.folder
+
+
+@dataclass(frozen=True, slots=True)
+class DiskPrice:
+    """What a disk costs, by its farm's ``prices``.
+
+    Attributes:
+        currency: its name.
+        per_month: of the whole disk.
+    """
+
+    currency: str
+    per_month: float
+
+    @property
+    def words(self) -> str:
+        """``19.50 EUR a month``."""
+        return f"{self.per_month:,.2f} {self.currency} a month"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +149,14 @@ class DeclaredDisk:
         stripes: this many of them.
         limits: its caps; None where none are known.
         burst: those on credits; None where there are none.
+        price: what it costs; None where no price is given.
     """
 
     profile: str | None = None
     stripes: int = 1
     limits: Limits | None = None
     burst: Limits | None = None
+    price: DiskPrice | None = None
 
     @property
     def words(self) -> str:

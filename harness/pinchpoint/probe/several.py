@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from statistics import median
+from typing import Literal
 
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError
@@ -29,6 +30,8 @@ from pinchpoint.probe.record import Probe, Trial, load
 from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint_scenarios.storage_probe import Cell
 
+_LARGE_BYTES = 256 * 2**10
+
 
 def read_probes(directories: Sequence[Path]) -> list[Probe]:
     """The probes of these directories. Raises InputError."""
@@ -51,7 +54,7 @@ def compare_probes(probes: Sequence[Probe], directories: Sequence[Path]) -> Side
         *(one for cell, sides in cells.items() for one in [_latency(cell, sides, found)] if one is not None),
     ]
     sides = tuple(
-        OneSide(label, (str(directory),), _limit(verdict), declared=probe.declared.words)
+        _side(label, directory, verdict, probe)
         for label, directory, verdict, probe in zip(
             _labels(probes, directories), directories, verdicts, probes, strict=True
         )
@@ -66,6 +69,18 @@ def compare_probes(probes: Sequence[Probe], directories: Sequence[Path]) -> Side
         margin_ratio=SAME,
         warnings=tuple(dict.fromkeys(_warnings(probes, verdicts, sides))),
         summary=_summary(sides, made),
+    )
+
+
+def _side(label: str, directory: Path, verdict: ProbeVerdict, probe: Probe) -> OneSide:
+    price = probe.declared.price
+    return OneSide(
+        label,
+        (str(directory),),
+        _limit(verdict),
+        declared=probe.declared.words,
+        per_month=price.per_month if price else None,
+        currency=price.currency if price else "",
     )
 
 
@@ -113,22 +128,17 @@ def _judged(probes: Sequence[Probe], cells: Mapping[Cell, Sequence[Cell | None]]
             first, second = (median(values[cell][at]) for at in pair)
             call = call_of(one, p[cell, pair], same=MARGIN, better="higher") if one else "inconclusive"
             calls.append(PairCall(pair, second / first, one.ci95 if one else None, p.get((cell, pair)), call))
-        reports = [
-            trial.iops is not None
-            for at, own in enumerate(sides)
-            if own
-            for trial in probes[at].cells[own]
-            if trial.failed is None
-        ]
+        trials = [probes[at].cells[own] if own else [] for at, own in enumerate(sides)]
+        metric = _metric(cell, trials)
         made.append(
             ranked(
                 SidesFigure(
                     name=cell.name,
                     about="cell",
-                    metric="iops" if any(reports) else "bytes_per_s",
+                    metric=metric,
                     better="higher",
                     judged=True,
-                    values=tuple(tuple(side) for side in values[cell]),
+                    values=tuple(tuple(getattr(one, metric) for one in side) for side in trials),
                     pairs=tuple(calls),
                     workload=cell.workload,
                     outstanding=cell.outstanding,
@@ -136,6 +146,13 @@ def _judged(probes: Sequence[Probe], cells: Mapping[Cell, Sequence[Cell | None]]
             )
         )
     return made
+
+
+def _metric(cell: Cell, trials: Sequence[Sequence[Trial]]) -> Literal["iops", "bytes_per_s"]:
+    """Bytes per second of large I/O, as people quote it, and where a tool reports no I/Os; else IOPS."""
+    done = [one for side in trials for one in side if one.failed is None]
+    large = (cell.block_bytes or 0) >= _LARGE_BYTES and all(one.bytes_per_s is not None for one in done)
+    return "bytes_per_s" if large or not any(one.iops is not None for one in done) else "iops"
 
 
 def _both(values: Sequence[Sequence[float]], pair: tuple[int, int]) -> bool:
@@ -260,6 +277,9 @@ def _warnings(
         if verdict.contradicted:
             yield f"{side.label}: {verdict.contradicted}"
         yield from (f"{side.label}: {warning}" for warning in dict.fromkeys(probe.warnings))
+    built = [side.label for probe, side in zip(probes, sides, strict=True) if probe.where.emulated]
+    if built:
+        yield f"emulated disks, whose limits are those that farm.yaml gives them: {', '.join(built)}"
     if min(probe.options.repeat for probe in probes) < ENOUGH:
         yield (
             f"fewer than {ENOUGH} repetitions on a side: no difference to it can be confirmed; measure with "
@@ -270,4 +290,21 @@ def _warnings(
 
 def _summary(sides: Sequence[OneSide], found: Sequence[SidesFigure]) -> str:
     limits = "; ".join(f"{side.label}: {side.found}" for side in sides)
-    return " ".join([*best_words(sides, found, "measurements"), f"Limits: {limits}."])
+    said = [*best_words(sides, found, "measurements"), *_widest(sides, found), f"Limits: {limits}."]
+    return " ".join(said)
+
+
+def _widest(sides: Sequence[OneSide], found: Sequence[SidesFigure]) -> Iterator[str]:
+    """The measurement in which the medians lie furthest apart, where some differ by more than the margin."""
+    ratios = []
+    for one in found:
+        known = [(value, at) for at, value in enumerate(one.medians) if value]
+        if one.judged and known:
+            (most, high), (least, low) = max(known), min(known)
+            ratios.append((most / least, one.name, high, low))
+    ratio, name, high, low = max(ratios, default=(1.0, "", 0, 0))
+    if ratio > 1 + SAME:
+        yield (
+            f"The sides differ most in {name}: {sides[high].label} is {units.times(ratio)} as fast as "
+            f"{sides[low].label}."
+        )

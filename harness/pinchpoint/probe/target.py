@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint.base.errors import GuardError, InputError
+from pinchpoint.comparison.costs import disk_cost
 from pinchpoint.data.inputs import Limits
 from pinchpoint.farm.live import claimed, embedded
 from pinchpoint.plan import Disk, Farm
+from pinchpoint.plan.farm import Host
 from pinchpoint.probe import machine
 from pinchpoint.probe.machine import ProbedMachine, here, memory_bytes
-from pinchpoint.probe.record import DeclaredDisk, Where
+from pinchpoint.probe.record import DeclaredDisk, DiskPrice, Where
 from pinchpoint.probe.remote import look, there
 from pinchpoint_collectors.common.names import nearest_name
 from pinchpoint_collectors.errors import CollectorError
@@ -50,6 +52,18 @@ def of_disk(disk: Disk | None) -> DeclaredDisk:
     return DeclaredDisk(limits=Limits(limits.iops, limits.bytes_per_s, limits.io_unit_bytes))
 
 
+def priced(farm: Farm, target: str, disk: Disk | None) -> DeclaredDisk:
+    """A disk of a farm, with its price where the farm's ``prices`` have one."""
+    said, prices = of_disk(disk), farm.prices
+    if prices is None:
+        return said
+    tier, *_, role = target.split(".")
+    found = disk_cost(f"{tier}.{role}", disk.to_json() if disk else {}, prices)
+    if found.per_month is None:
+        return said
+    return replace(said, price=DiskPrice(prices.currency, found.per_month))
+
+
 _HERE, _THERE, _WINDOWS = "local", "ssh", "windows"
 """The collectors of a host whose disks can be probed; their options say how it is reached."""
 
@@ -62,7 +76,6 @@ class ProbeTarget:
         where: the disk, described.
         declared: what it is said to be able to do.
         memory_bytes: of the machine it belongs to.
-        machine: the machine's type in the catalogue, where the farm names one.
         opened: given the bytes that are needed, makes the probe's own folder on it for a while.
     """
 
@@ -70,7 +83,6 @@ class ProbeTarget:
     declared: DeclaredDisk
     memory_bytes: int
     opened: Callable[[int], AbstractContextManager[ProbedMachine]]
-    machine: str | None = None
 
 
 def of_folder(folder: Path, profile_name: str | None) -> ProbeTarget:
@@ -125,8 +137,10 @@ def of_farm(
         said = host.disks[role] if host else None
         embedded().limit(farm.identity, hold=True)
         try:
-            found = _here(folder, machine.described(folder, farm.name, chosen), of_disk(said))
-            yield replace(found, machine=host.machine if host else None)
+            where = machine.described(folder, farm.name, chosen)
+            built = emulated["way"] if emulated else None
+            where = replace(where, machine=host.machine if host else None, emulated=built)
+            yield _here(folder, where, priced(farm, chosen, said))
         finally:
             embedded().limit(farm.identity, hold=False)
 
@@ -142,11 +156,10 @@ def _declared_disk(farm: Farm, name: str | None, copied: Path | None) -> ProbeTa
     host, disk = disks[chosen]
     there = next((each for each in host.collect if each.kind == _THERE), None)
     if there is not None:
-        return replace(_remote(farm, chosen, disk, there.options), machine=host.machine)
+        return _on(host, _remote(farm, chosen, disk, there.options))
     on_windows = next((each for each in host.collect if each.kind == _WINDOWS), None)
     if on_windows is not None:
-        found = _windows(farm, chosen, disk, on_windows.options, copied)
-        return replace(found, machine=host.machine)
+        return _on(host, _windows(farm, chosen, disk, on_windows.options, copied))
     if not any(each.kind == _HERE for each in host.collect):
         raise InputError(
             f"{farm.identity}: {chosen} is on another machine, and its host has no collector of kind "
@@ -162,8 +175,13 @@ def _declared_disk(farm: Farm, name: str | None, copied: Path | None) -> ProbeTa
             "it instead"
         )
     folder = machine.check(given)
-    found = _here(folder, machine.described(folder, farm.name, chosen), of_disk(disk))
-    return replace(found, machine=host.machine)
+    described = machine.described(folder, farm.name, chosen)
+    return _on(host, _here(folder, described, priced(farm, chosen, disk)))
+
+
+def _on(host: Host, found: ProbeTarget) -> ProbeTarget:
+    """The disk, with its machine's type."""
+    return replace(found, where=replace(found.where, machine=host.machine))
 
 
 def _here(folder: Path, where: Where, said: DeclaredDisk) -> ProbeTarget:
@@ -181,7 +199,8 @@ def _remote(farm: Farm, chosen: str, disk: Disk, options: Mapping[str, Any]) -> 
     except CollectorError as error:
         raise InputError(f"{farm.identity}: {chosen}: {error}") from error
     looked = look(address, disk.path, disk.device, farm.name, chosen)
-    return ProbeTarget(looked.where, of_disk(disk), looked.memory_bytes, partial(there, address, looked))
+    said = priced(farm, chosen, disk)
+    return ProbeTarget(looked.where, said, looked.memory_bytes, partial(there, address, looked))
 
 
 def _windows(
@@ -196,7 +215,7 @@ def _windows(
 
     looked = windows.look(options, disk.path, disk.device, farm.name, chosen)
     opened = partial(windows.there, options, looked, copied)
-    return ProbeTarget(looked.where, of_disk(disk), looked.memory_bytes, opened)
+    return ProbeTarget(looked.where, priced(farm, chosen, disk), looked.memory_bytes, opened)
 
 
 def _chosen(farm: Farm, name: str | None, disks: Iterable[str]) -> str:

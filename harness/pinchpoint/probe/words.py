@@ -9,7 +9,7 @@ from pinchpoint.analysis.resources.disk.types import limits_words
 from pinchpoint.base import units, wording
 from pinchpoint.probe.caps import rate
 from pinchpoint.probe.course import RateChange
-from pinchpoint.probe.record import DeclaredDisk, Probe
+from pinchpoint.probe.record import DeclaredDisk, Probe, Where
 from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint_infra.catalogue import Profile
 from pinchpoint_scenarios.storage_probe import Cell, Suite
@@ -79,6 +79,19 @@ def summary(verdict: ProbeVerdict, probe: Probe, *, too_short: bool) -> str:
     if probe.state != "finished":
         said.append("The suite is not finished: this verdict covers only the measured part.")
     return " ".join(said)
+
+
+def notes(probe: Probe, verdict: ProbeVerdict) -> list[str]:
+    """What a reader must know of a probe, each once: cached reads, warnings, an emulated disk."""
+    built = emulated(probe.where)
+    return [*dict.fromkeys([*verdict.host_cache, *probe.warnings, *([built] if built else [])])]
+
+
+def emulated(where: Where) -> str | None:
+    """Says that a disk is emulated; None of any other."""
+    if where.emulated is None:
+        return None
+    return f"{where.label} is emulated ({where.emulated}): its limits are those that its farm.yaml gives it"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -14,11 +15,12 @@ from pinchpoint.probe.caps import rate as rate_words
 from pinchpoint.probe.compare import CellChange, ProbeComparison
 from pinchpoint.probe.figures import Figures, TrialMean, figures
 from pinchpoint.probe.in_run import probes_of
-from pinchpoint.probe.record import Probe
+from pinchpoint.probe.record import DeclaredDisk, Probe
 from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint.report.tables import Column, Table, duration, number, rate, right_of
 from pinchpoint.store.read import StoredRun
 from pinchpoint_collectors.common.counts import counted
+from pinchpoint_infra.catalogue import UnknownProfile, profile
 from pinchpoint_scenarios.storage_probe import Cell
 
 _RATES = (
@@ -99,6 +101,112 @@ def cells(found: Mapping[Cell, Figures], verdict: ProbeVerdict) -> Table:
         note="Means over the repetitions; spread: half of the difference between the highest and the lowest. "
         f"Percentiles are over all repetitions. Queue depth: outstanding I/Os.{left}",
     )
+
+
+_PATTERN = re.compile(r"(SEQ\S+|RND\S+|Seq|512K|4K) (read|write|mix)")
+"""A workload of CrystalDiskMark: its pattern, and what is done."""
+
+
+def grid_of_patterns(found: Mapping[Cell, Figures]) -> Table:
+    """CrystalDiskMark's own grid: a row for each pattern; empty of other suites."""
+    rows: dict[str, dict[str, Any]] = {}
+    for cell, one in found.items():
+        said = _PATTERN.fullmatch(cell.workload)
+        if said is None or cell.outstanding is None or not one.trials:
+            continue
+        row = rows.setdefault(f"{said[1]} Q{cell.outstanding}T1", {})
+        row |= {
+            said[2]: one.bytes_per_s.mean if one.bytes_per_s else None,
+            f"{said[2]}_iops": one.iops.mean if one.iops else None,
+            f"{said[2]}_s": one.mean_s,
+        }
+    ways = [way for way in ("read", "write", "mix") if any(way in row for row in rows.values())]
+    columns = (
+        Column("pattern", "pattern"),
+        *(number(way, way, lambda value: units.of_metric("_bytes_per_s", value)) for way in ways),
+        *(rate(f"{way}_iops", f"{way} IOPS") for way in ways),
+        *(duration(f"{way}_s", f"{way} latency") for way in ways),
+    )
+    return Table(
+        "grid",
+        "The grid of CrystalDiskMark",
+        columns,
+        [{"pattern": pattern, **row} for pattern, row in rows.items()],
+        note="Means over the repetitions. Q: outstanding I/Os, T: threads.",
+        empty="",
+    )
+
+
+def against_catalogue(probe: Probe, found: Mapping[Cell, Figures]) -> Table:
+    """The highest write and read beside each limit of the disk and of its machine; empty without limits."""
+    highest = {
+        f"{way}_{kind}": _highest(found, f"{way}_{kind}")
+        for way in ("write", "read")
+        for kind in ("iops", "bytes_per_s")
+    }
+    rows = []
+    for whose, iops, bytes_per_s in _limits_of(probe.declared, probe.where.machine):
+        row: dict[str, Any] = {"whose": whose, "iops": iops, "bytes_per_s": bytes_per_s}
+        for way in ("write", "read"):
+            of_iops, of_bytes = highest[f"{way}_iops"], highest[f"{way}_bytes_per_s"]
+            row[f"{way}_iops"] = of_iops / iops if of_iops is not None and iops else None
+            row[f"{way}_bytes"] = of_bytes / bytes_per_s if of_bytes is not None and bytes_per_s else None
+        rows.append(row)
+    most = "; ".join(
+        f"{way}s {units.per_second(iops)} and {units.of_metric('_bytes_per_s', in_bytes)}"
+        for way in ("write", "read")
+        if (iops := highest[f"{way}_iops"]) is not None
+        and (in_bytes := highest[f"{way}_bytes_per_s"]) is not None
+    )
+    return Table(
+        "catalogue",
+        "What was measured beside what is allowed",
+        (
+            Column("whose", "limit of"),
+            number("iops", "IOPS", lambda value: f"{value:,.0f}", absent="not known"),
+            number(
+                "bytes_per_s",
+                "bytes per second",
+                lambda value: units.of_metric("_bytes_per_s", value),
+                absent="not known",
+            ),
+            number("write_iops", "writes: IOPS", units.percent, absent="-"),
+            number("write_bytes", "writes: bytes", units.percent, absent="-"),
+            number("read_iops", "reads: IOPS", units.percent, absent="-"),
+            number("read_bytes", "reads: bytes", units.percent, absent="-"),
+        ),
+        rows,
+        note=f"The highest of all measurements, as a share of each limit: {most or 'nothing was measured'}. "
+        "Reads above a limit that writes keep may come from a cache on the host.",
+        empty="",
+    )
+
+
+def _highest(found: Mapping[Cell, Figures], name: str) -> float | None:
+    """The highest of one figure of all cells; None where none has it."""
+    means = [getattr(one, name) for one in found.values()]
+    return max((mean.mean for mean in means if mean is not None), default=None)
+
+
+def _limits_of(
+    declared: DeclaredDisk, machine: str | None
+) -> Iterator[tuple[str, float | None, float | None]]:
+    """(whose, IOPS, bytes per second) of each limit that is known."""
+    for limits, how in ((declared.limits, ""), (declared.burst, ", on credits")):
+        if limits is not None:
+            yield f"the disk ({declared.profile or 'declared'}){how}", limits.iops, limits.bytes_per_s
+    try:
+        entry = profile(machine) if machine else None
+    except UnknownProfile:  # of a probe that another version of the catalogue wrote
+        return
+    if entry is not None:
+        yield f"the machine ({entry.name}), past the host's cache", entry.iops, entry.bytes_per_s
+        if entry.burst:
+            yield (
+                f"the machine ({entry.name}), on credits",
+                entry.burst.iops or None,
+                entry.burst.bytes_per_s or None,
+            )
 
 
 def workloads(verdict: ProbeVerdict, line_s: float) -> Table:
@@ -216,8 +324,7 @@ def probe_text(probe: Probe, verdict: ProbeVerdict) -> str:
     if distance:
         blocks.append(wrapped(distance))
     notes = [f"{cell.name}: {why}" for cell, one in found.items() for why in one.failed]
-    notes = [*verdict.host_cache, *dict.fromkeys([*probe.warnings, *notes])]
-    return "\n\n".join([*blocks, *_listed("Warnings:", notes, "  ! ")])
+    return "\n\n".join([*blocks, *_listed("Warnings:", [*words.notes(probe, verdict), *notes], "  ! ")])
 
 
 def comparison_text(found: ProbeComparison) -> str:

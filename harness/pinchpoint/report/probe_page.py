@@ -21,6 +21,7 @@ from pinchpoint.report.brief import HEADROOM, NOT_SHOWN
 from pinchpoint.report.charts import PALETTE, SECONDS, Chart, decades, svg_of
 from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart, TestCase
 from pinchpoint.report.ratio_chart import ratio_chart
+from pinchpoint.report.tables import Table
 from pinchpoint_scenarios.storage_probe import Cell
 
 Found = Mapping[Cell, Figures]
@@ -47,14 +48,22 @@ def document(probe: Probe, verdict: ProbeVerdict) -> PlainReport:
             ReportPart(
                 "limits",
                 "Limits",
-                tables=(tables.workloads(verdict, probe.options.line_s), tables.behaves_like(verdict)),
+                tables=(
+                    tables.workloads(verdict, probe.options.line_s),
+                    *_filled(tables.against_catalogue(probe, found)),
+                    tables.behaves_like(verdict),
+                ),
             ),
             ReportPart("charts", "Charts", tuple(chart for chart in drawn if chart is not None)),
-            ReportPart("figures", "Figures", tables=(tables.cells(found, verdict),)),
+            ReportPart(
+                "figures",
+                "Figures",
+                tables=(*_filled(tables.grid_of_patterns(found)), tables.cells(found, verdict)),
+            ),
         ),
         content=probe_content(probe, verdict),
         at=probe.started,
-        notes=(*verdict.host_cache, *dict.fromkeys(probe.warnings)),
+        notes=tuple(words.notes(probe, verdict)),
         reasons=tuple(cap.why for _, cap in verdict.caps),
         facts=_facts(probe),
         answers=tuple(_answers(probe, verdict)),
@@ -66,8 +75,16 @@ def document(probe: Probe, verdict: ProbeVerdict) -> PlainReport:
 def _answers(probe: Probe, verdict: ProbeVerdict) -> Iterator[Answer]:
     said = words.distance(verdict, probe.declared)
     yield Answer(HEADROOM, said or "The probe loads the disk to its limit; what it can do is not declared.")
-    notes = " ".join(f"{one.rstrip('.')}." for one in (*verdict.host_cache, *dict.fromkeys(probe.warnings)))
-    yield Answer(NOT_SHOWN, "What the disk does under another load, or on another day.", notes)
+    yield Answer(
+        NOT_SHOWN,
+        "What the disk does under another load, or on another day.",
+        words.emulated(probe.where) or "",
+    )
+
+
+def _filled(table: Table) -> tuple[Table, ...]:
+    """The table, unless it has no row and says nothing then."""
+    return (table,) if table.rows else ()
 
 
 def _checks(probe: Probe, verdict: ProbeVerdict, found: Found) -> Iterator[TestCase]:
@@ -127,7 +144,10 @@ def _facts(probe: Probe) -> tuple[tuple[str, Any], ...]:
         ("Device", where.device or missing or "none: memory or a network share"),
         ("File system", where.file_system or missing or "not known"),
         ("Model", where.model or missing or "not known"),
+        *((("Emulated", where.emulated),) if where.emulated else ()),
         ("Declared", probe.declared.words or "nothing"),
+        *((("Machine type", where.machine),) if where.machine else ()),
+        *((("Price", probe.declared.price.words),) if probe.declared.price else ()),
         ("Repetitions", options.repeat),
         ("Time per cell", each or missing or "until its work is done"),
         ("File", _NOT_REPORTED if options.size_bytes is None else units.bytes_(options.size_bytes)),

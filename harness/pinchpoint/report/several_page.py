@@ -10,6 +10,7 @@ import altair as alt
 
 from pinchpoint.base import units, wording
 from pinchpoint.base.text import wrapped
+from pinchpoint.comparison.costs import UNIT_OF_COST
 from pinchpoint.comparison.several import SidesComparison, SidesFigure, WorkloadLimit
 from pinchpoint.data.timeline import Axis
 from pinchpoint.probe import words
@@ -34,6 +35,9 @@ _WIDTH, _HEIGHT = 460, 200
 _MOST_PAIRS = 240
 """More pairs make no table: report.json has them all."""
 _MOST_BARS = 16
+_MOST_TRIALS = 8
+"""Measurements whose repetitions are drawn one by one, each with a chart of its own."""
+_FEWEST_TRIALS = 3
 _MOST_CURVES = 8
 _ORDER_COLOURS = (*PALETTE, "#8c564b", "#17becf", "#9aa3ad", "#2f4b7c")
 
@@ -60,7 +64,7 @@ def text(found: SidesComparison) -> str:
         "\n".join(grid(_sides(found), less=("runs", "following", "confidence"))),
     ]
     blocks.append("\n".join(grid(_matrix(found, judged=True))))
-    if found.limits:
+    if any(one.kind or one.holds_to or one.crossed_at for one in found.limits):
         blocks.append("\n".join(grid(_limits(found), less=("most", "within", "crossed"))))
     notes = [wrapped(one, "  ! ") for one in found.warnings]
     return "\n\n".join([*blocks, *(["\n".join(["Warnings:", *notes])] if notes else [])])
@@ -82,8 +86,10 @@ def _figure_parts(found: SidesComparison) -> Iterator[ReportPart]:
     """A table and a chart for each judged figure of runs; of probes, whose figures are many, one table."""
     judged = [one for one in found.figures if one.judged]
     if found.of == "probes":
-        charts = tuple(chart for chart in (_bars_of(found), *_curves(found)) if chart)
-        yield ReportPart("figures", "Measurements", charts, (_matrix(found, judged=True),))
+        bars = (_bars_of(found, "bytes_per_s"), _bars_of(found, "iops"))
+        charts = tuple(chart for chart in (*bars, *_trials(found), *_curves(found)) if chart)
+        tables = (_matrix(found, judged=True), *_prices(found))
+        yield ReportPart("figures", "Measurements", charts, tables)
         return
     yield ReportPart(
         "figures",
@@ -232,6 +238,43 @@ def _matrix(found: SidesComparison, *, judged: bool) -> Table:
         if judged
         else "Medians of each side.",
         empty="No figure was measured on two sides.",
+    )
+
+
+def _prices(found: SidesComparison) -> Iterator[Table]:
+    """The highest throughput of each workload for the price of each side's disk; none without prices."""
+    priced = [at for at, side in enumerate(found.sides) if side.per_month]
+    if not priced:
+        return
+    rows: list[dict[str, Any]] = []
+    for workload in dict.fromkeys(one.workload for one in found.limits):
+        row: dict[str, Any] = {"workload": workload}
+        for one in found.limits:
+            month = found.sides[one.side].per_month
+            if one.workload == workload and month:
+                share = UNIT_OF_COST / month
+                row[f"side{one.side}"] = _rates(
+                    one.most_iops * share if one.most_iops is not None else None,
+                    one.most_bytes_per_s * share if one.most_bytes_per_s is not None else None,
+                )
+        rows.append(row)
+    paid = wording.listed(
+        [
+            f"{found.sides[at].label} {found.sides[at].per_month:,.2f} {found.sides[at].currency}"
+            for at in priced
+        ]
+    )
+    currencies = dict.fromkeys(found.sides[at].currency for at in priced)
+    several = " The currencies differ: compare within one." if len(currencies) > 1 else ""
+    yield Table(
+        "prices",
+        f"Highest throughput for {UNIT_OF_COST:g} {' or '.join(currencies)} a month",
+        (
+            Column("workload", "workload"),
+            *(number(f"side{at}", side.label, absent="no price") for at, side in enumerate(found.sides)),
+        ),
+        rows,
+        note=f"By the prices of each farm.yaml, a month: {paid}.{several}",
     )
 
 
@@ -405,30 +448,64 @@ def _dots(found: SidesComparison, one: SidesFigure, at: int) -> Chart:
     return Chart(f"figure-{at + 1}", wording.capitalised(_name(one)), spec, svg_of(spec))
 
 
-def _bars_of(found: SidesComparison) -> Chart | None:
-    """Each workload's highest throughput on each side."""
+def _trials(found: SidesComparison) -> Iterator[Chart]:
+    """Each repetition of each measurement, a line for each side; none of few repetitions or many cells."""
+    shown = [
+        one
+        for one in found.figures
+        if one.judged and max(map(len, one.values), default=0) >= _FEWEST_TRIALS and any(one.medians)
+    ]
+    if len(shown) > _MOST_TRIALS:
+        return
+    for at, one in enumerate(shown, 1):
+        data = Datasets()
+        rows = [
+            {"side": label, "trial": number, "value": value}
+            for label, values in zip(found.labels, one.values, strict=True)
+            for number, value in enumerate(values, 1)
+            if value is not None
+        ]
+        places = list(range(1, max(map(len, one.values)) + 1))
+        base = alt.Chart(data.named(rows)).encode(
+            x=alt.X(
+                "trial:Q",
+                scale=alt.Scale(domain=[places[0], places[-1]], nice=False),
+                axis=alt.Axis(title="repetition", values=places, format="d"),
+            ),
+            y=alt.Y(
+                "value:Q",
+                scale=alt.Scale(zero=True),
+                axis=alt.Axis(title=None, labelExpr=_labels(one.metric), tickCount=5),
+            ),
+            color=_colour(found.labels),
+        )
+        lines = alt.layer(base.mark_line(), base.mark_point(filled=True, size=28))
+        spec = finished(lines.properties(width=_WIDTH, height=_HEIGHT), data)
+        yield Chart(f"repetitions-{at}", f"{one.name}: each repetition", spec, svg_of(spec))
+
+
+def _bars_of(found: SidesComparison, metric: str) -> Chart | None:
+    """Each workload's highest throughput on each side, in bytes or in I/Os; None where none has it."""
     best: dict[str, dict[int, float]] = {}
     for one in found.limits:
-        value = one.most_bytes_per_s or one.most_iops
+        value = getattr(one, f"most_{metric}")
         if value:
             best.setdefault(one.workload, {})[one.side] = value
     shown = list(best)[:_MOST_BARS]
     if not shown:
         return None
     data = Datasets()
-    in_bytes = any(one.most_bytes_per_s for one in found.limits)
     rows = [
         {
             "workload": name,
             "side": found.labels[side],
             "value": value,
-            "text": _shown("bytes_per_s" if in_bytes else "iops", value),
+            "text": _shown(metric, value),
         }
         for name in shown
         for side, value in best[name].items()
     ]
     values = [value for name in shown for value in best[name].values()]
-    metric = "bytes_per_s" if in_bytes else "iops"
     low, *_, high = decades(values)
     x = alt.X(
         "value:Q",
@@ -444,28 +521,35 @@ def _bars_of(found: SidesComparison) -> Chart | None:
     )
     height = max(16 * len(found.sides) * len(shown), 60)
     spec = finished(alt.layer(points, labels).properties(width=_WIDTH, height=height), data)
-    return Chart("throughput", "Highest throughput of each workload (logarithmic)", spec, svg_of(spec))
+    what = "throughput" if metric == "bytes_per_s" else "IOPS"
+    return Chart(what.lower(), f"Highest {what} of each workload (logarithmic)", spec, svg_of(spec))
 
 
-def _by_workload(found: SidesComparison, metric: str) -> dict[str, list[SidesFigure]]:
+_RATES_OF = ("iops", "bytes_per_s")
+
+
+def _by_workload(found: SidesComparison, *metrics: str) -> dict[str, list[SidesFigure]]:
     made: dict[str, list[SidesFigure]] = {}
     for one in found.figures:
-        if one.metric == metric and one.workload and one.outstanding and any(one.medians):
+        if one.metric in metrics and one.workload and one.outstanding and any(one.medians):
             made.setdefault(one.workload, []).append(one)
     return {name: cells for name, cells in made.items() if len(cells) > 1}
 
 
 def _curves(found: SidesComparison) -> Iterator[Chart]:
-    """IOPS and mean latency over queue depth, a chart for each workload, a line for each side."""
-    rates, times = _by_workload(found, "iops"), _by_workload(found, "mean_s")
+    """Rate and mean latency over queue depth, a chart for each workload, a line for each side."""
+    rates, times = _by_workload(found, *_RATES_OF), _by_workload(found, "mean_s")
     for at, workload in enumerate([name for name in rates if name in times][:_MOST_CURVES], 1):
         data = Datasets()
+        metric = rates[workload][0].metric
+        what = "IOPS" if metric == "iops" else "throughput"
+        labels = "format(datum.value, ',~s')" if metric == "iops" else _labels(metric)
         both = alt.vconcat(
-            _lines(found, data, rates[workload], "IOPS", "format(datum.value, ',~s')"),
+            _lines(found, data, rates[workload], what, labels),
             _lines(found, data, times[workload], "mean latency", SECONDS, line_s=found.line_s),
         )
         spec = finished(both, data)
-        title = f"{workload}: IOPS and latency by queue depth; red: {units.seconds(found.line_s)}"
+        title = f"{workload}: {what} and latency by queue depth; red: {units.seconds(found.line_s)}"
         yield Chart(f"outstanding-{at}", title, spec, svg_of(spec))
 
 

@@ -88,7 +88,7 @@ def without_caps(spec: DiskSpec) -> DiskSpec:
 
 def _only_model(spec: DiskSpec) -> bool:
     """Whether something is asked for that no block I/O controller can do."""
-    return bool(spec.burst or spec.warm_up or spec.io_unit_bytes or spec.stripes > 1)
+    return bool(spec.burst or spec.warm_up or spec.io_unit_bytes or spec.stripes > 1 or spec.host_cache_bytes)
 
 
 def _common(spec: DiskSpec) -> bool:

@@ -64,6 +64,24 @@ def _crystaldiskmark(seconds: float) -> list[Job]:
     ]
 
 
+def _crystaldiskmark_3(seconds: float) -> list[Job]:
+    """Eight cells, as CrystalDiskMark had them until version 4: Seq, 512K, 4K and 4K QD32 (E).
+
+    512K is random, one at a time, as 4K is.
+    """
+    patterns = (
+        ("Seq", _MIB, 0.0, 1),
+        ("512K", 512 * _KIB, 1.0, 1),
+        ("4K", 4 * _KIB, 1.0, 1),
+        ("4K", 4 * _KIB, 1.0, 32),
+    )
+    return [
+        Job("fio", (Cell(f"{name} {way}", block, reads, random, depth),), seconds)
+        for way, reads in (("read", 1.0), ("write", 0.0))
+        for name, block, random, depth in patterns
+    ]
+
+
 def _iometer(
     blocks: Sequence[int], reads: Sequence[float], randoms: Sequence[float], depths: Sequence[int]
 ) -> Jobs:
@@ -146,6 +164,14 @@ SUITES: dict[str, Suite] = by_name(
             "CrystalDiskMark's four patterns (1 MiB sequential, 4 KiB random; many or one at a time), "
             "read, write and mixed",
             _crystaldiskmark,
+            repetitions=5,
+            seconds=5.0,
+        ),
+        Suite(
+            "crystaldiskmark-3",
+            "the four patterns of CrystalDiskMark 3 (1 MiB sequential, 512 KiB and 4 KiB random, 4 KiB 32 at "
+            "a time), read and write",
+            _crystaldiskmark_3,
             repetitions=5,
             seconds=5.0,
         ),

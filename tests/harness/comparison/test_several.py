@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -26,7 +28,7 @@ from pinchpoint.comparison.several import (
 from pinchpoint.comparison.sides import Side
 from pinchpoint.comparison.statistics import call_of, holm, welch
 from pinchpoint.probe.judge import judge
-from pinchpoint.probe.record import Probe
+from pinchpoint.probe.record import DeclaredDisk, DiskPrice, Probe
 from pinchpoint.probe.record import save as save_probe
 from pinchpoint.probe.several import compare_probes
 from pinchpoint.probe.verdict import probe_content
@@ -151,6 +153,39 @@ def test_four_probes_on_one_page_in_every_format(tmp_path: Path) -> None:
     assert "IOPS and latency by queue depth; red: 20 ms" in page
     assert all(name in page for name in SETUPS)
     assert "8K random write" in text(found)
+
+
+def rising(rate: float, _: Cell, trial: int) -> float:
+    """A little faster each time."""
+    return rate + trial / 10
+
+
+def test_repetitions_prices_and_bytes_of_large_io() -> None:
+    """Seed E: MB/s over the trials of dd, the widest gap in words, throughput for the price of each disk."""
+    cells = [Cell("dd write", 2**20, 0.0, 0.0, 1), Cell("dd read", 2**20, 1.0, 0.0)]
+    prices = {"persistent": 40.0, "ephemeral": 10.0, "mounted": None}
+    made = []
+    for name, price in prices.items():
+        rate = {"persistent": 57.0, "ephemeral": 285.0, "mounted": 28.5}[name]
+        probe = probe_of(partial(rising, rate), cells, "sequential", course=False)
+        probe.where = replace(probe.where, farm=name, disk="nosql.data", emulated="FUSE time model")
+        if price is not None:
+            probe.declared = DeclaredDisk(price=DiskPrice("EUR", price))
+        made.append(probe)
+    found = compare_probes(made, [Path(name) for name in prices])
+    assert [one.metric for one in found.figures if one.judged] == ["bytes_per_s", "bytes_per_s"]
+    assert "The sides differ most in dd" in found.summary
+    assert "ephemeral is 9.9" in found.summary
+    assert "emulated disks, whose limits are those that farm.yaml gives them: persistent, ephemeral" in (
+        " ".join(found.warnings)
+    )
+    part = next(one for one in document(found).parts if one.name == "figures")
+    assert [chart.name for chart in part.charts] == ["throughput", "iops", "repetitions-1", "repetitions-2"]
+    table = next(one for one in part.tables if one.name == "prices")
+    assert table.title == "Highest throughput for 100 EUR a month"
+    [first, *_] = table.rows
+    assert first["side0"].endswith("150 MB/s")  # 60 MB/s for 40 EUR
+    assert "side2" not in first
 
 
 def test_what_is_saved_is_what_was_found(tmp_path: Path) -> None:

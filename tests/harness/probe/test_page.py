@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 from harness.probe.build import Disk, declared, probe_of
 
+from pinchpoint.probe.figures import figures
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe, Trial
 from pinchpoint.probe.target import of_profile
 from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint.report import html
-from pinchpoint.report.probe import probe_text, workloads
+from pinchpoint.report.probe import against_catalogue, grid_of_patterns, probe_text, workloads
 from pinchpoint.report.probe_page import MARGIN, document
 from pinchpoint_infra.catalogue import profile
 from pinchpoint_scenarios.storage_probe import SUITES
@@ -83,6 +84,51 @@ def test_the_distance_to_what_is_declared_is_told_everywhere() -> None:
     verdict = judge(probe)
     for made in (page(probe, verdict), probe_text(probe, verdict)):
         assert "Reached at most 5 % of the IOPS and 15 % of the bytes per second of 2 x azure/p30" in made
+
+
+def test_crystaldiskmark_has_its_grid() -> None:
+    """A row for each pattern, in bytes, IOPS and latency; other suites have none."""
+    probe = probe_of(Disk(0.001, 500, 60e6), repeat=3)
+    table = grid_of_patterns(figures(probe))
+    patterns = ["SEQ1M Q8T1", "SEQ1M Q1T1", "RND4K Q32T1", "RND4K Q1T1"]
+    assert [row["pattern"] for row in table.rows] == patterns
+    shown = [column.cell(table.rows[2]) for column in table.columns]
+    assert shown == ["RND4K Q32T1", *["2.05 MB/s"] * 3, *["500/s"] * 3, *["64 ms"] * 3]
+    assert "The grid of CrystalDiskMark" in page(probe, judge(probe))
+    older = probe_of(Disk(0.001, 500, 60e6), suite="crystaldiskmark-3", repeat=1)
+    assert [row["pattern"] for row in grid_of_patterns(figures(older)).rows] == [
+        *("Seq Q1T1", "512K Q1T1", "4K Q1T1", "4K Q32T1")
+    ]
+    other = probe_of(Disk(0.001, 500, 60e6), suite="database", repeat=1)
+    assert grid_of_patterns(figures(other)).rows == []
+
+
+def test_figures_stand_beside_the_limits_of_disk_and_machine() -> None:
+    """A P10 on a D4s v3: its baseline, its burst, the machine's limit and burst; shares of each."""
+    probe = probe_of(Disk(0.001, 3500, 170e6), repeat=3, said=declared("azure/p10"))
+    probe.where = replace(probe.where, machine="azure/d4s_v3", farm="prod", disk="sql.log")
+    table = against_catalogue(probe, figures(probe))
+    assert [(row["iops"], row["bytes_per_s"]) for row in table.rows] == [
+        (500, 100e6),
+        (3500, 170e6),
+        (6400, 96e6),
+        (8000, 200e6),
+    ]
+    assert [round(row["write_iops"], 2) for row in table.rows] == [7, 1, 0.55, 0.44]
+    assert "writes 3,500/s and 170 MB/s" in table.note
+    made = page(probe, judge(probe))
+    assert "What was measured beside what is allowed" in made
+    assert "Machine type" in made
+    assert against_catalogue(probe_of(Disk()), {}).rows == []
+
+
+def test_an_emulated_disk_is_called_so() -> None:
+    """On the page and in the terminal, with the way it is made."""
+    probe = probe_of(Disk(0.001, 500, 60e6))
+    probe.where = replace(probe.where, farm="dev", disk="sql.log", emulated="FUSE time model")
+    verdict = judge(probe)
+    for made in (page(probe, verdict), probe_text(probe, verdict)):
+        assert "sql.log of dev is emulated (FUSE time model)" in " ".join(made.split())
 
 
 def test_a_line_that_not_even_one_holds_is_not_called_unmeasured() -> None:

@@ -26,7 +26,7 @@ from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.plan import load_farm
 from pinchpoint.probe import machine, remote, target
 from pinchpoint.probe.driver import ProbeProgress, SuiteDriver
-from pinchpoint.probe.record import Options
+from pinchpoint.probe.record import DiskPrice, Options
 from pinchpoint.probe.remote import RemoteFacts, There, look, there
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.ssh import Address
@@ -276,12 +276,17 @@ def test_a_farm_s_disk_on_another_machine(host: Host, tmp_path: Path) -> None:
         "name": "prod",
         "environment": "staging",
         "endpoints": {"sql": {"url": "postgresql://loader@127.0.0.1/loadtest"}},
-        "tiers": {"sql": {"hosts": {"sql1": {"collect": collect, "disks": disks}}}},
+        "tiers": {
+            "sql": {"hosts": {"sql1": {"machine": "azure/d4s_v3", "collect": collect, "disks": disks}}}
+        },
+        "prices": {"currency": "EUR", "disks": {"azure/p10": 19.5}},
     }
     file = tmp_path / "farm.yaml"
     file.write_text(json.dumps(content))
     with target.of_farm(load_farm(file), "sql.log", lambda _: None) as chosen:
         assert chosen.where.label == "sql.log of prod"
+        assert chosen.where.machine == "azure/d4s_v3"
+        assert chosen.declared.price == DiskPrice("EUR", 19.5)
         assert chosen.declared.profile == "azure/p10"
         with chosen.opened(SIZE) as machine:
             said = machine.run(TOOLS["fio"], TOOLS["fio"].version(), lambda: False)

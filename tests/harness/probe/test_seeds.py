@@ -122,6 +122,24 @@ def test_a_read_figure_that_depends_on_the_trial() -> None:
     assert not verdict.over_time
 
 
+def test_five_uneven_trials_show_the_cache_too() -> None:
+    """Measured with an emulated cache of the host, on a busy machine: only the first is at 60 MB/s."""
+    write, read = Cell("dd write", 2**20, 0.0, 0.0, 1), Cell("dd read", 2**20, 1.0, 0.0)
+    probe = probe_of(lambda _cell, _trial: 57.0, [write, read], "sequential", repeat=5, course=False)
+    probe.cells[read] = [
+        Trial(number, "2026-01-01T00:00:00.000Z", 10.0, read_bytes_per_s=rate * 1e6)
+        for number, rate in enumerate((60.3, 557, 798, 807, 1187), 1)
+    ]
+    [said] = judge(probe).host_cache
+    assert "as fast: the first of 5 repetitions" in said
+    scattered = [
+        Trial(number, "2026-01-01T00:00:00.000Z", 10.0, read_bytes_per_s=rate * 1e6)
+        for number, rate in enumerate((60.3, 80, 260, 110, 900), 1)
+    ]
+    probe.cells[read] = scattered
+    assert judge(probe).host_cache == ()
+
+
 def test_a_server_that_takes_half_an_hour_to_full_speed() -> None:
     """Eight hours of the same writes, the first thirty minutes rising from 200 to 400 a second: warm-up."""
     cell = Cell("8K random write", PAGE, 0.0, 1.0, 8)

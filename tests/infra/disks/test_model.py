@@ -12,7 +12,7 @@ import pytest
 from pinchpoint_infra.catalogue import Burst
 from pinchpoint_infra.codec import record
 from pinchpoint_infra.disks import Device, DiskSpec, WarmUp
-from pinchpoint_infra.disks.model import CHUNK_BYTES, DiskModel, parts
+from pinchpoint_infra.disks.model import CACHED_S, CHUNK_BYTES, DiskModel, parts
 
 PAGE = 8192
 THINK_S = 0.0001
@@ -179,6 +179,23 @@ def test_a_warm_up_rises_to_full_speed() -> None:
     assert counts[13] == pytest.approx(650, rel=0.1)
     assert statistics.fmean(counts[31:]) == pytest.approx(1000, rel=0.01)
     assert [what for _, _, what in driver.happened] == ["warmed_up"]
+
+
+def test_a_host_s_cache_answers_what_was_read_before() -> None:
+    """The second read of 1 MiB passes no cap; writes do, and leave it; beyond its size the oldest goes."""
+    model = DiskModel(DiskSpec(bytes_per_s=2**20, host_cache_bytes=2 * 2**20), "s", lambda *_: None)
+
+    def takes(now: float, offset: int, *, write: bool = False) -> float:
+        return model.admit(now, write=write, offset=offset, size_bytes=2**20) - now
+
+    assert takes(0, 0) == 0  # the first of a backlog begins at once
+    assert takes(0, 2**20) == pytest.approx(1, abs=0.02)
+    assert takes(10, 0) == pytest.approx(CACHED_S)
+    assert takes(20, 0, write=True) == 0
+    assert takes(20, 0, write=True) == pytest.approx(1, abs=0.02)
+    assert takes(30, 0) == pytest.approx(CACHED_S)
+    takes(40, 2 * 2**20)  # the third MiB: the second, read longest ago, goes
+    assert takes(40, 2**20) == pytest.approx(1, abs=0.02)
 
 
 def test_a_device_serves_one_at_a_time_and_unevenly() -> None:

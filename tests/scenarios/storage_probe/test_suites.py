@@ -41,6 +41,16 @@ def test_crystaldiskmark_is_its_four_patterns_three_ways() -> None:
     assert len(cells) == 12
 
 
+def test_crystaldiskmark_3_has_512k() -> None:
+    """Seq, 512K and 4K one at a time, 4K 32 at a time; all but Seq are random; read and write."""
+    cells = [job.cell for job in SUITES["crystaldiskmark-3"].jobs(5.0)]
+    kinds = {(cell.workload, cell.block_bytes, cell.random_ratio, cell.outstanding) for cell in cells}
+    assert len(cells) == len(kinds) == 8
+    assert ("512K read", 512 * 2**10, 1.0, 1) in kinds
+    assert ("4K write", 4096, 1.0, 32) in kinds
+    assert ("Seq write", 2**20, 0.0, 1) in kinds
+
+
 def test_iometer_s_matrix() -> None:
     """Sizes, shares of reads, shares of random I/O, 1 to 1,024 outstanding; the short one is a part of it."""
     full = {job.cell for job in SUITES["iometer-full"].jobs(5.0)}
