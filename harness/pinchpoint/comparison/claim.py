@@ -243,8 +243,8 @@ def movement(sides: Sides, places: HostPairs) -> BottleneckMove:
         return BottleneckMove(base, other, True, None, *gains)
     note = None
     if first.tier != second.tier:
-        most = f"{_who(first)} uses most of it in {sides.base.label}, {_who(second)} in {sides.other.label}"
-        note = f"it is shared: {most}"
+        most = f"{_who(first)} in {sides.base.label}, {_who(second)} in {sides.other.label}"
+        note = f"it is shared; its largest user: {most}"
     return BottleneckMove(base, other, False, note, *gains)
 
 
@@ -356,7 +356,7 @@ def claim(
     if not factors:
         against.append("no factor was named (--factor)")
     missing = [name for name in factors if not any(one.area == name for one in studied)]
-    against += [f"the manifests show no difference in {name}" for name in missing]
+    against += [f"the sides do not differ in {name}" for name in missing]
     if sides.same_runs:
         against.append("the same run is on both sides")
     areas: dict[str, None] = dict.fromkeys(one.difference.area for one in found if one.matters)
@@ -369,7 +369,7 @@ def claim(
         against.append(f"the sides did not do the same work ({', '.join(unlike)})")
     if against:
         return Claim("associated_with", tuple(against))
-    that = " that touches a blamed resource" if found else ""
+    that = " that can affect the bottleneck" if found else ""
     return Claim("caused_by", (f"nothing else differs{that}",))
 
 

@@ -93,7 +93,7 @@ class Comparison:
         """What a reader must know beside them, each once."""
         differing = [*self.studied, *(one.difference for one in self.confounders)]
         said = (
-            *words.warnings(self.sides, self.changes, differing, self.declared.bound, self.again),
+            *words.warnings(self.sides, differing, self.declared.bound, self.again),
             *self.declared.notes,
             *not_kept_up(self.capacity, self.sides),
             *words.reported(self.sides),

@@ -94,13 +94,15 @@ def _metrics(
     if not planned:
         return default_metrics(found, sides, studied), "default", []
     notes = [
-        f"{name}, which the plan declares, is no figure of these runs and is not judged{_near(name, there)}"
+        f"{name} is declared by the plan, but these runs have no such figure{_near(name, there)}"
         for name in planned
         if name not in there
     ]
     silent = [run.directory for run in _runs(sides) if not _compare(run).get("metrics")]
     if silent:
-        notes.append(f"what is judged is declared by the plan of the other runs, not of {', '.join(silent)}")
+        notes.append(
+            f"the judged figures are those of the other runs' plan; {', '.join(silent)} declares none"
+        )
     return [name for name in planned if name in there], "plan", notes
 
 
@@ -324,9 +326,9 @@ def _why_none(one: Change) -> str:
     if one.pair.ratio is None:
         return one.pair.why or "there is no ratio"
     if min(*(value for side in one.pair.measured for value in side)) <= 0:
-        return "a run has 0 of it, and 0 has no logarithm"
+        return "it is 0 in one of the runs"
     # Means and percentiles have a course; maxima, counts, bursts, and what is of a part of the run have none.
-    return "one run on a side, and chance within it says nothing of this figure: repeat the runs"
+    return "one run on a side, and it has one value of this figure: repeat the runs for an interval"
 
 
 def _in_base(one: Change) -> tuple[str, str, Key]:

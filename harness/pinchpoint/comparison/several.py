@@ -26,7 +26,7 @@ from pinchpoint.comparison.judged import EstimatedChange, estimated
 from pinchpoint.comparison.sides import Side, Sides, pair_hosts
 from pinchpoint.comparison.statistics import ENOUGH, Call, holm, middle
 from pinchpoint.comparison.words import reported
-from pinchpoint.comparison.work import not_kept_up
+from pinchpoint.comparison.work import not_kept_up, unlike_work
 from pinchpoint.plan.prices import Prices
 from pinchpoint.store import document
 from pinchpoint.store.write import free_path, writable, write_json
@@ -446,15 +446,14 @@ def _warnings(sides: Sequence[Side], with_first: Mapping[int, Comparison]) -> It
             if not run.is_evidence:
                 yield f"The run {run.directory} ({side.label}) is not valid: no conclusion is drawn from it"
     for found in with_first.values():
-        for one in found.work:
-            if one.unlike:
-                yield f"{found.sides.other.label}: {one.about} {one.name}: {one.unlike}"
+        for unlike, names in unlike_work((one.name, one.unlike) for one in found.work).items():
+            yield f"{found.sides.other.label}: {wording.listed(names)}: {unlike}"
     counts = ", ".join(f"{side.label}: {len(side.runs)}" for side in sides)
     if min(len(side.runs) for side in sides) < ENOUGH:
         yield (
-            f"fewer than {ENOUGH} runs on a side ({counts}): only changes above "
-            f"{units.times(with_first[1].declared.bound)} are reported there, because single runs vary that "
-            f"much, and nothing is called equivalent; repeat the runs (`run --repeat {ENOUGH}`)"
+            f"Fewer than {ENOUGH} runs on a side ({counts}): only changes above "
+            f"{units.times(with_first[1].declared.bound)} are reported there. Repeat the runs to see smaller "
+            f"ones (`run --repeat {ENOUGH}`)."
         )
     for found in with_first.values():
         yield from (*found.declared.notes, *not_kept_up(found.capacity, found.sides), *reported(found.sides))

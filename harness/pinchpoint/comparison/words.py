@@ -20,11 +20,9 @@ def summary(
     factors: Sequence[str],
     found: Sequence[Change],
 ) -> str:
-    """The answer in sentences: the bottleneck, what changed, what may be claimed."""
-    said = [movement_words(sides, movement)]
-    said += [*gain_words(sides, movement, found)] if claimed.kind else []
-    said.append(claim_words(claimed, factors, shown=shows_change(movement, found)))
-    return " ".join(said)
+    """The answer in sentences: whether the bottleneck moved, and what may be claimed."""
+    claim = claim_words(claimed, factors, shown=shows_change(movement, found))
+    return f"{movement_words(sides, movement)} {claim}"
 
 
 def shows_change(movement: BottleneckMove, found: Sequence[Change]) -> bool:
@@ -48,16 +46,16 @@ def gain_words(sides: Sides, movement: BottleneckMove, found: Sequence[Change]) 
     step = movement.second_step
     if step and movement.other:
         yield (
-            f"Next step: without {wording.thing(movement.other)} as the bottleneck {amount(step)} more "
-            f"throughput; the next bottleneck is then {wording.thing(step.until)}."
+            f"Relieve {wording.thing(movement.other)}: {amount(step)} more throughput, until "
+            f"{wording.thing(step.until)} is the bottleneck."
         )
     before = movement.foreseen
     # Where the same gives way still, nothing was done about it.
     if before and movement.base and movement.moved is not False:
         came = came_words(before, found)
         yield (
-            f"The verdict of {sides.base.label} predicted a gain of {amount(before)} without "
-            f"{wording.thing(movement.base)}{f'; {came}' if came else ''}."
+            f"Predicted from {sides.base.label} without {wording.thing(movement.base)}: {amount(before)} "
+            f"more throughput{f'. {came}' if came else ''}."
         )
 
 
@@ -75,7 +73,7 @@ def came_words(gain: ForeseenGain, found: Sequence[Change]) -> str:
     if gain.came_ratio is None:
         return ""
     sign = "+" if gain.came_ratio >= 0 else ""
-    said = f"{sign}{units.percent(gain.came_ratio)} was measured ({gain.scenario}, in the steady part)"
+    said = f"Measured: {sign}{units.percent(gain.came_ratio)} ({gain.scenario}, in the steady part)"
     if (1 + gain.came_ratio) <= MORE * (1 + gain.gain_ratio):
         return said
     tier = gain.until.get("tier")
@@ -83,9 +81,9 @@ def came_words(gain: ForeseenGain, found: Sequence[Change]) -> str:
         (one for one in found if (one.about, one.scenario, one.tier) == ("effort", gain.scenario, tier)), None
     )
     if effort is None or effort.pair.ratio is None or effort.pair.ratio >= 1:
-        return f"{said}, which is more"
+        return f"{said}, more than predicted"
     each = " to ".join(units.seconds(value) for value in (effort.pair.base, effort.pair.other))
-    return f"{said}, which is more, because CPU time of {tier} per {effort.per} went from {each}"
+    return f"{said}, more than predicted, because CPU time of {tier} per {effort.per} went from {each}"
 
 
 def main_changes(found: Sequence[Change], names: Sequence[str]) -> Iterator[str]:
@@ -160,14 +158,13 @@ def claim_words(claimed: Claim, factors: Sequence[str], *, shown: bool) -> str:
             return f"No significant change. A change could be attributed to {named}: {because}."
         return f"No significant change. A change could not be attributed to one cause: {because}."
     if claimed.kind == "caused_by":
-        return f"The change can be attributed to {named}: {because}."
-    what = named or "the difference between the sides"
-    return f"The change coincides with {what}; the cause is not shown: {because}."
+        return f"Cause of the change: {named}; {because}."
+    studied = f" to be {named}" if named else ""
+    return f"The cause of the change is not shown{studied}: {because}."
 
 
 def warnings(
     sides: Sides,
-    found: Sequence[Change],
     differing: Sequence[Difference],
     bound: float,
     again: Sides | None,
@@ -181,24 +178,21 @@ def warnings(
     has_again = again is not None and len(useless) < len(again.other.runs)
     counts = ", ".join(f"{side.label}: {len(side.runs)}" for side in sides)
     if min(len(side.runs) for side in sides) < ENOUGH:
-        within = any(one.judged.interval == "within_run" for one in found)
         yield (
-            f"Fewer than {ENOUGH} runs on a side ({counts}): "
-            + ("95 % intervals cover only these runs, " if within else "")
-            + f"only changes above {units.times(bound)} are reported, because single runs vary that much, "
-            f"and nothing is called equivalent. Repeat the runs (`run --repeat {ENOUGH}`)."
+            f"Fewer than {ENOUGH} runs on a side ({counts}): only changes above {units.times(bound)} are "
+            f"reported. Repeat the runs to see smaller ones (`run --repeat {ENOUGH}`)."
         )
     elif not has_again:
         yield (
-            f"No A/A pair ({counts}): the variation of one farm is estimated from "
-            "each side's own runs, one half against the other. `run --aa` measures it."
+            f"No A/A pair ({counts}): how much one farm varies is estimated from each side's own runs. "
+            "`run --aa` measures it."
         )
     for directory in sides.same_runs:
-        yield f"{directory} is on both sides: a run compared with itself shows no difference"
+        yield f"{directory} is on both sides: a run does not differ from itself"
     mixed: list[str] = sorted({one.area for one in differing if one.mixed})
     if mixed:
         areas = wording.listed(mixed)
-        yield f"the runs of one side differ in {areas}: they are not plain repeats"
+        yield f"the runs of one side differ in {areas}, so they are not repeats of one another"
 
 
 def reported(sides: Sides) -> Iterator[str]:

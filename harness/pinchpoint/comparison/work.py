@@ -5,7 +5,7 @@ Said before any rate: rates of unlike work mislead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -112,6 +112,15 @@ def work_done(sides: Sides) -> tuple[ComparedWork, ...]:
     return (*_sources(sides), *_scenarios(sides))
 
 
+def unlike_work(found: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
+    """In what work differs -> the names of that work, each reason once."""
+    names: dict[str, list[str]] = {}
+    for name, unlike in found:
+        if unlike:
+            names.setdefault(unlike, []).append(name)
+    return names
+
+
 def _sources(sides: Sides) -> Iterator[ComparedWork]:
     found = [
         [{row["source"]: row for row in verdict.get("crawl") or ()} for verdict in side.verdicts]
@@ -198,25 +207,23 @@ def _unlike_scenario(base: WorkDone, other: WorkDone, labels: tuple[str, str]) -
     dropped = _share(base.dropped, base.count), _share(other.dropped, other.count)
     if _apart(*dropped):
         parts.append(
-            f"{_percent(dropped[0])} could not start in time in {labels[0]}, "
+            f"{_percent(dropped[0])} not started in time in {labels[0]}, "
             f"{_percent(dropped[1])} in {labels[1]}"
         )
     return "; ".join(parts) or None
 
 
 def _absent(base: WorkDone, other: WorkDone, labels: tuple[str, str]) -> str | None:
-    absent = [label for label, done in zip(labels, (base, other), strict=True) if done == WorkDone()]
-    return f"not there in {' and '.join(absent)}" if absent else None
+    there = [label for label, done in zip(labels, (base, other), strict=True) if done != WorkDone()]
+    return f"only in {' and '.join(there)}" if len(there) < len(labels) else None
 
 
 def _failures(base: WorkDone, other: WorkDone, labels: tuple[str, str]) -> Iterator[str]:
     if _apart(base.failed_ratio, other.failed_ratio):
-        words = [
-            f"all failed in {label}"
-            if done.failed_ratio == 1
-            else f"{_percent(done.failed_ratio)} failed in {label}"
+        words = (
+            f"{_percent(done.failed_ratio)} failed in {label}"
             for label, done in zip(labels, (base, other), strict=True)
-        ]
+        )
         yield ", ".join(words)
 
 
@@ -224,7 +231,7 @@ def _idle(base: WorkDone, other: WorkDone, labels: tuple[str, str]) -> Iterator[
     """A side in which nothing even failed, while the other did something."""
     for label, done, beside in zip(labels, (base, other), (other, base), strict=True):
         if beside.count and not done.count and not done.failures:
-            yield f"nothing was done in {label}"
+            yield f"no operation succeeded in {label}"
 
 
 def _apart(base: float | None, other: float | None) -> bool:
@@ -242,7 +249,7 @@ def _number(value: float | None) -> str:
 
 
 def _percent(value: float | None) -> str:
-    return "nothing" if value is None else units.percent(value)
+    return units.percent(value or 0.0)
 
 
 How = Literal["reached", "at_least", "unknown"]
@@ -277,7 +284,7 @@ def capacities(sides: Sides) -> Iterator[Capacity]:
         hows = [_worst([how for _, how in side]) for side in found]
         labels = sides.base.label, sides.other.label
         open_ = [label for label, how in zip(labels, hows, strict=True) if how != "reached"]
-        unlike = f"what {' and '.join(open_)} can do at most was not reached" if open_ else None
+        unlike = f"the maximum of {' and '.join(open_)} was not reached" if open_ else None
         values = [[value for value, _ in side] for side in found]
         yield Capacity(
             scenario=name,
@@ -313,6 +320,6 @@ def not_kept_up(found: Sequence[Capacity], sides: Sides) -> Iterator[str]:
         behind = [side.label for side, kept in zip(sides, one.kept_up, strict=True) if kept is False]
         if behind:
             yield (
-                f"{one.scenario}: {' and '.join(behind)} did not keep up with the load that was offered, so "
-                "its times grow for as long as that goes on: what it can do is compared as capacity"
+                f"{one.scenario}: {' and '.join(behind)} did not keep up with the offered load, so response "
+                "times grew during the run. Compare its capacity instead"
             )

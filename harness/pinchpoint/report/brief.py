@@ -365,10 +365,19 @@ def _of_comparison(report: ComparisonReport) -> Brief:
         Answer(
             BOTTLENECK,
             f"{report.moved_words}: {named}",
-            f"{_sentence(report.claim_words)} {_sentence('; '.join(content['claim_because']))}".strip(),
+            " ".join(
+                filter(
+                    None,
+                    (
+                        _sentence(report.claim_words),
+                        _sentence("; ".join(content["claim_because"])),
+                        report.predicted,
+                    ),
+                )
+            ),
         ),
         Answer(HEADROOM, *_rooms(report)),
-        *([Answer(DO, " ".join(report.gains))] if report.gains else []),
+        *([Answer(DO, report.to_do)] if report.to_do else []),
         Answer(
             NEXT,
             "; ".join(

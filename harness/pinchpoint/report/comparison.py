@@ -20,8 +20,8 @@ CLAIM: Mapping[str | None, str] = {
 }
 NO_CHANGE = "No change"
 SURE: Mapping[str | None, str] = {
-    "between_runs": "repeated runs were compared (Welch on logarithms, Holm over the declared figures)",
-    "within_run": "intervals hold within these runs only (block bootstrap): another run may differ",
+    "between_runs": "intervals are of repeated runs (Welch on logarithms, Holm over the declared figures)",
+    "within_run": "intervals are within these runs (block bootstrap): another run may differ",
     None: "no ratio has an interval, so no change is reported",
 }
 MOVED: Mapping[bool | None, str] = {True: "It moved", False: "It did not move", None: "Not known"}
@@ -97,9 +97,19 @@ class ComparisonReport:
         return SURE[next((kind for kind in ("within_run", "between_runs") if kind in kinds), None)]
 
     @property
-    def gains(self) -> tuple[str, ...]:
-        """What a second step would buy by the verdicts' model, what the first one had to buy, what came."""
-        return tuple(self.content["gains"])
+    def to_do(self) -> str:
+        """What to do next on the other side, and what its verdict predicts of that; "" if not known."""
+        return str(self.content["gains"][0]) if self._has_step else ""
+
+    @property
+    def predicted(self) -> str:
+        """What the base's verdict predicted of relieving its bottleneck, and what came of it; "" likewise."""
+        return " ".join(self.content["gains"][self._has_step :])
+
+    @property
+    def _has_step(self) -> bool:
+        moved = self.content["bottleneck"]
+        return bool(self.content["gains"] and moved["second_step"] and moved["other"])
 
     @property
     def runs_words(self) -> str:
@@ -148,7 +158,7 @@ def _different_work(content: Mapping[str, Any]) -> Iterator[str]:
     plans = [row for row in content["confounders"] if row["area"] == "plan"]
     if not plans:
         return
-    facts = dict.fromkeys(tables.fact_words(row["what"]).removeprefix("scenarios ") for row in plans)
+    facts = dict.fromkeys(tables.fact_words(row["what"]) for row in plans)
     some = ", ".join(list(facts)[:_SHOWN]) + (
         f" and {len(facts) - _SHOWN} more" if len(facts) > _SHOWN else ""
     )

@@ -440,6 +440,10 @@ def fact_words(name: str) -> str:
         return f"setting {rest}"
     if group in ("declared", "built"):
         return f"{fact_words(rest)}, {'as declared' if group == 'declared' else 'as built'}"
+    if group == "scenarios":
+        scenario, *place = rest.split(".")
+        kept = [each for each in place[:-1] if each not in ("load", "params")]
+        return f"{_plain_name('.'.join([*kept, *place[-1:]]))} of {scenario}"
     return _plain_name(name)
 
 

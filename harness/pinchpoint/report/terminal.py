@@ -9,6 +9,7 @@ from typing import Any
 
 from pinchpoint.base import units, wording
 from pinchpoint.base.text import one_line, width, wrapped
+from pinchpoint.comparison.work import unlike_work
 from pinchpoint.report import run_tables, verdict_tables
 from pinchpoint.report.comparison import ComparisonReport, gather
 from pinchpoint.report.tables import Table, grid, run_header
@@ -168,17 +169,19 @@ def _why(directory: object) -> str:
 def comparison_text(content: Mapping[str, Any]) -> str:
     """What a comparison found, as wide as the terminal; ``content`` is comparison.json's.
 
-    In this order: the answer, the figures that were judged, in what the work differs, what else differs,
-    warnings. All other figures are in the report. The last line has no line end.
+    In this order: the answer, the figures that were judged, how sure, what to do, in what the work differs,
+    what else differs, warnings. All other figures are in the report. The last line has no line end.
     """
     report = gather(content)
-    blocks = [wrapped(str(content["summary"]))]
+    headline, claim = wording.sentences(str(content["summary"]))
+    blocks = [wrapped(headline)]
     blocks += [_judged_figures(report)] if report.tables["judged"].rows else []
-    unlike = [row for row in report.tables["work"].rows if row["unlike"]]
+    said = ("SURE", claim), ("DO", report.to_do), ("GAIN", report.predicted)
+    blocks.append("\n".join(_labelled(label, each) for label, each in said if each))
+    unlike = unlike_work((row["name"], row["unlike"]) for row in report.tables["work"].rows)
     if unlike:
-        names = wording.listed(list(dict.fromkeys(str(row["name"]) for row in unlike)))
-        lines = [wrapped(f"{row['about']} {row['name']}: {row['unlike']}", "  - ") for row in unlike]
-        blocks.append("\n".join([wrapped(f"These runs did different work ({names}):"), *lines]))
+        lines = [wrapped(f"{wording.listed(names)}: {why}", "  - ") for why, names in unlike.items()]
+        blocks.append("\n".join(["These runs did different work:", *lines]))
     confounders = [row for row in report.tables["confounders"].rows if row["matters"]]
     if confounders and unlike:
         blocks.append(
@@ -213,7 +216,8 @@ def _judged_figures(report: ComparisonReport) -> str:
 
 def _difference(row: Mapping[str, Any]) -> str:
     values = (row[key] or "not recorded" for key in ("in_base", "in_other"))
-    return f"{row['fact']} of {row['where']}: {' → '.join(values)}"
+    where = "" if row["area"] == "plan" else f" of {row['where']}"
+    return f"{row['fact']}{where}: {' → '.join(values)}"
 
 
 def table_text(table: Table) -> str:

@@ -186,7 +186,7 @@ def test_an_invalid_run_ends_with_3(runs: Path, tmp_path: Path, capsys: pytest.C
     invalid = saved(build.run(), tmp_path / "invalid")
     given = [str(runs / "one"), "--with", str(invalid), "--out", str(tmp_path)]
     assert command.main(given, standalone_mode=False) == 3
-    assert "No\nconclusion: " in capsys.readouterr().out
+    assert "SURE   No conclusion: " in capsys.readouterr().out
 
 
 def test_what_is_no_finished_run_is_refused_in_sentences(runs: Path, tmp_path: Path) -> None:

@@ -81,7 +81,9 @@ def test_one_plan_that_declares_speaks_for_both_and_it_is_said() -> None:
     """An older run without a declaration is no contradiction."""
     done = compare(declaring(alike(), None, {"metrics": [CRAWL]}))
     assert done.metrics == (CRAWL,)
-    assert any("declared by the plan of the other runs, not of runs/dev" in one for one in done.warnings)
+    assert any(
+        "the judged figures are those of the other runs' plan; runs/dev" in one for one in done.warnings
+    )
 
 
 def test_a_declared_figure_that_was_not_measured_is_said_after_hours_of_load() -> None:
@@ -90,7 +92,7 @@ def test_a_declared_figure_that_was_not_measured_is_said_after_hours_of_load() -
     said = {"metrics": [CRAWL, missing]}
     done = compare(declaring(alike(), said, said))
     assert done.metrics == (CRAWL,)
-    assert any(one.startswith(f"{missing}, which the plan declares, is no figure") for one in done.warnings)
+    assert any(one.startswith(f"{missing} is declared by the plan, but") for one in done.warnings)
 
 
 def test_what_is_judged_is_no_difference_in_the_work() -> None:

@@ -78,7 +78,7 @@ def test_people_read_units_and_ratios() -> None:
         ("built.interface_bytes_per_s", 2e6, "interface, as built", "2 MB/s"),
         ("declared.latency", "2 ms at 1 outstanding", "latency, as declared", "2 ms at 1 outstanding"),
         ("rotational", False, "rotational", "no"),
-        ("scenarios.crawl.load.users", [8, 16], "scenarios crawl load users", "8 or 16"),
+        ("scenarios.crawl.load.users", [8, 16], "users of crawl", "8 or 16"),
     ],
 )
 def test_facts_in_words(name: str, value: Any, words: str, shown: str) -> None:
@@ -90,7 +90,7 @@ def test_the_terminal_says_what_else_differs_and_what_work_was_not_the_same() ->
     """At most 88 columns, the bottleneck first."""
     text = comparison_text(content())
     assert text.startswith("The bottleneck moved: from the log disk of sql")
-    assert "These runs did different work (share):\n  - source share: all failed in dev" in text
+    assert "These runs did different work:\n  - share: 100 % failed in dev" in text
     assert max(len(line) for line in text.splitlines()) <= 88
 
 

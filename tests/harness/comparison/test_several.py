@@ -97,7 +97,7 @@ def test_few_runs_and_invalid_ones_call_nothing() -> None:
     """Three single runs without a course have no interval; of an invalid run nothing is said."""
     few = compare_sides(sides_of({"a": 10, "b": 20, "c": 40}, runs=1))
     assert {pair.call for one in few.figures for pair in one.pairs} <= {None, "inconclusive"}
-    assert any(said.startswith("fewer than 5 runs on a side (a: 1, b: 1, c: 1)") for said in few.warnings)
+    assert any(said.startswith("Fewer than 5 runs on a side (a: 1, b: 1, c: 1)") for said in few.warnings)
     sides = sides_of({"a": 10, "b": 20, "c": 40})
     broken = Side("b", tuple(run("prod", **invalid()) for _ in range(5)))
     found = compare_sides([sides[0], broken, sides[2]], metrics=["scenario.crawl.throughput_per_s"])
