@@ -60,7 +60,7 @@ $(UV):
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 
 .venv/.complete: $(UV) uv.lock pyproject.toml $(wildcard */pyproject.toml)
-	$(UV) sync --quiet --locked --all-packages --all-extras --no-extra microsoft-odbc
+	$(UV) sync --quiet --locked --all-packages --all-extras --no-extra microsoft-odbc --no-extra kerberos
 	@touch $@
 
 demo: setup
@@ -79,8 +79,12 @@ endif
 
 # As root on Debian and its kin, what the tests of real servers and browsers want is installed; elsewhere the
 # tests that need it are skipped and say what is missing (with CI=true they fail).
-packages:
+packages: $(UV)
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then tests/install-packages; fi
+# Kerberos is compiled against MIT's headers, so it is not part of make setup.
+	@if command -v krb5-config >/dev/null && ! .venv/bin/python -c 'import gssapi, krb5' 2>/dev/null; then \
+	  $(UV) sync --quiet --locked --inexact --all-packages --extra kerberos || \
+	  echo "make: the extra kerberos cannot be built here; its tests say so"; fi
 
 # From the folder of the tests, so that its modules are found by Python's own rule.
 ground-truth: setup
@@ -122,7 +126,7 @@ audit: setup
 	@$(if $(DATABASE),.venv/bin/python tests/audit.py '$(DATABASE)',$(UV) audit --locked)
 
 bench: setup
-	@$(UV) sync --quiet --locked --inexact --all-packages --all-extras --no-extra microsoft-odbc --group bench
+	@$(UV) sync --quiet --locked --inexact --all-packages --all-extras --no-extra microsoft-odbc --no-extra kerberos --group bench
 	@cd tests && ../.venv/bin/python -m bench.run $(SUITE)
 
 # The pages of docs/, with the references made from the code (docs/generated.py).

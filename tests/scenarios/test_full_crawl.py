@@ -460,7 +460,10 @@ def test_a_crawl_of_nothing_is_refused(sql: Endpoint, search: Search) -> None:
     with pytest.raises(ScenarioError, match="unknown endpoint 'fils'; allowed: search, sql"):
         made("full-crawl", endpoints, {"sources": [{"kind": "files", "endpoint": "fils"}]})
     for options, said in (
-        ({"auth": "ntml"}, "unknown auth 'ntml'; allowed: basic, bearer, cookies, none, ntlm"),
+        (
+            {"auth": "ntml"},
+            "unknown auth 'ntml'; allowed: basic, bearer, cookies, entra, kerberos, none, ntlm",
+        ),
         ({"auth": "bearer"}, "auth bearer needs token"),
     ):
         with pytest.raises(ScenarioError, match=said):

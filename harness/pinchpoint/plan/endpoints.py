@@ -29,6 +29,7 @@ from pinchpoint.plan.record import FileContext, Record, field_type, resolved
 from pinchpoint.plan.urls import VARIABLE, check_url, check_variables
 from pinchpoint_collectors.common import valkey_urls
 from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.logins import LOGIN_OPTIONS, LOGINS
 from pinchpoint_scenarios.storage_probe.scenario import DISK
 
 
@@ -70,18 +71,19 @@ class EndpointSpec(Record):
         return {name: str(value) for name, value in self.to_json().items()}
 
 
-_CREDENTIALS: Mapping[str, tuple[str, ...]] = {
-    "none": (),
-    "basic": ("user", "password"),
-    "bearer": ("token",),
-    "ntlm": ("user", "password"),
-    "cookies": ("cookies",),
-}
-"""How a site is logged in to -> the options that takes."""
+FILE_OPTIONS = ("ca", "certificate", "key", "known_hosts")
+"""The options of endpoints that name a file."""
+
+
+def _from_farm_folder(value: str | None, info: ValidationInfo) -> str | None:
+    """The path of a file, which is relative to farm.yaml."""
+    if value is None or value.startswith("${") or not isinstance(info.context, FileContext):
+        return value
+    return str(resolved(Path(value), info.context.directory))
 
 
 class SiteEndpoint(EndpointSpec):
-    """A site that may want a login: ``auth`` and the options of ``_CREDENTIALS``."""
+    """A site that may want a login: ``auth`` and the options that ``LOGINS`` has for it."""
 
     auth: Public = "none"
     user: Public | None = None
@@ -91,20 +93,45 @@ class SiteEndpoint(EndpointSpec):
 
     @model_validator(mode="after")
     def _credentials_fit(self) -> Self:
-        given = {name for name in ("user", "password", "token", "cookies") if getattr(self, name) is not None}
-        if given != set(_CREDENTIALS[self.auth]):
+        given = {name for name in LOGIN_OPTIONS if getattr(self, name, None) is not None}
+        if given not in map(set, LOGINS[self.auth]):
             allowed = get_args(type(self).model_fields["auth"].annotation)
-            ways = (f"{auth} with {' and '.join(_CREDENTIALS[auth]) or 'nothing'}" for auth in allowed)
+            ways = (f"{auth} with {_ways(auth)}" for auth in allowed)
             raise Unfit(f"auth {self.auth} with {listed(sorted(given))}", f"allowed: auth {', '.join(ways)}")
         return self
 
 
+def _ways(auth: str) -> str:
+    """``nothing or user or user and password``."""
+    sets = (", ".join(way[:-1]) + (" and " if way[1:] else "") + "".join(way[-1:]) for way in LOGINS[auth])
+    return " or ".join(each or "nothing" for each in sets)
+
+
 class SharePointEndpoint(SiteEndpoint):
-    """A SharePoint-style site; the user of ``ntlm`` is written DOMAIN, a backslash, USER."""
+    """A SharePoint-style site.
+
+    Attributes:
+        user: of ``ntlm`` it is written DOMAIN, a backslash, USER; of ``kerberos`` USER@REALM. Without a user
+            ``kerberos`` uses the ticket of kinit.
+        tenant: of ``entra`` the tenant's name or number, for other clouds than the public one with the
+            address before it: ``https://login.microsoftonline.us/TENANT``.
+        client: the number of the application that is registered there.
+        secret: its client secret.
+        certificate: a PEM or PFX file with its private key and certificate; ``password`` is the file's.
+    """
 
     endpoint = "sharepoint"
 
-    auth: Literal["none", "basic", "bearer", "ntlm", "cookies"] = "none"
+    auth: Literal["none", "basic", "bearer", "ntlm", "kerberos", "entra", "cookies"] = "none"
+    tenant: Public | None = None
+    client: Public | None = None
+    secret: str | None = Field(default=None, repr=False)
+    certificate: Public | None = None
+
+    @field_validator("certificate")
+    @classmethod
+    def _files(cls, value: str | None, info: ValidationInfo) -> str | None:
+        return _from_farm_folder(value, info)
 
 
 class WebEndpoint(SiteEndpoint):
@@ -242,8 +269,6 @@ class FilesEndpoint(EndpointSpec):
         return self
 
 
-FILE_OPTIONS = ("ca", "key", "known_hosts")
-"""The options of endpoints that name a file."""
 _WAYS: Mapping[str, tuple[str, ...]] = {
     "winrm": ("auth", "user", "password", "configuration", "ca"),
     "winrm+http": ("auth", "user", "password", "configuration"),
@@ -281,12 +306,10 @@ class CrawlerEndpoint(EndpointSpec):
             raise Unfit("a login in the url", "write user and password as keys of their own")
         return value
 
-    @field_validator(*FILE_OPTIONS)
+    @field_validator("ca", "key", "known_hosts")
     @classmethod
     def _files(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if value is None or value.startswith("${") or not isinstance(info.context, FileContext):
-            return value
-        return str(resolved(Path(value), info.context.directory))
+        return _from_farm_folder(value, info)
 
     @model_validator(mode="after")
     def _options_fit(self) -> Self:

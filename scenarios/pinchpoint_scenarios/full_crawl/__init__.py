@@ -17,7 +17,7 @@ from .database import CrawlDatabase
 from .destinations import service
 from .destinations.contract import Service
 from .dialects import TABLES
-from .failures import Failure
+from .failures import Failure, LoginFailed
 from .frontier import Frontier, Queued
 from .native.drive import NativeCrawl
 from .native.session import NativeSession
@@ -264,5 +264,7 @@ def _checked(endpoint: Endpoint, shared: Service | Repository) -> Mapping[str, A
 
 
 def _explained(endpoint: Endpoint, failure: Failure) -> EndpointUnreachable:
+    if isinstance(failure, LoginFailed):
+        return unreachable(endpoint, without_secrets(failure.cause, endpoint), failure.remedy)
     cause, remedy = _CAUSES.get(failure.kind) or (without_secrets(str(failure), endpoint), "see its log")
     return unreachable(endpoint, cause, remedy)

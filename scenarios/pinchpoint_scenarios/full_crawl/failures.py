@@ -21,5 +21,18 @@ class Failure(Exception):  # noqa: N818 - an outcome of the farm, not an error o
         self.retry_after_s = retry_after_s
 
 
+class LoginFailed(Failure):
+    """A login that cannot be made, or was refused.
+
+    Attributes:
+        cause, remedy: why, and what to do, each in a few words.
+    """
+
+    def __init__(self, cause: str, remedy: str, *, permanent: bool = True) -> None:
+        super().__init__("authentication", f"{cause}; {remedy}", permanent=permanent)
+        self.cause = cause
+        self.remedy = remedy
+
+
 class Skipped(Exception):  # noqa: N818 - not even a failure
     """What was found is no document to be indexed; the message is the reason, in words."""

@@ -16,7 +16,7 @@ from urllib3.util import Url, parse_url
 
 from ..errors import ScenarioError
 from ..fastpath.http import HttpConnection, HttpError, Response
-from .failures import Failure, Skipped
+from .failures import Failure, LoginFailed, Skipped
 from .politeness import LONGEST_HOLD_S
 from .unpacking import TooMuchError, UnpackError, unpacked
 
@@ -55,7 +55,15 @@ class HttpAnswer:
 
 
 class HttpLogin(Protocol):
-    """A login that belongs to a connection, as NTLM's: made once on each, before its first request."""
+    """A login: one object for each connection, or for each request."""
+
+    @property
+    def each_request(self) -> bool | None:
+        """Whether it goes with every request, as a token does; False: it logs a connection in, as NTLM does.
+
+        None where the server decides, as with Kerberos.
+        """
+        ...
 
     def headers(self, challenge: str) -> Mapping[str, str] | None:
         """What to send next.
@@ -65,6 +73,8 @@ class HttpLogin(Protocol):
 
         Returns:
             Header fields of the next request; None where the login is over and was not accepted.
+
+        Raises ``Failure`` where a login cannot be made at all.
         """
         ...
 
@@ -76,7 +86,7 @@ class Http:
         base_url: ``http(s)://HOST[:PORT][/PREFIX]``; paths are put behind it.
         timeout_s: limit of a whole request, from the connection to the last byte.
         headers: sent with every request.
-        login: begins a login for each new connection; None where the headers are all it takes.
+        login: begins a login; None where the headers are all it takes.
     """
 
     def __init__(
@@ -94,6 +104,7 @@ class Http:
         self._timeout_s = timeout_s
         self._login = login
         self._logged_in = 0  # the number of the connection that is
+        self._each_request = False  # whether the login is made for each request
         self._begin = f"GET {self.prefix}"
         self._head = _fields({"Host": url.netloc or "", "Accept-Encoding": "identity", **headers})
         self._end = f" HTTP/1.1\r\n{self._head}\r\n"
@@ -158,29 +169,38 @@ class Http:
         message = _message(request.method, request.path, request.fields, request.body)
         return self._connection.exchange(message, deadline, again=request.method == "GET")
 
-    def _ask(self, login: Callable[[], HttpLogin], request: _HttpRequest, deadline: float) -> Response:
+    def _ask(self, begin: Callable[[], HttpLogin], request: _HttpRequest, deadline: float) -> Response:
         """The request, on a connection that is logged in."""
         connection = self._connection
-        if self._logged_in == connection.opened > 0:
+        asked_again = False
+        if not self._each_request and self._logged_in == connection.opened > 0:
             # Not a second time by itself: the next connection would have to log in first.
             message = _message(request.method, request.path, request.fields, request.body)
             response = connection.exchange(message, deadline, again=False)
-            if response.status != 401 and self._logged_in == connection.opened:
+            same = self._logged_in == connection.opened
+            if response.status != 401 and same:
                 return response
-        return self._log_in(login(), request, deadline)
+            asked_again = same
+        login = begin()
+        response = self._log_in(login, request, deadline)
+        if login.each_request or (asked_again and login.each_request is None):
+            self._each_request = True
+        return response
 
     def _log_in(self, login: HttpLogin, request: _HttpRequest, deadline: float) -> Response:
         """The request, with whatever the login puts before it on the same connection."""
-        more = login.headers("")
+        more, again = login.headers(""), request.method == "GET"
         while True:
             if more is None:
-                raise Failure("authentication", "the server did not accept the login", permanent=True)
+                raise LoginFailed(
+                    "the server refused the credentials", "correct auth, user or password in farm.yaml"
+                )
             message = _message(request.method, request.path, request.fields + _fields(more), request.body)
-            response = self._connection.exchange(message, deadline, again=False)
+            response = self._connection.exchange(message, deadline, again=again)
             if response.status != 401:
                 self._logged_in = self._connection.opened
                 return response
-            more = login.headers(response.header(b"www-authenticate"))
+            more, again = login.headers(response.header(b"www-authenticate")), False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,28 +1,31 @@
-"""How an endpoint is logged in to; NTLM: three messages, then the connection is logged in."""
+"""How an endpoint is logged in to: by header fields, or by NTLM, Kerberos or a token of Entra ID."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
+import requests
 import spnego
+from cryptography.hazmat.primitives.serialization import load_pem_private_key, pkcs12
+from cryptography.x509 import load_pem_x509_certificate
 from spnego.exceptions import SpnegoError
 
 from pinchpoint_collectors.common.names import unknown
 
 from ..contract import Endpoint
 from ..errors import ScenarioError
-
-AUTHS: Mapping[str, tuple[str, ...]] = {
-    "none": (),
-    "bearer": ("token",),
-    "basic": ("user", "password"),
-    "ntlm": ("user", "password"),
-    "cookies": ("cookies",),
-}
-"""``auth`` of an endpoint -> the options it needs."""
+from ..logins import LOGINS, missing
+from .aside import Aside
+from .failures import LoginFailed
+from .http import HttpLogin
 
 
 def login(endpoint: Endpoint) -> str:
@@ -33,11 +36,10 @@ def login(endpoint: Endpoint) -> str:
     """
     options = endpoint.options
     auth = options.get("auth") or _guessed(options)
-    if auth not in AUTHS:
-        raise ScenarioError(f"endpoint {endpoint.name}: {unknown('auth', auth, AUTHS)}")
-    for option in AUTHS[auth]:
-        if not options.get(option):
-            raise ScenarioError(f"endpoint {endpoint.name}: auth {auth} needs {option}; add it in farm.yaml")
+    if auth not in LOGINS:
+        raise ScenarioError(f"endpoint {endpoint.name}: {unknown('auth', auth, LOGINS)}")
+    for option in missing(auth, [name for name, value in options.items() if value]):
+        raise ScenarioError(f"endpoint {endpoint.name}: auth {auth} needs {option}; add it in farm.yaml")
     if auth == "cookies" and not cookies(options["cookies"]).keys() & {"FedAuth", "SPOIDCRL"}:
         raise ScenarioError(
             f"endpoint {endpoint.name}: cookies hold neither FedAuth nor SPOIDCRL, which log in; "
@@ -50,12 +52,13 @@ def header_login(endpoint: Endpoint) -> Mapping[str, str]:
     """The header fields that log in, for whoever logs in by nothing else.
 
     Raises:
-        ScenarioError: see ``login``; also for NTLM, which is more than a header.
+        ScenarioError: see ``login``; also for a login that is more than a header.
     """
     auth, options = login(endpoint), endpoint.options
-    if auth == "ntlm":
+    if auth in _MORE_THAN_A_HEADER:
         raise ScenarioError(
-            f"endpoint {endpoint.name}: auth ntlm is not for web sites; allowed: basic, bearer, cookies, none"
+            f"endpoint {endpoint.name}: auth {auth} is not for web sites; "
+            "allowed: basic, bearer, cookies, none"
         )
     if auth == "bearer":
         return {"Authorization": f"Bearer {options['token']}"}
@@ -79,29 +82,314 @@ def cookies(text: str) -> dict[str, str]:
     return {name: value for name, _, value in pairs if name}
 
 
-_CHALLENGE = re.compile(r"\bNTLM\s+([A-Za-z0-9+/=]+)", re.IGNORECASE)
+_CHALLENGE = re.compile(r"\b(?:NTLM|Negotiate)\s+([A-Za-z0-9+/=]+)", re.IGNORECASE)
+
+
+def http_login(endpoint: Endpoint) -> Callable[[], HttpLogin] | None:
+    """What begins a login that is more than a header field; None where header fields are all it takes.
+
+    One for a process: its sessions share the tickets and tokens.
+
+    Raises:
+        ScenarioError: see ``login``.
+    """
+    make = _MORE_THAN_A_HEADER.get(login(endpoint))
+    return make(endpoint) if make is not None else None
+
+
+def _token(challenge: str) -> bytes | None:
+    """The token in a ``WWW-Authenticate``; None where it has none."""
+    found = _CHALLENGE.search(challenge)
+    try:
+        return base64.b64decode(found[1], validate=True) if found else None
+    except binascii.Error:
+        return None
+
+
+def _check_offer(scheme: str, challenge: str) -> None:
+    """Raises LoginFailed where a server offers other logins only."""
+    if not re.search(rf"\b{scheme}\b", challenge, re.IGNORECASE):
+        offered = ", ".join(dict.fromkeys(re.findall(r"(?:^|,\s*)([A-Za-z]\w*)(?=\s|,|$)", challenge)))
+        raise LoginFailed(
+            f"the server does not offer {scheme}, but {offered or 'no login'}", "correct auth in farm.yaml"
+        )
 
 
 class Ntlm:
-    r"""One login, on one connection: see ``http.Login``.
+    r"""NTLM on one connection: three messages, then the connection is logged in. See ``http.HttpLogin``.
 
     Args:
         user: ``DOMAIN\user``.
         password: the user's.
     """
 
+    each_request = False
+
     def __init__(self, user: str, password: str) -> None:
         self._context = spnego.client(user, password, protocol="ntlm")
 
     def headers(self, challenge: str) -> Mapping[str, str] | None:
-        token = None
-        if challenge:
-            found = _CHALLENGE.search(challenge)
-            if found is None:  # it offers NTLM once more, or something else: it did not like what we said
-                return None
-            token = found[1]
+        token = _token(challenge)
+        if challenge and token is None:
+            _check_offer("NTLM", challenge)
+            return None
         try:
-            answer = self._context.step(base64.b64decode(token, validate=True) if token else None)
-        except (SpnegoError, binascii.Error):
+            answer = self._context.step(token)
+        except SpnegoError:
             return None
         return {"Authorization": f"NTLM {base64.b64encode(answer).decode()}"} if answer else None
+
+
+# ---- Kerberos -----------------------------------------------------------------------------------------
+
+_KERBEROS_SAYS: tuple[tuple[str, str, str], ...] = (
+    (
+        "No Kerberos credentials available",
+        "there is no Kerberos ticket",
+        "run kinit, or give user and password",
+    ),
+    ("in cache collection", "there is no Kerberos ticket of this user", "run kinit, or give a password"),
+    ("Ticket expired", "the Kerberos ticket has expired", "run kinit, or give user and password"),
+    ("Preauthentication failed", "the domain refused the password", "correct password in farm.yaml"),
+    ("Password incorrect", "the domain refused the password", "correct password in farm.yaml"),
+    ("Client .*not found", "the domain has no such user", "write user as USER@REALM in farm.yaml"),
+    (
+        "Server .*not found",
+        "the domain has no service HTTP of this host",
+        "register it (setspn), or correct the url",
+    ),
+    (
+        "Clock skew too great|not yet valid",
+        "the clocks differ by more than Kerberos allows",
+        "set the clocks (5 minutes at most)",
+    ),
+    ("Cannot find KDC", "no domain controller is known", "name the realm's in krb5.conf, or correct user"),
+    ("Cannot contact any KDC", "no domain controller answers", "check krb5.conf and the network"),
+)
+"""A pattern of what MIT Kerberos says; the cause and the remedy in few words."""
+
+
+class Kerberos:
+    """Logs connections in with Kerberos tickets.
+
+    The first login obtains the tickets, all others use them: with a user and a password those that the domain
+    gives for them, else those of kinit. The library waits for the domain controller in C code: in a thread.
+
+    Args:
+        host: the site's, as its service is registered: ``HTTP/host``.
+        user: ``USER@REALM``; None for the owner of the tickets of kinit.
+        password: the user's; None for the tickets of kinit.
+    """
+
+    def __init__(self, host: str, user: str | None, password: str | None) -> None:
+        self._client = partial(
+            spnego.client, user, password, hostname=host, service="HTTP", protocol="kerberos"
+        )
+        self._tickets: spnego.ContextProxy | None = None
+        self._aside = Aside()
+
+    def begin(self) -> HttpLogin:
+        """A login of one connection."""
+        return _KerberosLogin(self)
+
+    def step(self, context: spnego.ContextProxy | None, token: bytes | None) -> tuple[Any, bytes | None]:
+        """The context, begun where there is none, and what it sends next.
+
+        Raises:
+            LoginFailed: a ticket cannot be obtained.
+        """
+        return self._aside.call(partial(self._step, context, token))
+
+    def _step(self, context: spnego.ContextProxy | None, token: bytes | None) -> tuple[Any, bytes | None]:
+        try:
+            if context is not None:
+                return context, context.step(token)
+            if self._tickets is not None:
+                context = self._tickets.new_context()
+                try:
+                    return context, context.step()
+                except SpnegoError:  # the tickets have expired in the meantime
+                    self._tickets = None
+            context = self._client()
+            answer = context.step()
+            self._tickets = context
+        except ImportError as error:
+            raise LoginFailed(
+                "auth kerberos needs the libraries gssapi and krb5",
+                "install them: pip install 'pinchpoint[kerberos]'",
+            ) from error
+        except Exception as error:  # Krb5Error of a library that need not be installed, beside SpnegoError
+            raise _kerberos_failure(error) from error
+        return context, answer
+
+
+def _kerberos_failure(error: Exception) -> LoginFailed:
+    said = str(error)
+    for part, cause, remedy in _KERBEROS_SAYS:
+        if re.search(part, said):
+            return LoginFailed(cause, remedy)
+    return LoginFailed(f"Kerberos: {said}", "see krb5.conf, or correct user and password in farm.yaml")
+
+
+class _KerberosLogin:
+    """See ``http.HttpLogin``. One message is enough; a server may request it again with every request."""
+
+    each_request = None
+
+    def __init__(self, kerberos: Kerberos) -> None:
+        self._kerberos = kerberos
+        self._context: Any = None
+
+    def headers(self, challenge: str) -> Mapping[str, str] | None:
+        token = _token(challenge)
+        if challenge and token is None:
+            _check_offer("Negotiate", challenge)
+            raise LoginFailed(
+                "the server refused the Kerberos ticket",
+                "check the server's clock, and for which account HTTP/HOST is registered (setspn)",
+            )
+        self._context, answer = self._kerberos.step(self._context, token)
+        return {"Authorization": f"Negotiate {base64.b64encode(answer).decode()}"} if answer else None
+
+
+# ---- Entra ID -----------------------------------------------------------------------------------------
+
+_PUBLIC_CLOUD = "https://login.microsoftonline.com"
+_ENTRA_TIMEOUT_S = 5
+
+
+class Entra:
+    """Logs requests in with tokens that Entra ID gives an application.
+
+    A token is kept until shortly before it ends; one that the site refuses before is replaced once.
+
+    Args:
+        endpoint: its URL is the site's, whose tokens are requested; its options are those of ``entra``.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._options = endpoint.options
+        parts = urlsplit(endpoint.url)
+        self._scopes = [f"{parts.scheme}://{parts.netloc}/.default"]
+        tenant = self._options["tenant"]
+        self._authority = tenant if "://" in tenant else f"{_PUBLIC_CLOUD}/{tenant}"
+        self._lock = threading.Lock()
+        self._application: Any = None
+
+    def begin(self) -> HttpLogin:
+        """A login of one request."""
+        return _EntraLogin(self)
+
+    def token(self, refused: str = "") -> str:
+        """A token, another than the one the site refused.
+
+        Raises:
+            LoginFailed: Entra ID gives none.
+        """
+        with self._lock:
+            try:
+                if self._application is None:
+                    self._application = self._made()
+                answer = self._application.acquire_token_for_client(self._scopes)
+                if refused and answer.get("access_token") == refused:
+                    self._application.remove_tokens_for_client()
+                    answer = self._application.acquire_token_for_client(self._scopes)
+            except requests.RequestException as error:
+                raise LoginFailed(
+                    f"no answer of {urlsplit(self._authority).netloc}, where Entra ID gives tokens",
+                    "check tenant, the network and the proxy",
+                    permanent=False,
+                ) from error
+            except ValueError as error:
+                said = str(error).partition("\n")[0]
+                raise LoginFailed(f"Entra ID: {said}", "correct tenant in farm.yaml") from error
+        if "access_token" not in answer:
+            raise _entra_failure(answer)
+        return str(answer["access_token"])
+
+    def _made(self) -> Any:
+        # Not before it is needed: it takes a third of a second to load.
+        from msal import ConfidentialClientApplication  # noqa: PLC0415 - see above
+
+        public = self._authority.startswith(_PUBLIC_CLOUD)
+        return ConfidentialClientApplication(
+            self._options["client"],
+            client_credential=self._credential(),
+            authority=self._authority,
+            instance_discovery=None if public else False,  # the public cloud's directory knows its own clouds
+            timeout=_ENTRA_TIMEOUT_S,
+        )
+
+    def _credential(self) -> str | dict[str, str | None]:
+        """The application's secret, or its certificate as MSAL takes it."""
+        if "secret" in self._options:
+            return self._options["secret"]
+        path, password = self._options["certificate"], self._options.get("password")
+        secret = password.encode() if password else None
+        try:
+            content = Path(path).read_bytes()
+            if path.lower().endswith((".pfx", ".p12")):
+                pkcs12.load_key_and_certificates(content, secret)
+                return {"private_key_pfx_path": path, "passphrase": password}
+            load_pem_private_key(content, secret)
+            load_pem_x509_certificate(content)
+        except (OSError, ValueError, TypeError) as error:  # TypeError: a password where none is, or none
+            why = error.strerror if isinstance(error, OSError) else str(error).partition(". ")[0]
+            raise LoginFailed(
+                f"the certificate {path} cannot be read: {why}",
+                "allowed: a PEM or PFX file with its private key",
+            ) from error
+        text = content.decode()
+        return {"private_key": text, "public_certificate": text, "passphrase": password}
+
+
+def _entra_failure(answer: Mapping[str, Any]) -> LoginFailed:
+    said = str(answer.get("error_description") or answer.get("error") or "no token, and no reason")
+    said = re.split(r"\s*(?:Trace ID:|[\r\n])", said)[0].rstrip(".")
+    remedy = "correct tenant, client, secret or certificate in farm.yaml"
+    if "AADSTS700024" in said:  # the signed assertion is not valid yet, or no more
+        remedy = "set the clock of this machine"
+    return LoginFailed(f"Entra ID refused the application: {said}", remedy)
+
+
+class _EntraLogin:
+    """See ``http.HttpLogin``."""
+
+    each_request = True
+
+    def __init__(self, entra: Entra) -> None:
+        self._entra = entra
+        self._sent = ""
+        self._again = False
+
+    def headers(self, challenge: str) -> Mapping[str, str] | None:
+        if challenge or self._sent:
+            if self._again:
+                raise LoginFailed(
+                    "the site refused the token of Entra ID",
+                    "give the application a permission; SharePoint Online takes a certificate, no secret",
+                )
+            self._again = True
+        self._sent = self._entra.token(refused=self._sent)
+        return {"Authorization": f"Bearer {self._sent}"}
+
+
+def _ntlm(endpoint: Endpoint) -> Callable[[], HttpLogin]:
+    return partial(Ntlm, endpoint.options["user"], endpoint.options["password"])
+
+
+def _kerberos(endpoint: Endpoint) -> Callable[[], HttpLogin]:
+    host = urlsplit(endpoint.url).hostname or ""
+    return Kerberos(host, endpoint.options.get("user"), endpoint.options.get("password")).begin
+
+
+def _entra(endpoint: Endpoint) -> Callable[[], HttpLogin]:
+    return Entra(endpoint).begin
+
+
+_MORE_THAN_A_HEADER: Mapping[str, Callable[[Endpoint], Callable[[], HttpLogin]]] = {
+    "ntlm": _ntlm,
+    "kerberos": _kerberos,
+    "entra": _entra,
+}
+"""``auth`` -> what makes, of an endpoint, what begins its logins."""

@@ -10,7 +10,7 @@ import base64
 import io
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -26,8 +26,8 @@ from requests.structures import CaseInsensitiveDict
 
 from ..contract import Endpoint
 from .failures import Failure
-from .http import Http, HttpAnswer
-from .login import Ntlm, cookies, login
+from .http import Http, HttpAnswer, HttpLogin
+from .login import cookies, login
 from .odata import LIGHT, opened
 from .politeness import RequestLimits
 
@@ -38,11 +38,11 @@ logging.getLogger("office365").addHandler(logging.NullHandler())
 
 
 class SharePointClient:
-    r"""One session's client of one site.
+    """One session's client of one site.
 
     Args:
-        endpoint: its URL is the site's; options ``auth`` (see ``login.AUTHS``), ``token``, ``user`` (for NTLM
-            ``DOMAIN\user``), ``password``, ``cookies`` (``FedAuth=...; rtFa=...``).
+        endpoint: its URL is the site's; options ``auth`` and what ``logins.LOGINS`` has for it.
+        begin: begins a login that is more than a header field: ``login.http_login``.
         timeout_s: limit of a request.
         pace: is called when the server asks for a pause.
 
@@ -50,13 +50,18 @@ class SharePointClient:
         ScenarioError: the options make no login.
     """
 
-    def __init__(self, endpoint: Endpoint, timeout_s: float, pace: RequestLimits) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        begin: Callable[[], HttpLogin] | None,
+        timeout_s: float,
+        pace: RequestLimits,
+    ) -> None:
         auth = login(endpoint)
         options = endpoint.options
-        ntlm = (lambda: Ntlm(options["user"], options["password"])) if auth == "ntlm" else None
-        self._http = Http(endpoint.url, timeout_s=timeout_s, headers={}, login=ntlm)
+        self._http = Http(endpoint.url, timeout_s=timeout_s, headers={}, login=begin)
         self._pace = pace
-        self._transport = _Transport(self._http, by_itself=auth in {"none", "ntlm"})
+        self._transport = _Transport(self._http, by_itself=auth == "none" or begin is not None)
         self._request = SharePointRequest(self._http.origin + self._http.prefix)
         self._request.transport = self._transport
         _authenticate(self._request, auth, options)
@@ -157,7 +162,7 @@ class _Transport(BaseTransport):
 
     @property
     def auth(self) -> Any | None:
-        """Makes the library leave the login to the transport: NTLM belongs to its connections."""
+        """Makes the library leave the login to the transport."""
         return self if self._by_itself else None
 
     def execute(self, request: RequestOptions) -> requests.Response:

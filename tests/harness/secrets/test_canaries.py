@@ -64,6 +64,7 @@ LOGINS: Mapping[str, list[dict[str, str]]] = {
         {"auth": "basic", "user": "u", "password": ""},
         {"auth": "bearer", "token": ""},
         {"auth": "ntlm", "user": "D\\u", "password": ""},
+        {"auth": "entra", "tenant": "https://127.0.0.1:9/t", "client": "c", "secret": ""},
         {"auth": "cookies", "cookies": ""},
     ],
     "web": [

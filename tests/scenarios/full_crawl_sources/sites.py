@@ -1,24 +1,16 @@
-"""Real servers for the tests of content sources: nginx, Samba, and a front that asks for NTLM."""
+"""Real servers for the tests of content sources: nginx and Samba."""
 
 from __future__ import annotations
 
-import base64
 import os
 import signal
 import socket
 import subprocess
-import threading
 import time
-import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar
-from urllib.error import HTTPError
 
-import spnego
-from spnego.exceptions import SpnegoError
 from support import require
 
 from pinchpoint_infra.ports import free_port
@@ -53,12 +45,17 @@ def _open(port: int) -> bool:
 
 
 @contextmanager
-def _running(
-    command: Sequence[str | Path], port: int, log: Path, ready: Callable[[], bool] | None = None
+def running(
+    command: Sequence[str | Path],
+    port: int,
+    log: Path,
+    ready: Callable[[], bool] | None = None,
+    env: Mapping[str, str] | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
+    """A server until the end of the block; ready when its port is open, or when ``ready`` says so."""
     with log.open("wb") as output:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, env=env
         )
     try:
         deadline = time.monotonic() + 20
@@ -92,7 +89,7 @@ def nginx(folder: Path, site: Path, extra: str = "") -> Iterator[str]:
         f"default_type application/octet-stream; {temporary}\n"
         f"server {{ listen 127.0.0.1:{port}; root {site}; index index.html; {extra} }} }}\n"
     )
-    with _running([program, "-e", "stderr", "-c", config, "-p", folder], port, folder / "nginx.log"):
+    with running([program, "-e", "stderr", "-c", config, "-p", folder], port, folder / "nginx.log"):
         yield f"http://127.0.0.1:{port}"
 
 
@@ -120,83 +117,5 @@ def samba(
     )  # fmt: skip
     options: list[str | Path] = ["--foreground", "--no-process-group", "--debug-stdout", "-s", config]
     command = [program, *options]
-    with _running(command, port, folder / "smbd.log") as process:
+    with running(command, port, folder / "smbd.log") as process:
         yield f"smb://127.0.0.1:{port}/docs", process
-
-
-class _NtlmFront(BaseHTTPRequestHandler):
-    url: ClassVar[str]
-    token: ClassVar[str]
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1
-    context: spnego.ContextProxy | None = None
-    admitted = False
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-    def handle_any(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if not self.admitted:
-            challenge = self.challenge()
-            if challenge is not None:
-                return self.reply(401, {"WWW-Authenticate": challenge}, b"")
-        headers = {name: self.headers[name] for name in ("Accept", "Content-Type") if name in self.headers}
-        request = urllib.request.Request(  # noqa: S310 - our own server
-            self.url + self.path,
-            body or None,
-            {**headers, "Authorization": f"Bearer {self.token}"},
-            method=self.command,
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310 - our own server
-                return self.reply(200, {"Content-Type": answer.headers["Content-Type"]}, answer.read())
-        except HTTPError as error:
-            with error:
-                return self.reply(error.code, {}, error.read())
-
-    def challenge(self) -> str | None:
-        """What is asked back; None where the client is who it says."""
-        given = self.headers.get("Authorization", "")
-        if not given.startswith("NTLM "):
-            return "NTLM"
-        if self.context is None:
-            self.context = spnego.server(protocol="ntlm")
-        try:
-            answer = self.context.step(base64.b64decode(given[5:]))
-        except SpnegoError:
-            self.context = None
-            return "NTLM"
-        self.admitted = self.context.complete
-        return None if self.admitted else f"NTLM {base64.b64encode(answer or b'').decode()}"
-
-    def reply(self, status: int, headers: dict[str, str], content: bytes) -> None:
-        self.send_response(status)
-        for name, value in {"Content-Length": str(len(content)), **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(content)
-
-    do_GET = do_POST = handle_any  # noqa: N815 - http.server's names
-
-
-@contextmanager
-def behind_ntlm(url: str, token: str, users: Path) -> Iterator[str]:
-    """A front of a site that wants a bearer token: NTLM lets a connection through.
-
-    Args:
-        url: the site's.
-        token: what it wants.
-        users: file of ``DOMAIN:USER:PASSWORD`` lines, which the environment names as ``NTLM_USER_FILE``.
-    """
-    assert os.environ["NTLM_USER_FILE"] == str(users)
-    front = type("Front", (_NtlmFront,), {"url": url, "token": token})
-    with ThreadingHTTPServer(("127.0.0.1", 0), front) as http:
-        http.daemon_threads = True
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{http.server_address[1]}"
-        finally:
-            http.shutdown()
-            thread.join()

@@ -17,7 +17,7 @@ import pytest
 from infra.services.serving import Service, serving
 from office365.runtime.auth.token_response import TokenResponse
 from office365.sharepoint.client_context import ClientContext
-from scenarios.full_crawl_sources.sites import behind_ntlm, walk
+from scenarios.full_crawl_sources.sites import walk
 from scenarios.support import Reply, Server
 from servers import postgres
 
@@ -148,33 +148,13 @@ def test_throttling_is_told_and_obeyed(farm: Farm, tmp_path: Path) -> None:
         other.close()
 
 
-def test_ntlm_logs_in_each_connection_once(
-    farm: Farm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """NTLM as a real peer checks it: documents come; a wrong password is a failure of that name."""
-    users = tmp_path / "users"
-    users.write_text("CORP:crawler:secret word\n")
-    monkeypatch.setenv("NTLM_USER_FILE", str(users))
-    with behind_ntlm(farm.service.url, TOKEN, users) as url:
-        options = {"auth": "ntlm", "user": "CORP\\crawler", "password": "secret word"}
-        source = made(Endpoint("sharepoint", url, options), page_size=100).connect()
-        _, fetched = walk(source)
-        assert len(fetched) >= 28
-        source.close()
-        wrong = made(Endpoint("sharepoint", url, {**options, "password": "guessed"})).connect()
-        with pytest.raises(Failure) as caught:
-            wrong.check()
-        assert (caught.value.kind, caught.value.permanent) == ("authentication", True)
-        assert "guessed" not in str(caught.value)
-        wrong.close()
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"auth": "cookies", "cookies": "a=b"}, "neither FedAuth nor SPOIDCRL"),
         ({"auth": "ntlm", "user": "x"}, "auth ntlm needs password"),
-        ({"auth": "kerberos"}, "unknown auth 'kerberos'"),
+        ({"auth": "entra", "tenant": "t", "client": "c"}, "auth entra needs secret"),
+        ({"auth": "forms"}, "unknown auth 'forms'"),
     ],
 )
 def test_logins_that_make_no_sense_are_told_at_once(options: dict[str, str], said: str) -> None:

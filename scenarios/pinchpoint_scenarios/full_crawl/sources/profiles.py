@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote, urlencode
 
 from ...contract import Endpoint
 from ..failures import Failure
-from ..login import login
+from ..login import http_login
 from ..odata import LIGHT, opened, page
 from ..params import FullCrawlParams, SourceParams
 from ..politeness import RequestLimits
@@ -30,13 +30,13 @@ class Profiles:
         self._endpoint = endpoint
         self._params = params
         self._pace = RequestLimits(source.delay or 0.0, source.per_host)
-        login(endpoint)  # so that options that make no sense are reported before anything starts
+        self._login = http_login(endpoint)
 
     def connect(self) -> ProfilesSource:
         # Not before it is needed: the library behind it takes a third of a second to load.
         from ..sharepoint_client import SharePointClient  # noqa: PLC0415 - see above
 
-        client = SharePointClient(self._endpoint, self._params.timeout_s, self._pace)
+        client = SharePointClient(self._endpoint, self._login, self._params.timeout_s, self._pace)
         return ProfilesSource(client, self._pace, self._params.page_size)
 
     def pause_s(self) -> float:

@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from ...contract import Endpoint
 from ..failures import Failure
-from ..login import login
+from ..login import http_login
 from ..odata import page
 from ..params import FullCrawlParams, SourceParams
 from ..politeness import RequestLimits
@@ -46,13 +46,13 @@ class SharePoint:
         self._source = source
         self._pace = RequestLimits(source.delay or 0.0, source.per_host)
         self._access: dict[str, tuple[Grant, ...] | None] = {}
-        login(endpoint)  # so that options that make no sense are reported before anything starts
+        self._login = http_login(endpoint)
 
     def connect(self) -> SharePointSource:
         # Not before it is needed: the library behind it takes a third of a second to load.
         from ..sharepoint_client import SharePointClient  # noqa: PLC0415 - see above
 
-        client = SharePointClient(self._endpoint, self._params.timeout_s, self._pace)
+        client = SharePointClient(self._endpoint, self._login, self._params.timeout_s, self._pace)
         known = self._access if self._source.access else None
         return SharePointSource(client, self._pace, self._params.page_size, known)
 

@@ -1,0 +1,28 @@
+"""The logins of a site: the values of ``auth``, and the options that each takes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+LOGINS: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "none": ((),),
+    "basic": (("user", "password"),),
+    "bearer": (("token",),),
+    "cookies": (("cookies",),),
+    "ntlm": (("user", "password"),),
+    "kerberos": ((), ("user",), ("user", "password")),
+    "entra": (
+        ("tenant", "client", "secret"),
+        ("tenant", "client", "certificate"),
+        ("tenant", "client", "certificate", "password"),
+    ),
+}
+"""``auth`` -> the sets of options it takes, the smallest first."""
+
+LOGIN_OPTIONS = tuple(dict.fromkeys(name for ways in LOGINS.values() for way in ways for name in way))
+"""All options of a login."""
+
+
+def missing(auth: str, given: Collection[str]) -> tuple[str, ...]:
+    """The options that ``auth`` needs besides those that are given; of several sets, those of the nearest."""
+    return min((tuple(name for name in way if name not in given) for way in LOGINS[auth]), key=len)
