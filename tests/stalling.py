@@ -1,31 +1,43 @@
-"""A TCP proxy that can stop forwarding while it still acknowledges, or answer garbage."""
+"""A TCP proxy that can stop forwarding while it still acknowledges, answer garbage, half-close, or reset."""
 
 from __future__ import annotations
 
 import random
 import select
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+FAULTS = ("stalled", "garbled", "half_closed", "reset")
+_RESETS = struct.pack("ii", 1, 0)
+
 
 class StallingProxy:
-    """Forwards connections to a server of this machine, until ``stalled`` is set, or ``garbled``.
+    """Forwards connections to a server of this machine, until one of the faults is set.
 
     Args:
         port: the server's port on the loopback.
+        after: answers of each connection that are forwarded before a fault shows.
 
     Attributes:
+        stalled: nothing is forwarded; once it is cleared, what came meanwhile is.
+        garbled: answers are random bytes.
+        half_closed: the server's side is closed in place of an answer; the client's is still read.
+        reset: the connection is reset in the middle of an answer.
         seen: what went through, in pieces, both ways.
     """
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, after: int = 0) -> None:
         self.stalled = threading.Event()
         self.garbled = threading.Event()
+        self.half_closed = threading.Event()
+        self.reset = threading.Event()
         self.seen: list[bytes] = []
         self._random = random.Random(1)
         self._server = port
+        self._after = after
         self._over = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -43,16 +55,43 @@ class StallingProxy:
     def _forward(self, client: socket.socket) -> None:
         with suppress(OSError), client, socket.create_connection(("127.0.0.1", self._server)) as server:
             others = {client: server, server: client}
+            held: list[tuple[socket.socket, bytes]] = []
+            answers = 0
             while not self._over.is_set():
-                for ready in select.select([client, server], [], [], 0.1)[0]:
-                    content = ready.recv(65536)
+                ready = select.select([client, server], [], [], 0.1)[0]
+                stalled = self.stalled.is_set() and answers >= self._after
+                while held and not stalled:
+                    to, content = held.pop(0)
+                    to.sendall(content)
+                for one in ready:
+                    content = one.recv(65536)
                     if not content:
                         return
                     self.seen.append(content)
-                    if self.garbled.is_set() and ready is server:
-                        content = self._random.randbytes(len(content))
-                    if not self.stalled.is_set():
-                        others[ready].sendall(content)
+                    if stalled:
+                        held.append((others[one], content))
+                        continue
+                    if one is server:
+                        answers += 1
+                        if answers > self._after and not self._answered(client, content):
+                            return
+                        if answers > self._after and self.garbled.is_set():
+                            content = self._random.randbytes(len(content))
+                        if self.half_closed.is_set() and answers > self._after:
+                            continue
+                    others[one].sendall(content)
+
+    def _answered(self, client: socket.socket, content: bytes) -> bool:
+        """Whether the connection is still of use after an answer, which a fault may keep from the client."""
+        if self.half_closed.is_set():
+            with suppress(OSError):  # a second time
+                client.shutdown(socket.SHUT_WR)
+        if self.reset.is_set():
+            client.sendall(content[: len(content) // 2])
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESETS)
+            client.close()
+            return False
+        return True
 
     def close(self) -> None:
         """Close every connection."""
@@ -63,9 +102,9 @@ class StallingProxy:
 
 
 @contextmanager
-def stalling_proxy(port: int) -> Iterator[StallingProxy]:
+def stalling_proxy(port: int, after: int = 0) -> Iterator[StallingProxy]:
     """One that is closed at the end."""
-    proxy = StallingProxy(port)
+    proxy = StallingProxy(port, after)
     try:
         yield proxy
     finally:

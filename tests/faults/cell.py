@@ -87,7 +87,7 @@ class Cell:
 
     def started(self, said: Path, *more: str) -> subprocess.Popen[str]:
         """A run of the plan, and a remote worker for it where it waits for one."""
-        environment = os.environ | {MARK: self.mark, TOKEN_VARIABLE: TOKEN}
+        environment = os.environ | {MARK: self.mark, TOKEN_VARIABLE: TOKEN, "PYTHONFAULTHANDLER": "1"}
         if self.listen is not None:
             self.link = StallingProxy(self.listen)
             self._ends.append(self.link.close)
@@ -177,7 +177,8 @@ def prepared(*parts: str) -> Iterator[Cell]:
                 }
             )
         )
-        write_plan(plan, 16 if "worker" in parts else 8)  # a worker is missed after four seconds of silence
+        # A worker is missed after four seconds of silence, a collector is in the warnings after three.
+        write_plan(plan, 16 if {"worker", "ssh", "agent"} & set(parts) else 8)
         yield cell
 
 

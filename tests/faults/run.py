@@ -348,12 +348,15 @@ def tried(name: str, phase: str) -> Row:
         try:
             out, _ = process.communicate(timeout=ENDS_WITHIN_S)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            out, _ = process.communicate()
             words = said.read_text()
-            return Row(
-                name, phase, _last(words), None, [], False, f"it did not end within {ENDS_WITHIN_S:g} s"
-            )
+            process.send_signal(signal.SIGABRT)  # it says where it is
+            with suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=5)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            why = f"it did not end within {ENDS_WITHIN_S:g} s: {said.read_text()[len(words) :][-3000:]}"
+            return Row(name, phase, _last(words), None, [], False, why)
         fault.mend(cell)
         words = out + said.read_text()
         wrong = [] if reached else [f"the phase was never reached: {_last(words)}"]
@@ -391,7 +394,7 @@ def _wrong_words(fault: Fault, phase: str, status: int, words: str, cell: Cell) 
             yield f"it printed {word!r}: {words[-600:]}"
     if (
         fault.words
-        and (status or fault.even_fine)
+        and (status or (fault.even_fine and phase in ("prepare", *LOADED)))
         and not re.search(fault.words, words + _warnings(cell), re.IGNORECASE)
     ):
         yield f"no word of {fault.words!r}: {_last(words)}"

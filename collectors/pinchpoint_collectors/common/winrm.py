@@ -80,7 +80,9 @@ def step(do: Callable[[], object]) -> None:
         why = " ".join((error.reason or str(error)).split())
         raise WinRmFailure("refused" if error.code == _DENIED else "lost", why) from error
     except SSLError as error:
-        raise WinRmFailure("untrusted", _line(error)) from error
+        if "certificate" in str(error).lower():
+            raise WinRmFailure("untrusted", _line(error)) from error
+        raise WinRmFailure("lost", f"TLS failed ({_root(error)})") from error
     except requests.TooManyRedirects as error:
         raise WinRmFailure("moved", "it answers with a redirect, which WinRM never does") from error
     except requests.RequestException as error:

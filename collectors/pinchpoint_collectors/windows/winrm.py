@@ -211,6 +211,10 @@ _WORDS = {
     "not known": "correct `address:`, or the name service",
     "no address associated": "correct `address:`, or the name service",
     "wrong version number": "it does not speak TLS there: say `tls: false`, or correct `port:`",
+    **dict.fromkeys(
+        ("tls failed", "reset by peer", "closed connection"),
+        "correct `address:` and `port:`; if they are right, look for a proxy or firewall on the way",
+    ),
 }
 """What the system says of a connection, in small letters -> what to do."""
 

@@ -42,6 +42,7 @@ from pinchpoint_scenarios.errors import ScenarioError
 _SPACE_BYTES = 200_000_000  # a run of an hour on one machine needs about a tenth of it
 CHECK_S = 60.0
 """How long an endpoint or a host may take to answer a check."""
+_PLACES_S = 2.0
 CLOSE_S = 10.0
 AT_ONCE = 32
 """Collectors that are connected, read or closed at a time: nearly all of it is waiting for other machines."""
@@ -99,14 +100,26 @@ def check_scenarios(
         try:
             facts[name] = dict(within(CHECK_S, made[name].check))
             done = HostCheck(f"scenario {name}", ok=True, found=_said(facts[name]))
-        except (ScenarioError, TimeoutError) as error:
+        except ScenarioError as error:
             done = HostCheck(f"scenario {name}", ok=False, found=str(error))
+        except TimeoutError as error:
+            remedy = "look whether it answers, and for a proxy or firewall on the way"
+            found = f"{_places(made[name])}: {error}; {remedy}"
+            done = HostCheck(f"scenario {name}", ok=False, found=found)
         say(done)
         return done, facts
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = list(pool.map(check, made))
     return [done for done, _ in found], {name: said for _, facts in found for name, said in facts.items()}
+
+
+def _places(scenario: Scenario) -> str:
+    """The servers it uses, as far as that is known without one that does not answer."""
+    places: list[str] = []
+    with suppress(ScenarioError, TimeoutError):
+        places = [target.place for target in within(_PLACES_S, scenario.intent).targets]
+    return ", ".join(dict.fromkeys(places)) or "a server"
 
 
 def _said(facts: Mapping[str, Any]) -> str:
@@ -147,9 +160,14 @@ def _machine(kind: str, watch: Watch) -> str:
 
 
 def _close(opened: Sequence[Collector]) -> None:
-    """Close them all; what one of them raises is raised when all are done."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(_closed, opened))
+    """Close them all; what one of them raises is raised when all are done.
+
+    Without memory a thread of the pool ends in mid-work: its call never returns, and is not waited for.
+    """
+    pool = ThreadPoolExecutor(AT_ONCE)
+    with suppress(TimeoutError):
+        list(pool.map(_closed, opened, timeout=2 * CLOSE_S))
+    pool.shutdown(wait=False)
 
 
 def _closed(collector: Collector) -> None:

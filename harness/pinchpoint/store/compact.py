@@ -41,6 +41,8 @@ def segment_tables(segment: Path, nonsense: bounds.Tally) -> tuple[pa.Table, pa.
     """
     try:
         return _segment_tables(segment, nonsense)
+    except MemoryError:  # pyarrow's is an ArrowException, too
+        raise
     except (KeyError, TypeError, ValueError, OverflowError, pa.ArrowException) as error:
         raise InputError(
             f"{segment}: a frame holds what is no sample and no operation: {error!r}; this is not as "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from pinchpoint.store.schema import MAY_BE_NULL
 from pinchpoint_collectors import bounds
 
 AGAIN = "this is not as Pinchpoint wrote it; copy the run directory anew"
+_LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _ENCODED = "HISTF"
 """How every histogram begins: the cookie of HdrHistogram V2 in base64."""
 _BETWEEN: dict[str, tuple[float, float]] = {
@@ -38,9 +40,19 @@ def read(path: Path, schema: pa.Schema, remedy: str = AGAIN) -> pa.Table:
     except FileNotFoundError as error:
         raise missing(path) from error
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path}: cannot be read: {error}; {remedy}") from error
+        raise unreadable(path, error, remedy) from error
     check(path, table)
     return table
+
+
+def unreadable(path: Path | str, error: OSError | pa.ArrowException, remedy: str = "") -> InputError:
+    """What to raise of a file that cannot be read.
+
+    Raises ``error`` again where this process has no memory or no descriptor left: the file may be whole.
+    """
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) in _LIMITS:
+        raise error
+    return InputError(f"{path}: cannot be read: {error}{remedy and f'; {remedy}'}")
 
 
 def check_columns(path: Path | str, found: pa.Schema, allowed: pa.Schema) -> None:

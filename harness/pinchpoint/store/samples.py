@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from pinchpoint.base.errors import InputError
 from pinchpoint.store import rows
 from pinchpoint.store.order import NAMES, with_dictionaries
 from pinchpoint.store.possible import in_sql, possible_samples
@@ -129,7 +128,7 @@ class Unread:
                 try:
                     table = reader.read_row_group(number, use_threads=False)
                 except (OSError, pa.ArrowException) as error:
-                    raise InputError(f"{path}: cannot be read: {error}") from error
+                    raise rows.unreadable(path, error) from error
                 finally:
                     readers.put(reader)
                 rows.check(path, table, begins[number])
@@ -198,7 +197,7 @@ def _opened(path: str) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(path, read_dictionary=NAMES, pre_buffer=False, page_checksum_verification=True)
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
+        raise rows.unreadable(path, error) from error
 
 
 def in_file(path: Path) -> ds.Dataset:
@@ -213,7 +212,7 @@ def in_file(path: Path) -> ds.Dataset:
     except FileNotFoundError as error:
         raise rows.missing(path) from error
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
+        raise rows.unreadable(path, error) from error
 
 
 def table(samples: Samples) -> pa.Table:
@@ -228,7 +227,7 @@ def table(samples: Samples) -> pa.Table:
     try:
         found = samples.to_table()
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
+        raise rows.unreadable(path, error) from error
     rows.check(path, found)
     return possible_samples(found, Tally())
 

@@ -31,6 +31,7 @@ _FIRST = {
     errno.ENOSPC: "make room",
     errno.EDQUOT: "make room",
     errno.EMFILE: "allow this user more open files (ulimit -n 4096)",
+    errno.ENOMEM: "end other programs",
 }
 """What to do about what kept a file from being written; else: make it writable."""
 _FAILED_DISK = (errno.EROFS, errno.EIO)
@@ -166,6 +167,8 @@ class RunWriter:
     def _writing(self) -> Iterator[None]:
         try:
             yield
+        except MemoryError as error:
+            raise self._cannot(OSError(errno.ENOMEM, "too little memory")) from error
         except OSError as error:
             raise self._cannot(error) from error
 

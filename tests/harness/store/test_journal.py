@@ -375,6 +375,35 @@ def test_what_is_said_to_be_kept_is_there(
     assert open_run(tmp_path / "run").samples.count_rows() == 1
 
 
+_STARVED = """
+import psutil, resource, sys
+from pathlib import Path
+from pinchpoint.base.errors import NotEvidenceError
+from pinchpoint.store.write import RunWriter
+from pinchpoint_collectors.record import Sample
+
+store = RunWriter(Path(sys.argv[1]), {"name": "p", "started": "2026-01-01T00:00:00.000Z", "warnings": []})
+store.samples([Sample(1, 1.0, "h", "cpu.busy_ratio", "", 0.5, None)] * 1000)
+room = psutil.Process().memory_info().vms + 2**19
+resource.setrlimit(resource.RLIMIT_AS, (room, room))
+try:
+    store.finish("finished")
+except NotEvidenceError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of address space are Linux's")
+def test_too_little_memory_is_no_damage(tmp_path: Path) -> None:
+    """The journal is whole, and read by the next command: nothing says that it is to be moved away."""
+    done = subprocess.run(
+        [sys.executable, "-c", _STARVED, tmp_path / "run"], capture_output=True, text=True, check=True
+    )
+    assert "the recorder failed: too little memory; " in done.stdout, done.stderr
+    assert f"kept there: end other programs, then `pinchpoint analyse {tmp_path / 'run'}`" in done.stdout
+    assert open_run(tmp_path / "run").samples.count_rows() == 1000
+
+
 def test_what_is_kept_can_be_said_without_a_descriptor(tmp_path: Path) -> None:
     """With none left, the journal cannot be looked into; that it is there is known."""
     store = _written(tmp_path / "run", measured=False)

@@ -295,6 +295,22 @@ CONNECTING = [
         "no data source",
         "odbcinst -q -s",
     ),
+    (
+        "mysql",
+        "HY000",
+        "[ma-3.1.15]Lost connection to server at 'handshake: reading initial communication packet' (2013)",
+        "unreachable",
+        "what answered broke off",
+        "correct host and port",
+    ),
+    (
+        "postgresql",
+        "08001",
+        "[unixODBC]Error: SqlState=08001 (101)",
+        "unreachable",
+        "the driver gives no reason",
+        "correct host and port",
+    ),
 ]
 
 

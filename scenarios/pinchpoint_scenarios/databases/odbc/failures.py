@@ -53,6 +53,10 @@ _DRIVER = (
     ),
 )
 """The driver itself is missing."""
+_LOOK_BETWEEN = (
+    "correct host and port in farm.yaml; if they are right, look into the server's log, and for a proxy or "
+    "firewall on the way that changes what it forwards"
+)
 _LOGIN = (
     refusal(
         r"SSPI Provider|SSPI context|Kerberos|GSSAPI|GSS[- ]?API",
@@ -90,6 +94,18 @@ _LOGIN = (
         "unreachable",
         "the host name cannot be resolved",
         "correct it in farm.yaml",
+    ),
+    refusal(
+        r"reading (initial communication|authorization) packet|lost connection to server during query",
+        "unreachable",
+        "what answered broke off, or did not answer in time",
+        _LOOK_BETWEEN,
+    ),
+    refusal(
+        r"\bError: SqlState=",  # in place of a reason
+        "unreachable",
+        "the driver gives no reason",
+        _LOOK_BETWEEN,
     ),
 )
 """The server, or what is between, says no."""

@@ -408,7 +408,8 @@ class Cassandra:
 
     def _explained(self, error: BaseException) -> EndpointUnreachable:
         outcome = outcome_of(error)
-        text = without_secrets(str(error), self._endpoint)
+        causes = error.errors.values() if isinstance(error, NoHostAvailable) else (error,)
+        text = without_secrets("; ".join(dict.fromkeys(map(str, causes))) or str(error), self._endpoint)
         cause, remedy = {
             "authentication": ("the server refused the user or the password", "correct them in farm.yaml"),
             "permission": (f"the user lacks a right: {text}", "grant it, or name another user"),

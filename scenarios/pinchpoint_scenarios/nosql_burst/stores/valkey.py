@@ -323,7 +323,7 @@ class Valkey:
             remedy = "name one server in farm.yaml, or its Sentinels (valkey+sentinel://HOST,HOST/MASTER/0)"
             return unreachable(self._endpoint, "the server is not part of a cluster", remedy)
         outcome = outcome_of(error)
-        text = without_secrets(str(error), self._endpoint)
+        text = without_secrets(str(error), self._endpoint).rstrip(" .")
         if node is not None and outcome in {"connection_lost", "timeout"}:
             cause = f"the cluster names its node {node}, which cannot be reached from here ({text})"
             remedy = "open the way to every node, or correct what the node announces (cluster-announce-ip)"

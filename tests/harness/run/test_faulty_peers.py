@@ -1,0 +1,140 @@
+"""``check`` behind a faulty link to each kind of server: a sentence that names it, in time."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from collectors.prometheus_servers import prometheus, relayed
+from collectors.windows.standin import Machine
+from collectors.windows.winrmhost import winrm_host
+from harness.run.test_stalls import NOSQL, SERVERS
+from scenarios.full_crawl_sources.sites import nginx, samba
+from servers import postgres
+from sshd_hosts import sshd_host
+from stalling import FAULTS, stalling_proxy
+from support import end, missing, start_cli
+
+pytestmark = [pytest.mark.farm, pytest.mark.timeout(300)]
+
+PASSWORD = "a secret word"
+MOST_S = 90.0
+"""``check`` waits 5 s for an answer, some servers are asked for several; the machine may be busy."""
+
+Through = Callable[[int], dict[str, Any]]
+"""What farm.yaml says, given the port of the way to the server."""
+
+
+def _endpoint(name: str, url: str, key: str = "url", **more: str) -> Through:
+    port = urlsplit(url).port
+    return lambda through: {"endpoints": {name: {key: url.replace(f":{port}", f":{through}", 1), **more}}}
+
+
+def _collected(entry: dict[str, Any], port: str = "port") -> Through:
+    def through(number: int) -> dict[str, Any]:
+        place = number if port == "port" else f"http://127.0.0.1:{number}"
+        return {"tiers": {"app": {"hosts": {"app1": {"collect": [{**entry, port: place}]}}}}}
+
+    return through
+
+
+@contextmanager
+def _server(kind: str, folder: Path) -> Iterator[tuple[int, Through, dict[str, Any]]]:
+    """(its port, farm.yaml, the scenario) of a server of a kind."""
+    with ExitStack() as stack:
+        if kind in SERVERS:
+            name, scenario, server = SERVERS[kind]
+            url = stack.enter_context(server())
+            yield urlsplit(url).port or 0, _endpoint(name, url), scenario
+        elif kind == "web":
+            site = folder / "site"
+            site.mkdir()
+            (site / "index.html").write_text("<a href=a.html>a</a>")
+            url = stack.enter_context(nginx(folder, site))
+            sources = {"sources": [{"kind": "web", "endpoint": "web"}]}
+            yield urlsplit(url).port or 0, _endpoint("web", f"{url}/"), _crawl(sources)
+        elif kind == "share":
+            if os.geteuid() != 0:
+                missing("Samba's server needs root to change to the user who logs in")
+            share = folder / "share"
+            share.mkdir()
+            (share / "a.txt").write_text("a")
+            url, _ = stack.enter_context(samba(folder, share, getpass.getuser(), PASSWORD))
+            found = _endpoint("files", url, "path", user=getpass.getuser(), password=PASSWORD)
+            yield urlsplit(url).port or 0, found, _crawl({"sources": [{"kind": "files"}]})
+        elif kind == "ssh":
+            host = stack.enter_context(sshd_host())
+            yield host.port, _collected({"kind": "ssh", **host.options()}), NOSQL
+        elif kind == "winrm":
+            windows = stack.enter_context(winrm_host(Machine(), folder))
+            yield windows.port, _collected({"kind": "windows", **windows.options()}), NOSQL
+        elif kind == "prometheus":
+            relay = stack.enter_context(relayed())
+            server_ = stack.enter_context(prometheus(relay.port))
+            entry = {"kind": "prometheus", "instance": f"127.0.0.1:{relay.port}"}
+            yield urlsplit(server_.url).port or 0, _collected(entry, "url"), NOSQL
+
+
+def _crawl(params: dict[str, Any]) -> dict[str, Any]:
+    return {"use": "full-crawl", "load": {"model": "closed", "users": 2}, "params": params}
+
+
+KINDS = (*SERVERS, "web", "share", "ssh", "winrm", "prometheus")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "after"),
+    # Of a web server no connection asks for a third answer.
+    [(kind, after) for kind in KINDS for after in (0, 2) if (kind, after) != ("web", 2)],
+)
+def test_check_names_the_server_that_is_not_one(kind: str, after: int, tmp_path: Path) -> None:
+    """From the first answer of a connection on, or from its third."""
+    tmp_path.chmod(0o755)
+    with ExitStack() as stack:
+        port, through, scenario = stack.enter_context(_server(kind, tmp_path))
+        farm, plan = tmp_path / "farm.yaml", tmp_path / "plan.yaml"
+        plan.write_text(
+            json.dumps({"name": "p", "scenarios": {"work": scenario}, "phases": {"measure": "5s"}})
+        )
+        found = []
+        for fault in FAULTS:
+            with stalling_proxy(port, after) as proxy:
+                getattr(proxy, fault).set()
+                content: dict[str, Any] = {"name": "f", "environment": "test", "endpoints": {}}
+                if scenario["use"] == "full-crawl":
+                    content["endpoints"] |= {"sql": {"url": _sql(stack)}, "search": {"kind": "none"}}
+                if scenario is NOSQL and kind not in SERVERS:
+                    content["endpoints"]["nosql"] = {"url": "valkey://127.0.0.1:1/0"}
+                given = through(proxy.port)
+                content["endpoints"] |= given.pop("endpoints", {})
+                farm.write_text(json.dumps(content | given))
+                begun = time.monotonic()
+                process = start_cli("check", plan, "--farm", farm, "--out", tmp_path / "runs")
+                status, out, err = end(process, timeout_s=MOST_S + 60)
+                found.append((fault, status, round(time.monotonic() - begun, 1), out + err))
+                assert f":{proxy.port}" in out + err, (fault, out + err)
+        print(*found, sep="\n")
+        for fault, status, took_s, said in found:
+            assert status == 5, (fault, said)
+            assert took_s < MOST_S, (fault, said)
+            assert "Traceback" not in said
+            assert "internal error" not in said
+
+
+_SQL: list[str] = []
+
+
+def _sql(stack: ExitStack) -> str:
+    if not _SQL:
+        _SQL.append(stack.enter_context(postgres()))
+        stack.callback(_SQL.clear)
+    return _SQL[0]
