@@ -30,8 +30,8 @@ from .work import Work
 
 _CAUSES = {
     "unreachable": (
-        "connection refused, no such host, or no answer within 5 s",
-        "start the server, or correct the url in farm.yaml",
+        "connection refused, no such host, or within 5 s no answer that fits",
+        "start the server, or correct the url in farm.yaml; if it is right, look for a proxy on the way",
     ),
     "timeout": ("no answer in time", "check the address and the server's load"),
     "authentication": ("the server refused the credentials", "correct token, user or password in farm.yaml"),

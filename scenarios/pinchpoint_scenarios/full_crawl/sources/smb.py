@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import stat
 import struct
 import threading
@@ -26,6 +27,9 @@ from .one_host import OneHost
 from .share import check_share
 
 T = TypeVar("T")
+
+# What it logs of a connection that was reset is reported as a failure.
+logging.getLogger("smbprotocol").addHandler(logging.NullHandler())
 
 _CHUNK_BYTES = 2**20
 _CONNECT_TIMEOUT_S = 5.0
