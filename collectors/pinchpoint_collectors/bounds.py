@@ -19,7 +19,7 @@ from pinchpoint_collectors.record import Sample
 DAY_S = 86_400.0
 
 
-class Bound(NamedTuple):
+class ValueRange(NamedTuple):
     """The lowest and the highest value that can be."""
 
     lowest: float
@@ -36,41 +36,41 @@ of a tenth of a second, pass that by less than a half: such values stay as they 
 BELOW_0 = -0.1
 """Likewise below 0: 1 less an idle time of 100.3 %."""
 
-_SHARE = Bound(BELOW_0, SHARE)
-_OF_A_LIMIT = Bound(BELOW_0, 1000.0)
+_SHARE = ValueRange(BELOW_0, SHARE)
+_OF_A_LIMIT = ValueRange(BELOW_0, 1000.0)
 """In use by what is allowed: a limit that is lowered while the server runs leaves more in use than that."""
-_YES_NO = Bound(0.0, 1.0)
-_CORES = Bound(0.0, 8192.0)
+_YES_NO = ValueRange(0.0, 1.0)
+_CORES = ValueRange(0.0, 8192.0)
 """The most that Linux can be built for (NR_CPUS)."""
-_TASKS = Bound(0.0, 2.0**24)
+_TASKS = ValueRange(0.0, 2.0**24)
 """Linux has 2^22 process ids at most (PID_MAX_LIMIT), Windows 2^24 handles of a process."""
-_MEMORY = Bound(0.0, 2.0**56)
+_MEMORY = ValueRange(0.0, 2.0**56)
 """What the widest physical addresses reach (ARMv9: 56 bits; x86-64: 52)."""
-_BYTES = Bound(0.0, 2.0**63)
+_BYTES = ValueRange(0.0, 2.0**63)
 """What file systems and servers count in."""
-_BYTES_PER_S = Bound(0.0, 1e14)
+_BYTES_PER_S = ValueRange(0.0, 1e14)
 """100 TB/s: a hundred times the memory bandwidth of a large server."""
-_IO_PER_S = Bound(0.0, 1e9)
+_IO_PER_S = ValueRange(0.0, 1e9)
 """An NVMe drive does some 1e6 to 1e7, a machine full of them some 1e8."""
-_PER_S = Bound(0.0, 1e12)
+_PER_S = ValueRange(0.0, 1e12)
 """A thousand cores that each count something every nanosecond."""
-_COUNT = Bound(0.0, 1e15)
+_COUNT = ValueRange(0.0, 1e15)
 """Below 2^53, up to which a float counts by one."""
 WEIGHT = _COUNT
 """Of the operations behind a mean."""
-_TIME = Bound(0.0, 31 * DAY_S)
+_TIME = ValueRange(0.0, 31 * DAY_S)
 """A wait ends with its reading, and no reading covers more than a month (``LONGEST_INTERVAL_S``)."""
-_DISK_WAIT = Bound(0.0, 3600.0)
+_DISK_WAIT = ValueRange(0.0, 3600.0)
 """A hung disk takes minutes: Linux gives a SCSI request 30 s and five retries (180 s), Azure asks for 300 s
 and for 240 s of NVMe, Windows has 60 s and eight retries (540 s). An hour is also where histograms end."""
-_ENDED_AT_ONCE = Bound(0.0, 1e9)
+_ENDED_AT_ONCE = ValueRange(0.0, 1e9)
 """Time by time, of many at once, counted when it ends: a checkpoint of half an hour in one second is 1800."""
 
-_TABLE: tuple[tuple[str, Bound], ...] = (
+_TABLE: tuple[tuple[str, ValueRange], ...] = (
     # A disk's busy time is counted when its I/O ends (Linux 5.0 to 5.18): an I/O of a minute in one second.
-    ("disk.busy_ratio", Bound(BELOW_0, 60.0)),
+    ("disk.busy_ratio", ValueRange(BELOW_0, 60.0)),
     # The kernel brings its pressure up to date every two seconds: read every 0.1 s, that is 20 at a time.
-    ("pressure.*_ratio", Bound(BELOW_0, 30.0)),
+    ("pressure.*_ratio", ValueRange(BELOW_0, 30.0)),
     # CPU seconds of a process of several threads in a second.
     ("generator.cpu_ratio", _CORES),
     ("generator.cpu_wait_ratio", _CORES),
@@ -95,17 +95,17 @@ _TABLE: tuple[tuple[str, Bound], ...] = (
     ("web.requests_queued", _COUNT),
     ("generator.users", _COUNT),
     # NVMe drives take 65,535 queues of 65,536 commands.
-    ("disk.outstanding", Bound(0.0, 2.0**32)),
-    ("cloud.disk_outstanding", Bound(0.0, 2.0**32)),
+    ("disk.outstanding", ValueRange(0.0, 2.0**32)),
+    ("cloud.disk_outstanding", ValueRange(0.0, 2.0**32)),
     ("collector.ok", _YES_NO),
     ("generator.recorder_ok", _YES_NO),
     ("db.aof.failing", _YES_NO),
     ("db.aof.rewriting", _YES_NO),
     ("db.snapshot_running", _YES_NO),
     # A host's clock may stand at 1970, or be ahead as far.
-    ("collector.clock_offset_s", Bound(-4e9, 4e9)),
+    ("collector.clock_offset_s", ValueRange(-4e9, 4e9)),
     # SQL Server counts the life of a page in whole seconds of 32 bits.
-    ("db.page_life_s", Bound(0.0, 2.0**31)),
+    ("db.page_life_s", ValueRange(0.0, 2.0**31)),
     ("disk.*_latency_s", _DISK_WAIT),
     ("cloud.disk_*latency_s", _DISK_WAIT),
     # An adapter that knows no speed may say the highest number there is (2^64 bits/s).
@@ -124,7 +124,7 @@ _TABLE: tuple[tuple[str, Bound], ...] = (
 )
 """Metrics -> what they can be: the first line that fits counts."""
 
-_ANY = Bound(-1e300, 1e300)
+_ANY = ValueRange(-1e300, 1e300)
 """Of a metric that this version does not know, such as a later one's: any number."""
 
 LONGEST_INTERVAL_S = 31 * DAY_S
@@ -136,7 +136,7 @@ AHEAD_NS = 2 * 366 * 86_400 * 10**9
 
 
 @lru_cache(maxsize=4096)
-def bound_of(metric: str) -> Bound:
+def bound_of(metric: str) -> ValueRange:
     """What a metric can be."""
     return next((bound for name, bound in _TABLE if fnmatchcase(metric, name)), _ANY)
 

@@ -13,7 +13,7 @@ from pinchpoint_collectors.linux.data_io import verify_data_io
 from pinchpoint_collectors.linux.files import HERE, Reread, read_text
 from pinchpoint_collectors.linux.machine import LinuxMachine
 from pinchpoint_collectors.linux.processes import ProcessTable, SinglesHere
-from pinchpoint_collectors.linux.sources import Source
+from pinchpoint_collectors.linux.sources import GrowingFile
 from pinchpoint_collectors.linux.tiers import Tiers
 from pinchpoint_collectors.options import tier_processes
 from pinchpoint_collectors.processes import Process, children
@@ -121,7 +121,7 @@ class LocalCollector:
                 yield Sample(time_ns, interval_s, host, *value)
 
 
-def _why_missing(source: Source) -> NotMeasured | None:
+def _why_missing(source: GrowingFile) -> NotMeasured | None:
     try:
         text = read_text(source.path)
     except OSError as error:  # EOPNOTSUPP, too: pressure files exist where the kernel was set to stop them

@@ -138,7 +138,7 @@ class Telling(Protocol):
 
 
 @runtime_checkable
-class Late(Protocol):
+class LateCollector(Protocol):
     """A collector whose values are there minutes after their time: it is read on after the measurement.
 
     Attributes:

@@ -20,7 +20,7 @@ class UnknownProfile(KeyError):  # noqa: N818 -- named for what it says
 
 
 @dataclass(frozen=True, slots=True)
-class Burst:
+class BurstAllowance:
     """What is allowed for a while.
 
     Attributes:
@@ -57,7 +57,7 @@ class Profile:
     iops: float | None = None
     bytes_per_s: float | None = None
     io_unit_bytes: int | None = None
-    burst: Burst | None = None
+    burst: BurstAllowance | None = None
     cached_iops: float | None = None
     cached_bytes_per_s: float | None = None
     source: str
@@ -107,7 +107,7 @@ def _profile(name: str, entry: Mapping[str, Any], sources: Mapping[str, Mapping[
         **{
             **entry,
             "name": name,
-            "burst": Burst(**burst) if burst else None,
+            "burst": BurstAllowance(**burst) if burst else None,
             "source": _cited(source),
             "date": str(source["taken"]),
         }

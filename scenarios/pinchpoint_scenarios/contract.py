@@ -109,7 +109,7 @@ class Session(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class ScenarioContext:
     """What a scenario is made with.
 
     Attributes:
@@ -226,7 +226,7 @@ class Scenario(Protocol):
     """Whether it comes to an end by itself: a plan that measures ``until: done`` needs one that does."""
     params_model: ClassVar[type[Params]]
 
-    def __init__(self, context: Context) -> None: ...
+    def __init__(self, context: ScenarioContext) -> None: ...
 
     def check(self) -> Mapping[str, Any]:
         """Reach every endpoint it will use, without changing anything.
@@ -265,7 +265,7 @@ class Resumable(Protocol):
 
     @property
     def resumable(self) -> bool:
-        """Whether it stays on the farm to be gone on with (``Context.resume``)."""
+        """Whether it stays on the farm to be gone on with (``ScenarioContext.resume``)."""
         ...
 
 
@@ -279,7 +279,7 @@ class Verified(Protocol):
         ...
 
     def verify(self) -> None:
-        """Look, and report the result by ``Context.event``.
+        """Look, and report the result by ``ScenarioContext.event``.
 
         Called once in every process that opened sessions, when the load has ended and they are closed; the
         farm may have crashed and come back meanwhile.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from pinchpoint_scenarios import registry
-from pinchpoint_scenarios.contract import OK, Context, Intent, Params, Record
+from pinchpoint_scenarios.contract import OK, Intent, Params, Record, ScenarioContext
 
 
 class NullSession:
@@ -35,7 +35,7 @@ class Null:
     ends: ClassVar[bool] = False
     params_model: ClassVar[type[Params]] = Params
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ScenarioContext) -> None:
         pass
 
     def check(self) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ from scenarios.support import made
 
 from pinchpoint_infra.disks import DiskSpec, support
 from pinchpoint_infra.disks.emulated import EmulatedDisk, remove_all
-from pinchpoint_infra.disks.way import Way, choose
+from pinchpoint_infra.disks.way import DiskStack, choose
 from pinchpoint_scenarios.contract import Endpoint
 
 CLIENTS = 8
@@ -70,7 +70,7 @@ def free_disk() -> Iterator[Target]:
 def slow_log(spec: DiskSpec) -> Iterator[Target]:
     """A server whose log lies on an emulated disk, its limits in force. Needs root."""
     way = choose(spec, support())
-    if not isinstance(way, Way):
+    if not isinstance(way, DiskStack):
         raise OSError(f"the disk cannot be emulated here: {way}")
     with _folder() as place:
         disk = EmulatedDisk(

@@ -14,7 +14,7 @@ import pytest
 from httpserver import http_served
 
 from pinchpoint_collectors.linux import cloud
-from pinchpoint_collectors.linux.files import Files
+from pinchpoint_collectors.linux.files import HostFiles
 
 DMI = "/sys/class/dmi/id/"
 AWS = {"sys_vendor": "Amazon EC2", "product_name": "m6i.large"}
@@ -50,8 +50,8 @@ class Firmware:
         return self._facts.get(path.removeprefix(DMI))
 
 
-def firmware(facts: Mapping[str, str]) -> Files:
-    return cast("Files", Firmware(facts))
+def firmware(facts: Mapping[str, str]) -> HostFiles:
+    return cast("HostFiles", Firmware(facts))
 
 
 @contextmanager

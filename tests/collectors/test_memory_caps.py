@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pinchpoint_collectors.linux import cgroups
-from pinchpoint_collectors.linux.cgroups import Memory, MemoryCaps, TierMemory
+from pinchpoint_collectors.linux.cgroups import GroupMemory, MemoryCaps, TierMemory
 from pinchpoint_collectors.linux.mountinfo import Mount
 from pinchpoint_collectors.local import LocalKind
 from pinchpoint_collectors.record import Collector, Processes, Watch
@@ -61,8 +61,8 @@ def test_the_lower_limit_of_version_2_is_the_cap(limits: tuple[str, str], cap: i
 
 def test_growth_becomes_rates_and_a_counter_gone_back_is_null() -> None:
     """Pages become bytes; nothing is sent of what the kernel does not count."""
-    before = Memory(100, 90, 20, 10, 1000, None, 5)
-    after = Memory(100, 95, 20, 14, 900, None, 5)
+    before = GroupMemory(100, 90, 20, 10, 1000, None, 5)
+    after = GroupMemory(100, 95, 20, 14, 900, None, 5)
     assert list(cgroups.memory_values(before, after, 2.0, "tier:sql", 4096)) == [
         Value("mem.available_bytes", "tier:sql", 25),
         Value("mem.available_ratio", "tier:sql", 0.25),
@@ -75,8 +75,8 @@ def test_growth_becomes_rates_and_a_counter_gone_back_is_null() -> None:
 
 def test_a_working_set_beyond_the_cap_leaves_nothing() -> None:
     """A cap lowered below what is in use: nothing is left, not less than nothing."""
-    assert Memory(100, 150, 20, None, None, None, None).available_bytes == 0
-    assert Memory(100, 15, 20, None, None, None, None).available_bytes == 100
+    assert GroupMemory(100, 150, 20, None, None, None, None).available_bytes == 0
+    assert GroupMemory(100, 15, 20, None, None, None, None).available_bytes == 100
 
 
 def unified(folder: Path, **files: str) -> MemoryCaps:

@@ -13,8 +13,8 @@ from javaservers import mongo
 from serverprocess import ServerProcess
 
 from pinchpoint_collectors.databases import mongodb
-from pinchpoint_collectors.databases.base import Target
-from pinchpoint_collectors.databases.mongodb_driver import Connection
+from pinchpoint_collectors.databases.base import DatabaseTarget
+from pinchpoint_collectors.databases.mongodb_driver import MongoServerConnection
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Watch
 from pinchpoint_collectors.registry import kind
@@ -85,7 +85,7 @@ def test_of_several_members_the_watched_one_has_to_be_said(server: ServerProcess
 def test_the_logins_place_and_the_secure_ways_settings_are_the_urls() -> None:
     """Users of another database than admin, TLS as the load uses it; a user of the watch's own goes first."""
     url = "mongodb://loader:one@h1:27018,h2/loadtest?replicaSet=rs0&tls=true&tlsAllowInvalidCertificates=true"
-    client = Connection(Target("here", url, "h2:27017", "watcher", "two"))._open()
+    client = MongoServerConnection(DatabaseTarget("here", url, "h2:27017", "watcher", "two"))._open()
     try:
         options = client.options
         assert options.direct_connection

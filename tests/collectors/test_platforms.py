@@ -14,7 +14,7 @@ from pinchpoint_collectors.platforms import azure
 from pinchpoint_collectors.platforms.aws import CloudWatch
 from pinchpoint_collectors.platforms.azure import AzureMonitor
 from pinchpoint_collectors.platforms.base import LATE_S, PlatformCollector
-from pinchpoint_collectors.record import Late, Sample, Telling, Watch
+from pinchpoint_collectors.record import LateCollector, Sample, Telling, Watch
 from pinchpoint_collectors.registry import kind
 from pinchpoint_collectors.sampler import Sampler
 
@@ -79,7 +79,7 @@ def test_each_value_is_placed_at_its_own_minute_however_late_it_comes(tmp_path: 
     with azure_monitor(measured, tmp_path) as url:
         collector = of_azure(measured, url, tmp_path)
         assert isinstance(collector, Telling)
-        assert isinstance(collector, Late)
+        assert isinstance(collector, LateCollector)
         samples = values(run_on(measured, collector, 200))
         collector.close()
     log = {

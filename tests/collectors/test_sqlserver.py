@@ -19,7 +19,7 @@ from support import missing
 
 from pinchpoint_collectors.common.odbc import sqlserver_driver
 from pinchpoint_collectors.databases import sqlserver
-from pinchpoint_collectors.databases.base import Target
+from pinchpoint_collectors.databases.base import DatabaseTarget
 from pinchpoint_collectors.databases.sqlserver import SqlserverCollector
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Sample, Watch
@@ -255,14 +255,14 @@ def connection() -> Any:
 def test_a_url_becomes_a_connection_string(connection: Any) -> None:
     """Microsoft's driver takes host and port in one, FreeTDS apart; special characters are in braces."""
     url = "mssql+odbc://watcher:p%3Bw%7D@sql1:1444/loadtest?TrustServerCertificate=yes&driver="
-    made: Callable[[Target], str] = connection.connection_string
-    assert made(Target("here", f"{url}ODBC Driver 18 for SQL Server")) == (
+    made: Callable[[DatabaseTarget], str] = connection.connection_string
+    assert made(DatabaseTarget("here", f"{url}ODBC Driver 18 for SQL Server")) == (
         "Driver=ODBC Driver 18 for SQL Server;Server=tcp:sql1,1444;Database=loadtest;UID=watcher;"
         "PWD={p;w}}};APP=pinchpoint-collector;TrustServerCertificate=yes"
     )
-    free = made(Target("here", "mssql+odbc://nowhere?driver=FreeTDS", "h", "u", "p"))
+    free = made(DatabaseTarget("here", "mssql+odbc://nowhere?driver=FreeTDS", "h", "u", "p"))
     assert free == "Driver=FreeTDS;Server=h;Port=1433;Database=master;UID=u;PWD=p;APP=pinchpoint-collector"
-    asked = made(Target("here", "mssql+odbc://h?driver=FreeTDS&Encrypt=yes"))
+    asked = made(DatabaseTarget("here", "mssql+odbc://h?driver=FreeTDS&Encrypt=yes"))
     assert asked.endswith("Encrypt=yes;Encryption=require"), "FreeTDS ignores Microsoft's keyword"
 
 

@@ -21,7 +21,7 @@ from support import run_cli
 
 from pinchpoint.farm.live import standing_farm
 from pinchpoint.plan import load_farm
-from pinchpoint_collectors.databases.valkey_driver import Connection
+from pinchpoint_collectors.databases.valkey_driver import ValkeyServerConnection
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Collector, Watch
 from pinchpoint_collectors.registry import kind
@@ -286,13 +286,13 @@ def test_a_server_that_only_speaks_the_protocol_is_explained(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not every one that answers INFO tells what a Valkey does: said at once, and never a traceback."""
-    run = Connection._run
+    run = ValkeyServerConnection._run
 
-    def poorer(self: Connection, *args: Any) -> list[Any]:
+    def poorer(self: ValkeyServerConnection, *args: Any) -> list[Any]:
         basic, *others = run(self, *args)
         return [{key: basic[key] for key in basic if key != "aof_enabled"}, *others]
 
-    monkeypatch.setattr(Connection, "_run", poorer)
+    monkeypatch.setattr(ValkeyServerConnection, "_run", poorer)
     with pytest.raises(CollectorError, match=r"\(INFO\) has no aof_enabled; .* leave this collector out"):
         kind("valkey").connect([Watch("kv1", "nosql", options={"url": server.monitor})])
 

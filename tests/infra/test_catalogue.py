@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from pinchpoint_infra.catalogue import Burst, Profile, UnknownProfile, catalogue, profile, series
+from pinchpoint_infra.catalogue import BurstAllowance, Profile, UnknownProfile, catalogue, profile, series
 
 MB, MIB = 1e6, 2**20
 EBS_UNIT = AZURE_UNIT = 256 * 1024
@@ -145,7 +145,7 @@ def test_the_file_has_no_key_that_nobody_reads_and_no_source_that_nobody_cites()
     known = {field.name for field in fields(Profile)} - {"name", "date"}
     for name, entry in content["profiles"].items():
         assert entry.keys() <= known, name
-        assert entry.get("burst", {}).keys() <= {field.name for field in fields(Burst)}, name
+        assert entry.get("burst", {}).keys() <= {field.name for field in fields(BurstAllowance)}, name
     for name, source in content["sources"].items():
         assert {"title", "url", "taken"} <= source.keys() <= {"title", "url", "taken", "edition"}, name
         assert source.get("edition", source["taken"]) <= source["taken"], name
@@ -185,7 +185,7 @@ def test_azure_disks_are_as_their_tables_say() -> None:
             assert entry.burst is None, name
         else:
             credit_s = None if burst == 30000 else 1800  # on demand it is bought, and has no end
-            assert entry.burst == Burst(burst, burst_rate * MB, credit_s), name
+            assert entry.burst == BurstAllowance(burst, burst_rate * MB, credit_s), name
     listed = {name for name, entry in catalogue().items() if re.match(r"azure/([sep]|ultra-)\d+$", name)}
     assert listed == {name for name, *_ in rows}
 
@@ -200,22 +200,22 @@ def test_machines_are_as_their_tables_say() -> None:
         for name in also:
             entry = profile(f"azure/{name}")
             assert (entry.kind, entry.iops, entry.bytes_per_s) == ("machine", iops, rate * MB), name
-            assert entry.burst == Burst(burst, burst_rate * MB, 1800), name
+            assert entry.burst == BurstAllowance(burst, burst_rate * MB, 1800), name
     for row in INSTANCES.split("\n")[1:-1]:
         size, *figures = row.split()
         iops, rate, *most = map(float, figures)
         for name in (size, size.replace("m6i", "r6i")):
             entry = profile(f"aws/{name}")
             assert (entry.kind, entry.iops, entry.bytes_per_s) == ("machine", iops, rate * MB), name
-            assert entry.burst == (Burst(most[0], most[1] * MB, 1800) if most else None), name
+            assert entry.burst == (BurstAllowance(most[0], most[1] * MB, 1800) if most else None), name
 
 
 def test_the_figures_the_verdict_rests_on() -> None:
     """Those the method names: P10 and its credits, P30, Standard HDD, D12 and DS12, Hyper-V's unit."""
     p10 = profile("azure/p10")
-    assert (p10.iops, p10.bytes_per_s, p10.burst) == (500, 100e6, Burst(3500, 170e6, 1800))
+    assert (p10.iops, p10.bytes_per_s, p10.burst) == (500, 100e6, BurstAllowance(3500, 170e6, 1800))
     p30 = profile("azure/p30")
-    assert (p30.iops, p30.bytes_per_s, p30.burst) == (5000, 200e6, Burst(30000, 1000e6))
+    assert (p30.iops, p30.bytes_per_s, p30.burst) == (5000, 200e6, BurstAllowance(30000, 1000e6))
     assert {profile(f"azure/s{size}").iops for size in (4, 30, 50)} == {500}
     assert profile("azure/d12").iops == 16 * 500
     assert profile("azure/d12").bytes_per_s is None
@@ -253,7 +253,7 @@ def test_amazons_volumes() -> None:
         size, iops, rate, credit_s = map(int, row.split())
         entry = profile(f"aws/gp2-{size}")
         assert (entry.iops, entry.bytes_per_s) == (iops, rate * MIB), size
-        assert entry.burst == Burst(3000, rate * MIB, credit_s), size
+        assert entry.burst == BurstAllowance(3000, rate * MIB, credit_s), size
     most = {"gp2-1000": (3000, 250), "gp2-5334": (16000, 250), "gp3-baseline": (3000, 125)}
     most |= {"gp3-max": (80000, 2000), "io2-16000": (16000, 4000), "io2-64000": (64000, 4000)}
     most |= {"io2-256000": (256000, 4000)}

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from httpserver import http_served
 
-from pinchpoint_scenarios.contract import Context, Endpoint, Scenario
+from pinchpoint_scenarios.contract import Endpoint, Scenario, ScenarioContext
 from pinchpoint_scenarios.registry import scenario
 
 Reply = tuple[int, dict[str, str], bytes]
@@ -76,7 +76,7 @@ def made(
     """A scenario as the harness makes it in one of its workers."""
     kind = scenario(use)
     return kind(
-        Context(
+        ScenarioContext(
             name=name,
             endpoints=endpoints,
             params=kind.params_model.model_validate(params or {}),

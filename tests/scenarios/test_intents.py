@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pinchpoint_scenarios.contract import Context, Endpoint, Intent
+from pinchpoint_scenarios.contract import Endpoint, Intent, ScenarioContext
 from pinchpoint_scenarios.registry import SCENARIOS
 
 SECRET = "5ecret-canary"
@@ -47,7 +47,7 @@ def params(folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 def intent_of(use: str, given: Mapping[str, Any], **more: Any) -> Intent:
     kind = SCENARIOS[use]
-    context = Context(
+    context = ScenarioContext(
         "orders",
         ENDPOINTS,
         kind.params_model.model_validate(given),

@@ -54,7 +54,7 @@ class RefusedError(CollectorError):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class DatabaseTarget:
     """Which server a connection is to, and as whom.
 
     Attributes:
@@ -106,7 +106,7 @@ class ServerConnection(ABC, Generic[Link, Question, Answer]):
     user: str | None = None
     session: int | None = None
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: DatabaseTarget) -> None:
         self.target = target
         self._link: Link | None = None
         self._lock = threading.Lock()
@@ -399,6 +399,7 @@ class ServerKind:
         schemes: of the URLs that fit, the first as the example.
         package: the client library, as it is installed; the extra has the kind's name.
         collector: watches one server.
+        connection: the class in ``NAME_driver`` that asks it, imported with the client library.
         counts_files: whether the server counts the I/O of its files, so that it can stand for a disk whose
             machine is not watched.
     """
@@ -408,6 +409,7 @@ class ServerKind:
     schemes: tuple[str, ...]
     package: str
     collector: type[ServerCollector]
+    connection: str
     counts_files = False
 
     options = frozenset({"endpoint", "user", "password", "address"})
@@ -440,14 +442,14 @@ class ServerKind:
         driver = import_module(f"{__package__}.{self.name}_driver")
         given = watches[0].options
         address = given.get("address")
-        target = Target(
+        target = DatabaseTarget(
             where,
             str(given["url"]),
             None if address is None else str(address),
             given.get("user"),
             given.get("password"),
         )
-        connection = driver.Connection(target)
+        connection: ServerConnection[Any, Any, Any] = getattr(driver, self.connection)(target)
         try:
             return self.collector(watches, connection, where)
         except BaseException:

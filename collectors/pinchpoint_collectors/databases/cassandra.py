@@ -219,3 +219,4 @@ class CassandraKind(ServerKind):
     schemes = ("cassandra", "scylla")
     package = "cassandra-driver"
     collector = CassandraCollector
+    connection = "CassandraServerConnection"

@@ -13,12 +13,12 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, N
 from cassandra.policies import ConstantReconnectionPolicy, FallthroughRetryPolicy, WhiteListRoundRobinPolicy
 from cassandra.query import dict_factory
 
-from pinchpoint_collectors.databases.base import CONNECT_S, Row, ServerConnection, Target
+from pinchpoint_collectors.databases.base import CONNECT_S, DatabaseTarget, Row, ServerConnection
 from pinchpoint_collectors.databases.cassandra import TABLES
 from pinchpoint_collectors.errors import CollectorError
 
 
-class Connection(ServerConnection[Session, tuple[str, ...], list[list[Row]]]):
+class CassandraServerConnection(ServerConnection[Session, tuple[str, ...], list[list[Row]]]):
     """A connection by cassandra-driver. A question is some statements, sent all at once."""
 
     failures = (DriverException, RequestExecutionException, NoHostAvailable, OSError)
@@ -33,7 +33,7 @@ class Connection(ServerConnection[Session, tuple[str, ...], list[list[Row]]]):
         "timed out": "check the address and the firewalls between",
     }
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: DatabaseTarget) -> None:
         super().__init__(target)
         self.user = target.login[0] or None
 

@@ -635,4 +635,5 @@ class MariadbKind(ServerKind):
     schemes = ("mysql", "mariadb", "mysql+odbc", "mariadb+odbc")
     package = "pymysql"
     collector = MariadbCollector
+    connection = "MariaDbServerConnection"
     counts_files = True

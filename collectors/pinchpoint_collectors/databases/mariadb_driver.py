@@ -34,7 +34,7 @@ _REMEDIES = {
 """The server's error number -> what to do."""
 
 
-class Connection(ServerConnection["pymysql.Connection[DictCursor]", str, list[Row]]):
+class MariaDbServerConnection(ServerConnection["pymysql.Connection[DictCursor]", str, list[Row]]):
     """A connection by PyMySQL.
 
     ``?tls=true`` and ``tls_ca=FILE`` in the URL ask for TLS, ``unix_socket=PATH`` for a socket.

@@ -254,3 +254,4 @@ class MongodbKind(ServerKind):
     schemes = ("mongodb", "mongodb+srv")
     package = "pymongo"
     collector = MongodbCollector
+    connection = "MongoServerConnection"

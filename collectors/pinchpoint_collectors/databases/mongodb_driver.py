@@ -14,7 +14,7 @@ from pinchpoint_collectors.errors import CollectorError
 Client = MongoClient[dict[str, Any]]
 
 
-class Connection(ServerConnection[Client, dict[str, Any], Mapping[str, Any]]):
+class MongoServerConnection(ServerConnection[Client, dict[str, Any], Mapping[str, Any]]):
     """A connection by PyMongo. A question is a command of the database ``admin``."""
 
     failures = (errors.PyMongoError,)

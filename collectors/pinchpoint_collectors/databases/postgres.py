@@ -136,7 +136,7 @@ def counted_statement(place: str, *, texts: bool) -> str:
     return COUNTED.format(schema=schema, text=text, shown=str(texts).lower(), top=top)
 
 
-class Statements(NamedTuple):
+class CounterStatements(NamedTuple):
     """The statements that read a version's counters.
 
     Attributes:
@@ -149,7 +149,7 @@ class Statements(NamedTuple):
     files: str
 
 
-def statements(number: int) -> Statements:
+def statements(number: int) -> CounterStatements:
     """The statements for ``server_version_num`` (``180006``). Raises ``CollectorError`` for one too old."""
     version = major(number)
     totals = _TOTALS.format(
@@ -157,7 +157,7 @@ def statements(number: int) -> Statements:
         wal=_WAL_TOTALS if version >= 14 else _WAL_POSITION,
         checkpoints=_CHECKPOINTER if version >= 17 else _BGWRITER,
     )
-    return Statements(totals, _files(version))
+    return CounterStatements(totals, _files(version))
 
 
 def _files(version: int) -> str:
@@ -384,6 +384,7 @@ class PostgresKind(ServerKind):
     schemes = ("postgresql", "postgres")
     package = "psycopg"
     collector = PostgresCollector
+    connection = "PostgresServerConnection"
     counts_files = True
 
     def _address(self, watch: Watch) -> str | None:

@@ -51,7 +51,7 @@ RV = TypeVar("RV")
 class _Impatient(psycopg.Connection[DictRow]):
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
         """Every wait for the server, psycopg's own ones included, ends after ``answer_s``."""
-        return super().wait(gen, interval, Connection.answer_s if timeout is None else timeout)
+        return super().wait(gen, interval, PostgresServerConnection.answer_s if timeout is None else timeout)
 
 
 class _Text(TextLoader):
@@ -64,7 +64,7 @@ class _Text(TextLoader):
         return text if isinstance(text, str) else str(text, "utf-8", "replace")
 
 
-class Connection(ServerConnection[_Impatient, str, list[DictRow]]):
+class PostgresServerConnection(ServerConnection[_Impatient, str, list[DictRow]]):
     """A connection by psycopg."""
 
     failures = (psycopg.Error,)

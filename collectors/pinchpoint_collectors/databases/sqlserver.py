@@ -496,4 +496,5 @@ class SqlserverKind(ServerKind):
     schemes = ("mssql+odbc", "mssql")
     package = "pyodbc (and the system's libodbc; Debian: unixodbc)"
     collector = SqlserverCollector
+    connection = "SqlServerConnection"
     counts_files = True

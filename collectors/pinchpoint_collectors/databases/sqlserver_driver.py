@@ -17,7 +17,7 @@ from pinchpoint_collectors.common.odbc import (
     quoted,
     sqlserver_driver,
 )
-from pinchpoint_collectors.databases.base import APPLICATION, CONNECT_S, Row, ServerConnection, Target
+from pinchpoint_collectors.databases.base import APPLICATION, CONNECT_S, DatabaseTarget, Row, ServerConnection
 from pinchpoint_collectors.databases.sqlserver import GREETING
 from pinchpoint_collectors.errors import CollectorError
 
@@ -44,7 +44,7 @@ _REFUSED = "42"
 """How the states of statements begin that the server does not know, or does not allow."""
 
 
-class Connection(ServerConnection[pyodbc.Connection, str, list[Row]]):
+class SqlServerConnection(ServerConnection[pyodbc.Connection, str, list[Row]]):
     """A connection by ODBC. The URL: ``mssql+odbc://USER:PASSWORD@HOST:PORT/DATABASE?Encrypt=yes``."""
 
     failures = (pyodbc.Error,)
@@ -103,7 +103,7 @@ def said_by(error: BaseException) -> tuple[str, str]:
     return state, text or type(error).__name__
 
 
-def driver(target: Target) -> str:
+def driver(target: DatabaseTarget) -> str:
     """The driver's name or file: the URL's, else the first that is installed. Raises ``CollectorError``."""
     asked = dict(_options(target)).get("driver")
     if asked:
@@ -119,7 +119,7 @@ def driver(target: Target) -> str:
     return found.keyword
 
 
-def connection_string(target: Target) -> str:
+def connection_string(target: DatabaseTarget) -> str:
     """What ODBC connects with. Raises ``CollectorError`` without a piece of the password."""
     options = _options(target)
     with_driver = driver(target)
@@ -142,7 +142,7 @@ def connection_string(target: Target) -> str:
     return ";".join(f"{key}={quoted(value) if key != 'Server' else value}" for key, value in pieces.items())
 
 
-def _options(target: Target) -> list[tuple[str, str]]:
+def _options(target: DatabaseTarget) -> list[tuple[str, str]]:
     """What the URL has after its ``?``, keys in lower case."""
     try:
         parts = urlsplit(target.own_url)

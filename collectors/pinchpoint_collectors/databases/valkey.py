@@ -369,6 +369,7 @@ class ValkeyKind(ServerKind):
     schemes = (*valkey_urls.SCHEMES, "valkeys", "rediss")
     package = "valkey"
     collector = ValkeyCollector
+    connection = "ValkeyServerConnection"
 
     def _check_is_one(self, where: str, address: str, options: Mapping[str, Any]) -> None:
         super()._check_is_one(where, address, options)

@@ -9,11 +9,11 @@ from valkey import Valkey, exceptions
 from valkey.connection import ConnectionPool
 
 from pinchpoint_collectors.common import valkey_urls
-from pinchpoint_collectors.databases.base import CONNECT_S, ServerConnection, Target
+from pinchpoint_collectors.databases.base import CONNECT_S, DatabaseTarget, ServerConnection
 from pinchpoint_collectors.errors import CollectorError
 
 
-class Connection(ServerConnection[Valkey, tuple[tuple[str, ...], ...], list[Any]]):
+class ValkeyServerConnection(ServerConnection[Valkey, tuple[tuple[str, ...], ...], list[Any]]):
     """A connection by valkey-py. A question is some commands, sent in one exchange.
 
     An answer that the server refuses is a ``RefusedError`` in its place.
@@ -66,7 +66,7 @@ class Connection(ServerConnection[Valkey, tuple[tuple[str, ...], ...], list[Any]
         return self.error(said, remedy, refused=isinstance(error, exceptions.ResponseError))
 
 
-def _server_url(target: Target) -> str:
+def _server_url(target: DatabaseTarget) -> str:
     """The URL of the one server, also where the endpoint's names several nodes, or Sentinels."""
     if target.url.partition("://")[0] not in valkey_urls.SCHEMES:
         return target.own_url

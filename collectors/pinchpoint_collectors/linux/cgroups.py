@@ -111,7 +111,7 @@ _UNLIMITED_BYTES = 2**62
 """Version 1 has no word for "no cap" but the largest number of bytes in whole pages, 2**63 less one page."""
 
 
-class Memory(NamedTuple):
+class GroupMemory(NamedTuple):
     """A capped group at one instant; counters are None where the kernel does not keep them.
 
     Attributes:
@@ -151,7 +151,9 @@ def cap_bytes_v2(limit: str, high: str) -> int | None:
     return min((int(text) for text in (limit.strip(), high.strip()) if text != "max"), default=None)
 
 
-def memory_v1(cap_bytes: int, usage: str, stat: str, failcnt: str, memsw: tuple[str, str] | None) -> Memory:
+def memory_v1(
+    cap_bytes: int, usage: str, stat: str, failcnt: str, memsw: tuple[str, str] | None
+) -> GroupMemory:
     """From ``memory.usage_in_bytes``, ``memory.stat`` and ``memory.failcnt``; groups below are included.
 
     ``memsw`` is limit and failcnt of memory and swap together, None where they are not counted. Where that
@@ -159,7 +161,7 @@ def memory_v1(cap_bytes: int, usage: str, stat: str, failcnt: str, memsw: tuple[
     by some kernels only (6.18 does not), so that a 0 there says nothing.
     """
     found = _numbers(stat)
-    return Memory(
+    return GroupMemory(
         cap_bytes,
         int(usage),
         found["total_inactive_file"],
@@ -170,12 +172,12 @@ def memory_v1(cap_bytes: int, usage: str, stat: str, failcnt: str, memsw: tuple[
     )
 
 
-def memory_v2(cap_bytes: int, current: str, stat: str, events: str) -> Memory:
+def memory_v2(cap_bytes: int, current: str, stat: str, events: str) -> GroupMemory:
     """From ``memory.current``, ``memory.stat`` and ``memory.events``; groups below are included."""
     found, reported = _numbers(stat), _numbers(events)
     # Before kernel 5.9 file and anonymous pages were not counted apart.
     refaults = found.get("workingset_refault_file", found.get("workingset_refault"))
-    return Memory(
+    return GroupMemory(
         cap_bytes,
         int(current),
         found["inactive_file"],
@@ -187,7 +189,7 @@ def memory_v2(cap_bytes: int, current: str, stat: str, events: str) -> Memory:
 
 
 def memory_values(
-    before: Memory | None, after: Memory, interval_s: float, instance: str, page_bytes: int
+    before: GroupMemory | None, after: GroupMemory, interval_s: float, instance: str, page_bytes: int
 ) -> Iterator[Value]:
     """What is left now and, since ``before``, the signs that it is too little."""
     yield Value("mem.available_bytes", instance, after.available_bytes)
@@ -213,7 +215,7 @@ class Capped(NamedTuple):
     """A capped group's memory, and the group's directory."""
 
     directory: str
-    memory: Memory
+    memory: GroupMemory
 
 
 class MemoryCaps:
@@ -242,7 +244,7 @@ class MemoryCaps:
                     found[directory] = Capped(directory, capped)
         return min(found.values(), key=lambda capped: capped.memory.available_bytes, default=None)
 
-    def _read_v1(self, directory: str) -> Memory | None:
+    def _read_v1(self, directory: str) -> GroupMemory | None:
         cap = cap_bytes_v1(self._files.fact(f"{directory}/memory.limit_in_bytes") or str(2**63))
         if cap is None or cap > self._machine_bytes:
             return None
@@ -254,7 +256,7 @@ class MemoryCaps:
             return None  # gone meanwhile
         return memory_v1(cap, usage, stat, failcnt, (limit, hits) if limit and hits else None)
 
-    def _read_v2(self, directory: str) -> Memory | None:
+    def _read_v2(self, directory: str) -> GroupMemory | None:
         limits = (self._files.fact(f"{directory}/memory.{name}") or "max" for name in ("max", "high"))
         cap = cap_bytes_v2(*limits)  # the root group has no such files
         if cap is None or cap > self._machine_bytes:

@@ -14,7 +14,7 @@ from http.client import HTTPException
 from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
-from pinchpoint_collectors.linux.files import HERE, Files
+from pinchpoint_collectors.linux.files import HERE, HostFiles
 
 ORIGIN = "http://169.254.169.254"
 _DMI = "/sys/class/dmi/id"
@@ -26,13 +26,13 @@ _LONGEST = 1 << 20
 Ask = Callable[[str, Mapping[str, str], str], str]
 
 
-def from_firmware(files: Files = HERE) -> dict[str, str]:
+def from_firmware(files: HostFiles = HERE) -> dict[str, str]:
     """``machine_type`` where the firmware says it, as Amazon's does; else nothing."""
     product = files.fact(f"{_DMI}/product_name")
     return {"machine_type": product} if product and _provider(files) == "aws" else {}
 
 
-def from_service(files: Files = HERE, origin: str = ORIGIN) -> dict[str, str]:
+def from_service(files: HostFiles = HERE, origin: str = ORIGIN) -> dict[str, str]:
     """``region``, ``zone``, ``machine_type`` as far as they are known; nothing outside of these clouds."""
     read = {"aws": _aws, "azure": _azure, "google": _google}.get(_provider(files) or "")
     if read is None:
@@ -54,7 +54,7 @@ def from_service(files: Files = HERE, origin: str = ORIGIN) -> dict[str, str]:
     return {**from_firmware(files), **known}
 
 
-def _provider(files: Files) -> str | None:
+def _provider(files: HostFiles) -> str | None:
     vendor = files.fact(f"{_DMI}/sys_vendor") or ""
     if vendor.startswith("Amazon EC2"):
         return "aws"

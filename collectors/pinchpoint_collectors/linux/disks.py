@@ -11,7 +11,7 @@ from typing import Any
 from pinchpoint_collectors.common.names import nearest
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux.diskstats import SECTOR_BYTES
-from pinchpoint_collectors.linux.files import HERE, Files
+from pinchpoint_collectors.linux.files import HERE, HostFiles
 from pinchpoint_collectors.linux.mountinfo import Mount, mount_of
 from pinchpoint_collectors.record import NotMeasured
 
@@ -52,7 +52,7 @@ class Disks:
         files: the machine's files.
     """
 
-    def __init__(self, mounts: Sequence[Mount], sys: str | Path = "/sys", files: Files = HERE) -> None:
+    def __init__(self, mounts: Sequence[Mount], sys: str | Path = "/sys", files: HostFiles = HERE) -> None:
         self._mounts = mounts
         self._sys = str(sys)
         self._files = files

@@ -32,7 +32,7 @@ class Facts(Protocol):
         ...
 
 
-class Files(Facts, Protocol):
+class HostFiles(Facts, Protocol):
     """What is requested of a machine's files, once, when it is looked at."""
 
     def names(self, folder: str) -> list[str]:

@@ -7,10 +7,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from pinchpoint_collectors.linux import cloud, meminfo
-from pinchpoint_collectors.linux.files import HERE, Files
+from pinchpoint_collectors.linux.files import HERE, HostFiles
 
 
-def usable_cores(files: Files = HERE) -> list[int]:
+def usable_cores(files: HostFiles = HERE) -> list[int]:
     """The machine's cores; in a container those that its first process may use.
 
     Not our own affinity: whoever keeps load and watching apart may have put us on one core. Outside a
@@ -24,7 +24,7 @@ def usable_cores(files: Files = HERE) -> list[int]:
     return allowed_cores(status) or online
 
 
-def _is_whole(files: Files) -> bool:
+def _is_whole(files: HostFiles) -> bool:
     """Whether its processes are the whole machine's: no container shows the kernel's own threads."""
     second = files.fact("/proc/2/status") or ""
     return bool(
@@ -49,12 +49,12 @@ def allowed_cores(status: str) -> list[int]:
     return core_list(allowed[1]) if allowed else []
 
 
-def machine_id(files: Files = HERE) -> str | None:
+def machine_id(files: HostFiles = HERE) -> str | None:
     """The same for all that runs under this kernel, containers included; another after a reboot."""
     return files.fact("/proc/sys/kernel/random/boot_id")
 
 
-def machine_facts(files: Files = HERE) -> dict[str, Any]:
+def machine_facts(files: HostFiles = HERE) -> dict[str, Any]:
     """What is the same for every host that is this machine (keys: docs/metrics.md, "Inventory")."""
     memory = meminfo.parse(files.fact("/proc/meminfo") or "")
     cores = usable_cores(files)
@@ -74,7 +74,7 @@ def machine_facts(files: Files = HERE) -> dict[str, Any]:
     }
 
 
-def interfaces(files: Files = HERE) -> dict[str, float | None]:
+def interfaces(files: HostFiles = HERE) -> dict[str, float | None]:
     """The network interfaces that are not down, with their speed in bytes/s (None: they report none)."""
     speeds = {}
     for name in files.names("/sys/class/net"):
@@ -86,7 +86,7 @@ def interfaces(files: Files = HERE) -> dict[str, float | None]:
     return speeds
 
 
-def _cpu_model(files: Files) -> str | None:
+def _cpu_model(files: HostFiles) -> str | None:
     """The name in /proc/cpuinfo; ARM machines have it in the device tree, or only the kind of processor."""
     named = re.search(r"^model name\s*:\s*(.+)$", files.fact("/proc/cpuinfo") or "", re.MULTILINE)
     if named:
@@ -95,13 +95,13 @@ def _cpu_model(files: Files) -> str | None:
     return model.rstrip("\0") if model else None
 
 
-def _os_name(files: Files) -> str:
+def _os_name(files: HostFiles) -> str:
     text = files.fact("/etc/os-release") or files.fact("/usr/lib/os-release") or ""
     named = re.search(r"^PRETTY_NAME=([\"']?)(.*)\1$", text, re.MULTILINE)
     return named[2] if named else "Linux"  # no os-release file: the kernel is all there is to say
 
 
-def _virtualisation(files: Files) -> str | None:
+def _virtualisation(files: HostFiles) -> str | None:
     """Who made the virtual machine, as its firmware says; None on real hardware."""
     if " hypervisor" not in (files.fact("/proc/cpuinfo") or ""):
         return None

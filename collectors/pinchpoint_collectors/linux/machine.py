@@ -11,9 +11,9 @@ from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux import mountinfo
 from pinchpoint_collectors.linux.data_io import DataIo
 from pinchpoint_collectors.linux.disks import DiskPlace, Disks
-from pinchpoint_collectors.linux.files import Files
+from pinchpoint_collectors.linux.files import HostFiles
 from pinchpoint_collectors.linux.inventory import interfaces, machine_facts, usable_cores
-from pinchpoint_collectors.linux.sources import Source, SourceReading, machine_sources
+from pinchpoint_collectors.linux.sources import GrowingFile, SourceReading, machine_sources
 from pinchpoint_collectors.linux.tiers import Tiers
 from pinchpoint_collectors.record import NotMeasured, Sample, Watch
 
@@ -39,11 +39,11 @@ class LinuxMachine:
 
     def __init__(
         self,
-        files: Files,
+        files: HostFiles,
         watches: Sequence[Watch],
         page_bytes: int,
         tiers: Tiers,
-        why_missing: Callable[[Source], NotMeasured | None],
+        why_missing: Callable[[GrowingFile], NotMeasured | None],
         verify: Callable[[Path, str], DataIo] | None = None,
     ) -> None:
         self._files = files

@@ -21,7 +21,7 @@ class SourceReading:
     values: Sequence[Value]
 
 
-class Source:
+class GrowingFile:
     """One file, and what its growth says.
 
     Args:
@@ -83,7 +83,7 @@ def machine_sources(
     flushes_are_writes: Collection[str],
     speeds: Mapping[str, float | None],
     page_bytes: int,
-) -> list[Source]:
+) -> list[GrowingFile]:
     """Every source of the machine.
 
     Args:
@@ -95,21 +95,21 @@ def machine_sources(
     """
     lines = {line: device for device, its in devices.items() for line in its}
     sources = [
-        Source("/proc/stat", "cpu.*", stat.parse, lambda old, new, _s: stat.values(old, new, cores)),
-        Source("/proc/meminfo", "mem.available_*", meminfo.parse_available, meminfo.values),
-        Source(
+        GrowingFile("/proc/stat", "cpu.*", stat.parse, lambda old, new, _s: stat.values(old, new, cores)),
+        GrowingFile("/proc/meminfo", "mem.available_*", meminfo.parse_available, meminfo.values),
+        GrowingFile(
             "/proc/vmstat",
             "mem.paged_*",
             vmstat.parse,
             lambda old, new, s: vmstat.values(old, new, s, page_bytes),
         ),
-        Source(
+        GrowingFile(
             "/proc/diskstats",
             "disk.*",
             lambda text: diskstats.parse(text, lines),
             lambda old, new, s: diskstats.values(old, new, s, devices, flushes_are_writes),
         ),
-        Source(
+        GrowingFile(
             "/proc/net/dev",
             "net.*",
             lambda text: net_dev.parse(text, speeds),
@@ -119,8 +119,8 @@ def machine_sources(
     return sources + [_pressure(resource) for resource in ("cpu", "io", "memory")]
 
 
-def _pressure(resource: str) -> Source:
-    return Source(
+def _pressure(resource: str) -> GrowingFile:
+    return GrowingFile(
         f"/proc/pressure/{resource}",
         f"pressure.{resource}_ratio",
         pressure.parse,

@@ -17,7 +17,7 @@ _BUSY_RATIO = 0.1
 _FOLLOWED_NAMES = 20
 
 
-class Tier:
+class TierProcesses:
     """One tier's processes on a machine, from reading to reading.
 
     Args:
@@ -155,7 +155,7 @@ class Tiers:
     def __init__(self, wanted: Mapping[str, tuple[str, Processes]], files: Facts, singles: Singles) -> None:
         caps, memory_caps = CpuCaps(files), MemoryCaps(files)
         self.by_host = {
-            host: Tier(name, processes, caps, memory_caps, singles)
+            host: TierProcesses(name, processes, caps, memory_caps, singles)
             for host, (name, processes) in wanted.items()
         }
 
@@ -209,7 +209,7 @@ class _Threads:
         interval_s: float,
         threads_s: float,
     ) -> dict[str, float]:
-        """By name, the largest share of a core any one thread of that name used; see ``Tier.threads``."""
+        """By name, the largest share of a core any one thread of that name used; see ``threads``."""
         most: dict[str, float] = {}
         seen = {}
         for pid, process in members.items():

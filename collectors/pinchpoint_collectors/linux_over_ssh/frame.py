@@ -20,7 +20,7 @@ _SET_NS = 50_000_000
 _SET_RATIO = 1e-3
 
 
-class Section(NamedTuple):
+class FileText(NamedTuple):
     """One file's text, and the uptime just before it was read (ns)."""
 
     uptime_ns: int
@@ -37,7 +37,7 @@ class Frame(NamedTuple):
     """
 
     stamp_ns: int
-    sections: tuple[Section, ...]
+    sections: tuple[FileText, ...]
     processes: str | None = None
 
 
@@ -50,7 +50,7 @@ def parse(text: str) -> Frame:
     if word != "#f" or not stamp.isdigit() or before.strip() or not parts:
         raise CollectorError(f"a reading came damaged: {text[:80]!r}")
     sections = (
-        Section((int(parts[at]) * 100 + int(parts[at + 1])) * _STEP_NS, parts[at + 2])
+        FileText((int(parts[at]) * 100 + int(parts[at + 1])) * _STEP_NS, parts[at + 2])
         for at in range(0, len(parts), 3)
     )
     return Frame(int(stamp), tuple(sections), processes if with_processes else None)

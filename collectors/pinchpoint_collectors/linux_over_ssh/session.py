@@ -13,7 +13,7 @@ from pinchpoint_collectors.linux.machine import LinuxMachine
 from pinchpoint_collectors.linux.processes import parse
 from pinchpoint_collectors.linux.sources import machine_sources
 from pinchpoint_collectors.linux_over_ssh import frame, hello
-from pinchpoint_collectors.linux_over_ssh.frame import Frame, Section, Timeline
+from pinchpoint_collectors.linux_over_ssh.frame import FileText, Frame, Timeline
 from pinchpoint_collectors.linux_over_ssh.hello import Hello
 from pinchpoint_collectors.linux_over_ssh.script import RECEIVE
 from pinchpoint_collectors.linux_over_ssh.tiers import TiersThere
@@ -97,7 +97,7 @@ class LinuxHost:
         """One host for the inventory; see docs/metrics.md, "Inventory"."""
         return self._machine.facts(watch)
 
-    def _own(self, sections: Sequence[Section], time_ns: int, interval_s: float) -> Iterator[Sample]:
+    def _own(self, sections: Sequence[FileText], time_ns: int, interval_s: float) -> Iterator[Sample]:
         """CPU time of what runs there for us: the loop and what it starts, its shell, and sshd's session."""
         ours = {one.pid: one for one in (parse(each.text) for each in sections if each.text)}
         before, self._ours_before = self._ours_before, ours

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.platforms.base import (
-    Point,
-    Series,
+    MetricPoint,
+    MetricSeries,
     ThrottledError,
     as_instances,
     connected,
@@ -30,7 +30,7 @@ _AT_ONCE = 500
 """Metrics in one query (GetMetricData)."""
 
 
-class _Of(NamedTuple):
+class _AwsMetric(NamedTuple):
     """What a metric of Amazon's is here.
 
     Attributes:
@@ -48,21 +48,21 @@ class _Of(NamedTuple):
     left: bool = False
 
 
-_VOLUME: Mapping[str, _Of] = {
-    "VolumeReadOps": _Of("cloud.disk_reads_per_s", "Sum", 1 / _MINUTE),
-    "VolumeWriteOps": _Of("cloud.disk_writes_per_s", "Sum", 1 / _MINUTE),
-    "VolumeQueueLength": _Of("cloud.disk_outstanding", "Average", 1.0),
-    "VolumeAvgReadLatency": _Of("cloud.disk_read_latency_s", "Average", 0.001),
-    "VolumeAvgWriteLatency": _Of("cloud.disk_write_latency_s", "Average", 0.001),
-    "VolumeIOPSExceededCheck": _Of("cloud.disk_iops_exceeded_ratio", "Maximum", 1.0),
-    "VolumeThroughputExceededCheck": _Of("cloud.disk_bytes_exceeded_ratio", "Maximum", 1.0),
-    "BurstBalance": _Of("cloud.disk_burst_used_ratio", "Average", 0.01, _FIVE, left=True),
+_VOLUME: Mapping[str, _AwsMetric] = {
+    "VolumeReadOps": _AwsMetric("cloud.disk_reads_per_s", "Sum", 1 / _MINUTE),
+    "VolumeWriteOps": _AwsMetric("cloud.disk_writes_per_s", "Sum", 1 / _MINUTE),
+    "VolumeQueueLength": _AwsMetric("cloud.disk_outstanding", "Average", 1.0),
+    "VolumeAvgReadLatency": _AwsMetric("cloud.disk_read_latency_s", "Average", 0.001),
+    "VolumeAvgWriteLatency": _AwsMetric("cloud.disk_write_latency_s", "Average", 0.001),
+    "VolumeIOPSExceededCheck": _AwsMetric("cloud.disk_iops_exceeded_ratio", "Maximum", 1.0),
+    "VolumeThroughputExceededCheck": _AwsMetric("cloud.disk_bytes_exceeded_ratio", "Maximum", 1.0),
+    "BurstBalance": _AwsMetric("cloud.disk_burst_used_ratio", "Average", 0.01, _FIVE, left=True),
 }
-_INSTANCE: Mapping[str, _Of] = {
-    "InstanceEBSIOPSExceededCheck": _Of("cloud.vm_iops_exceeded_ratio", "Maximum", 1.0),
-    "InstanceEBSThroughputExceededCheck": _Of("cloud.vm_bytes_exceeded_ratio", "Maximum", 1.0),
-    "EBSIOBalance%": _Of("cloud.vm_burst_iops_used_ratio", "Average", 0.01, _FIVE, left=True),
-    "EBSByteBalance%": _Of("cloud.vm_burst_bytes_used_ratio", "Average", 0.01, _FIVE, left=True),
+_INSTANCE: Mapping[str, _AwsMetric] = {
+    "InstanceEBSIOPSExceededCheck": _AwsMetric("cloud.vm_iops_exceeded_ratio", "Maximum", 1.0),
+    "InstanceEBSThroughputExceededCheck": _AwsMetric("cloud.vm_bytes_exceeded_ratio", "Maximum", 1.0),
+    "EBSIOBalance%": _AwsMetric("cloud.vm_burst_iops_used_ratio", "Average", 0.01, _FIVE, left=True),
+    "EBSByteBalance%": _AwsMetric("cloud.vm_burst_bytes_used_ratio", "Average", 0.01, _FIVE, left=True),
 }
 _ADD_UP = frozenset({"cloud.disk_reads_per_s", "cloud.disk_writes_per_s", "cloud.disk_outstanding"})
 """Of several volumes under one role these add up; of the others the highest counts."""
@@ -126,9 +126,9 @@ class CloudWatch:
         self._instance = str(given["instance"])
         volumes = as_instances("volumes", given["volumes"], (), where) if given.get("volumes") else {}
         self._volumes = {volume: role for role, each in volumes.items() for volume in each}
-        self.series: Sequence[Series] = [
-            *(Series(of.metric, "", of.grain_s) for of in _INSTANCE.values()),
-            *(Series(of.metric, role, of.grain_s) for role in volumes for of in _VOLUME.values()),
+        self.series: Sequence[MetricSeries] = [
+            *(MetricSeries(of.metric, "", of.grain_s) for of in _INSTANCE.values()),
+            *(MetricSeries(of.metric, role, of.grain_s) for role in volumes for of in _VOLUME.values()),
         ]
         text = {
             name: str(given[name])
@@ -154,8 +154,8 @@ class CloudWatch:
                 f"{where}: {first_line(error)}; correct region, profile and endpoint"
             ) from error
 
-    def fetch(self, begin_s: int, end_s: int) -> Iterator[Point]:
-        found: dict[tuple[Series, int], dict[str, float]] = {}
+    def fetch(self, begin_s: int, end_s: int) -> Iterator[MetricPoint]:
+        found: dict[tuple[MetricSeries, int], dict[str, float]] = {}
         queries = list(self._queries())
         for start in range(0, len(queries), _AT_ONCE):
             part = queries[start : start + _AT_ONCE]
@@ -165,7 +165,7 @@ class CloudWatch:
                 found.setdefault((asked.series, at_s), {})[asked.volume] = asked.of.unit * value
         for (series, at_s), values in found.items():
             value = sum(values.values()) if series.metric in _ADD_UP else max(values.values())
-            yield Point(series, at_s, value)
+            yield MetricPoint(series, at_s, value)
 
     def unknown(self) -> Mapping[str, str]:
         return {
@@ -178,11 +178,11 @@ class CloudWatch:
     def _queries(self) -> Iterator[_Asked]:
         instance = {"Name": "InstanceId", "Value": self._instance}
         for name, of in _INSTANCE.items():
-            yield _Asked(Series(of.metric, "", of.grain_s), of, "", "AWS/EC2", name, [instance])
+            yield _Asked(MetricSeries(of.metric, "", of.grain_s), of, "", "AWS/EC2", name, [instance])
         for volume, role in self._volumes.items():
             only = [{"Name": "VolumeId", "Value": volume}]
             for name, of in _VOLUME.items():
-                series = Series(of.metric, role, of.grain_s)
+                series = MetricSeries(of.metric, role, of.grain_s)
                 yield _Asked(series, of, volume, "AWS/EBS", name, only)
                 if name.endswith("Check") or "Avg" in name:  # measured per attachment
                     yield _Asked(series, of, volume, "AWS/EBS", name, [*only, instance])
@@ -248,8 +248,8 @@ class CloudWatch:
 
 
 class _Asked(NamedTuple):
-    series: Series
-    of: _Of
+    series: MetricSeries
+    of: _AwsMetric
     volume: str
     namespace: str
     name: str

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.platforms.base import (
-    Point,
-    Series,
+    MetricPoint,
+    MetricSeries,
     ThrottledError,
     as_instances,
     connected,
@@ -39,7 +39,7 @@ OS_DISK = "os"
 """The role of the system disk, which has no LUN."""
 
 
-class _Of(NamedTuple):
+class _AzureMetric(NamedTuple):
     """What a metric of Azure's is here: its name, what one of its units is worth, its grain in seconds."""
 
     metric: str
@@ -47,19 +47,19 @@ class _Of(NamedTuple):
     grain_s: int
 
 
-_DISK: Mapping[str, _Of] = {
-    "Disk IOPS Consumed Percentage": _Of("cloud.disk_iops_ratio", 0.01, _MINUTE),
-    "Disk Bandwidth Consumed Percentage": _Of("cloud.disk_bytes_ratio", 0.01, _MINUTE),
-    "Disk Latency": _Of("cloud.disk_latency_s", 0.001, _MINUTE),
-    "Disk Used Burst IO Credits Percentage": _Of("cloud.disk_burst_iops_used_ratio", 0.01, _FIVE),
-    "Disk Used Burst BPS Credits Percentage": _Of("cloud.disk_burst_bytes_used_ratio", 0.01, _FIVE),
+_DISK: Mapping[str, _AzureMetric] = {
+    "Disk IOPS Consumed Percentage": _AzureMetric("cloud.disk_iops_ratio", 0.01, _MINUTE),
+    "Disk Bandwidth Consumed Percentage": _AzureMetric("cloud.disk_bytes_ratio", 0.01, _MINUTE),
+    "Disk Latency": _AzureMetric("cloud.disk_latency_s", 0.001, _MINUTE),
+    "Disk Used Burst IO Credits Percentage": _AzureMetric("cloud.disk_burst_iops_used_ratio", 0.01, _FIVE),
+    "Disk Used Burst BPS Credits Percentage": _AzureMetric("cloud.disk_burst_bytes_used_ratio", 0.01, _FIVE),
 }
 """Behind ``Data `` (each disk by its LUN) or ``OS ``."""
-_MACHINE: Mapping[str, _Of] = {
-    "VM Uncached IOPS Consumed Percentage": _Of("cloud.vm_uncached_iops_ratio", 0.01, _MINUTE),
-    "VM Uncached Bandwidth Consumed Percentage": _Of("cloud.vm_uncached_bytes_ratio", 0.01, _MINUTE),
-    "VM Cached IOPS Consumed Percentage": _Of("cloud.vm_cached_iops_ratio", 0.01, _MINUTE),
-    "VM Cached Bandwidth Consumed Percentage": _Of("cloud.vm_cached_bytes_ratio", 0.01, _MINUTE),
+_MACHINE: Mapping[str, _AzureMetric] = {
+    "VM Uncached IOPS Consumed Percentage": _AzureMetric("cloud.vm_uncached_iops_ratio", 0.01, _MINUTE),
+    "VM Uncached Bandwidth Consumed Percentage": _AzureMetric("cloud.vm_uncached_bytes_ratio", 0.01, _MINUTE),
+    "VM Cached IOPS Consumed Percentage": _AzureMetric("cloud.vm_cached_iops_ratio", 0.01, _MINUTE),
+    "VM Cached Bandwidth Consumed Percentage": _AzureMetric("cloud.vm_cached_bytes_ratio", 0.01, _MINUTE),
 }
 
 
@@ -133,14 +133,14 @@ class AzureMonitor:
         self._resource = str(given["resource"])
         luns = as_instances("luns", given.get("luns") or {OS_DISK: OS_DISK}, (), where)
         self._roles = {lun: role for role, each in luns.items() for lun in each}
-        self._asked: dict[str, _Of] = dict(_MACHINE)
+        self._asked: dict[str, _AzureMetric] = dict(_MACHINE)
         if OS_DISK in self._roles:
             self._asked |= {f"OS {name}": of for name, of in _DISK.items()}
         if any(lun != OS_DISK for lun in self._roles):
             self._asked |= {f"Data {name}": of for name, of in _DISK.items()}
-        self.series: Sequence[Series] = [
-            *(Series(of.metric, "", of.grain_s) for of in _MACHINE.values()),
-            *(Series(of.metric, role, of.grain_s) for role in luns for of in _DISK.values()),
+        self.series: Sequence[MetricSeries] = [
+            *(MetricSeries(of.metric, "", of.grain_s) for of in _MACHINE.values()),
+            *(MetricSeries(of.metric, role, of.grain_s) for role in luns for of in _DISK.values()),
         ]
         self._unknown: dict[str, str] = {}
         region = str(given.get("region") or "")
@@ -158,14 +158,14 @@ class AzureMonitor:
             **common,
         )
 
-    def fetch(self, begin_s: int, end_s: int) -> Iterator[Point]:
-        highest: dict[tuple[Series, int], float] = {}
+    def fetch(self, begin_s: int, end_s: int) -> Iterator[MetricPoint]:
+        highest: dict[tuple[MetricSeries, int], float] = {}
         for names, grain_s, of_disks in self._queries():
             for series, at, value in self._query(names, grain_s, of_disks, begin_s, end_s):
                 # Of several disks under one role the one nearest to its limit: that one holds up the stripe.
                 highest[series, at] = max(value, highest.get((series, at), value))
         for (series, at), value in highest.items():
-            yield Point(series, at, value)
+            yield MetricPoint(series, at, value)
 
     def unknown(self) -> Mapping[str, str]:
         return self._unknown
@@ -188,7 +188,7 @@ class AzureMonitor:
 
     def _query(
         self, names: list[str], grain_s: int, of_disks: bool, begin_s: int, end_s: int
-    ) -> Iterator[tuple[Series, int, float]]:
+    ) -> Iterator[tuple[MetricSeries, int, float]]:
         from azure.core.exceptions import (  # noqa: PLC0415
             ClientAuthenticationError,
             HttpResponseError,
@@ -227,7 +227,7 @@ class AzureMonitor:
             for metric in answer.metrics:
                 yield from self._values(metric, grain_s)
 
-    def _values(self, metric: Any, grain_s: int) -> Iterator[tuple[Series, int, float]]:
+    def _values(self, metric: Any, grain_s: int) -> Iterator[tuple[MetricSeries, int, float]]:
         of = self._asked.get(str(metric.name))
         if of is None:
             return
@@ -245,7 +245,7 @@ class AzureMonitor:
                 continue  # a disk that no role names
             for value in element.data:
                 if value.average is not None:
-                    series = Series(of.metric, role, grain_s)
+                    series = MetricSeries(of.metric, role, grain_s)
                     yield series, round(value.timestamp.timestamp()), float(value.average) * of.unit
 
     def _without_unknown(self, names: list[str], error: Any) -> list[str] | None:

@@ -29,7 +29,7 @@ _THROTTLED_S = 60.0
 _NS = 1_000_000_000
 
 
-class Series(NamedTuple):
+class MetricSeries(NamedTuple):
     """One metric of one instance, measured once in ``grain_s`` seconds, at whole multiples of them in UTC."""
 
     metric: str
@@ -37,10 +37,10 @@ class Series(NamedTuple):
     grain_s: int
 
 
-class Point(NamedTuple):
+class MetricPoint(NamedTuple):
     """One value, in base units, of the interval that begins then (UTC seconds)."""
 
-    series: Series
+    series: MetricSeries
     begin_s: int
     value: float
 
@@ -72,9 +72,9 @@ class Platform(Protocol):
     """
 
     name: str
-    series: Sequence[Series]
+    series: Sequence[MetricSeries]
 
-    def fetch(self, begin_s: int, end_s: int) -> Iterable[Point]:
+    def fetch(self, begin_s: int, end_s: int) -> Iterable[MetricPoint]:
         """All values there are now of intervals from then to then. Raises ``CollectorError``."""
         ...
 
@@ -88,7 +88,7 @@ class Platform(Protocol):
 
 
 class PlatformCollector:
-    """Fetches what the platform measured until all of it is there, or too late; ``Telling`` and ``Late``.
+    """Fetches what the platform measured until all is there, or too late; ``Telling`` and ``LateCollector``.
 
     Args:
         watches: the hosts that are this machine.
@@ -114,9 +114,9 @@ class PlatformCollector:
         now_s = clock()
         self._next = {each: _floor(now_s, each.grain_s) for each in platform.series}
         """Series -> the earliest interval of which it is not known yet whether a value comes."""
-        self._came: set[tuple[Series, int]] = set()
-        self._lost: dict[Series, int] = {}
-        self._had: dict[Series, int] = {}
+        self._came: set[tuple[MetricSeries, int]] = set()
+        self._lost: dict[MetricSeries, int] = {}
+        self._had: dict[MetricSeries, int] = {}
         self._due_s = 0.0
         self._down: str | None = None
         self._until_s: float | None = None
@@ -171,7 +171,7 @@ class PlatformCollector:
         """Close the connection."""
         self._platform.close()
 
-    def _fetch(self, now_s: float, into: list[Point]) -> bool:
+    def _fetch(self, now_s: float, into: list[MetricPoint]) -> bool:
         """Add what is new to ``into``; whether the platform answered."""
         self._due_s = now_s + EVERY_S
         try:
@@ -195,7 +195,7 @@ class PlatformCollector:
 
     def _missed(self, now_s: float) -> list[Sample]:
         """What is too late: not measured."""
-        lost: dict[int, list[Series]] = {}
+        lost: dict[int, list[MetricSeries]] = {}
         for series in self._next:
             while self._over(series, now_s):
                 begin_s = self._next[series]
@@ -213,10 +213,10 @@ class PlatformCollector:
             sample
             for begin_s, missing in lost.items()
             for series in missing
-            for sample in self._samples(Point(series, begin_s, 0.0), None)
+            for sample in self._samples(MetricPoint(series, begin_s, 0.0), None)
         ]
 
-    def _over(self, series: Series, now_s: float) -> bool:
+    def _over(self, series: MetricSeries, now_s: float) -> bool:
         """Whether the earliest open interval is decided: its value is here, or it is too late."""
         begin_s = self._next[series]
         end_s = begin_s + series.grain_s
@@ -227,7 +227,7 @@ class PlatformCollector:
     def _all_over(self) -> bool:
         return all(begin_s + series.grain_s > (self._until_s or 0) for series, begin_s in self._next.items())
 
-    def _samples(self, point: Point, value: float | None) -> Iterator[Sample]:
+    def _samples(self, point: MetricPoint, value: float | None) -> Iterator[Sample]:
         series = point.series
         for watch in self._watches:
             yield Sample(
@@ -236,7 +236,7 @@ class PlatformCollector:
 
     # ---- what did not come ----------------------------------------------------------------------------
 
-    def _note_gaps(self, lost: Mapping[int, Sequence[Series]]) -> None:
+    def _note_gaps(self, lost: Mapping[int, Sequence[MetricSeries]]) -> None:
         """A gap for each minute of which nothing came though something usually does."""
         usual = {series for series in self._next if series.grain_s == 60 and self._comes(series)}
         for begin_s, missing in sorted(lost.items()):
@@ -257,7 +257,7 @@ class PlatformCollector:
                 Incident("partial_answer", {"why": f"{self._where}: not measured: {words}: {why}"})
             )
 
-    def _comes(self, series: Series) -> bool:
+    def _comes(self, series: MetricSeries) -> bool:
         return series in self._seen_before or series in self._had
 
     def _not_measured(self) -> Iterator[NotMeasured]:
@@ -343,9 +343,9 @@ def _floor(time_s: float, grain_s: int) -> int:
     return int(time_s // grain_s) * grain_s
 
 
-def _latest(points: Iterable[Point], before_s: int) -> list[Point]:
+def _latest(points: Iterable[MetricPoint], before_s: int) -> list[MetricPoint]:
     return sorted((one for one in points if one.begin_s < before_s), key=lambda one: one.begin_s)[-_FIRST:]
 
 
-def _words(series: Series) -> str:
+def _words(series: MetricSeries) -> str:
     return f"{series.metric} {series.instance}".strip()

@@ -11,7 +11,7 @@ from pinchpoint_collectors.common.backoff import Backoff
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Incident, Sample, Watch
 from pinchpoint_collectors.remote.clock import WARN_OFFSET_S
-from pinchpoint_collectors.remote.session import Cost, SshSession
+from pinchpoint_collectors.remote.session import SessionCost, SshSession
 from pinchpoint_collectors.remote.ssh import Address
 
 NS = 1_000_000_000
@@ -60,7 +60,7 @@ class RemoteCollector(ABC, Generic[S]):
         """The last reading's time; None where there was none, or none was due since."""
         self._incidents: list[Incident] = []
         self._reported_offset_s = 0.0
-        self._cost = Cost()
+        self._cost = SessionCost()
         self._read_s = self._came_s = time.monotonic()
         self._opened_s = self._ask_at_s = 0.0
         self._questions = 0
@@ -137,7 +137,7 @@ class RemoteCollector(ABC, Generic[S]):
             if not self._backoff.due:
                 raise CollectorError(self._why)
             self._session = self._connect()
-            self._opened_s, self._greeted, self._cost = now_s, False, Cost()
+            self._opened_s, self._greeted, self._cost = now_s, False, SessionCost()
             self._ask_at_s, self._questions = 0.0, 0
         session = self._session
         if self._greeted:

@@ -105,7 +105,7 @@ class SshSession(ABC):
         """Take what comes within this many seconds, at most until something has come."""
 
 
-class Cost:
+class SessionCost:
     """What a session used since it was asked before."""
 
     def __init__(self) -> None:

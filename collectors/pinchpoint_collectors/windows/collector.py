@@ -29,7 +29,7 @@ from pinchpoint_collectors.windows.options import (
     transport,
 )
 from pinchpoint_collectors.windows.reader import KIND, ScriptReader
-from pinchpoint_collectors.windows.script import Sought, Wanted, request, wanted
+from pinchpoint_collectors.windows.script import CounterObject, Sought, request, wanted
 from pinchpoint_collectors.windows.stream import Received, ScriptLink, Stream
 from pinchpoint_collectors.windows.tiers import WindowsTiers
 
@@ -61,7 +61,7 @@ class WindowsCollector:
         self,
         watches: Sequence[Watch],
         stream: Stream,
-        wanted: Sequence[Wanted],
+        wanted: Sequence[CounterObject],
         every_s: float,
         where: str,
         sought: Mapping[str, Sought] | None = None,

@@ -11,7 +11,7 @@ from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import NotMeasured, Watch
 from pinchpoint_collectors.windows.disks import Storage, WindowsPlace, is_watched
 from pinchpoint_collectors.windows.reading import CounterClass
-from pinchpoint_collectors.windows.script import Wanted
+from pinchpoint_collectors.windows.script import CounterObject
 
 _KIB, _MIB = 1024, 1024**2
 _VIRTUAL = (
@@ -159,7 +159,7 @@ class WindowsMachine:
 
 def not_measured(
     machine: WindowsMachine,
-    wanted: Iterable[Wanted],
+    wanted: Iterable[CounterObject],
     classes: Sequence[CounterClass],
     places: Collection[tuple[str, WindowsPlace]],
 ) -> Iterator[dict[str, Any]]:
@@ -181,7 +181,7 @@ def not_measured(
             yield asdict(NotMeasured("disk.*", role, f"{place.given}: {place.why}", remedy))
 
 
-def _missing(wanted: Iterable[Wanted], classes: Sequence[CounterClass]) -> Iterator[NotMeasured]:
+def _missing(wanted: Iterable[CounterObject], classes: Sequence[CounterClass]) -> Iterator[NotMeasured]:
     found = {one.wanted.object: one for one in classes}
     for asked in wanted:
         counted = found.get(asked.object)

@@ -22,7 +22,7 @@ from pinchpoint_collectors.windows.reading import (
     values,
     with_ratio,
 )
-from pinchpoint_collectors.windows.script import Wanted, unix_ns
+from pinchpoint_collectors.windows.script import CounterObject, unix_ns
 from pinchpoint_collectors.windows.stream import Arrived
 from pinchpoint_collectors.windows.tiers import WindowsTiers
 
@@ -79,7 +79,7 @@ class ScriptReader:
     def __init__(
         self,
         hosts: Sequence[str],
-        wanted: Sequence[Wanted],
+        wanted: Sequence[CounterObject],
         every_s: float,
         tiers: WindowsTiers | None = None,
     ) -> None:

@@ -25,7 +25,7 @@ from pinchpoint_collectors.common.powershell import Line
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.value import Value, growth
 from pinchpoint_collectors.windows.counters import Counter, instance_of
-from pinchpoint_collectors.windows.script import Wanted, chosen, sql_instance
+from pinchpoint_collectors.windows.script import CounterObject, chosen, sql_instance
 
 _LARGE = 0x100
 """The bit of a type that says 64 bits (PERF_SIZE_LARGE of winperf.h)."""
@@ -221,7 +221,7 @@ class CounterClass:
     """
 
     name: str
-    wanted: Wanted
+    wanted: CounterObject
     counters: Sequence[tuple[PropertyColumn, Counter]]
     errors: Sequence[PropertyColumn] = ()
     sql_instance: str | None = None
@@ -236,7 +236,7 @@ class CounterClass:
         return Raw(value, base, row.perf_time, row.sys_time, row.perf_per_s)
 
 
-def class_of(line: Line, wanted: Sequence[Wanted]) -> CounterClass | None:
+def class_of(line: Line, wanted: Sequence[CounterObject]) -> CounterClass | None:
     """The class that a line ``class`` describes; None where its name only looks like one that was asked for.
 
     Raises:

@@ -46,7 +46,7 @@ def property_name(counter: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CounterObject:
     """One object whose counters are asked for.
 
     Attributes:
@@ -64,7 +64,7 @@ class Wanted:
     needed: bool = True
 
 
-def wanted(*, sql_server: bool = True) -> tuple[Wanted, ...]:
+def wanted(*, sql_server: bool = True) -> tuple[CounterObject, ...]:
     """Every object that is understood, ``Processor`` aside: it sees one group of 64 processors only.
 
     Args:
@@ -73,7 +73,7 @@ def wanted(*, sql_server: bool = True) -> tuple[Wanted, ...]:
     return tuple(one for one in _wanted() if sql_server or not one.object.startswith(SQL_SERVER))
 
 
-def _wanted() -> Iterator[Wanted]:
+def _wanted() -> Iterator[CounterObject]:
     for name, counters in COUNTERS.items():
         if name == "Processor":
             continue
@@ -83,7 +83,7 @@ def _wanted() -> Iterator[Wanted]:
             if means.metric not in BOTH_DIRECTIONS
         }
         errors = tuple(map(property_name, ERRORS.get(name, ())))
-        yield Wanted(name, _pattern(name), properties, errors, needed=name in _SERVICES)
+        yield CounterObject(name, _pattern(name), properties, errors, needed=name in _SERVICES)
 
 
 def _pattern(name: str) -> str:
@@ -95,7 +95,7 @@ def _pattern(name: str) -> str:
     return f"*_{property_name(name)}"
 
 
-def sql_instance(wanted_: Wanted, found: str) -> str | None:
+def sql_instance(wanted_: CounterObject, found: str) -> str | None:
     """Which instance of SQL Server a class is of: ``""`` is the default one; None: it is none's.
 
     ``MSSQLSERVER_SQLServerLocks`` is of the default instance, ``MSSQLPROD_MSSQLPRODLocks`` of ``PROD``.
@@ -109,7 +109,7 @@ def sql_instance(wanted_: Wanted, found: str) -> str | None:
     return named[1] if named else None
 
 
-def chosen(wanted_: Wanted, present: Mapping[str, int]) -> dict[str, Counter]:
+def chosen(wanted_: CounterObject, present: Mapping[str, int]) -> dict[str, Counter]:
     """Of the counters a class really has, for each metric the one of lowest rank.
 
     Args:
@@ -162,7 +162,7 @@ def script() -> str:
     return (files(__package__) / SCRIPT).read_text("utf-8")
 
 
-def request(wanted: Collection[Wanted], interval_s: float, sought: Collection[Sought] = ()) -> str:
+def request(wanted: Collection[CounterObject], interval_s: float, sought: Collection[Sought] = ()) -> str:
     """What the script is asked, as one line of ASCII.
 
     Args:

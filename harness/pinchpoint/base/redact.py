@@ -1,7 +1,7 @@
 """Takes passwords and other secrets out of what is written to a manifest or shown in a message.
 
-A field's type says whether it is secret: see ``Public`` and ``Record.shown``. ``masked`` cleans a text that
-a driver or a server wrote, of the secrets that this process has expanded.
+A field's type says whether it is secret: see ``Public`` and ``StrictRecord.shown``. ``masked`` cleans a text
+that a driver or a server wrote, of the secrets that this process has expanded.
 """
 
 from __future__ import annotations

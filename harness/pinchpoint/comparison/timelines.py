@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from pinchpoint.data import timeline as recorded
-from pinchpoint.data.timeaxis import Clock, clock_of
+from pinchpoint.data.timeaxis import TimeAxis, clock_of
 from pinchpoint.data.timeline import Axis
 from pinchpoint.store.read import StoredRun
 
@@ -82,12 +82,12 @@ def timeline_of(run: StoredRun) -> RunTimeline:
     )
 
 
-def _coarser(clock: Clock) -> Clock:
+def _coarser(clock: TimeAxis) -> TimeAxis:
     each = max(1, math.ceil(clock.length_s / MOST_POINTS / clock.bucket_s))
     return replace(clock, bucket_s=clock.bucket_s * each)
 
 
-def _panels(run: StoredRun, clock: Clock, points: int) -> Iterator[KeptPanel]:
+def _panels(run: StoredRun, clock: TimeAxis, points: int) -> Iterator[KeptPanel]:
     for panel in recorded.panels(run, clock):
         if panel.name in SHOWN and panel.series:
             lines = tuple(
@@ -96,7 +96,7 @@ def _panels(run: StoredRun, clock: Clock, points: int) -> Iterator[KeptPanel]:
             yield KeptPanel(panel.name, panel.title, panel.axis, panel.logarithmic, lines)
 
 
-def _line(series: recorded.TimelineSeries, clock: Clock, points: int, *, disk: bool) -> KeptLine:
+def _line(series: recorded.TimelineSeries, clock: TimeAxis, points: int, *, disk: bool) -> KeptLine:
     values: list[float | None] = [None] * points
     for point in series.points:
         at = int(point.t_s // clock.bucket_s)

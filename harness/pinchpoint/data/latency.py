@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pinchpoint.data.recorded import over_operations
-from pinchpoint.data.timeaxis import Clock
+from pinchpoint.data.timeaxis import TimeAxis
 from pinchpoint.store import histogram
 from pinchpoint.store.read import StoredRun
 
@@ -76,7 +76,7 @@ class _Timed:
 
 
 def bucket_percentiles(
-    run: StoredRun, clock: Clock, percentiles: Sequence[float]
+    run: StoredRun, clock: TimeAxis, percentiles: Sequence[float]
 ) -> Iterator[tuple[str, Kind, list[tuple[int, list[float]]]]]:
     """Per scenario: the kind of latency it has and, per bucket of the clock, the percentiles in seconds.
 

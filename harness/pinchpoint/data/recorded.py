@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pinchpoint.data.timeaxis import Clock
+from pinchpoint.data.timeaxis import TimeAxis
 from pinchpoint.store import samples
 from pinchpoint.store.read import StoredRun
 
@@ -82,7 +82,7 @@ _Asked = tuple[SampleLine, str]  # of one of its hosts
 class RecordedSamples:
     """The samples of a run, brought down to the clock's buckets."""
 
-    def __init__(self, run: StoredRun, clock: Clock) -> None:
+    def __init__(self, run: StoredRun, clock: TimeAxis) -> None:
         self._connection = over_samples(run)
         self._clock = clock
 
@@ -208,6 +208,6 @@ class WindowMeans:
         return sorted({host for host, name, _ in self._rows if name == metric})
 
 
-def middle(clock: Clock, bucket: int) -> float:
+def middle(clock: TimeAxis, bucket: int) -> float:
     """Seconds since the start of the middle of a bucket."""
     return (bucket + 0.5) * clock.bucket_s

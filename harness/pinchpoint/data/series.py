@@ -471,7 +471,7 @@ class _SeriesSums:
             return
         self._asked.add(names)
         work = partial(_summed, window=self._window, apart=self._readings.keys())
-        for part in self._unread.each(work, recorded.Wanted(*names)):
+        for part in self._unread.each(work, recorded.SeriesFilter(*names)):
             if part is not None:
                 self._add(part)
 

@@ -29,7 +29,7 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class TimeAxis:
     """The run's time axis.
 
     Attributes:
@@ -105,7 +105,7 @@ def day_and_time(stamp: str | None, offset_s: int = 0) -> str | None:
     return f"{shown:%Y-%m-%d %H:%M:%S} {zone_words(offset_s)}"
 
 
-def clock_of(run: StoredRun) -> Clock:
+def clock_of(run: StoredRun) -> TimeAxis:
     """The time axis of a run: from the first phase on (data were loaded before it) to the end of the run.
 
     A run that lacks an end, or phases, as one that was killed does, begins and ends with its data.
@@ -124,7 +124,7 @@ def clock_of(run: StoredRun) -> Clock:
     wanted_s = max(length_s / _POINTS, recorded_s, apart_s)
     bucket_s = next((step for step in _STEPS_S if step >= wanted_s), math.ceil(wanted_s))
     offset_s = shown_offset_s(run.manifest)
-    return Clock(start_s, length_s, phases, bucket_s, math.ceil(recorded_s), is_alone(run), offset_s)
+    return TimeAxis(start_s, length_s, phases, bucket_s, math.ceil(recorded_s), is_alone(run), offset_s)
 
 
 def _phase(phase: Mapping[str, Any], start_s: float, end_s: float) -> Phase:

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from pinchpoint.data.latency import bucket_percentiles, in_plan_order
 from pinchpoint.data.places import disks_with_roles, farm_cores, machine_name, machines, tiers
 from pinchpoint.data.recorded import RecordedSamples, SampleLine, SamplePoint, middle, over_operations
-from pinchpoint.data.timeaxis import Clock
+from pinchpoint.data.timeaxis import TimeAxis
 from pinchpoint.store import samples
 from pinchpoint.store.read import StoredRun
 
@@ -66,7 +66,7 @@ class Panel:
     logarithmic: bool = False
 
 
-def panels(run: StoredRun, clock: Clock) -> tuple[Panel, ...]:
+def panels(run: StoredRun, clock: TimeAxis) -> tuple[Panel, ...]:
     """All panels of the timeline, in reading order: what the farm did, then how each tier took it."""
     recorded = RecordedSamples(run, clock)
     asked = {
@@ -92,7 +92,9 @@ def panels(run: StoredRun, clock: Clock) -> tuple[Panel, ...]:
     return tuple(each for each in found if each.series or not (clock.alone and each.name in _OF_A_LOAD))
 
 
-def _all(run: StoredRun, clock: Clock, drawn: Mapping[str, tuple[TimelineSeries, ...]]) -> tuple[Panel, ...]:
+def _all(
+    run: StoredRun, clock: TimeAxis, drawn: Mapping[str, tuple[TimelineSeries, ...]]
+) -> tuple[Panel, ...]:
     unseen = _NOT_IN_FILES if clock.alone else _NOT_DELIVERED
     return (
         Panel(
@@ -150,7 +152,7 @@ def _all(run: StoredRun, clock: Clock, drawn: Mapping[str, tuple[TimelineSeries,
     )
 
 
-def _throughput(run: StoredRun, clock: Clock) -> tuple[TimelineSeries, ...]:
+def _throughput(run: StoredRun, clock: TimeAxis) -> tuple[TimelineSeries, ...]:
     """Operations per second by scenario. Where a generator recorded and none of it ended, it did none: 0.
 
     Of an imported log that holds from its first second to its last.
@@ -206,7 +208,7 @@ def _throughput(run: StoredRun, clock: Clock) -> tuple[TimelineSeries, ...]:
     return tuple(TimelineSeries(name, tuple(lines[name])) for name in in_plan_order(run, lines))
 
 
-def _latency_series(run: StoredRun, clock: Clock) -> tuple[TimelineSeries, ...]:
+def _latency_series(run: StoredRun, clock: TimeAxis) -> tuple[TimelineSeries, ...]:
     """p50 (solid) and p95 (dashed) of each scenario; response time where there is one, else service time."""
     found: list[TimelineSeries] = []
     for scenario, _, buckets in bucket_percentiles(run, clock, (50.0, 95.0)):
@@ -220,7 +222,7 @@ def _latency_series(run: StoredRun, clock: Clock) -> tuple[TimelineSeries, ...]:
     return tuple(found)
 
 
-def _errors(run: StoredRun, clock: Clock) -> tuple[TimelineSeries, ...]:
+def _errors(run: StoredRun, clock: TimeAxis) -> tuple[TimelineSeries, ...]:
     """Failed (solid) and dropped (dashed) operations per second of each scenario that has any."""
     if not run.operations.num_rows:
         return ()

@@ -16,14 +16,14 @@ from pinchpoint.farm.live import Crash
 from pinchpoint.plan import BuiltDisk, Farm
 from pinchpoint.plan.embedded import GENERATOR
 from pinchpoint_infra import embedded
-from pinchpoint_infra.catalogue import Burst, profile
-from pinchpoint_infra.disks import Device, DiskSpec, WarmUp
+from pinchpoint_infra.catalogue import BurstAllowance, profile
+from pinchpoint_infra.disks import Device, DiskSpec, SlowStart
 from pinchpoint_infra.disks.record import DEFAULT_SIZE_BYTES
 from pinchpoint_infra.embedded import FarmError, FarmInputError, FarmSpec, FarmStatus, Slower
 from pinchpoint_infra.embedded.tiers.sql import SETTINGS as SQL_SETTINGS
 from pinchpoint_infra.faults import caps
-from pinchpoint_infra.faults.delay import Delay
-from pinchpoint_infra.faults.throttle import Throttle
+from pinchpoint_infra.faults.delay import DelayedEndpoint
+from pinchpoint_infra.faults.throttle import ThrottledEndpoint
 from pinchpoint_scenarios.storage_probe.scenario import DISK
 
 _ROLES = {"sql": ("log", "data"), "search": ("index",), "nosql": ("data",), "files": ("content",)}
@@ -44,10 +44,11 @@ def spec(farm: Farm) -> FarmSpec:
         cpus=dict(farm.embedded.cpus),
         memory=dict(farm.embedded.memory),
         delays={
-            tier: Delay(delay.round_trip_s, delay.bytes_per_s) for tier, delay in farm.embedded.delays.items()
+            tier: DelayedEndpoint(delay.round_trip_s, delay.bytes_per_s)
+            for tier, delay in farm.embedded.delays.items()
         },
         throttle={
-            tier: Throttle(throttle.requests_per_s, round(throttle.retry_after_s), throttle.status)
+            tier: ThrottledEndpoint(throttle.requests_per_s, round(throttle.retry_after_s), throttle.status)
             for tier, throttle in farm.embedded.throttle.items()
         },
         networks=dict(farm.embedded.networks),
@@ -66,7 +67,7 @@ def disk_spec(disk: BuiltDisk) -> DiskSpec:
         latency_s=disk.latency_s,
         jitter_s=disk.jitter_s,
         device=_device(disk),
-        warm_up=WarmUp(disk.warm_up.from_ratio, disk.warm_up.over_s) if disk.warm_up else None,
+        warm_up=SlowStart(disk.warm_up.from_ratio, disk.warm_up.over_s) if disk.warm_up else None,
         stripes=disk.stripes,
         size_bytes=disk.size_bytes or DEFAULT_SIZE_BYTES,
         time_scale=disk.time_scale,
@@ -90,7 +91,7 @@ def _figures(disk: BuiltDisk) -> dict[str, Any]:
     if burst:
         # What has no burst of its own stays at its base.
         iops, bytes_per_s = burst.iops or disk.limits.iops, burst.bytes_per_s or disk.limits.bytes_per_s
-        figures["burst"] = Burst(iops or 0.0, bytes_per_s or 0.0, burst.credit_s)
+        figures["burst"] = BurstAllowance(iops or 0.0, bytes_per_s or 0.0, burst.credit_s)
     return figures
 
 

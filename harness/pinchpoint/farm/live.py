@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pinchpoint.base.errors import FarmUnavailable, InputError
-from pinchpoint.plan import Collect, Farm, Host
+from pinchpoint.plan import Collect, Farm, FarmHost
 from pinchpoint.plan.endpoints import expanded, filled
 from pinchpoint_collectors import registry as collector_kinds
 from pinchpoint_collectors.common import valkey_urls
@@ -262,7 +262,7 @@ def _options(endpoints: dict[str, dict[str, str]], tier: str, host: str, collect
 
 
 def _watch(
-    endpoints: dict[str, dict[str, str]], tier: str, name: str, host: Host, options: dict[str, Any]
+    endpoints: dict[str, dict[str, str]], tier: str, name: str, host: FarmHost, options: dict[str, Any]
 ) -> Watch:
     places = {role: disk.device or disk.path for role, disk in host.disks.items()}
     answers = TIER_ENDPOINT.get(tier, tier)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.base.errors import InputError
 from pinchpoint.imports.alone import notes, span_words, tables
-from pinchpoint.imports.places import DiskPlace, HostPlaces, address_names
+from pinchpoint.imports.places import HostPlaces, ImportedDisk, address_names
 from pinchpoint.imports.reading import (
     Gathered,
     Key,
@@ -121,7 +121,7 @@ def _of_run(run: StoredRun, places: HostPlaces) -> HostPlaces:
             addresses += [(host, str(address)) for address in given if address]
             for role, disk in ((facts or {}).get("disks") or {}).items():
                 if (disk or {}).get("device"):
-                    roles.setdefault((host, disk["device"]), DiskPlace(tier, role))
+                    roles.setdefault((host, disk["device"]), ImportedDisk(tier, role))
     return replace(places, tiers=tiers, roles=roles, names={**address_names(addresses), **places.names})
 
 

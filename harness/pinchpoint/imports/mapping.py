@@ -12,7 +12,7 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.plan.document import read_document
 from pinchpoint.plan.explain import explain
 from pinchpoint.plan.problems import Problem, Unfit, quoted
-from pinchpoint.plan.record import Record, Seconds
+from pinchpoint.plan.record import Seconds, StrictRecord
 from pinchpoint_collectors.common.names import nearest_name
 from pinchpoint_collectors.imports.mapped_csv import METRICS, is_metric
 from pinchpoint_collectors.imports.record import CsvMapping, MappedColumn
@@ -34,7 +34,7 @@ def _number(value: object) -> object:
 Number = Annotated[float, BeforeValidator(_number)]
 
 
-class TimeColumn(Record):
+class TimeColumn(StrictRecord):
     """The column with the time of a row.
 
     Attributes:
@@ -46,13 +46,13 @@ class TimeColumn(Record):
     format: str | None = None
 
 
-class HostColumn(Record):
+class HostColumn(StrictRecord):
     """The column that names the host of a row."""
 
     column: str = Field(description="the column with the host's name")
 
 
-class ValueColumn(Record):
+class ValueColumn(StrictRecord):
     """What one column is; see ``MappedColumn``."""
 
     metric: Annotated[str, BeforeValidator(_metric)] = Field(description="a metric of Pinchpoint")
@@ -63,7 +63,7 @@ class ValueColumn(Record):
     host: str | None = None
 
 
-class MappingFile(Record):
+class MappingFile(StrictRecord):
     """What may stand in a mapping.
 
     Attributes:

@@ -20,7 +20,7 @@ _IP = re.compile(r"[\d.]+|.*:.*:.*")
 
 
 @dataclass(frozen=True, slots=True)
-class DiskPlace:
+class ImportedDisk:
     """What a disk is for: the role, and the tier that uses it."""
 
     tier: str
@@ -45,8 +45,8 @@ class HostPlaces:
 
     host: str | None = None
     tiers: Mapping[str, str] = field(default_factory=dict)
-    roles: Mapping[tuple[str, str], DiskPlace] = field(default_factory=dict)
-    paths: Mapping[tuple[str, str], DiskPlace] = field(default_factory=dict)
+    roles: Mapping[tuple[str, str], ImportedDisk] = field(default_factory=dict)
+    paths: Mapping[tuple[str, str], ImportedDisk] = field(default_factory=dict)
     memory: Mapping[str, int] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     farm: Mapping[str, Any] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class HostPlaces:
         """The tier a host belongs to; None if not given."""
         return next((tier for name, tier in self.tiers.items() if same(name, host)), None)
 
-    def role_of(self, host: str, instance: str) -> DiskPlace | None:
+    def role_of(self, host: str, instance: str) -> ImportedDisk | None:
         """What a disk is for; None if not given."""
         return next(
             (
@@ -139,7 +139,7 @@ def read_places(
         InputError: every option that cannot be read, or what is wrong with the farm's file.
     """
     problems: list[str] = []
-    roles: dict[tuple[str, str], DiskPlace] = {}
+    roles: dict[tuple[str, str], ImportedDisk] = {}
     belongs: dict[str, str] = {}
     for text in disks:
         match = _DISK.fullmatch(text)
@@ -149,7 +149,7 @@ def read_places(
                 "db1:nvme1n1=sql.data"
             )
             continue
-        roles[match["host"], match["instance"]] = DiskPlace(match["tier"], match["role"])
+        roles[match["host"], match["instance"]] = ImportedDisk(match["tier"], match["role"])
         belongs[match["host"]] = match["tier"]
     belongs |= _pairs("--tier", "HOST=TIER, such as APP3=search", tiers, problems)
     sizes: dict[str, int] = {}
@@ -188,8 +188,8 @@ def _with_farm(places: HostPlaces, farm_file: Path | None) -> HostPlaces:
             addresses += [(host, str(address)) for address in given if address]
             for role, disk in facts.disks.items():
                 if disk.device:
-                    roles.setdefault((host, disk.device), DiskPlace(tier, role))
+                    roles.setdefault((host, disk.device), ImportedDisk(tier, role))
                 elif disk.path:
-                    paths[host, disk.path] = DiskPlace(tier, role)
+                    paths[host, disk.path] = ImportedDisk(tier, role)
     names = address_names(addresses)
     return replace(places, tiers=tiers, roles=roles, paths=paths, names=names, farm=farm.shown())

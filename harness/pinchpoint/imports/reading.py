@@ -10,7 +10,7 @@ from typing import Any
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.imports.layers import counted_once, left_out_words
-from pinchpoint.imports.places import DiskPlace, HostPlaces, same
+from pinchpoint.imports.places import HostPlaces, ImportedDisk, same
 from pinchpoint.imports.source import RecordingFile
 from pinchpoint_collectors import bounds
 from pinchpoint_collectors.common import legible
@@ -282,7 +282,7 @@ def layered_disks(
             yield left_out_words(host, left)
 
 
-def _role(disk: str, data_io: str, role: DiskPlace | None) -> dict[str, Any]:
+def _role(disk: str, data_io: str, role: ImportedDisk | None) -> dict[str, Any]:
     why = None if role else "the role of this disk is not known"
     return {"given": disk if role else None, "device": disk, "data_io": data_io, "why": why}
 

@@ -21,7 +21,7 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 
 from pinchpoint.data.recorded import SamplePoint
-from pinchpoint.data.timeaxis import Clock
+from pinchpoint.data.timeaxis import TimeAxis
 from pinchpoint.data.timeline import Panel, TimelineSeries
 from pinchpoint.live import prometheus
 from pinchpoint.report.charts import Chart
@@ -103,7 +103,7 @@ class History:
             return []
         start_s, end_s = states[0]["time_s"], states[-1]["time_s"]
         every = max(1, len(states) // 300)
-        clock = Clock(start_s, max(end_s - start_s, 1.0), (), every)
+        clock = TimeAxis(start_s, max(end_s - start_s, 1.0), (), every)
 
         def lines(
             read: Callable[[Mapping[str, Any]], Iterator[tuple[str, float | None]]],
@@ -148,7 +148,7 @@ def _iops(state: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
     yield from ((disk["name"], disk["iops"]) for one in state["machines"] for disk in one["disks"])
 
 
-class Pages:
+class LivePages:
     """Turns states into what a browser shows."""
 
     def __init__(self) -> None:
@@ -235,7 +235,7 @@ class _Server(ThreadingHTTPServer):
 
 def serve(listening: socket.socket, states: socket.socket, otlp: str) -> None:
     """Until the run closes its end; metrics are pushed to ``otlp`` unless it is empty."""
-    feed, history, pages = Feed(), History(), Pages()
+    feed, history, pages = Feed(), History(), LivePages()
     os.nice(_NICE)  # only now: nothing is measured while it starts
     Handler.feed, Handler.page, Handler.policy = feed, pages.page(), pages.policy
     server = _Server(listening.getsockname(), Handler, bind_and_activate=False)
@@ -255,7 +255,7 @@ def serve(listening: socket.socket, states: socket.socket, otlp: str) -> None:
     time.sleep(0.1)  # each page's thread has sent it by then; the run does not wait longer than it wants
 
 
-def _draw(feed: Feed, history: History, pages: Pages) -> None:
+def _draw(feed: Feed, history: History, pages: LivePages) -> None:
     while True:
         begun = time.monotonic()
         if feed.pages and (charts := history.charts()):

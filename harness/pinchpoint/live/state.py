@@ -9,7 +9,7 @@ from typing import Any
 
 from pinchpoint.base import units, wording
 from pinchpoint.plan import Farm, Objective, Plan
-from pinchpoint.plan.farm import Disk
+from pinchpoint.plan.farm import FarmDisk
 from pinchpoint.plan.metrics import at_least
 from pinchpoint.plan.plan import ServerObjective
 from pinchpoint.run.progress import Board, Machine
@@ -199,7 +199,7 @@ class Watcher:
         if not given and busy is not None:
             yield what, "of the time busy, its limit is not known", busy
 
-    def _declared(self, roles: Sequence[tuple[str, str]]) -> Iterator[Disk]:
+    def _declared(self, roles: Sequence[tuple[str, str]]) -> Iterator[FarmDisk]:
         for tier, name in roles:
             declared = self._farm.tiers.get(tier)
             yield from (

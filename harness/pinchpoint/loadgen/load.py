@@ -20,7 +20,7 @@ from pinchpoint.plan.arrivals import (
 )
 from pinchpoint.plan.load_model import Steps
 from pinchpoint.plan.locustfile import scenario_class
-from pinchpoint_scenarios.contract import Context, Scenario
+from pinchpoint_scenarios.contract import Scenario, ScenarioContext
 from pinchpoint_scenarios.errors import ScenarioError
 
 _SESSIONS_MIN, _SESSIONS_MAX = 4, 64
@@ -61,7 +61,7 @@ def make_scenario(  # noqa: PLR0913 - a context's parts, by name where they are 
     Raises ``InputError`` where plan and farm do not go together: a crawl has no database on this server.
     """
     use = scenario_class(given["use"])
-    context = Context(
+    context = ScenarioContext(
         name=name,
         endpoints={key: expand(key, value) for key, value in endpoints.items()},
         params=use.params_model.model_validate(given["params"]),

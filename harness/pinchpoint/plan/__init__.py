@@ -4,12 +4,12 @@ from pinchpoint.base.redact import redacted, redacted_text
 from pinchpoint.plan.compare import Compare
 from pinchpoint.plan.embedded import BuiltDisk, Content, Delay, Embedded
 from pinchpoint.plan.endpoints import Endpoints, EndpointSpec, expand
-from pinchpoint.plan.farm import Collect, Disk, Farm, Host, Limits, Tier
+from pinchpoint.plan.farm import Collect, DeclaredLimits, Farm, FarmDisk, FarmHost, Tier
 from pinchpoint.plan.guard import guard, guard_proof
 from pinchpoint.plan.load import expand_all, load, load_farm, load_plan
 from pinchpoint.plan.load_model import Burst, Closed, Load, Open, Ramp, Soak, Steps
 from pinchpoint.plan.plan import (
-    Measure,
+    MeasurePhase,
     Objective,
     Phases,
     Plan,
@@ -32,16 +32,16 @@ __all__ = [
     "Collect",
     "Compare",
     "Content",
+    "DeclaredLimits",
     "Delay",
-    "Disk",
     "Embedded",
     "EndpointSpec",
     "Endpoints",
     "Farm",
-    "Host",
-    "Limits",
+    "FarmDisk",
+    "FarmHost",
     "Load",
-    "Measure",
+    "MeasurePhase",
     "Objective",
     "Open",
     "Phases",

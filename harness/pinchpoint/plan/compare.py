@@ -14,7 +14,7 @@ from pinchpoint.base.figures import FIGURES, MOST_METRICS, OF_SCENARIOS, part_of
 from pinchpoint.plan.document import YamlFile
 from pinchpoint.plan.embedded import EMBEDDED_ROLES
 from pinchpoint.plan.problems import Path, Problem, Unfit, listed, quoted, unknown
-from pinchpoint.plan.record import Ratio, Record
+from pinchpoint.plan.record import Ratio, StrictRecord
 from pinchpoint_collectors.common.names import nearest_name
 
 _METRICS: Path = ("compare", "metrics")
@@ -25,7 +25,7 @@ NO_WORK = ("compare", "production")
 EXAMPLE = "scenario.orders.throughput_per_s"
 
 
-class Compare(Record):
+class Compare(StrictRecord):
     """The figures that comparisons judge.
 
     Attributes:

@@ -16,8 +16,8 @@ from pinchpoint.plan.record import (
     Name,
     PerSecond,
     Ratio,
-    Record,
     Seconds,
+    StrictRecord,
     in_file,
     only_one,
 )
@@ -54,7 +54,7 @@ THROTTLED = ("web",)
 """The tiers whose server can refuse what comes too fast."""
 
 
-class Credits(Record):
+class Credits(StrictRecord):
     """What a disk can do while it has burst credits.
 
     Attributes:
@@ -71,7 +71,7 @@ class Credits(Record):
 _CAPS = ("iops", "bytes_per_s", "read_iops", "write_iops", "read_bytes_per_s", "write_bytes_per_s")
 
 
-class Caps(Record):
+class EmulatedLimits(StrictRecord):
     """The limits of an emulated disk; each is optional.
 
     Attributes:
@@ -102,7 +102,7 @@ class Caps(Record):
         return self
 
 
-class DeviceModel(Record):
+class DeviceModel(StrictRecord):
     """A device that serves one I/O at a time, unevenly, like a spinning disk.
 
     Attributes:
@@ -116,7 +116,7 @@ class DeviceModel(Record):
     spread_ratio: Ratio = Field(default=0.4, alias="spread", ge=0)
 
 
-class Rise(Record):
+class Rise(StrictRecord):
     """A disk that is slow at the start.
 
     Attributes:
@@ -128,7 +128,7 @@ class Rise(Record):
     over_s: Seconds = Field(alias="over", gt=0, description=DURATION)
 
 
-class BuiltDisk(Record):
+class BuiltDisk(StrictRecord):
     """One emulated disk.
 
     Attributes:
@@ -147,7 +147,7 @@ class BuiltDisk(Record):
     """
 
     profile: str | None = None
-    limits: Caps | None = None
+    limits: EmulatedLimits | None = None
     latency_s: Seconds = Field(default=0.0, alias="latency", ge=0, le=10)
     jitter_s: Seconds = Field(default=0.0, alias="jitter", ge=0, le=10)
     device: DeviceModel | None = None
@@ -180,7 +180,7 @@ def _whole_seconds(seconds: float) -> float:
 WholeSeconds = Annotated[Seconds, AfterValidator(_whole_seconds)]
 
 
-class Throttle(Record):
+class Throttle(StrictRecord):
     """A server that refuses requests above a rate, with Retry-After.
 
     Attributes:
@@ -202,7 +202,7 @@ class Throttle(Record):
         return {"rate": value} if short else value
 
 
-class Delay(Record):
+class Delay(StrictRecord):
     """A delay in front of an endpoint, such as a VPN.
 
     Attributes:
@@ -249,7 +249,7 @@ def _setting(value: object) -> object:
 Setting = Annotated[str, in_file(_setting, {"type": ["string", "number"]})]
 
 
-class Content(Record):
+class Content(StrictRecord):
     """The documents of the embedded farm.
 
     Attributes:
@@ -264,7 +264,7 @@ class Content(Record):
 DiskName = Annotated[str, Field(min_length=1)]
 
 
-class Embedded(Record):
+class Embedded(StrictRecord):
     """The farm that Pinchpoint starts on this machine. The analysis never reads this.
 
     Attributes:

@@ -25,7 +25,7 @@ from pinchpoint.base.redact import (
     remember_url,
 )
 from pinchpoint.plan.problems import Unfit, listed, quoted
-from pinchpoint.plan.record import FileContext, Record, field_type, resolved
+from pinchpoint.plan.record import FileContext, StrictRecord, field_type, resolved
 from pinchpoint.plan.urls import VARIABLE, check_url, check_variables
 from pinchpoint_collectors.common import valkey_urls
 from pinchpoint_scenarios.contract import Endpoint
@@ -33,10 +33,10 @@ from pinchpoint_scenarios.logins import LOGIN_OPTIONS, LOGINS
 from pinchpoint_scenarios.storage_probe.scenario import DISK
 
 
-class EndpointSpec(Record):
+class EndpointSpec(StrictRecord):
     """One entry of ``endpoints``.
 
-    A text of it is secret unless its type says otherwise: see ``Record.hides_texts``.
+    A text of it is secret unless its type says otherwise: see ``StrictRecord.hides_texts``.
 
     Attributes:
         url: its address. ``${NAME}`` is replaced by that environment variable when a run starts.
@@ -329,7 +329,7 @@ class CrawlerEndpoint(EndpointSpec):
         return self
 
 
-class Endpoints(Record):
+class Endpoints(StrictRecord):
     """The servers that scenarios talk to.
 
     Attributes:

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from pinchpoint.base.redact import NOT_SHOWN, is_public, is_secret, redacted_word
 from pinchpoint.plan.problems import ABSENT, Path, Problem, Unfit, inside, listed
-from pinchpoint.plan.record import Record
+from pinchpoint.plan.record import StrictRecord
 from pinchpoint.plan.units import found
 from pinchpoint_collectors.common.names import nearest_name
 
@@ -180,7 +180,7 @@ def _is_secret(model: type[BaseModel], path: Path, data: object) -> bool:
     A value that does not fit its type may be one that belongs to another field.
     """
     return any(
-        isinstance(kind, type) and issubclass(kind, Record) and kind.hides_texts
+        isinstance(kind, type) and issubclass(kind, StrictRecord) and kind.hides_texts
         for length in range(len(path))
         for kind in _flat(_trace(model, path[:length], data)[1])
     )

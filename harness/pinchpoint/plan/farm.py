@@ -33,7 +33,7 @@ from pinchpoint.plan.record import (
     FileContext,
     FilePath,
     Name,
-    Record,
+    StrictRecord,
     only_one,
 )
 from pinchpoint_collectors.common.names import nearest_name
@@ -101,7 +101,7 @@ Iops = Annotated[
 ]
 
 
-class Limits(Record):
+class DeclaredLimits(StrictRecord):
     """The limits of a disk, or of all disks of a machine together.
 
     Attributes:
@@ -130,7 +130,7 @@ def _limits_form(value: object) -> str:
     return "unknown" if isinstance(value, str) else "limits"
 
 
-class Disk(Record):
+class FarmDisk(StrictRecord):
     """One disk role of a host.
 
     Attributes:
@@ -150,7 +150,7 @@ class Disk(Record):
     profile: str | None = None
     limits: (
         Annotated[
-            Annotated[Limits, Tag("limits")] | Annotated[Literal["unknown"], Tag("unknown")],
+            Annotated[DeclaredLimits, Tag("limits")] | Annotated[Literal["unknown"], Tag("unknown")],
             Discriminator(_limits_form),
         ]
         | None
@@ -200,21 +200,21 @@ class Disk(Record):
 
     @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorated properties
     @property
-    def resolved_limits(self) -> Limits | None:
+    def resolved_limits(self) -> DeclaredLimits | None:
         """What the disk is declared to do: its limits or its profile's; ``None`` where nothing is known."""
-        if isinstance(self.limits, Limits):
+        if isinstance(self.limits, DeclaredLimits):
             return self.limits
         if self.profile is None:
             return None
         entry, count = profile(self.profile), self.stripes or 1
-        return Limits(
+        return DeclaredLimits(
             iops=entry.iops and entry.iops * count,
             bytes_per_s=entry.bytes_per_s and entry.bytes_per_s * count,
             io_unit_bytes=entry.io_unit_bytes,
         )
 
 
-class Collect(Record):
+class Collect(StrictRecord):
     """One collector: how a host or a server is measured.
 
     Attributes:
@@ -233,7 +233,7 @@ class Collect(Record):
         return dict(self.model_extra or {})
 
     def shown(self) -> dict[str, Any]:
-        """As ``Record.shown``: an option that its kind does not declare as public is a secret."""
+        """As ``StrictRecord.shown``: an option that its kind does not declare as public is a secret."""
         public = {"kind", "required", *public_options(self.kind)}
         return {
             key: redacted_value(value) if key in public else hidden(value)
@@ -241,7 +241,7 @@ class Collect(Record):
         }
 
 
-class Host(Record):
+class FarmHost(StrictRecord):
     """One host of a tier.
 
     Attributes:
@@ -256,16 +256,16 @@ class Host(Record):
     region: str | None = None
     zone: str | None = None
     collect: tuple[Collect, ...] = Field(default=(), strict=False)
-    disks: Mapping[Name, Disk] = Field(default_factory=dict)
+    disks: Mapping[Name, FarmDisk] = Field(default_factory=dict)
 
 
-class Tier(Record):
+class Tier(StrictRecord):
     """One tier: the hosts that play one role in the farm, by name."""
 
-    hosts: Mapping[Name, Host] = Field(min_length=1, description="the tier's hosts, by name")
+    hosts: Mapping[Name, FarmHost] = Field(min_length=1, description="the tier's hosts, by name")
 
 
-class FarmFile(Record):
+class FarmFile(StrictRecord):
     """The system under test: its servers, tiers and disks.
 
     Attributes:

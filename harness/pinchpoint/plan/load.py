@@ -18,7 +18,7 @@ from pinchpoint.plan.farm import Farm, FarmFile
 from pinchpoint.plan.hosts import public_options
 from pinchpoint.plan.plan import Plan
 from pinchpoint.plan.problems import Problem
-from pinchpoint.plan.record import Record
+from pinchpoint.plan.record import StrictRecord
 from pinchpoint.plan.urls import variables
 from pinchpoint_collectors.common.counts import counted
 from pinchpoint_scenarios.contract import Endpoint
@@ -26,7 +26,7 @@ from pinchpoint_scenarios.contract import Endpoint
 MAX_SENTENCES = 100
 """This many problems of one file are shown; a file with more of them is no farm or plan at all."""
 
-R = TypeVar("R", bound=Record)
+R = TypeVar("R", bound=StrictRecord)
 
 
 def load_farm(path: Path | str) -> Farm:

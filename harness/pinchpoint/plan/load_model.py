@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from pinchpoint.plan.problems import Unfit
-from pinchpoint.plan.record import PerSecond, Ratio, Record, Seconds, in_file
+from pinchpoint.plan.record import PerSecond, Ratio, Seconds, StrictRecord, in_file
 from pinchpoint.plan.units import DURATION, RATE, RATE_FORM, found, rate
 
 Arrivals = Literal["poisson", "constant"]
@@ -24,7 +24,7 @@ DEFAULT_GAP_S = 2.0
 LEVEL = "a rate such as 50/s, or a number of users such as 4"
 
 
-class Closed(Record):
+class Closed(StrictRecord):
     """A fixed number of users, each starting its next operation when the last one has ended.
 
     Attributes:
@@ -37,7 +37,7 @@ class Closed(Record):
     think_s: Seconds = Field(default=0.0, alias="think", ge=0)
 
 
-class Open(Record):
+class Open(StrictRecord):
     """Operations that arrive at a rate, whether or not the earlier ones have ended.
 
     Attributes:
@@ -50,7 +50,7 @@ class Open(Record):
     arrivals: Arrivals = "poisson"
 
 
-class Burst(Record):
+class Burst(StrictRecord):
     """Arrivals at a base rate, with bursts at a peak rate; each period ends with its burst.
 
     Attributes:
@@ -94,7 +94,7 @@ class Burst(Record):
         return self
 
 
-class Soak(Record):
+class Soak(StrictRecord):
     """An open load for hours, to find what grows, leaks or runs out.
 
     Attributes:
@@ -107,7 +107,7 @@ class Soak(Record):
     arrivals: Arrivals = "poisson"
 
 
-class Level(Record):
+class LoadLevel(StrictRecord):
     """How much load: a rate, which makes it an open load, or a number of users, which makes it a closed one.
 
     Attributes:
@@ -135,18 +135,19 @@ def _level(value: object) -> object:
 
 
 LevelInFile = Annotated[
-    Level, in_file(_level, {"anyOf": [{"type": "integer", "minimum": 0, "maximum": MOST_USERS}, RATE_FORM]})
+    LoadLevel,
+    in_file(_level, {"anyOf": [{"type": "integer", "minimum": 0, "maximum": MOST_USERS}, RATE_FORM]}),
 ]
 
 
-def _same_unit(levels: Mapping[str, Level | None]) -> None:
+def _same_unit(levels: Mapping[str, LoadLevel | None]) -> None:
     given = {name: level for name, level in levels.items() if level is not None}
     if len({level.users is None for level in given.values()}) > 1:
         names = " and ".join(given)
         raise Unfit(f"{names} are partly rates and partly users", f"allowed: {LEVEL}, the same in each")
 
 
-class Ramp(Record):
+class Ramp(StrictRecord):
     """An even rise from one level to another, which then stays.
 
     Attributes:
@@ -174,7 +175,7 @@ class Ramp(Record):
         return self
 
 
-class Steps(Record):
+class Steps(StrictRecord):
     """Load levels from low to high, until throughput no longer rises or an objective is missed.
 
     Attributes:

@@ -21,7 +21,16 @@ from pydantic import field_validator, model_validator
 from pinchpoint.base.addresses import names_server
 from pinchpoint_scenarios import registry
 from pinchpoint_scenarios.addresses import place
-from pinchpoint_scenarios.contract import Context, Endpoint, Intent, Params, Scenario, Sent, Session, Target
+from pinchpoint_scenarios.contract import (
+    Endpoint,
+    Intent,
+    Params,
+    Scenario,
+    ScenarioContext,
+    Sent,
+    Session,
+    Target,
+)
 from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
 
 SUFFIX = ".py"
@@ -77,7 +86,7 @@ class Locustfile:
     ends: ClassVar[bool] = False
     params_model: ClassVar[type[Params]] = LocustfileParams
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ScenarioContext) -> None:
         params = context.params
         assert isinstance(params, LocustfileParams)  # noqa: S101 -- validated by params_model
         self.path = Path(self.use)

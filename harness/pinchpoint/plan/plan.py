@@ -21,8 +21,8 @@ from pinchpoint.plan.record import (
     Name,
     PerSecond,
     Ratio,
-    Record,
     Seconds,
+    StrictRecord,
     in_file,
     only_one,
     resolved,
@@ -52,7 +52,7 @@ def _limit(metric: str, value: object) -> float:
     return float(parse(value))
 
 
-class StopRule(Record):
+class StopRule(StrictRecord):
     """A limit at which the run stops (exit status 4).
 
     Attributes:
@@ -114,7 +114,7 @@ class StopRule(Record):
         return self.below is not None and value < self.below
 
 
-class SilenceRule(Record):
+class SilenceRule(StrictRecord):
     """A silence at which the run stops (exit status 4).
 
     Attributes:
@@ -157,7 +157,7 @@ DEFAULT_WARM_UP_S = 5.0
 """Connections are open and caches touched after some seconds; a plan that needs more says so."""
 
 
-class ScenarioPlan(Record):
+class ScenarioPlan(StrictRecord):
     """One scenario of a plan.
 
     Attributes:
@@ -189,7 +189,7 @@ class ScenarioPlan(Record):
         return params
 
 
-class Measure(Record):
+class MeasurePhase(StrictRecord):
     """How long the run measures.
 
     Attributes:
@@ -219,7 +219,7 @@ class Measure(Record):
         return self
 
 
-class WarmUp(Record):
+class WarmUp(StrictRecord):
     """How long the load runs before the measurement.
 
     Attributes:
@@ -240,7 +240,7 @@ def _warm_up(value: object) -> object:
         raise Unfit(error.found, f"{error.allowed}, or auto", error.nearest) from error
 
 
-class Phases(Record):
+class Phases(StrictRecord):
     """The phases of a run.
 
     Attributes:
@@ -250,11 +250,11 @@ class Phases(Record):
     """
 
     warm_up: Annotated[WarmUp, in_file(_warm_up, {"anyOf": [DURATION_FORM, {"const": "auto"}]})] = WarmUp()
-    measure: Measure = Field(description=f"{DURATION}; or {{until: done, at_most: 12h}}")
+    measure: MeasurePhase = Field(description=f"{DURATION}; or {{until: done, at_most: 12h}}")
     cool_down_s: Seconds = Field(default=0.0, alias="cool_down", ge=0)
 
 
-class Objective(Record):
+class Objective(StrictRecord):
     """A goal of a scenario; exactly one figure.
 
     Attributes:
@@ -282,7 +282,7 @@ class Objective(Record):
         return self
 
 
-class ServerObjective(Record):
+class ServerObjective(StrictRecord):
     """A goal of the servers, over the measurement; exactly one figure.
 
     Attributes:
@@ -361,7 +361,7 @@ AnyObjective = Annotated[
 ]
 
 
-class Plan(Record):
+class Plan(StrictRecord):
     """The scenarios, their load, how long they run, and the objectives.
 
     Attributes:

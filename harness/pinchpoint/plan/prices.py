@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 from pinchpoint.plan.compare import disks_of
 from pinchpoint.plan.document import YamlFile
 from pinchpoint.plan.problems import Problem, Unfit, quoted, unknown, unknown_at
-from pinchpoint.plan.record import Record
+from pinchpoint.plan.record import StrictRecord
 from pinchpoint_infra.catalogue import catalogue
 
 _CURRENCY = re.compile(r"[A-Za-z€$£¥]{1,8}")
@@ -20,7 +20,7 @@ _OWN_DISK = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\.[A-Za-z0-9_][A-Za-z0-9_-]*"
 Price = Annotated[float, Field(ge=0, description="a number: per month")]
 
 
-class Prices(Record):
+class Prices(StrictRecord):
     """Prices per month.
 
     Attributes:

@@ -8,14 +8,14 @@ from pydantic import Field, field_validator
 
 from pinchpoint.plan.document import YamlFile
 from pinchpoint.plan.problems import Problem, Unfit, unknown_at
-from pinchpoint.plan.record import Ratio, Record, Seconds
+from pinchpoint.plan.record import Ratio, Seconds, StrictRecord
 from pinchpoint.plan.units import DURATION
 
 CPU, ENDPOINT = "cpu", "endpoint"
 """What of a tier may be named besides its disk roles: its processors, and the way to it."""
 
 
-class Allowed(Record):
+class Allowed(StrictRecord):
     """How ``run --prove`` may make a resource slower.
 
     Attributes:

@@ -32,7 +32,7 @@ class FileContext:
     directory: Path
 
 
-class Record(BaseModel):
+class StrictRecord(BaseModel):
     """Base of every record: unknown fields are errors, values are never coerced and never change.
 
     Attributes:
@@ -87,13 +87,15 @@ def field_type(model: type[BaseModel], name: str) -> Any:
 
 def _without_secrets(value: object, written: Any) -> Any:
     """What is written of a value, every record in it as it may be shown."""
-    if isinstance(value, Record):
+    if isinstance(value, StrictRecord):
         return value.shown()
     if isinstance(value, Mapping) and isinstance(written, Mapping):
         by_name = {str(key): item for key, item in value.items()}
-        if by_name.keys() >= written.keys() and any(isinstance(item, Record) for item in by_name.values()):
+        if by_name.keys() >= written.keys() and any(
+            isinstance(item, StrictRecord) for item in by_name.values()
+        ):
             return {key: _without_secrets(by_name[key], item) for key, item in written.items()}
-    elif isinstance(value, list | tuple) and any(isinstance(item, Record) for item in value):
+    elif isinstance(value, list | tuple) and any(isinstance(item, StrictRecord) for item in value):
         return [_without_secrets(item, there) for item, there in zip(value, written, strict=True)]
     return redacted_value(written)
 

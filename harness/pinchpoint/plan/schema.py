@@ -15,17 +15,17 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from pinchpoint.plan.embedded import BuiltDisk
-from pinchpoint.plan.farm import Collect, Disk, FarmFile, Host
+from pinchpoint.plan.farm import Collect, FarmDisk, FarmFile, FarmHost
 from pinchpoint.plan.hosts import usable_kind
 from pinchpoint.plan.locustfile import SUFFIX, LocustfileParams
 from pinchpoint.plan.metrics import OPERATION_METRICS, SAMPLE_METRICS, SERVER_FIGURES
 from pinchpoint.plan.plan import Objective, Plan, ScenarioPlan, ServerObjective, StopRule
-from pinchpoint.plan.record import Record
+from pinchpoint.plan.record import StrictRecord
 from pinchpoint_collectors import registry as collectors
 from pinchpoint_infra.catalogue import catalogue
 from pinchpoint_scenarios.registry import SCENARIOS
 
-FILES: Mapping[str, type[Record]] = {"farm": FarmFile, "plan": Plan}
+FILES: Mapping[str, type[StrictRecord]] = {"farm": FarmFile, "plan": Plan}
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 _OF_NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
@@ -100,9 +100,9 @@ def _of_catalogue(kind: str) -> Callable[[], Iterable[str]]:
 
 
 _NAMES: Mapping[tuple[type[BaseModel], str], Callable[[], Iterable[str]]] = {
-    (Disk, "profile"): _of_catalogue("disk"),
+    (FarmDisk, "profile"): _of_catalogue("disk"),
     (BuiltDisk, "profile"): _of_catalogue("disk"),
-    (Host, "machine"): _of_catalogue("machine"),
+    (FarmHost, "machine"): _of_catalogue("machine"),
     (Collect, "kind"): collectors.names,
     (ServerObjective, "metric"): lambda: SAMPLE_METRICS,
     (StopRule, "metric"): lambda: (*OPERATION_METRICS, *SAMPLE_METRICS),

@@ -15,7 +15,7 @@ from pinchpoint.analysis.thresholds import CAP_MATCH, FLAT, IRREGULAR, MIN_STEPS
 from pinchpoint.base import units
 from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.figures import Figures, TrialMean
-from pinchpoint_infra.catalogue import Burst, Profile, catalogue
+from pinchpoint_infra.catalogue import BurstAllowance, Profile, catalogue
 from pinchpoint_scenarios.storage_probe import Cell
 
 Found = Mapping[Cell, Figures]
@@ -345,7 +345,7 @@ def alike(
 
 
 def _fits(
-    figures: Profile | Burst,
+    figures: Profile | BurstAllowance,
     count: int,
     caps: Limits,
     most_iops: float | None,

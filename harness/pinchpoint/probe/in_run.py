@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pinchpoint.plan import Disk
+from pinchpoint.plan import FarmDisk
 from pinchpoint.probe import words
 from pinchpoint.probe.record import LINE_S, DeclaredDisk, Options, Probe, Trial, Where
 from pinchpoint.probe.target import of_disk
@@ -81,7 +81,7 @@ def declared_of(farm: Mapping[str, Any], disk: str | None) -> DeclaredDisk:
         for name, of in hosts.items()
         if role in (of.get("disks") or {}) and host in ([], [name])
     ]
-    return of_disk(Disk.model_validate(found[0]) if found else None)
+    return of_disk(FarmDisk.model_validate(found[0]) if found else None)
 
 
 def _trial(event: Mapping[str, Any]) -> Trial:

@@ -13,8 +13,8 @@ from pinchpoint.base.errors import GuardError, InputError
 from pinchpoint.comparison.costs import disk_cost
 from pinchpoint.data.inputs import Limits
 from pinchpoint.farm.live import claimed, embedded
-from pinchpoint.plan import Disk, Farm
-from pinchpoint.plan.farm import Host
+from pinchpoint.plan import Farm, FarmDisk
+from pinchpoint.plan.farm import FarmHost
 from pinchpoint.probe import machine
 from pinchpoint.probe.machine import ProbedMachine, here, memory_bytes
 from pinchpoint.probe.record import DeclaredDisk, DiskPrice, Where
@@ -40,7 +40,7 @@ def of_profile(entry: Profile, stripes: int) -> DeclaredDisk:
     )
 
 
-def of_disk(disk: Disk | None) -> DeclaredDisk:
+def of_disk(disk: FarmDisk | None) -> DeclaredDisk:
     """A disk of a farm, as its file says; None: the file does not mention it."""
     if disk is None:
         return DeclaredDisk()
@@ -52,7 +52,7 @@ def of_disk(disk: Disk | None) -> DeclaredDisk:
     return DeclaredDisk(limits=Limits(limits.iops, limits.bytes_per_s, limits.io_unit_bytes))
 
 
-def priced(farm: Farm, target: str, disk: Disk | None) -> DeclaredDisk:
+def priced(farm: Farm, target: str, disk: FarmDisk | None) -> DeclaredDisk:
     """A disk of a farm, with its price where the farm's ``prices`` have one."""
     said, prices = of_disk(disk), farm.prices
     if prices is None:
@@ -179,7 +179,7 @@ def _declared_disk(farm: Farm, name: str | None, copied: Path | None) -> ProbeTa
     return _on(host, _here(folder, described, priced(farm, chosen, disk)))
 
 
-def _on(host: Host, found: ProbeTarget) -> ProbeTarget:
+def _on(host: FarmHost, found: ProbeTarget) -> ProbeTarget:
     """The disk, with its machine's type."""
     return replace(found, where=replace(found.where, machine=host.machine))
 
@@ -188,7 +188,7 @@ def _here(folder: Path, where: Where, said: DeclaredDisk) -> ProbeTarget:
     return ProbeTarget(where, said, memory_bytes(), partial(here, folder))
 
 
-def _remote(farm: Farm, chosen: str, disk: Disk, options: Mapping[str, Any]) -> ProbeTarget:
+def _remote(farm: Farm, chosen: str, disk: FarmDisk, options: Mapping[str, Any]) -> ProbeTarget:
     """A disk that is reached over ssh, as the host's collector is."""
     if not (disk.path or disk.device):
         raise InputError(
@@ -204,7 +204,7 @@ def _remote(farm: Farm, chosen: str, disk: Disk, options: Mapping[str, Any]) -> 
 
 
 def _windows(
-    farm: Farm, chosen: str, disk: Disk, options: Mapping[str, Any], copied: Path | None
+    farm: Farm, chosen: str, disk: FarmDisk, options: Mapping[str, Any], copied: Path | None
 ) -> ProbeTarget:
     """A disk of a Windows machine, reached as the host's collector is."""
     if not (disk.path or disk.device):

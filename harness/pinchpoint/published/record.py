@@ -10,10 +10,10 @@ from pydantic import Field, model_validator
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.plan.document import read_document
-from pinchpoint.plan.farm import Disk, Limits
+from pinchpoint.plan.farm import DeclaredLimits, FarmDisk
 from pinchpoint.plan.load import kind_of, load_as
 from pinchpoint.plan.problems import Unfit, unknown
-from pinchpoint.plan.record import Name, PerSecond, Ratio, Record, Seconds, only_one
+from pinchpoint.plan.record import Name, PerSecond, Ratio, Seconds, StrictRecord, only_one
 from pinchpoint.store.schema import EVENTS, MANIFEST, OPERATIONS, REPORT, SAMPLES, VERDICT
 from pinchpoint_collectors.bounds import bound_of
 
@@ -23,7 +23,7 @@ def _most(metric: str) -> float:
     return bound_of(metric).highest
 
 
-class DiskFigures(Record):
+class DiskFigures(StrictRecord):
     """A disk's means.
 
     Attributes:
@@ -47,7 +47,7 @@ class DiskFigures(Record):
     iops_max: float | None = Field(default=None, ge=0, le=_most("disk.transfers_per_s"))
     profile: str | None = None
     stripes: int | None = Field(default=None, ge=1, le=64)
-    limits: Limits | None = None
+    limits: DeclaredLimits | None = None
 
     @model_validator(mode="after")
     def _known_limits(self) -> Self:
@@ -57,17 +57,17 @@ class DiskFigures(Record):
         return self
 
     @property
-    def caps(self) -> Limits | None:
+    def caps(self) -> DeclaredLimits | None:
         """What it can do at most; None where that is not known."""
         from pinchpoint_infra.catalogue import catalogue  # noqa: PLC0415 -- reading it takes a fifth of a second
 
         if self.profile is not None and self.profile not in catalogue():
             names = [name for name, entry in catalogue().items() if entry.kind == "disk"]
             raise unknown("disk", self.profile, names)
-        return Disk(profile=self.profile, stripes=self.stripes, limits=self.limits).resolved_limits
+        return FarmDisk(profile=self.profile, stripes=self.stripes, limits=self.limits).resolved_limits
 
 
-class CpuFigures(Record):
+class CpuFigures(StrictRecord):
     """How busy a host's CPU was; nothing where the report does not say."""
 
     tier: Name
@@ -75,7 +75,7 @@ class CpuFigures(Record):
     busy_ratio: Ratio | None = Field(default=None, alias="busy", ge=0)
 
 
-class SourceFigures(Record):
+class SourceFigures(StrictRecord):
     """A crawled source.
 
     Attributes:
@@ -99,7 +99,7 @@ class SourceFigures(Record):
     )
 
 
-class FarmFigures(Record):
+class FarmFigures(StrictRecord):
     """One farm of the report."""
 
     disks: tuple[DiskFigures, ...] = Field(default=(), strict=False)
@@ -107,7 +107,7 @@ class FarmFigures(Record):
     sources: tuple[SourceFigures, ...] = Field(default=(), strict=False)
 
 
-class PublishedConclusion(Record):
+class PublishedConclusion(StrictRecord):
     """What the report concludes limits a farm.
 
     Attributes:
@@ -123,7 +123,7 @@ class PublishedConclusion(Record):
     role: Name | None = None
 
 
-class PublishedClaim(Record):
+class PublishedClaim(StrictRecord):
     """What the report says of a source's figure in two farms.
 
     Attributes:
@@ -143,7 +143,7 @@ class PublishedClaim(Record):
     ratio: float = Field(gt=0)
 
 
-class PublishedReport(Record):
+class PublishedReport(StrictRecord):
     """What was published.
 
     Attributes:

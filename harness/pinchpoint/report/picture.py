@@ -11,7 +11,7 @@ from pinchpoint.base import units
 from pinchpoint.base.wording import listed
 from pinchpoint.data.places import farm_cores, machine_name, machines, tiers
 from pinchpoint.data.recorded import WindowMeans
-from pinchpoint.data.timeaxis import Clock
+from pinchpoint.data.timeaxis import TimeAxis
 from pinchpoint.store.read import StoredRun
 
 State = Literal["saturated", "busy", "fine", "not measured"]
@@ -82,7 +82,7 @@ class MachineBox:
         return f"{names} share this one machine: its CPU, memory and disks are counted once."
 
 
-def picture(run: StoredRun, verdict: Mapping[str, Any], clock: Clock) -> tuple[MachineBox, ...]:
+def picture(run: StoredRun, verdict: Mapping[str, Any], clock: TimeAxis) -> tuple[MachineBox, ...]:
     """Every machine of the farm, the load generators last."""
     means = WindowMeans(run, clock.window, _SHOWN)
     marks = _marks(verdict)

@@ -10,7 +10,7 @@ from pinchpoint.analysis.verdict import SCHEMA
 from pinchpoint.base import wording
 from pinchpoint.base.errors import InputError
 from pinchpoint.data.latency import Distribution, distributions
-from pinchpoint.data.timeaxis import Clock, clock_of
+from pinchpoint.data.timeaxis import TimeAxis, clock_of
 from pinchpoint.data.timeline import Panel, panels
 from pinchpoint.report import run_tables, verdict_tables
 from pinchpoint.report.evidence import Finding, findings
@@ -75,7 +75,7 @@ class Report:
 
     run: StoredRun
     verdict: Mapping[str, Any]
-    clock: Clock
+    clock: TimeAxis
     headline: str
     lead: str
     alarms: tuple[str, ...]

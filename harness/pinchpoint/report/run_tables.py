@@ -13,7 +13,7 @@ from pinchpoint.base.wording import listed
 from pinchpoint.data.latency import operation_percentiles
 from pinchpoint.data.places import machine_id, name_of_machine
 from pinchpoint.data.recorded import over_operations, over_samples
-from pinchpoint.data.timeaxis import Clock, day_and_time, shown_offset_s
+from pinchpoint.data.timeaxis import TimeAxis, day_and_time, shown_offset_s
 from pinchpoint.report.tables import Column, Row, Table, duration, number, rate, share, text
 from pinchpoint.report.verdict_tables import objectives, of_load, whole_phase
 from pinchpoint.store.read import StoredRun
@@ -252,7 +252,7 @@ def cpus(manifest: Row, verdict: Row) -> Table:
     )
 
 
-def operations(run: StoredRun, clock: Clock) -> Table:
+def operations(run: StoredRun, clock: TimeAxis) -> Table:
     """Each operation and each stage of it."""
     return Table(
         "operations",
@@ -272,7 +272,7 @@ def operations(run: StoredRun, clock: Clock) -> Table:
     )
 
 
-def errors(run: StoredRun, clock: Clock) -> Table:
+def errors(run: StoredRun, clock: TimeAxis) -> Table:
     """Every outcome that is not success, by name."""
     low, high = clock.window or (0.0, 0.0)
     rows: list[dict[str, Any]] = []
@@ -341,7 +341,7 @@ def replayed(run: StoredRun) -> Table:
     )
 
 
-def generators(run: StoredRun, clock: Clock) -> Table:
+def generators(run: StoredRun, clock: TimeAxis) -> Table:
     """Whether the load generators themselves kept up."""
     rows: list[dict[str, Any]] = []
     loads = [plan["load"]["model"] for plan in run.manifest.get("plan", {}).get("scenarios", {}).values()]
@@ -394,7 +394,7 @@ def generators(run: StoredRun, clock: Clock) -> Table:
     )
 
 
-def collectors(run: StoredRun, clock: Clock) -> Table:
+def collectors(run: StoredRun, clock: TimeAxis) -> Table:
     """What watching the farm cost, and whether it worked."""
     rows = [
         {**row, "cost_ratio": row["cpu_s"] / clock.length_s if row.get("cpu_s") is not None else None}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pinchpoint.base import units
 from pinchpoint.data.places import tiers
 from pinchpoint.data.recorded import over_operations
-from pinchpoint.data.timeaxis import Clock
+from pinchpoint.data.timeaxis import TimeAxis
 from pinchpoint.fit import replayed as of_sql
 from pinchpoint.fit import replayed as of_stores
 from pinchpoint.fit.rates import Rate
@@ -34,7 +34,7 @@ _MEANS = """SELECT metric, instance, sum(mean) FROM (
     GROUP BY metric, instance"""
 
 
-def similarity(run: StoredRun, clock: Clock) -> Table:
+def similarity(run: StoredRun, clock: TimeAxis) -> Table:
     """One row per figure that production is known by."""
     plan = run.manifest.get("plan") or {}
     known = plan.get("production") or {}
@@ -70,7 +70,7 @@ def similarity(run: StoredRun, clock: Clock) -> Table:
     )
 
 
-def _replayed(run: StoredRun, clock: Clock) -> dict[str, float]:
+def _replayed(run: StoredRun, clock: TimeAxis) -> dict[str, float]:
     """The figures of a run, as far as they were measured."""
     if clock.window is None:
         return {}

@@ -14,7 +14,7 @@ from pinchpoint.base import units, wording
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.data.inputs import disk_roles
 from pinchpoint.data.recorded import SamplePoint
-from pinchpoint.data.timeaxis import Clock, Phase
+from pinchpoint.data.timeaxis import Phase, TimeAxis
 from pinchpoint.data.timeline import Panel, TimelineSeries
 from pinchpoint.report.charts import (
     LABELS,
@@ -65,7 +65,7 @@ class Marks:
     words: str = ""
 
 
-def marks_of(manifest: Mapping[str, Any], verdict: Mapping[str, Any], clock: Clock) -> dict[str, Marks]:
+def marks_of(manifest: Mapping[str, Any], verdict: Mapping[str, Any], clock: TimeAxis) -> dict[str, Marks]:
     """Panel -> its limits, and when the bottleneck (or what is suspected) was at its limit."""
     limits = {
         "cpu": [
@@ -151,7 +151,7 @@ _WHO = ("kind", "tier", "host", "role")
 
 
 def _spans(
-    blame: Mapping[str, Any], verdict: Mapping[str, Any], clock: Clock
+    blame: Mapping[str, Any], verdict: Mapping[str, Any], clock: TimeAxis
 ) -> Iterator[tuple[float, float]]:
     """When it was at its limit, by the verdict's timeline; else all that was judged."""
     found = [
@@ -165,7 +165,7 @@ def _spans(
         yield seconds_of(begin) - clock.start_s, seconds_of(end) - clock.start_s
 
 
-def panel_chart(panel: Panel, clock: Clock, marks: Marks | None = None) -> Chart:
+def panel_chart(panel: Panel, clock: TimeAxis, marks: Marks | None = None) -> Chart:
     """One quantity over time."""
     spec, legend = _panel(panel, panel, clock, marks or Marks())
     return Chart(panel.name, panel.title, spec, _still(spec), tuple(legend))
@@ -178,7 +178,7 @@ def _still(spec: Mapping[str, Any]) -> str:
 
 
 def _panel(
-    panel: Panel, whole: Panel, clock: Clock, marks: Marks
+    panel: Panel, whole: Panel, clock: TimeAxis, marks: Marks
 ) -> tuple[dict[str, Any], list[LegendEntry]]:
     data = Datasets()
     legend = _legend(whole.series)
@@ -202,7 +202,7 @@ def _panel(
     return finished(chart, data), entries
 
 
-def _x(clock: Clock) -> alt.X:
+def _x(clock: TimeAxis) -> alt.X:
     """Seconds, labelled with the time of day; in a comparison with the time since measuring began."""
     length_s, zero_s = max(clock.length_s, 1.0), clock.start_s + clock.offset_s
     step_s = next((step for step in _STEPS_S if length_s / step <= _TICKS), _STEPS_S[-1])
@@ -225,7 +225,7 @@ def _x(clock: Clock) -> alt.X:
     return alt.X("t:Q", scale=alt.Scale(domain=[0, length_s], nice=False), axis=axis, title=None)
 
 
-def _phases(clock: Clock, data: Datasets) -> list[alt.Chart]:
+def _phases(clock: TimeAxis, data: Datasets) -> list[alt.Chart]:
     """Everything that is not the measure phase is shaded."""
     rows = [
         {"from": begin, "to": end}
@@ -242,7 +242,7 @@ def _phases(clock: Clock, data: Datasets) -> list[alt.Chart]:
     ]
 
 
-def _at_limit(marks: Marks, clock: Clock, data: Datasets) -> list[alt.Chart]:
+def _at_limit(marks: Marks, clock: TimeAxis, data: Datasets) -> list[alt.Chart]:
     """A bar on top of the chart, with a faint tint below it."""
     rows = [
         {"from": max(begin, 0.0), "to": min(end, clock.length_s)}
@@ -304,7 +304,7 @@ def _highest(line: TimelineSeries) -> float:
 def _lines(
     panel: Panel,
     legend: Mapping[str, LegendEntry],
-    clock: Clock,
+    clock: TimeAxis,
     data: Datasets,
     scale: alt.Scale,
     whole: Panel,
@@ -336,7 +336,7 @@ def _lines(
     return found
 
 
-def _rows(series: TimelineSeries, place: int, clock: Clock) -> list[dict[str, Any]]:
+def _rows(series: TimelineSeries, place: int, clock: TimeAxis) -> list[dict[str, Any]]:
     """A series as rows; ``run`` counts up where buckets are missing, so that no line crosses a gap."""
     rows: list[dict[str, Any]] = []
     run = 0
@@ -392,7 +392,7 @@ def _y_axis(panel: Panel) -> alt.Axis:
     )
 
 
-def _hover(panel: Panel, clock: Clock, data: Datasets) -> alt.Chart:
+def _hover(panel: Panel, clock: TimeAxis, data: Datasets) -> alt.Chart:
     """A column per bucket that lights up under the pointer and shows every line's value and the time.
 
     Columns, not Vega-Lite's nearest point: its tooltips lose every field that is no number.
@@ -443,7 +443,7 @@ def both_timelines(content: Mapping[str, Any]) -> tuple[tuple[Chart, Chart], ...
     from_s, length_s = min(begins), max(ends) - min(begins)
     kept = [{panel["name"]: _kept(panel, side, from_s) for panel in side["panels"]} for side in sides]
     clocks = [
-        Clock(
+        TimeAxis(
             from_s,
             length_s,
             tuple(Phase(name, low - from_s, high - from_s) for name, low, high in side["phases"]),
@@ -463,7 +463,7 @@ def both_timelines(content: Mapping[str, Any]) -> tuple[tuple[Chart, Chart], ...
     return tuple(pairs)
 
 
-def _side_chart(panel: Panel, whole: Panel, clock: Clock, label: str) -> Chart:
+def _side_chart(panel: Panel, whole: Panel, clock: TimeAxis, label: str) -> Chart:
     spec, legend = _panel(panel, whole, clock, Marks())
     missing = "" if panel.series else " (not measured)"
     return Chart(

@@ -7,7 +7,7 @@ from typing import Any
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
 from pinchpoint.data.recorded import over_samples
-from pinchpoint.data.timeaxis import Clock
+from pinchpoint.data.timeaxis import TimeAxis
 from pinchpoint.report.tables import Column, Table, duration, number
 from pinchpoint.store.read import StoredRun
 from pinchpoint_collectors.common.counts import counted
@@ -17,7 +17,7 @@ MOST = 10
 RUNNING = "running, or ready to run on a CPU"
 
 
-def waits(run: StoredRun, clock: Clock) -> Table:
+def waits(run: StoredRun, clock: TimeAxis) -> Table:
     """Session time by wait, the longest first, with its share of the time of all active sessions."""
     rows: list[dict[str, Any]] = []
     hidden: list[str] = []
@@ -59,7 +59,7 @@ def _name(metric: str, instance: str) -> str:
     return RUNNING if metric == "db.sessions_running" else f"waiting for {instance}"
 
 
-def _spent_s(run: StoredRun, clock: Clock) -> dict[str, dict[tuple[str, str], float]]:
+def _spent_s(run: StoredRun, clock: TimeAxis) -> dict[str, dict[tuple[str, str], float]]:
     """Per host: (metric, instance) -> session seconds in the measure phase; all of the run without one."""
     low, high = clock.window or (0.0, float("inf"))
     found = over_samples(run).execute(

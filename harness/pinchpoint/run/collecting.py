@@ -15,7 +15,7 @@ from pinchpoint.store.write import RunWriter
 from pinchpoint_collectors import bounds
 from pinchpoint_collectors.bounds import Nonsense
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.record import Late, Sample
+from pinchpoint_collectors.record import LateCollector, Sample
 from pinchpoint_collectors.sampler import Sampler
 
 _GAPS = 1000
@@ -221,7 +221,7 @@ class Collectors:
         Values that come later are waited for where ``late`` allows it.
         """
         self._warn_of_blind()
-        waiting = [one for one in self._samplers if late and isinstance(one[0].collector, Late)]
+        waiting = [one for one in self._samplers if late and isinstance(one[0].collector, LateCollector)]
         for one in self._samplers:
             if one not in waiting:
                 one[1].ask_to_stop()
@@ -252,7 +252,9 @@ class Collectors:
         """Read on until all values up to now came, for as long as their platforms may take."""
         until_ns, begin_s = time.time_ns(), time.monotonic()
         kinds = ", ".join(sorted({source.kind for source, _ in waiting}))
-        longest_s = max(one.collector.late_s for one, _ in waiting if isinstance(one.collector, Late))
+        longest_s = max(
+            one.collector.late_s for one, _ in waiting if isinstance(one.collector, LateCollector)
+        )
         late.say(f"{kinds}: the values of the last minutes come later; waiting up to {longest_s:.0f} s")
         left = list(waiting)
         while True:
@@ -260,7 +262,7 @@ class Collectors:
                 collector = source.collector
                 waited_s = time.monotonic() - begin_s
                 if (
-                    not isinstance(collector, Late)
+                    not isinstance(collector, LateCollector)
                     or sampler.error
                     or collector.complete(until_ns)
                     or waited_s > collector.late_s

@@ -53,15 +53,15 @@ def _within(column: pa.ChunkedArray, least: float, most: float) -> pa.ChunkedArr
 def _is_sane(samples: pa.Table) -> bool:
     """Whether all of them can be, as nearly all can: without a look at each, where series lie together."""
     return (
-        _all_within(samples["time_ns"], bounds.Bound(bounds.EARLIEST_NS, bounds.LATEST_NS))
-        and _all_within(samples["interval_s"], bounds.Bound(0.0, bounds.LONGEST_INTERVAL_S))
+        _all_within(samples["time_ns"], bounds.ValueRange(bounds.EARLIEST_NS, bounds.LATEST_NS))
+        and _all_within(samples["interval_s"], bounds.ValueRange(0.0, bounds.LONGEST_INTERVAL_S))
         and not (samples["time_ns"].null_count or samples["interval_s"].null_count)
         and _all_within(samples["weight"], bounds.WEIGHT)
         and _values_within(samples["value"], samples["metric"])
     )
 
 
-def _all_within(column: pa.ChunkedArray, bound: bounds.Bound) -> bool:
+def _all_within(column: pa.ChunkedArray, bound: bounds.ValueRange) -> bool:
     if column.null_count == len(column):
         return True
     numbers = (column.drop_null() if column.null_count else column).to_numpy()
@@ -111,7 +111,7 @@ def _coded(metrics: pa.ChunkedArray) -> tuple[list[str], npt.NDArray[np.int32]]:
 def _bounds(names: list[str]) -> npt.NDArray[np.float64]:
     """The lowest and the highest that each can be."""
     pairs = [bounds.bound_of(name) for name in names]
-    return np.array(pairs or [bounds.Bound(-np.inf, np.inf)], dtype=np.float64)
+    return np.array(pairs or [bounds.ValueRange(-np.inf, np.inf)], dtype=np.float64)
 
 
 def _count(rows: pa.Table, nonsense: bounds.Tally) -> None:

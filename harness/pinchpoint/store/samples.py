@@ -48,7 +48,7 @@ _T = TypeVar("_T")
 _U = TypeVar("_U")
 
 
-class Wanted(NamedTuple):
+class SeriesFilter(NamedTuple):
     """Series that are asked for, by their names; None: any."""
 
     host: str | None = None
@@ -56,7 +56,7 @@ class Wanted(NamedTuple):
     instance: str | None = None
 
 
-ANY = Wanted()
+ANY = SeriesFilter()
 
 _CHECKED = ds.ParquetFileFormat(
     default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
@@ -77,7 +77,7 @@ class Unread:
             self._left.setdefault(bounds, []).append(number)
         self.nonsense = Tally()
 
-    def each(self, work: Callable[[pa.Table], _T], wanted: Wanted = ANY) -> Iterator[_T]:
+    def each(self, work: Callable[[pa.Table], _T], wanted: SeriesFilter = ANY) -> Iterator[_T]:
         """What ``work`` makes of each group that may hold the series and was not handed out before.
 
         Args:
@@ -188,7 +188,7 @@ def _range(statistics: pq.Statistics | None) -> tuple[Any, Any] | None:
     return statistics.min, statistics.max
 
 
-def _may_hold(bounds: _Bounds, wanted: Wanted) -> bool:
+def _may_hold(bounds: _Bounds, wanted: SeriesFilter) -> bool:
     pairs = zip(bounds, wanted, strict=True)
     return all(span is None or name is None or span[0] <= name <= span[1] for span, name in pairs)
 

@@ -22,7 +22,7 @@ _NO_LINKS = {errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}
 """A file that has all the names that the file system allows, or a file system that allows one alone."""
 
 
-class Share:
+class ShareLoader:
     """Puts documents into a folder under their relative paths."""
 
     def __init__(self, folder: Path) -> None:
@@ -113,7 +113,7 @@ def load_rows(part: tuple[Source, str, list[Planned]]) -> Loaded:
 def load_files(part: tuple[Source, Path, list[tuple[CorpusDocument, bytes]]]) -> Loaded:
     """Put some documents into the folder, or further copies of what is there. Raises ContentError."""
     source, folder, files = part
-    share, lost = Share(folder), Counter[str]()
+    share, lost = ShareLoader(folder), Counter[str]()
     documents = size_bytes = stored_bytes = 0
     for found, path in files:
         size = found.size_bytes

@@ -1,6 +1,6 @@
 """Emulated disks: block devices with chosen limits and latency."""
 
-from pinchpoint_infra.disks.record import Device, DiskError, DiskSpec, WarmUp
-from pinchpoint_infra.disks.support import Support, support
+from pinchpoint_infra.disks.record import Device, DiskError, DiskSpec, SlowStart
+from pinchpoint_infra.disks.support import DiskSupport, support
 
-__all__ = ["Device", "DiskError", "DiskSpec", "Support", "WarmUp", "support"]
+__all__ = ["Device", "DiskError", "DiskSpec", "DiskSupport", "SlowStart", "support"]

@@ -14,7 +14,7 @@ from typing import Any
 from pinchpoint_infra.disks import loop, throttle
 from pinchpoint_infra.disks.record import DiskError, DiskSpec
 from pinchpoint_infra.disks.support import support
-from pinchpoint_infra.disks.way import Way
+from pinchpoint_infra.disks.way import DiskStack
 
 _START_S = 15.0
 _NICE = -10
@@ -42,7 +42,7 @@ class EmulatedDisk:
         name: str,
         farm_id: str,
         spec: DiskSpec,
-        way: Way,
+        way: DiskStack,
         folder: Path,
         mount: Path,
         environment: dict[str, str],

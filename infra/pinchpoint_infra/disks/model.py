@@ -38,7 +38,7 @@ class CellRate:
 
 
 @dataclass(slots=True)
-class Credits:
+class CreditRate:
     """A rate with credits: spent at the burst rate, earned at the base rate, as Azure describes its own.
 
     Full credits last ``(burst - base) x credit_s`` amounts beyond the base; used above the base they are
@@ -88,7 +88,7 @@ class Regulated:
 
     way: str | None
     of: str
-    rate: CellRate | Credits
+    rate: CellRate | CreditRate
 
 
 class Backend:
@@ -130,8 +130,8 @@ class Backend:
             begins = self._served(self._spec.device, begins, offset, size_bytes, speed)
         return begins + self._on_the_way(speed)
 
-    def _admit(self, rate: CellRate | Credits, now: float, amount: float, speed: float) -> float:
-        if isinstance(rate, Credits):
+    def _admit(self, rate: CellRate | CreditRate, now: float, amount: float, speed: float) -> float:
+        if isinstance(rate, CreditRate):
             return rate.admit(now, amount, speed, self._say)
         return rate.admit(now, amount, speed)
 
@@ -276,10 +276,10 @@ def _caps(spec: DiskSpec) -> Iterator[Regulated]:
     yield from (Regulated(way, of, CellRate(rate)) for way, of, rate in apart if rate is not None)
 
 
-def _rate(spec: DiskSpec, base: float, burst: float | None) -> CellRate | Credits:
+def _rate(spec: DiskSpec, base: float, burst: float | None) -> CellRate | CreditRate:
     credit_s = spec.burst.credit_s if spec.burst else None
     if burst is None or burst <= base:  # a burst of the other figure alone
         return CellRate(base)
     if credit_s is None:
         return CellRate(burst)
-    return Credits(CellRate(base), CellRate(burst), (burst - base) * credit_s / spec.time_scale)
+    return CreditRate(CellRate(base), CellRate(burst), (burst - base) * credit_s / spec.time_scale)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pinchpoint_infra.catalogue import Burst
+from pinchpoint_infra.catalogue import BurstAllowance
 
 DEFAULT_SIZE_BYTES = 8 * 2**30
 """Sparse: it takes the room that is written, no more."""
@@ -31,7 +31,7 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
-class WarmUp:
+class SlowStart:
     """A disk that is slow at first.
 
     Attributes:
@@ -69,11 +69,11 @@ class DiskSpec:
     read_bytes_per_s: float | None = None
     write_bytes_per_s: float | None = None
     io_unit_bytes: int | None = None
-    burst: Burst | None = None
+    burst: BurstAllowance | None = None
     latency_s: float = 0.0
     jitter_s: float = 0.0
     device: Device | None = None
-    warm_up: WarmUp | None = None
+    warm_up: SlowStart | None = None
     stripes: int = 1
     size_bytes: int = DEFAULT_SIZE_BYTES
     time_scale: float = 1.0

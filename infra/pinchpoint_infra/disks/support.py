@@ -15,7 +15,7 @@ TOOLS = ("losetup", "mkfs.ext4", "mount", "umount")
 
 
 @dataclass(frozen=True, slots=True)
-class Support:
+class DiskSupport:
     """What is there, and why not what is not.
 
     Attributes:
@@ -36,7 +36,7 @@ class Support:
         return "loop" not in self.missing
 
 
-def support() -> Support:
+def support() -> DiskSupport:
     """Look at this machine; changes nothing."""
     v1, v2 = _controllers()
     missing = {}
@@ -46,7 +46,7 @@ def support() -> Support:
         missing["throttle"] = "no block I/O controller (control groups: blkio of version 1, io of version 2)"
     if model := _no_model():
         missing["model"] = model
-    return Support(v1, v2, "model" not in missing, missing)
+    return DiskSupport(v1, v2, "model" not in missing, missing)
 
 
 def find_tool(name: str) -> str | None:

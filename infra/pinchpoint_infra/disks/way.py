@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from pinchpoint_infra.disks.record import DiskSpec
-from pinchpoint_infra.disks.support import Support
+from pinchpoint_infra.disks.support import DiskSupport
 from pinchpoint_infra.disks.throttle import limits
 
 MODEL_IO_PER_S = 6000
@@ -15,7 +15,7 @@ _USUAL_IO_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class DiskStack:
     """The parts a disk is built from.
 
     Attributes:
@@ -38,7 +38,7 @@ class Way:
         return " + ".join(parts) or "a device of its own, without limits"
 
 
-def choose(spec: DiskSpec, support: Support) -> Way | str:
+def choose(spec: DiskSpec, support: DiskSupport) -> DiskStack | str:
     """The way to build a disk, or what this machine lacks for it, one sentence."""
     if not support.loop:
         return support.missing["loop"]
@@ -56,7 +56,9 @@ def choose(spec: DiskSpec, support: Support) -> Way | str:
     return _assembled(spec, controller if capped and not caps_by_model else None, timed, caps_by_model)
 
 
-def _assembled(spec: DiskSpec, throttle: Literal["v1", "v2"] | None, timed: bool, caps_by_model: bool) -> Way:
+def _assembled(
+    spec: DiskSpec, throttle: Literal["v1", "v2"] | None, timed: bool, caps_by_model: bool
+) -> DiskStack:
     notes = []
     if caps_by_model and _rate(spec) > MODEL_IO_PER_S:
         notes.append(
@@ -68,8 +70,8 @@ def _assembled(spec: DiskSpec, throttle: Literal["v1", "v2"] | None, timed: bool
             "its cap holds for reads and for writes apart: the block I/O controller has no common one"
         )
     if not (timed or caps_by_model):
-        return Way(None, throttle, tuple(notes))
-    return Way(spec if caps_by_model else without_caps(spec), throttle, tuple(notes))
+        return DiskStack(None, throttle, tuple(notes))
+    return DiskStack(spec if caps_by_model else without_caps(spec), throttle, tuple(notes))
 
 
 def without_caps(spec: DiskSpec) -> DiskSpec:

@@ -31,10 +31,10 @@ from pinchpoint_infra.embedded.record import (
     TierStatus,
 )
 from pinchpoint_infra.embedded.record import TierState as TierWord
-from pinchpoint_infra.embedded.state import SPEC, Limits, State, TierState, load, want
+from pinchpoint_infra.embedded.state import SPEC, LimitsInForce, State, TierState, load, want
 from pinchpoint_infra.embedded.tiers import TIERS
 from pinchpoint_infra.embedded.tiers.contract import write_secret
-from pinchpoint_infra.embedded.tiers.web import Web
+from pinchpoint_infra.embedded.tiers.web import WebTier
 
 _POLL_S = 0.1
 _STOP_S = 15.0
@@ -159,7 +159,7 @@ def limit(identity: Path, *, hold: bool) -> None:
     Raises:
         FarmError: they cannot be applied, or the farm is not up.
     """
-    _ask(identity, lambda now: Limits(now.number + 1, hold))
+    _ask(identity, lambda now: LimitsInForce(now.number + 1, hold))
 
 
 def slow(identity: Path, slower: Slower | None, for_s: float = 0.0) -> None:
@@ -171,10 +171,13 @@ def slow(identity: Path, slower: Slower | None, for_s: float = 0.0) -> None:
         FarmError: that thing cannot be made slower (the sentence says why), or the farm is not up.
     """
     until_s = time.time() + for_s if slower else 0.0
-    _ask(identity, lambda now: Limits(now.number + 1, now.hold, live=True, slower=slower, until_s=until_s))
+    _ask(
+        identity,
+        lambda now: LimitsInForce(now.number + 1, now.hold, live=True, slower=slower, until_s=until_s),
+    )
 
 
-def _ask(identity: Path, wish: Callable[[Limits], Limits]) -> None:
+def _ask(identity: Path, wish: Callable[[LimitsInForce], LimitsInForce]) -> None:
     """Send a farm's supervisor the requested limits, and wait until it is so. Raises FarmError."""
     directory = place.farm_directory(identity)
     state = load(directory)
@@ -247,7 +250,7 @@ def _check(spec: FarmSpec) -> None:
         raise FarmInputError(f"tiers: found {', '.join(unknown) or 'none'}; allowed: {', '.join(TIERS)}")
     if "web" in spec.tiers and "sql" not in spec.tiers:
         raise FarmInputError("tiers: web needs sql, where its content lies; add sql")
-    if unthrottled := sorted(set(spec.throttle) - ({Web.name} & set(spec.tiers))):
+    if unthrottled := sorted(set(spec.throttle) - ({WebTier.name} & set(spec.tiers))):
         raise FarmInputError(
             f"throttle: found {', '.join(unthrottled)}; allowed: web, where it is among the tiers"
         )

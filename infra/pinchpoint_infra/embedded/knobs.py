@@ -15,8 +15,8 @@ from pinchpoint_infra.disks.emulated import EmulatedDisk
 from pinchpoint_infra.disks.way import choose
 from pinchpoint_infra.embedded.place import DISK_MARK, MARK
 from pinchpoint_infra.embedded.record import FarmError, FarmSpec, Slower
-from pinchpoint_infra.embedded.tiers.contract import Tier
-from pinchpoint_infra.embedded.tiers.web import Web
+from pinchpoint_infra.embedded.tiers.contract import EmbeddedTier
+from pinchpoint_infra.embedded.tiers.web import WebTier
 from pinchpoint_infra.faults import caps, interface
 from pinchpoint_infra.faults.delay import DelayProxy
 
@@ -43,7 +43,7 @@ class Knobs:
         self._slower: Slower | None = None
         self._held = False
         self._interfaces: dict[str, interface.InterfaceProxy] = {}
-        self._throttled: dict[str, Web] = {}
+        self._throttled: dict[str, WebTier] = {}
         self.warnings: list[str] = []
 
     def build(self) -> None:
@@ -71,7 +71,7 @@ class Knobs:
                 stack.enter_context(self._groups[tier].inside())
             yield
 
-    def stand_before(self, tiers: Mapping[str, Tier]) -> None:
+    def stand_before(self, tiers: Mapping[str, EmbeddedTier]) -> None:
         """Start what is in front of endpoints: network interfaces, then the proxy of those far away."""
         for name, bytes_per_s in self._spec.networks.items():
             port = tiers[name].port
@@ -86,16 +86,16 @@ class Knobs:
             self._proxied = dict(zip(far, self._proxy.ports, strict=True))
         for name in self._spec.throttle:
             tier = tiers[name]
-            assert isinstance(tier, Web)  # noqa: S101 -- the spec was checked: no other tier refuses
+            assert isinstance(tier, WebTier)  # noqa: S101 -- the spec was checked: no other tier refuses
             self._throttled[name] = tier
 
-    def endpoint(self, tier: Tier) -> dict[str, str]:
+    def endpoint(self, tier: EmbeddedTier) -> dict[str, str]:
         """A tier's endpoint as clients are to see it: behind the proxy where there is one."""
         endpoint = tier.endpoint()
         port = self._proxied.get(tier.name, self._port(tier))
         return {**endpoint, "url": re.sub(rf":{tier.port}\b", f":{port}", endpoint["url"])}
 
-    def _port(self, tier: Tier) -> int:
+    def _port(self, tier: EmbeddedTier) -> int:
         """Where a tier is reached: behind its network interface where it has one of its own."""
         own = self._interfaces.get(tier.name)
         return own.port if own else tier.port or 0

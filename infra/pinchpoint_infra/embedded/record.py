@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pinchpoint_infra.disks import DiskSpec
-from pinchpoint_infra.faults.delay import Delay
-from pinchpoint_infra.faults.throttle import Throttle
+from pinchpoint_infra.faults.delay import DelayedEndpoint
+from pinchpoint_infra.faults.throttle import ThrottledEndpoint
 
 TierState = Literal["starting", "up", "crashed", "down"]
 FarmState = Literal["down", "starting", "up", "broken"]
@@ -52,9 +52,9 @@ class FarmSpec:
     disks: Mapping[str, DiskSpec] = field(default_factory=dict)
     cpus: Mapping[str, float] = field(default_factory=dict)
     memory: Mapping[str, int] = field(default_factory=dict)
-    delays: Mapping[str, Delay] = field(default_factory=dict)
+    delays: Mapping[str, DelayedEndpoint] = field(default_factory=dict)
     networks: Mapping[str, float] = field(default_factory=dict)
-    throttle: Mapping[str, Throttle] = field(default_factory=dict)
+    throttle: Mapping[str, ThrottledEndpoint] = field(default_factory=dict)
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     share_cores: bool = False
 

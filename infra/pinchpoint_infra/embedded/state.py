@@ -13,7 +13,7 @@ from pinchpoint_infra.embedded.record import Slower
 STATE = "state.json"
 SPEC = "spec.json"
 WANTED = "limits.json"
-"""The requested limits of the farm: ``Limits`` without ``failure``; written by ``control``."""
+"""The requested limits of the farm: ``LimitsInForce`` without ``failure``; written by ``control``."""
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class TierState:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class LimitsInForce:
     """Whether limits and delays hold.
 
     Attributes:
@@ -76,7 +76,7 @@ class State:
     endpoints: dict[str, dict[str, str]] = field(default_factory=dict)
     content: dict[str, Any] | None = None
     emulated: dict[str, dict[str, Any]] = field(default_factory=dict)
-    limits: Limits = Limits()
+    limits: LimitsInForce = LimitsInForce()
     warnings: list[str] = field(default_factory=list)
     farm_cores: list[int] = field(default_factory=list)
     generator_cores: list[int] = field(default_factory=list)
@@ -98,20 +98,20 @@ def load(directory: Path) -> State | None:
         return None
 
 
-def want(directory: Path, limits: Limits) -> None:
+def want(directory: Path, limits: LimitsInForce) -> None:
     """Ask the supervisor for limits; it answers in the state."""
     _save(directory / WANTED, limits)
 
 
-def wanted(directory: Path) -> Limits:
+def wanted(directory: Path) -> LimitsInForce:
     """The requested limits of the farm."""
     try:
-        return record(Limits, json.loads((directory / WANTED).read_text(encoding="utf-8")))
+        return record(LimitsInForce, json.loads((directory / WANTED).read_text(encoding="utf-8")))
     except FileNotFoundError:
-        return Limits()
+        return LimitsInForce()
 
 
-def _save(path: Path, content: State | Limits) -> None:
+def _save(path: Path, content: State | LimitsInForce) -> None:
     partial = path.with_name(f"{path.name}.partial")
     partial.touch(mode=0o600)
     partial.write_text(json.dumps(asdict(content)), encoding="utf-8")

@@ -27,10 +27,10 @@ from pinchpoint_infra.embedded import removal
 from pinchpoint_infra.embedded.knobs import Knobs
 from pinchpoint_infra.embedded.place import MARK
 from pinchpoint_infra.embedded.record import FarmError, FarmSpec, Slower
-from pinchpoint_infra.embedded.state import SPEC, Limits, State, TierState, wanted
+from pinchpoint_infra.embedded.state import SPEC, LimitsInForce, State, TierState, wanted
 from pinchpoint_infra.embedded.tiers import TIERS
-from pinchpoint_infra.embedded.tiers.contract import Tier
-from pinchpoint_infra.embedded.tiers.files import Files
+from pinchpoint_infra.embedded.tiers.contract import EmbeddedTier
+from pinchpoint_infra.embedded.tiers.files import FilesTier
 from pinchpoint_infra.embedded.tiers.sql import Sql
 
 
@@ -65,7 +65,7 @@ class Supervisor:
         self._directory = directory
         self._spec = record(FarmSpec, json.loads((directory / SPEC).read_text(encoding="utf-8")))
         self._knobs = Knobs(self._spec, os.environ[MARK], directory)
-        self._tiers: dict[str, Tier] = {}
+        self._tiers: dict[str, EmbeddedTier] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         farm_cores, generator_cores = shared_out(share=self._spec.share_cores)
         os.sched_setaffinity(0, farm_cores)  # before the first tier: all of them inherit it
@@ -136,7 +136,7 @@ class Supervisor:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
 
-    def _launch(self, kind: type[Tier]) -> None:
+    def _launch(self, kind: type[EmbeddedTier]) -> None:
         folder = self._directory / kind.name
         folder.mkdir(exist_ok=True)  # its disks may be mounted below it already
         folder.chmod(0o711 if kind.lets_pass and os.geteuid() == 0 else 0o700)
@@ -189,7 +189,7 @@ class Supervisor:
         """Fill the content database and the files folder from the corpus."""
         sql, files = self._tiers.get("sql"), self._tiers.get("files")
         database = sql.content_url if isinstance(sql, Sql) and "web" in self._spec.tiers else None
-        folder = files.folder if isinstance(files, Files) else None
+        folder = files.folder if isinstance(files, FilesTier) else None
         if database or folder:
             self._state.content = ingest(
                 self._spec.corpus,
@@ -201,7 +201,7 @@ class Supervisor:
                 {*self._state.farm_cores, *self._state.generator_cores},
             )
 
-    def _obey(self, limits: Limits) -> None:
+    def _obey(self, limits: LimitsInForce) -> None:
         """Turn the knobs where that was requested since the last time, or a request is over."""
         now = self._state.limits
         if limits.number == now.number:

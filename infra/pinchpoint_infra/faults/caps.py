@@ -22,7 +22,7 @@ _RECLAIM_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Support:
+class CapSupport:
     """What this machine offers.
 
     Attributes:
@@ -35,16 +35,16 @@ class Support:
     unified: bool
     missing: Mapping[str, str]
 
-    def only(self, controller: str) -> Support:
+    def only(self, controller: str) -> CapSupport:
         """The same with no other controller."""
         return replace(self, roots={controller: self.roots[controller]})
 
 
-def support() -> Support:
+def support() -> CapSupport:
     """Look at this machine; changes nothing."""
     if os.geteuid() != 0:
         why = "no root rights (control groups need them)"
-        return Support({}, unified=False, missing={"cpu": why, "memory": why})
+        return CapSupport({}, unified=False, missing={"cpu": why, "memory": why})
     mounts = mountinfo.parse(Path("/proc/self/mountinfo").read_text(encoding="utf-8"))
     v1 = {
         controller: Path(mount.mount_point)
@@ -60,7 +60,7 @@ def support() -> Support:
         for name in ("cpu", "memory")
         if name not in roots
     }
-    return Support(roots, unified, missing)
+    return CapSupport(roots, unified, missing)
 
 
 def _unified(mounts: list[mountinfo.Mount]) -> dict[str, Path]:
@@ -81,7 +81,7 @@ class Group:
         machine: what ``support()`` said.
     """
 
-    def __init__(self, farm_id: str, name: str, machine: Support) -> None:
+    def __init__(self, farm_id: str, name: str, machine: CapSupport) -> None:
         self._machine = machine
         self._paths = {
             controller: root / f"{_PREFIX}{farm_id}" / name for controller, root in machine.roots.items()

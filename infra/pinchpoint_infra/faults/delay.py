@@ -1,7 +1,7 @@
 """A TCP proxy that adds latency and limits bandwidth in front of an endpoint.
 
 ``python -m pinchpoint_infra.faults.delay CONFIG`` with a JSON list of ``{"port", "to", "delay"}``: where it
-listens on the loopback interface, the port behind it, the ``Delay``. It takes JSON lines on stdin,
+listens on the loopback interface, the port behind it, the ``DelayedEndpoint``. It takes JSON lines on stdin,
 ``{"apply": true}`` or false, or ``{"speed_ratio": RATIO, "way": POSITION}``, and answers each with one line;
 until then, and when stdin has ended, bytes pass at once.
 
@@ -28,7 +28,7 @@ _CHUNKS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Delay:
+class DelayedEndpoint:
     """The way to an endpoint.
 
     Attributes:
@@ -39,16 +39,16 @@ class Delay:
     round_trip_s: float = 0.0
     bytes_per_s: float | None = None
 
-    def at(self, ratio: float) -> Delay:
+    def at(self, ratio: float) -> DelayedEndpoint:
         """The same way at that share of its speed."""
         narrower = None if self.bytes_per_s is None else self.bytes_per_s * ratio
-        return Delay(self.round_trip_s / ratio, narrower)
+        return DelayedEndpoint(self.round_trip_s / ratio, narrower)
 
 
 class Pipe:
     """One direction of the way to an endpoint, shared by all its connections."""
 
-    def __init__(self, delay: Delay) -> None:
+    def __init__(self, delay: DelayedEndpoint) -> None:
         self.delay = delay
         self._free_at = 0.0
         self.on = False
@@ -62,10 +62,10 @@ class Pipe:
         return max(now, self._free_at) + self.delay.round_trip_s / 2
 
 
-class Way:
+class DelayedPath:
     """The way to one endpoint and back."""
 
-    def __init__(self, delay: Delay, port: int) -> None:
+    def __init__(self, delay: DelayedEndpoint, port: int) -> None:
         self._delay = delay
         self._port = port
         self._there, self._back = Pipe(delay), Pipe(delay)
@@ -141,7 +141,9 @@ class DelayProxy(ProxyProcess):
         ports: where clients reach each of them, in the same order.
     """
 
-    def __init__(self, ways: Sequence[tuple[int, Delay]], log: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, ways: Sequence[tuple[int, DelayedEndpoint]], log: Path, environment: Mapping[str, str]
+    ) -> None:
         self.ports = [free_port() for _ in ways]
         config = [
             {"port": port, "to": to, "delay": asdict(delay)}
@@ -154,12 +156,12 @@ class DelayProxy(ProxyProcess):
         self.report({"apply": on})
 
     def slow_to(self, position: int, ratio: float) -> None:
-        """Let one of the ways be slower than it is made; see ``Way.slow_to``. Raises as ``apply``."""
+        """Let one of the ways be slower than it is made; see ``DelayedPath.slow_to``. Raises as ``apply``."""
         self.report({"speed_ratio": ratio, "way": position})
 
 
 async def _serve(config: list[dict[str, Any]]) -> None:
-    ways = [Way(Delay(**entry["delay"]), entry["to"]) for entry in config]
+    ways = [DelayedPath(DelayedEndpoint(**entry["delay"]), entry["to"]) for entry in config]
     servers = [
         await asyncio.start_server(way.carry, "127.0.0.1", entry["port"], backlog=1024)
         for way, entry in zip(ways, config, strict=True)

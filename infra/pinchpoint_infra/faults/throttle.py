@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Throttle:
+class ThrottledEndpoint:
     """How many requests an endpoint answers, and how it refuses the others.
 
     Attributes:

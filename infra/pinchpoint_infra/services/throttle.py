@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from pinchpoint_infra.faults.throttle import Throttle
+from pinchpoint_infra.faults.throttle import ThrottledEndpoint
 from pinchpoint_infra.services.odata import RefusalError
 
 
-class Gate:
+class RequestGate:
     """Lets requests through, or this many a second of them; counts both those and what it refuses.
 
     A bucket of tokens that holds one second's worth: what was not asked for in a quiet second may come at
@@ -21,11 +21,11 @@ class Gate:
         throttle: the rate, and how what is above it is refused; None: everything is let through.
     """
 
-    def __init__(self, throttle: Throttle | None) -> None:
+    def __init__(self, throttle: ThrottledEndpoint | None) -> None:
         self.admitted = self.refused = 0
         self.set(throttle)
 
-    def set(self, throttle: Throttle | None) -> None:
+    def set(self, throttle: ThrottledEndpoint | None) -> None:
         """Turn it, with a full bucket."""
         self._throttle = throttle
         self._left = self._most = max(1.0, throttle.requests_per_s) if throttle else 0.0

@@ -40,13 +40,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, request_response
 
 from pinchpoint_infra.content.database import SITE
-from pinchpoint_infra.faults.throttle import Throttle
+from pinchpoint_infra.faults.throttle import ThrottledEndpoint
 from pinchpoint_infra.services.odata import Call, RefusalError, parse, received
 from pinchpoint_infra.services.odata_answer import Entity, entity, refusal
 from pinchpoint_infra.services.process import configuration, serve
-from pinchpoint_infra.services.throttle import Gate
+from pinchpoint_infra.services.throttle import RequestGate
 from pinchpoint_infra.services.web_changes import ChangeLog
-from pinchpoint_infra.services.web_pages import Pages
+from pinchpoint_infra.services.web_pages import WebPages
 from pinchpoint_infra.services.web_store import SITE_ID, WEB_ID, ContentStore
 from pinchpoint_infra.services.web_table import answers, nothing, plain
 
@@ -73,13 +73,13 @@ class Site:
         token: str,
         *,
         people: int = _DEFAULT_PEOPLE,
-        throttle: Throttle | None = None,
+        throttle: ThrottledEndpoint | None = None,
     ) -> None:
         self._bearer = f"Bearer {token}".encode()
-        self._gate = Gate(throttle)
+        self._gate = RequestGate(throttle)
         self._store = ContentStore(database_url)
         self._log = ChangeLog(self._store)
-        self._pages = Pages(self._store)
+        self._pages = WebPages(self._store)
         self._answers = answers(self._store, self._log, people) | {
             "contextinfo": self._context,
             "web": plain(self._web),
@@ -129,7 +129,7 @@ class Site:
         return JSONResponse({"ready": True})
 
     async def _throttle(self, request: Request) -> Response:
-        """What the gate is set to and counted; POST sets it: a ``Throttle`` in JSON, or null for none."""
+        """What the gate is set to and counted; POST sets it (``ThrottledEndpoint`` in JSON, null: none)."""
         return await _refusals_reported(self._set_throttle(request))
 
     async def _set_throttle(self, request: Request) -> Response:
@@ -137,7 +137,7 @@ class Site:
         if request.method == "POST":
             try:
                 given = await request.json()
-                self._gate.set(Throttle(**given) if given is not None else None)
+                self._gate.set(ThrottledEndpoint(**given) if given is not None else None)
             except (ValueError, TypeError, RecursionError) as error:
                 raise RefusalError(400, f"no throttle, and not null: {error}") from error
         return JSONResponse(self._gate.describe())
@@ -182,7 +182,7 @@ async def _refusals_reported(answer: Awaitable[Response]) -> Response:
 def main() -> None:
     """Serve until SIGTERM."""
     config = configuration({"port", "token", "database_url"}, optional={"people", "throttle"})
-    throttle = Throttle(**config["throttle"]) if "throttle" in config else None
+    throttle = ThrottledEndpoint(**config["throttle"]) if "throttle" in config else None
     site = Site(
         config["database_url"],
         config["token"],

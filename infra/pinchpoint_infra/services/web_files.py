@@ -31,7 +31,7 @@ OF_A_FOLDER: Tree = {"files": {}, "folders": {}}
 """What can be expanded of a folder."""
 
 
-class Files:
+class WebFiles:
     """The requests for files and folders."""
 
     def __init__(self, store: ContentStore) -> None:
@@ -87,7 +87,7 @@ class Files:
                 f"SELECT {COLUMNS} FROM documents WHERE folder = %s ORDER BY id",  # noqa: S608 - made of our own words
                 (address(path),),
             )
-            inside["Files"] = [file_entity(*row) for row in files]
+            inside["WebFiles"] = [file_entity(*row) for row in files]
         if "folders" in call.expanded:
             below = await self._store.rows(
                 "SELECT path FROM folders WHERE parent = %s ORDER BY id", (address(path),)

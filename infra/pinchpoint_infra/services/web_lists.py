@@ -13,7 +13,7 @@ from pinchpoint_infra.services.odata import Call, RefusalError, Tree
 from pinchpoint_infra.services.odata_answer import Entity, collection, entity
 from pinchpoint_infra.services.odata_filter import FOLDER, NAME, Fields, condition, order, time, truth
 from pinchpoint_infra.services.web_access import item_access, list_access
-from pinchpoint_infra.services.web_files import COLUMNS, Files, file_entity, folder_entity, item_link, utc
+from pinchpoint_infra.services.web_files import COLUMNS, WebFiles, file_entity, folder_entity, item_link, utc
 from pinchpoint_infra.services.web_people import made_up, user_id
 from pinchpoint_infra.services.web_store import (
     DEFAULT_PAGE,
@@ -82,7 +82,7 @@ class Lists:
         people: how many users there are.
     """
 
-    def __init__(self, store: ContentStore, files: Files, people: int) -> None:
+    def __init__(self, store: ContentStore, files: WebFiles, people: int) -> None:
         self._store = store
         self._files = files
         self._people = people

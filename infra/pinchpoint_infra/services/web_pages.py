@@ -24,7 +24,7 @@ _MAPS = '<?xml version="1.0" encoding="UTF-8"?>\n<{0} xmlns="http://www.sitemaps
 _LISTING = "/forms/allitems.aspx"
 
 
-class Pages:
+class WebPages:
     """What is not the API's."""
 
     def __init__(self, store: ContentStore) -> None:

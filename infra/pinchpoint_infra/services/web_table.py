@@ -10,7 +10,7 @@ from pinchpoint_infra.services import web_access
 from pinchpoint_infra.services.odata import Call, RefusalError, Tree
 from pinchpoint_infra.services.odata_answer import collection
 from pinchpoint_infra.services.web_changes import ChangeLog
-from pinchpoint_infra.services.web_files import OF_A_FOLDER, Files
+from pinchpoint_infra.services.web_files import OF_A_FOLDER, WebFiles
 from pinchpoint_infra.services.web_lists import OF_AN_ITEM, PARENTS, Lists
 from pinchpoint_infra.services.web_people import People
 from pinchpoint_infra.services.web_store import ContentStore
@@ -29,7 +29,7 @@ def answers(store: ContentStore, log: ChangeLog, people: int) -> Answers:
         log: its change log.
         people: how many users there are.
     """
-    files = Files(store)
+    files = WebFiles(store)
     lists = Lists(store, files, people)
     return {
         "web/webs": plain(_none),
@@ -70,7 +70,7 @@ def _of_lists(lists: Lists, log: ChangeLog) -> Answers:
     return found
 
 
-def _of_files(lists: Lists, files: Files) -> Answers:
+def _of_files(lists: Lists, files: WebFiles) -> Answers:
     found: Answers = {}
     named = [f"web/getfileby{way}()" for way in ("serverrelativeurl", "serverrelativepath", "id", "url")]
     roots = [f"web/getfolderbyserverrelative{way}()" for way in ("url", "path")]

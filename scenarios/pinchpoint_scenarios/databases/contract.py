@@ -23,7 +23,7 @@ class FailureReport:
     """Reports what the server said, the first time an operation fails in a way: event ``statement_failed``.
 
     Args:
-        event: see ``Context.event``.
+        event: see ``ScenarioContext.event``.
     """
 
     def __init__(self, event: Callable[..., None]) -> None:
@@ -222,7 +222,7 @@ class TextConnection(Protocol):
 _NUMBERS = (int, float)
 
 
-class Answer:
+class ReadableResult:
     """A ``Result``, and a ``TextResult``.
 
     Args:
@@ -239,7 +239,7 @@ class Answer:
         rowcount: int,
         rows: Sequence[Any],
         description: Sequence[Any] | None = None,
-        before: Sequence[Answer] = (),
+        before: Sequence[ReadableResult] = (),
     ) -> None:
         self.rowcount = rowcount
         self._before = before

@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 from ..contract import Endpoint
 from ..errors import EndpointUnreachable
 from .access import Access
-from .contract import Answer, Link
+from .contract import Link, ReadableResult
 from .libpq import FastConnection
 from .postgresql import Connection, connect, first_line, refused
 from .servers.contract import POSTGRESQL
@@ -35,9 +35,9 @@ class NativeLink:
         self._connection = connection
         self._cursor = psycopg.RawCursor(connection)
 
-    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Answer:
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> ReadableResult:
         cursor = self._cursor.execute(statement.encode(), parameters or None)
-        return Answer(cursor.rowcount, cursor.fetchall() if cursor.description else ())
+        return ReadableResult(cursor.rowcount, cursor.fetchall() if cursor.description else ())
 
     def send(self, text: str) -> None:
         self._cursor.execute(text.encode())

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 from pinchpoint_collectors.common.names import unknown
 
 from ..addresses import place, unreachable, within, without_secrets
-from ..contract import Context, Endpoint, Filled, Intent, Params, Sent, Target
+from ..contract import Endpoint, Filled, Intent, Params, ScenarioContext, Sent, Target
 from ..databases.contract import FailureReport
 from ..errors import EndpointUnreachable, ScenarioError
 from .cycle import Cycles, Root
@@ -54,7 +54,7 @@ class FullCrawl:
     ends: ClassVar[bool] = True
     params_model: ClassVar[type[Params]] = FullCrawlParams
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ScenarioContext) -> None:
         params = cast("FullCrawlParams", context.params)
         native = params.drive == "native"
         self._drive: DrivenCrawl | NativeCrawl = (
@@ -81,7 +81,7 @@ class FullCrawl:
 class DrivenCrawl:
     """Crawls content sources into the search tier, with its frontier in the SQL tier."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ScenarioContext) -> None:
         self._context = context
         self._params = cast("FullCrawlParams", context.params)
         self._sql = context.endpoints["sql"]
@@ -222,7 +222,7 @@ class DrivenCrawl:
             self._database.release()
 
 
-def _sources(context: Context, params: FullCrawlParams) -> dict[str, tuple[SourceParams, Endpoint]]:
+def _sources(context: ScenarioContext, params: FullCrawlParams) -> dict[str, tuple[SourceParams, Endpoint]]:
     """Name -> source and where it is: those of the plan, else one for each endpoint that can be crawled."""
     chosen = params.sources or tuple(
         SourceParams(kind=kind)
@@ -238,7 +238,7 @@ def _sources(context: Context, params: FullCrawlParams) -> dict[str, tuple[Sourc
     return {source.label: (source, _place(context, source)) for source in chosen}
 
 
-def _place(context: Context, source: SourceParams) -> Endpoint:
+def _place(context: ScenarioContext, source: SourceParams) -> Endpoint:
     given = source.url or source.path
     if given and source.login is None:
         return Endpoint(source.label, given)

@@ -33,7 +33,7 @@ from .records import (
     CycleState,
     Done,
     Failed,
-    Result,
+    ItemResult,
     SourceSummary,
     Start,
     Taken,
@@ -398,11 +398,11 @@ def _taken(row: tuple[Any, ...]) -> Taken:
     return Taken(number, cycle, key, source, kind, item, known, json.loads(holds) if holds else {})
 
 
-def _leads_on(result: Result) -> bool:
+def _leads_on(result: ItemResult) -> bool:
     """Whether anything follows from it besides what was found in it."""
     return bool(result.removed) or result.token is not None or _is_as_it_was(result)
 
 
-def _is_as_it_was(result: Result) -> bool:
+def _is_as_it_was(result: ItemResult) -> bool:
     """Whether its source said so, and nothing of it was read: it links to what it linked to."""
     return result.reason == UNCHANGED and result.links is None

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, LiteralString
 
-from ..databases.contract import Answer, DatabaseFailure, SqlConnection
+from ..databases.contract import DatabaseFailure, ReadableResult, SqlConnection
 from .aside import Aside
 from .dialects import NEXT
 
@@ -34,7 +34,7 @@ class CrawlConnection:
     def try_open(self) -> None:
         self._aside.call(self._inner.try_open)
 
-    def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> Answer:
+    def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> ReadableResult:
         """Run a statement, or a script whose first part takes the parameters and whose last is answered."""
         return self._aside.call(lambda: self._run(statement, parameters))
 
@@ -59,7 +59,7 @@ class CrawlConnection:
             self._aside.call(self._inner.close)
             self._aside.close()
 
-    def _run(self, statement: LiteralString, parameters: Sequence[Any]) -> Answer:
+    def _run(self, statement: LiteralString, parameters: Sequence[Any]) -> ReadableResult:
         for _ in range(0 if self._inside else _DEADLOCKS):
             try:
                 return self._once(statement, parameters)
@@ -68,12 +68,12 @@ class CrawlConnection:
                     raise
         return self._once(statement, parameters)
 
-    def _once(self, statement: LiteralString, parameters: Sequence[Any]) -> Answer:
+    def _once(self, statement: LiteralString, parameters: Sequence[Any]) -> ReadableResult:
         first, *further = statement.split(NEXT)
         answer = self._inner.execute(first, [_plain(value) for value in parameters])
         for part in further:
             answer = self._inner.execute(part)
-        return Answer(answer.rowcount, [tuple(map(_value, row)) for row in answer.fetchall()])
+        return ReadableResult(answer.rowcount, [tuple(map(_value, row)) for row in answer.fetchall()])
 
 
 def _plain(value: Any) -> Any:

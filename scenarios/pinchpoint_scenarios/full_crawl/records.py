@@ -58,7 +58,7 @@ class FailedRequest(NamedTuple):
     message: str
 
 
-class Result(NamedTuple):
+class ItemResult(NamedTuple):
     """What became of an item.
 
     Attributes:
@@ -106,7 +106,7 @@ class Done(NamedTuple):
     """
 
     taken: Taken
-    result: Result
+    result: ItemResult
     end_ns: int
 
 

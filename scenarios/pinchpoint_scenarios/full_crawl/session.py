@@ -11,7 +11,7 @@ from ..contract import OK, Record
 from ..databases.contract import DatabaseFailure, FailureReport, SqlConnection
 from .cycle import Cycles
 from .frontier import PASSING, Frontier
-from .records import REMOVAL, Done, FailedRequest, Result, Taken, plain
+from .records import REMOVAL, Done, FailedRequest, ItemResult, Taken, plain
 from .turns import Turns
 from .work import CRAWL, SKIPPED, LeaseLostError, Work
 
@@ -167,7 +167,7 @@ class CrawlSession:
         return "" if counted[-1] else LEASE_LOST
 
 
-def _outcome(result: Result) -> str:
+def _outcome(result: ItemResult) -> str:
     """The outcome of an operation: what is found to be indexed already is skipped, what is gone is done."""
     if result.state == "ok":
         return SKIPPED if result.reason and result.latency_s is not None else OK
@@ -182,7 +182,7 @@ def _refused(done: Done, failure: DatabaseFailure) -> Done:
     """The item as one that failed, with nothing in it that can be refused."""
     why = FailedRequest("crawl_db", failure.outcome, plain(str(failure)))
     attempts, failures = done.result.attempts, (*done.result.failures, why)
-    return done._replace(result=Result("failed", _crawl_db(failure), attempts, failures=failures))
+    return done._replace(result=ItemResult("failed", _crawl_db(failure), attempts, failures=failures))
 
 
 def _crawl_db(failure: DatabaseFailure) -> str:

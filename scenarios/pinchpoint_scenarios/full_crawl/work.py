@@ -11,7 +11,7 @@ from ..contract import OK, Record
 from .destinations import Destination
 from .failures import Failure, Skipped
 from .frontier import Frontier
-from .records import CHANGES, REMOVAL, UNCHANGED, FailedRequest, FinalState, Result, Taken, plain
+from .records import CHANGES, REMOVAL, UNCHANGED, FailedRequest, FinalState, ItemResult, Taken, plain
 from .sources import Fetched, Item, Source
 
 A = TypeVar("A")
@@ -69,7 +69,7 @@ class Work:
         self._longest_wait_s = longest_wait_s
         self._lease_s = lease_s
 
-    def do(self, taken: Taken, record: Record) -> Result:
+    def do(self, taken: Taken, record: Record) -> ItemResult:
         """See one item to its end. Raises ``LeaseLostError``, ``DatabaseFailure``."""
         if taken.kind == REMOVAL:
             return self._remove(taken, record)
@@ -97,7 +97,7 @@ class Work:
             source.close()
         self._destination.close()
 
-    def _enumerate(self, taken: Taken, record: Record) -> Result:
+    def _enumerate(self, taken: Taken, record: Record) -> ItemResult:
         source = self._sources[taken.source]
         attempts = _Attempts()
         token: str | None = None
@@ -116,12 +116,12 @@ class Work:
             found = self._polite(source.enumerate, taken.item, taken, "enumerate", record, attempts)
         except (Failure, Skipped) as failure:  # Skipped: an answer too large to be a page
             kind = failure.kind if isinstance(failure, Failure) else "bad_answer"
-            return Result("failed", kind, attempts.count, failures=tuple(attempts.failed))
-        return Result(
+            return ItemResult("failed", kind, attempts.count, failures=tuple(attempts.failed))
+        return ItemResult(
             "ok", "", attempts.count, found=tuple(found), token=token, failures=tuple(attempts.failed)
         )
 
-    def _changes(self, taken: Taken, record: Record) -> Result:
+    def _changes(self, taken: Taken, record: Record) -> ItemResult:
         source = self._sources[taken.source]
         attempts = _Attempts()
         since = taken.item.detail
@@ -131,27 +131,27 @@ class Work:
             kind = failure.kind if isinstance(failure, Failure) else "bad_answer"
             failures = tuple(attempts.failed)
             if kind != TOKEN_EXPIRED:
-                return Result("failed", kind, attempts.count, failures=failures)
+                return ItemResult("failed", kind, attempts.count, failures=failures)
             self._frontier.enumerate_again(taken, source.root())
-            return Result("ok", kind, attempts.count, failures=failures)
-        return Result(
+            return ItemResult("ok", kind, attempts.count, failures=failures)
+        return ItemResult(
             "ok", "", attempts.count, found=page.changed, removed=page.deleted, token=page.token,
             more=page.more, failures=tuple(attempts.failed),
         )  # fmt: skip
 
-    def _document(self, taken: Taken, record: Record) -> Result:  # noqa: PLR0911 - one for each way it can end
+    def _document(self, taken: Taken, record: Record) -> ItemResult:  # noqa: PLR0911 - one for each way it can end
         source, item = self._sources[taken.source], taken.item
         attempts = _Attempts()
         fetched: Fetched | None = None
         index_s: float | None = None
 
-        def result(state: FinalState, reason: str = "") -> Result:
+        def result(state: FinalState, reason: str = "") -> ItemResult:
             failures = tuple(attempts.failed)
             if fetched is None:
-                return Result(state, reason, attempts.count, failures=failures)
+                return ItemResult(state, reason, attempts.count, failures=failures)
             latency_s = (fetched.end_ns - fetched.start_ns) / 1e9
             version = plain(item.version or fetched.version)
-            return Result(
+            return ItemResult(
                 state, reason, attempts.count, len(fetched.content), latency_s, index_s, version, fetched.url,
                 fetched.access, None if fetched.unchanged else fetched.links, fetched.found,
                 failures=failures,
@@ -184,7 +184,7 @@ class Work:
             return result("failed", f"index_{failure.kind}")
         return result("ok")
 
-    def _remove(self, taken: Taken, record: Record) -> Result:
+    def _remove(self, taken: Taken, record: Record) -> ItemResult:
         attempts = _Attempts()
         try:
             self._attempt(
@@ -192,8 +192,8 @@ class Work:
                 f"removal:{taken.source}/index", record, attempts,
             )  # fmt: skip
         except Failure as failure:
-            return Result("failed", f"index_{failure.kind}", failures=tuple(attempts.failed))
-        return Result("deleted", failures=tuple(attempts.failed))
+            return ItemResult("failed", f"index_{failure.kind}", failures=tuple(attempts.failed))
+        return ItemResult("deleted", failures=tuple(attempts.failed))
 
     def _polite(
         self,

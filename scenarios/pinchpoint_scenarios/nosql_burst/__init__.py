@@ -9,10 +9,10 @@ from dataclasses import asdict
 from typing import Any, ClassVar, cast
 
 from ..addresses import place
-from ..contract import Context, Filled, Intent, Params, Sent, Target
+from ..contract import Filled, Intent, Params, ScenarioContext, Sent, Target
 from .ledger import Ledger, read_back
 from .params import INSERT, READ, READ_MODIFY_WRITE, UPDATE, NosqlBurstParams
-from .records import LOADER, Contents, Keys, author, stamp
+from .records import LOADER, Contents, WorkerKeys, author, stamp
 from .session import NosqlBurstSession, UpdatesOnly
 from .stores import store
 
@@ -30,7 +30,7 @@ class NosqlBurst:
     ends: ClassVar[bool] = False
     params_model: ClassVar[type[Params]] = NosqlBurstParams
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ScenarioContext) -> None:
         params = self._params = cast("NosqlBurstParams", context.params)
         self._seed, self._worker = context.seed, context.worker
         self._openings = itertools.count()
@@ -39,7 +39,7 @@ class NosqlBurst:
         self._endpoint = context.endpoints["nosql"]
         self._store = store(self._endpoint, context.name, params)
         self._contents = Contents(context.seed, params.fields, params.field_bytes)
-        self._keys = Keys(params.keys, params.distribution, context.worker, context.workers)
+        self._keys = WorkerKeys(params.keys, params.distribution, context.worker, context.workers)
         self._ledger = Ledger(self._contents, self._most(context.workers), params.ttl_s)
 
     def check(self) -> Mapping[str, Any]:

@@ -110,7 +110,7 @@ class Contents:
         return write if b"".join(self.of(write)) == block else None
 
 
-class Keys:
+class WorkerKeys:
     """The records of one worker: its share of those there were, and those it inserted.
 
     Workers share the first ``keys`` out by their number; a worker that came later shares with an earlier one.

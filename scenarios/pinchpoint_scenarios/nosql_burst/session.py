@@ -9,8 +9,8 @@ from time import perf_counter_ns
 from ..contract import OK, Record
 from .ledger import Ledger
 from .params import INSERT, READ, READ_MODIFY_WRITE, UPDATE, NosqlBurstParams
-from .records import Contents, Keys, stamp
-from .stores import Connection
+from .records import Contents, WorkerKeys, stamp
+from .stores import StoreConnection
 
 MISSING = "missing_record"
 """The outcome of a read that finds nothing where a record must be."""
@@ -32,13 +32,13 @@ class NosqlBurstSession:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: StoreConnection,
         number: int,
         author: int,
         seed: int,
         params: NosqlBurstParams,
         contents: Contents,
-        keys: Keys,
+        keys: WorkerKeys,
         ledger: Ledger,
     ) -> None:
         self._connection = connection

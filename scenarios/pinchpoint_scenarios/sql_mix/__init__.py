@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, ClassVar, cast
 
 from ..addresses import within
-from ..contract import Context, Filled, Intent, Params, Sent, Target
+from ..contract import Filled, Intent, Params, ScenarioContext, Sent, Target
 from ..databases.contract import FailureReport
 from ..databases.odbc.address import is_odbc
 from .data_table import ROW_BYTES
@@ -28,7 +28,7 @@ class SqlMix:
     ends: ClassVar[bool] = False
     params_model: ClassVar[type[Params]] = SqlMixParams
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ScenarioContext) -> None:
         self._context = context
         self._params = cast("SqlMixParams", context.params)
         self._report = FailureReport(context.event)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from ..addresses import place, within
-from ..contract import Context, Intent, Params, Sent, Target
+from ..contract import Intent, Params, ScenarioContext, Sent, Target
 from ..databases.contract import FailureReport, TextConnection
 from ..errors import ScenarioError
 from ..sql_script.marked_copy import MarkedCopy
@@ -38,7 +38,7 @@ class SqlReplay:
     ends: ClassVar[bool] = True
     params_model: ClassVar[type[Params]] = SqlReplayParams
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ScenarioContext) -> None:
         self._context = context
         self._params = cast("SqlReplayParams", context.params)
         self._params.read_files()

@@ -39,7 +39,7 @@ class Tape:
 
     Args:
         sessions: this process's.
-        repeat_s: see ``Context.repeat_s``.
+        repeat_s: see ``ScenarioContext.repeat_s``.
     """
 
     def __init__(self, sessions: Sequence[CapturedSession], repeat_s: float | None) -> None:

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, ClassVar, cast
 
 from ..addresses import place, within
-from ..contract import Context, Filled, Intent, Params, Sent, Target
+from ..contract import Filled, Intent, Params, ScenarioContext, Sent, Target
 from ..databases.contract import FailureReport
 from ..errors import ScenarioError
 from .leaving import kinds_of
@@ -37,7 +37,7 @@ class SqlScript:
     ends: ClassVar[bool] = False
     params_model: ClassVar[type[Params]] = SqlScriptParams
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ScenarioContext) -> None:
         self._context = context
         self._params = params = cast("SqlScriptParams", context.params)
         self._kinds = kinds_of(context.endpoints["sql"])

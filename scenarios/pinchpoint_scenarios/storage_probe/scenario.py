@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
-from ..contract import OK, Context, Endpoint, Filled, Intent, Params, Record, Sent, Target
+from ..contract import OK, Endpoint, Filled, Intent, Params, Record, ScenarioContext, Sent, Target
 from ..errors import EndpointUnreachable, ScenarioError
 from .cell import Cell, CellFigures, Job, ProbePlace
 from .folder import FOLDER, Claimed, check_space, claim
@@ -42,7 +42,7 @@ class StorageProbe:
     ends: ClassVar[bool] = True
     params_model: ClassVar[type[Params]] = StorageProbeParams
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ScenarioContext) -> None:
         self._context = context
         self._params = cast("StorageProbeParams", context.params)
         self._claimed: Claimed | None = None
@@ -238,7 +238,7 @@ def _figures(one: CellFigures) -> dict[str, Any]:
 
 
 def _work(params: StorageProbeParams, repeat_s: float | None) -> Iterator[tuple[int, float, Job]]:
-    """(repetition, pause before it, job), over and over as long as ``Context.repeat_s`` says."""
+    """(repetition, pause before it, job), over and over as long as ``ScenarioContext.repeat_s`` says."""
     begun = time.monotonic()
     trial = 0
     while trial == 0 or repeat_s is None or time.monotonic() - begun < repeat_s:

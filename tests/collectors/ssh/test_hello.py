@@ -11,7 +11,7 @@ from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux import mountinfo
 from pinchpoint_collectors.linux.disks import Disks
 from pinchpoint_collectors.linux.inventory import interfaces, machine_facts, usable_cores
-from pinchpoint_collectors.linux_over_ssh.frame import Frame, Section
+from pinchpoint_collectors.linux_over_ssh.frame import FileText, Frame
 from pinchpoint_collectors.linux_over_ssh.hello import Hello, parse
 from pinchpoint_collectors.linux_over_ssh.script import script
 from pinchpoint_collectors.linux_over_ssh.session import FILES, LinuxHost
@@ -132,8 +132,8 @@ def test_a_disk_that_is_not_counted_there_is_not_measured() -> None:
     line = "   8       0 {} 500 3 40000 100 900 4 80000 300 2 350 400\n"
     text = "".join(line.format(name) for name in ("sda", "sdb"))
     for now_ns in (1_000_000_000, 2_000_000_000):
-        sections = [Section(now_ns, text if path == "/proc/diskstats" else "") for path in FILES]
-        samples = host.samples(Frame(now_ns, (*sections, Section(now_ns, ""))))
+        sections = [FileText(now_ns, text if path == "/proc/diskstats" else "") for path in FILES]
+        samples = host.samples(Frame(now_ns, (*sections, FileText(now_ns, ""))))
     assert "sda" in {each.instance for each in samples}
     assert "sdb" not in {each.instance for each in samples}
     (missing,) = (each for each in host.facts(watch)["not_measured"] if each["instance"] == "sdb")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pinchpoint_collectors.windows.counters import COUNTERS
-from pinchpoint_collectors.windows.script import Wanted, chosen, property_name, sql_instance, wanted
+from pinchpoint_collectors.windows.script import CounterObject, chosen, property_name, sql_instance, wanted
 
 BY_OBJECT = {one.object: one for one in wanted()}
 
@@ -71,4 +71,4 @@ def test_of_several_counters_for_one_metric_the_finest_is_taken() -> None:
     assert set(chosen(memory, present)) == {"AvailableKBytes", "PagesInputPersec"}
     gatherer = BY_OBJECT["Search Gatherer - SharePointServerSearch"]
     assert set(chosen(gatherer, {"ThreadsIdle": 65536})) == {"ThreadsIdle"}
-    assert chosen(Wanted("Memory", "PerfOS_Memory", {}), present) == {}
+    assert chosen(CounterObject("Memory", "PerfOS_Memory", {}), present) == {}

@@ -130,7 +130,7 @@ def test_only_what_may_hold_what_is_asked_for_is_read_and_once(tmp_path: Path) -
     unread, names = recorded.Unread(recorded.in_file(path)), ("host", "metric", "instance")
     seen: list[pa.Table] = []
     for key in (Key("a1", "disk.writes_per_s", "sdb"), Key("b1", "cpu.busy_ratio", "")):
-        given = list(unread.each(lambda found: found, recorded.Wanted(*key)))
+        given = list(unread.each(lambda found: found, recorded.SeriesFilter(*key)))
         assert given
         of_key = [row for row in table.to_pylist() if tuple(row[name] for name in names) == key]
         seen += given
@@ -138,7 +138,7 @@ def test_only_what_may_hold_what_is_asked_for_is_read_and_once(tmp_path: Path) -
         found = [row for row in rows if tuple(row[name] for name in names) == key]
         assert len(rows) < table.num_rows / 2
         assert sorted(map(str, found)) == sorted(map(str, of_key))
-        assert not list(unread.each(lambda found: found, recorded.Wanted(*key)))
+        assert not list(unread.each(lambda found: found, recorded.SeriesFilter(*key)))
     seen += unread.each(lambda found: found)
     assert sum(one.num_rows for one in seen) == table.num_rows
     whole = add_up(recorded.in_file(path), WINDOW)

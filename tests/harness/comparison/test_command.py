@@ -20,7 +20,7 @@ from pinchpoint.cli.compare import spread
 from pinchpoint.cli.seeds import SEEDS, Seed, seed_named
 from pinchpoint.comparison import read_again, read_sides
 from pinchpoint.plan import load, load_farm
-from pinchpoint_infra.disks import Support
+from pinchpoint_infra.disks import DiskSupport
 
 
 def crawl(seed: int = 1) -> Build:
@@ -292,7 +292,7 @@ def test_without_means_for_disks_nothing_is_started(tmp_path: Path, monkeypatch:
     As root the lack is a record of what an ordinary user's machine offers.
     """
     if os.geteuid() == 0:
-        lacking = Support(None, None, fuse=False, missing={"loop": "no root rights"})
+        lacking = DiskSupport(None, None, fuse=False, missing={"loop": "no root rights"})
         monkeypatch.setattr(seeds, "support", lambda: lacking)
     place = EXAMPLES / "crawl-dev-vs-prod"
     paths = place / "dev.yaml", place / "plan.yaml"

@@ -24,7 +24,7 @@ from pinchpoint.loadgen.generator import GeneratorProcess
 from pinchpoint.loadgen.recorder import Seconds
 from pinchpoint_collectors.record import Sample
 from pinchpoint_scenarios import registry
-from pinchpoint_scenarios.contract import OK, Context, Intent, Params, Record
+from pinchpoint_scenarios.contract import OK, Intent, Params, Record, ScenarioContext
 
 _BLOCK_S = float(sys.argv[1])
 _SECONDS = 3.2
@@ -39,7 +39,7 @@ class Blocked:
     ends: ClassVar[bool] = False
     params_model: ClassVar[type[Params]] = Params
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ScenarioContext) -> None:
         self._wait: Callable[[float], None] = get_original("time", "sleep")
 
     def check(self) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from pinchpoint.plan.farm import Disk
+from pinchpoint.plan.farm import FarmDisk
 from pinchpoint.plan.problems import Unfit
 
 
@@ -19,7 +19,7 @@ from pinchpoint.plan.problems import Unfit
 )
 def test_names_that_hosts_give(name: str) -> None:
     """Linux, LVM, multipath, Windows and shares."""
-    assert Disk(device=name).device == name
+    assert FarmDisk(device=name).device == name
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,6 @@ def test_names_that_hosts_give(name: str) -> None:
 def test_what_is_no_name(name: str) -> None:
     """Refused when the farm is read, with what is allowed."""
     with pytest.raises((ValidationError, Unfit)) as caught:
-        Disk(device=name)
+        FarmDisk(device=name)
     if name:
         assert "allowed: the name a host gives a device" in str(caught.value)

@@ -13,8 +13,8 @@ from pinchpoint.base.errors import ExitStatus, GuardError, InputError, gravest
 from pinchpoint.plan import (
     Burst,
     Closed,
+    DeclaredLimits,
     Farm,
-    Limits,
     Objective,
     Open,
     Plan,
@@ -75,11 +75,13 @@ def test_a_farm_knows_its_hosts_disks_and_endpoints(tmp_path: Path) -> None:
     assert farm.identity == path.resolve()
     assert farm.offered == {"sharepoint", "sql", "nosql", "search", "files"}
     sql1 = farm.tiers["sql"].hosts["sql1"]
-    assert sql1.disks["log"].limits == Limits(iops=5000, bytes_per_s=200e6, io_unit_bytes=8192)
+    assert sql1.disks["log"].limits == DeclaredLimits(iops=5000, bytes_per_s=200e6, io_unit_bytes=8192)
     assert sql1.disks["data"].limits == "unknown"
     assert sql1.disks["data"].resolved_limits is None
     index = farm.tiers["search"].hosts["app3"].disks["index"]
-    assert index.resolved_limits == Limits(iops=5000, bytes_per_s=200e6)  # the catalogue's, not its burst
+    assert index.resolved_limits == DeclaredLimits(
+        iops=5000, bytes_per_s=200e6
+    )  # the catalogue's, not its burst
     assert (sql1.collect[0].kind, sql1.collect[0].options) == ("local", {"process": "postgres"})
     assert farm.endpoints.named()["sql"].given == {"url": "postgresql://loader:${PGPASSWORD}@sql1/loadtest"}
     assert farm.endpoints.named()["files"].given == {"url": str(tmp_path / "documents")}
@@ -94,7 +96,7 @@ def test_striped_disks_are_declared_by_one_of_them(tmp_path: Path) -> None:
     text = f"name: f\nenvironment: test\nendpoints: {{files: {{path: docs}}}}\ntiers: {tiers}\n"
     farm = load_farm(write(tmp_path, text)[0])
     log = farm.tiers["sql"].hosts["sql1"].disks["log"]
-    assert log.resolved_limits == Limits(iops=2000, bytes_per_s=240e6)
+    assert log.resolved_limits == DeclaredLimits(iops=2000, bytes_per_s=240e6)
     assert (log.stripes, log.attached) == (4, "cached")
     assert Farm.model_validate(json.loads(farm.model_dump_json())) == farm
     with pytest.raises(InputError, match="stripes without a profile"):

@@ -9,18 +9,18 @@ from harness.plan.samples import write
 
 from pinchpoint.farm.embedded import spec
 from pinchpoint.plan import Farm, load_farm
-from pinchpoint_infra.faults.throttle import Throttle
+from pinchpoint_infra.faults.throttle import ThrottledEndpoint
 
 
 @pytest.mark.parametrize(
     ("given", "built"),
     [
-        ("50/s", Throttle(50)),
-        ("30/min", Throttle(0.5)),
-        ("{rate: 20/s, retry_after: 2m, status: 503}", Throttle(20, 120, 503)),
+        ("50/s", ThrottledEndpoint(50)),
+        ("30/min", ThrottledEndpoint(0.5)),
+        ("{rate: 20/s, retry_after: 2m, status: 503}", ThrottledEndpoint(20, 120, 503)),
     ],
 )
-def test_a_throttle_is_read_and_built(tmp_path: Path, given: str, built: Throttle) -> None:
+def test_a_throttle_is_read_and_built(tmp_path: Path, given: str, built: ThrottledEndpoint) -> None:
     """A rate alone, or all of it; it comes back from its JSON, and is what the farm is built with."""
     text = f"name: f\nenvironment: test\nembedded: {{tiers: [web, sql], throttle: {{web: {given}}}}}\n"
     farm = load_farm(write(tmp_path, text)[0])

@@ -9,7 +9,7 @@ import pytest
 from harness.probe.build import Disk, probe_of
 
 from pinchpoint.plan import load_farm
-from pinchpoint.plan.farm import Limits
+from pinchpoint.plan.farm import DeclaredLimits
 from pinchpoint.probe.calibrate import calibration
 from pinchpoint.probe.caps import FoundCaps
 from pinchpoint.probe.judge import judge
@@ -35,7 +35,7 @@ def probe_on(disk: str, speed: Disk, suite: str = "crystaldiskmark", repeat: int
     return probe
 
 
-def pasted(folder: Path, role: str, said: str) -> Limits:
+def pasted(folder: Path, role: str, said: str) -> DeclaredLimits:
     """The limits of a farm whose disk has the printed line."""
     comment, line = said.splitlines()
     assert comment.startswith(f"# sql.{role}, as measured")

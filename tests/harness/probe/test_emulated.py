@@ -12,8 +12,8 @@ import pytest
 from emulateddisks import EmulatedDisks, emulated_disks
 from support import run_cli
 
-from pinchpoint_infra.catalogue import Burst
-from pinchpoint_infra.disks import Device, DiskSpec, WarmUp
+from pinchpoint_infra.catalogue import BurstAllowance
+from pinchpoint_infra.disks import Device, DiskSpec, SlowStart
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices and mounts"),
@@ -111,7 +111,7 @@ def test_a_device_is_no_cap(probed: Probed) -> None:
 
 def test_credits_run_out_in_the_course_of_a_stability_run(probed: Probed) -> None:
     """2,000 a second on credits of half a minute, then 200: the fall, its height, and when."""
-    spec = DiskSpec(iops=200, burst=Burst(2000, 200e6, 30), bytes_per_s=100e6)
+    spec = DiskSpec(iops=200, burst=BurstAllowance(2000, 200e6, 30), bytes_per_s=100e6)
     content = probed(spec, "stability", "--time-per-cell", "60s")
     assert content["verdict"]["over_time"] == {"disk_burst_exhausted": ["8K random write"]}
     course = workload(content, "8K random write")["course"]
@@ -121,7 +121,7 @@ def test_credits_run_out_in_the_course_of_a_stability_run(probed: Probed) -> Non
 
 def test_a_new_disk_warms_up(probed: Probed) -> None:
     """From 20 % to full speed in 150 s, one minute of it is seen: no cache is suspected."""
-    spec = DiskSpec(iops=500, warm_up=WarmUp(0.2, 150))
+    spec = DiskSpec(iops=500, warm_up=SlowStart(0.2, 150))
     content = probed(spec, "stability", "--time-per-cell", "60s")
     assert set(content["verdict"]["over_time"]) == {"disk_warm_up"}
     assert content["verdict"]["host_cache"] == []

@@ -21,7 +21,7 @@ from pinchpoint.probe.machine import here
 from pinchpoint.probe.record import Options
 from pinchpoint.probe.remote import look, there
 from pinchpoint_collectors.remote.ssh import Address
-from pinchpoint_scenarios.contract import Context, Endpoint
+from pinchpoint_scenarios.contract import Endpoint, ScenarioContext
 from pinchpoint_scenarios.storage_probe import SUITES, TOOLS
 from pinchpoint_scenarios.storage_probe.params import StorageProbeParams
 from pinchpoint_scenarios.storage_probe.scenario import PROBED, StorageProbe
@@ -137,7 +137,9 @@ def test_as_a_scenario_of_a_plan(parent: Path, name: str, as_disk: bool) -> None
     params = StorageProbeParams.model_validate(given if as_disk else {**given, "folder": str(folder)})
     disk = Endpoint("disk:sql.log", str(folder), {"host": socket.gethostname()})
     events, record = Events(), Recorder()
-    probe = StorageProbe(Context("disks", {disk.name: disk} if as_disk else {}, params, 1, 0, 1, 0, events))
+    probe = StorageProbe(
+        ScenarioContext("disks", {disk.name: disk} if as_disk else {}, params, 1, 0, 1, 0, events)
+    )
     probe.check()
     probe.prepare(lambda _: None)
     session = probe.session(0)

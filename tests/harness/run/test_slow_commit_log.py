@@ -18,7 +18,7 @@ from support import missing, run_cli
 
 from pinchpoint_infra.disks import DiskSpec, support
 from pinchpoint_infra.disks.emulated import EmulatedDisk, remove_all
-from pinchpoint_infra.disks.way import Way, choose
+from pinchpoint_infra.disks.way import DiskStack, choose
 
 pytestmark = [
     pytest.mark.farm,
@@ -40,7 +40,7 @@ def slow_disk(place: Path) -> Iterator[tuple[EmulatedDisk, Path]]:
     if os.geteuid() != 0:
         pytest.skip("an emulated disk needs root")
     way = choose(SPEC, support())
-    if not isinstance(way, Way):
+    if not isinstance(way, DiskStack):
         missing(f"the disk cannot be emulated here: {way}")
     mounted = place / "commitlog"
     disk = EmulatedDisk("nosql.log", FARM_ID, SPEC, way, place / "disk", mounted, dict(os.environ))

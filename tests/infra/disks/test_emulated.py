@@ -20,7 +20,7 @@ from support import held
 from pinchpoint_collectors.linux import diskstats
 from pinchpoint_infra.disks import Device, DiskSpec, loop, support, throttle
 from pinchpoint_infra.disks.emulated import EmulatedDisk, remove_all
-from pinchpoint_infra.disks.way import Way, without_caps
+from pinchpoint_infra.disks.way import DiskStack, without_caps
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices and mounts"),
@@ -55,7 +55,7 @@ class Made:
         self.farm_id = disks.farm_id
         self._disks = disks
 
-    def make(self, spec: DiskSpec, name: str = "sql.log", way: Way | None = None) -> EmulatedDisk:
+    def make(self, spec: DiskSpec, name: str = "sql.log", way: DiskStack | None = None) -> EmulatedDisk:
         """A disk whose limits hold."""
         disk = self._disks.build(spec, name, way)
         job(start_fio(self._disks.mount(disk), "--rw=write", "--bs=1M", "--end_fsync=1"))  # the file's blocks
@@ -268,6 +268,6 @@ def test_a_strangers_loop_device_is_left_alone(made: Made) -> None:
 def test_the_model_alone_can_do_what_the_throttle_does(made: Made) -> None:
     """A machine without the controller: the same caps by FUSE, at more CPU."""
     spec = DiskSpec(write_iops=800, read_iops=200)
-    disk = made.make(spec, way=Way(spec, None))
+    disk = made.make(spec, way=DiskStack(spec, None))
     made.hold(disk, "writes_per_s", 800, *RANDOM, "--iodepth=8")
     assert throttle.limits(without_caps(spec)) == {}

@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from pinchpoint_infra.catalogue import Burst
+from pinchpoint_infra.catalogue import BurstAllowance
 from pinchpoint_infra.codec import record
-from pinchpoint_infra.disks import Device, DiskSpec, WarmUp
+from pinchpoint_infra.disks import Device, DiskSpec, SlowStart
 from pinchpoint_infra.disks.model import CACHED_S, CHUNK_BYTES, DiskModel, parts
 
 PAGE = 8192
@@ -134,7 +134,7 @@ def test_a_floor_and_a_cap_do_not_add_up() -> None:
 
 def test_credits_last_as_long_as_azure_says() -> None:
     """A P10: (3,500 - 500) x 1,800 s = 5.4 million I/Os; sixty times faster, full credits last 30 s."""
-    spec = DiskSpec(iops=500, burst=Burst(3500, 170e6, 1800), time_scale=60)
+    spec = DiskSpec(iops=500, burst=BurstAllowance(3500, 170e6, 1800), time_scale=60)
     driver = Driver(spec).run(50, 64)
     ((at, _, what),) = driver.happened
     assert what == "burst_credits_exhausted"
@@ -146,7 +146,7 @@ def test_credits_last_as_long_as_azure_says() -> None:
 
 def test_credits_at_half_the_burst_last_longer_and_come_back() -> None:
     """METHOD: exhausted after credits ÷ (rate - baseline) seconds; a disk left alone earns its baseline."""
-    spec = DiskSpec(iops=100, burst=Burst(1000, 1e9, 600), time_scale=60)  # credits: 9,000 I/Os
+    spec = DiskSpec(iops=100, burst=BurstAllowance(1000, 1e9, 600), time_scale=60)  # credits: 9,000 I/Os
     driver = Driver(spec).run(40, 1, think_s=1 / 400 - 1 / 1000)  # about 400/s asked for
     exhausted = next(at for at, _, what in driver.happened if what == "burst_credits_exhausted")
     used = sum(1 for begun, _, _ in driver.done if begun <= exhausted)
@@ -164,7 +164,7 @@ def test_credits_at_half_the_burst_last_longer_and_come_back() -> None:
 
 def test_a_burst_of_one_cap_leaves_the_other_as_it_is() -> None:
     """As gp2's: more I/Os on credits, the same bytes; no credits of nothing that run out at every I/O."""
-    spec = DiskSpec(iops=300, bytes_per_s=128e6, burst=Burst(3000, 128e6, 2000), time_scale=60)
+    spec = DiskSpec(iops=300, bytes_per_s=128e6, burst=BurstAllowance(3000, 128e6, 2000), time_scale=60)
     driver = Driver(spec).run(10, 64)
     assert driver.happened == []
     assert driver.rate(since=1) == pytest.approx(3000, rel=0.01)
@@ -172,7 +172,7 @@ def test_a_burst_of_one_cap_leaves_the_other_as_it_is() -> None:
 
 def test_a_warm_up_rises_to_full_speed() -> None:
     """From 30 % over 30 minutes, sixty times faster: 30 seconds."""
-    spec = DiskSpec(iops=1000, warm_up=WarmUp(0.3, 1800), time_scale=60)
+    spec = DiskSpec(iops=1000, warm_up=SlowStart(0.3, 1800), time_scale=60)
     driver = Driver(spec).run(45, 16)
     counts = driver.per_second()
     assert counts[0] == pytest.approx(300 + 700 / 20, rel=0.1)
@@ -234,5 +234,7 @@ def test_every_byte_lies_on_one_place_of_one_backend(offset: int, size: int, str
 
 
 def test_a_spec_survives_the_way_to_the_supervisor() -> None:
-    spec = DiskSpec(iops=5, burst=Burst(9, 8, 7), device=Device(1, 2), warm_up=WarmUp(0.5, 3), stripes=2)
+    spec = DiskSpec(
+        iops=5, burst=BurstAllowance(9, 8, 7), device=Device(1, 2), warm_up=SlowStart(0.5, 3), stripes=2
+    )
     assert record(DiskSpec, asdict(spec)) == spec

@@ -18,7 +18,7 @@ from pinchpoint_collectors.linux import cgroups, diskstats
 from pinchpoint_infra.disks import DiskSpec
 from pinchpoint_infra.embedded import FarmError, FarmSpec, FarmStatus, Slower, down, limit, slow, status, up
 from pinchpoint_infra.faults import caps
-from pinchpoint_infra.faults.delay import Delay
+from pinchpoint_infra.faults.delay import DelayedEndpoint
 
 pytestmark = [pytest.mark.farm, pytest.mark.alone]
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices, mounts, control groups")
@@ -37,7 +37,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FarmSpec, F
         "tests",
         ("sql", "nosql"),
         disks=disks,
-        delays={"nosql": Delay(ROUND_TRIP_S)},
+        delays={"nosql": DelayedEndpoint(ROUND_TRIP_S)},
     )
     yield made, up(made, lifeline=False, progress=lambda _: None)
     down(made.identity)

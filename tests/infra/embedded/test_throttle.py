@@ -15,7 +15,7 @@ from scenarios.support import Events, Recorder, crawl, made, quiet
 
 from pinchpoint_infra.codec import record
 from pinchpoint_infra.embedded import FarmInputError, FarmSpec, FarmStatus, down, limit, up
-from pinchpoint_infra.faults.throttle import Throttle
+from pinchpoint_infra.faults.throttle import ThrottledEndpoint
 from pinchpoint_scenarios.contract import Endpoint
 
 DOCUMENTS = 60
@@ -30,7 +30,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FarmSpec, F
     corpus.mkdir(parents=True)
     for number in range(DOCUMENTS):
         (corpus / f"{number:02}.txt").write_text(f"document {number}")
-    throttle = {"web": Throttle(RATE, retry_after_s=1, status=503)}
+    throttle = {"web": ThrottledEndpoint(RATE, retry_after_s=1, status=503)}
     spec = FarmSpec(folder / "farm.yaml", "throttled", ("web", "sql"), corpus.parent, throttle=throttle)
     assert record(FarmSpec, asdict(spec)) == spec
     try:
@@ -85,6 +85,6 @@ def test_a_crawl_obeys_and_counts_what_the_web_tier_refuses(farm: tuple[FarmSpec
 def test_only_a_web_tier_can_refuse(tmp_path: Path) -> None:
     """Said before anything is started."""
     for tiers, name in ((("sql",), "web"), (("sql", "web"), "sql")):
-        spec = FarmSpec(tmp_path / "farm.yaml", "tests", tiers, throttle={name: Throttle(5)})
+        spec = FarmSpec(tmp_path / "farm.yaml", "tests", tiers, throttle={name: ThrottledEndpoint(5)})
         with pytest.raises(FarmInputError, match=f"throttle: found {name}; allowed: web"):
             up(spec, lifeline=False, progress=quiet)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pinchpoint_infra.faults.delay import Delay, DelayProxy
+from pinchpoint_infra.faults.delay import DelayedEndpoint, DelayProxy
 
 
 class Echo(socketserver.BaseRequestHandler):
@@ -46,7 +46,7 @@ def behind() -> Iterator[int]:
 class Far:
     """A proxy in front of the echo server."""
 
-    def __init__(self, port: int, log: Path, delay: Delay) -> None:
+    def __init__(self, port: int, log: Path, delay: DelayedEndpoint) -> None:
         self.proxy = DelayProxy([(port, delay)], log, os.environ)
         self.port = self.proxy.ports[0]
 
@@ -76,7 +76,7 @@ def exchange(connection: socket.socket, data: bytes) -> float:
 @pytest.mark.parametrize("round_trip_s", [0.02, 0.25])
 def test_every_exchange_takes_a_round_trip_longer(behind: int, tmp_path: Path, round_trip_s: float) -> None:
     """The first one two: it pays for the handshake."""
-    with Far(behind, tmp_path / "log", Delay(round_trip_s)) as far, far.connect() as connection:
+    with Far(behind, tmp_path / "log", DelayedEndpoint(round_trip_s)) as far, far.connect() as connection:
         assert 2 * round_trip_s <= exchange(connection, b"x") < 3 * round_trip_s
         times = [exchange(connection, b"x" * 100) for _ in range(8)]
         assert round_trip_s <= min(times) <= round_trip_s + 0.005  # what else took longer is this machine's
@@ -84,7 +84,7 @@ def test_every_exchange_takes_a_round_trip_longer(behind: int, tmp_path: Path, r
 
 def test_a_delay_is_no_lower_rate(behind: int, tmp_path: Path) -> None:
     """8 MiB there and back over 200 ms take little more than a round trip: all of it is under way."""
-    with Far(behind, tmp_path / "log", Delay(0.2)) as far, far.connect() as connection:
+    with Far(behind, tmp_path / "log", DelayedEndpoint(0.2)) as far, far.connect() as connection:
         exchange(connection, b"x")
         data = os.urandom(8 * 2**20)
         sender = threading.Thread(target=connection.sendall, args=(data,))
@@ -100,7 +100,7 @@ def test_a_delay_is_no_lower_rate(behind: int, tmp_path: Path) -> None:
 
 def test_a_bandwidth_is_shared_and_kept(behind: int, tmp_path: Path) -> None:
     """Four clients together get 400 KB per second in each direction."""
-    with Far(behind, tmp_path / "log", Delay(0.01, 400e3)) as far:
+    with Far(behind, tmp_path / "log", DelayedEndpoint(0.01, 400e3)) as far:
         clients = [far.connect() for _ in range(4)]
         for client in clients:
             exchange(client, b"x")
@@ -117,7 +117,7 @@ def test_a_bandwidth_is_shared_and_kept(behind: int, tmp_path: Path) -> None:
 
 def test_it_is_short_until_applied_and_after_it_was_lifted(behind: int, tmp_path: Path) -> None:
     """Data is loaded at full speed."""
-    with Far(behind, tmp_path / "log", Delay(0.3)) as far:
+    with Far(behind, tmp_path / "log", DelayedEndpoint(0.3)) as far:
         far.proxy.apply(on=False)
         with far.connect() as connection:
             assert exchange(connection, b"x") < 0.1
@@ -129,7 +129,7 @@ def test_it_is_short_until_applied_and_after_it_was_lifted(behind: int, tmp_path
 
 def test_ends_and_resets_are_handed_on(behind: int, tmp_path: Path) -> None:
     """A half-closed connection still delivers; a reset, and a server that is not there, break it."""
-    with Far(behind, tmp_path / "log", Delay(0.05)) as far:
+    with Far(behind, tmp_path / "log", DelayedEndpoint(0.05)) as far:
         with far.connect() as connection:
             exchange(connection, b"x")
             connection.shutdown(socket.SHUT_WR)
@@ -144,7 +144,7 @@ def test_ends_and_resets_are_handed_on(behind: int, tmp_path: Path) -> None:
         nobody: int = closed.getsockname()[1]
         # The reset may come as early as in connecting.
         with (
-            Far(nobody, tmp_path / "log", Delay(0.05)) as far,
+            Far(nobody, tmp_path / "log", DelayedEndpoint(0.05)) as far,
             pytest.raises(ConnectionResetError),
             far.connect() as connection,
         ):
@@ -153,7 +153,7 @@ def test_ends_and_resets_are_handed_on(behind: int, tmp_path: Path) -> None:
 
 def test_hundreds_of_connections(behind: int, tmp_path: Path) -> None:
     """All at once; each takes its round trip, not each other's."""
-    with Far(behind, tmp_path / "log", Delay(0.1)) as far:
+    with Far(behind, tmp_path / "log", DelayedEndpoint(0.1)) as far:
         clients = [far.connect() for _ in range(300)]
         begun = time.monotonic()
         for client in clients:

@@ -13,7 +13,7 @@ from typing import Any
 
 from scenarios.support import Events
 
-from pinchpoint_scenarios.contract import Context, Endpoint, Scenario
+from pinchpoint_scenarios.contract import Endpoint, Scenario, ScenarioContext
 from pinchpoint_scenarios.full_crawl import FullCrawl
 from pinchpoint_scenarios.full_crawl.params import FullCrawlParams
 
@@ -25,7 +25,7 @@ def resuming(
 ) -> Scenario:
     """The crawl as ``run --resume`` makes it."""
     return FullCrawl(
-        Context(
+        ScenarioContext(
             name="test",
             endpoints=endpoints,
             params=FullCrawlParams.model_validate(params),

@@ -16,7 +16,7 @@ from scenarios.support import Events, Recorder, crawl, made
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.full_crawl.dialects import TABLES
-from pinchpoint_scenarios.full_crawl.records import Done, Result
+from pinchpoint_scenarios.full_crawl.records import Done, ItemResult
 from pinchpoint_scenarios.full_crawl.sources import Item
 
 NOWHERE = Endpoint("search", "", {"kind": "none"})
@@ -160,9 +160,9 @@ def test_what_another_session_is_moving_is_neither_waited_for_nor_queued_again(
         (two,) = second._frontier.take([("share", True)], 1)
         new = Item("document", "file:///new")
         with first._connection.transaction():
-            first._frontier._move([Done(one, Result("ok", found=(two.item,)), 0)], [two.item])
+            first._frontier._move([Done(one, ItemResult("ok", found=(two.item,)), 0)], [two.item])
             begun = time.monotonic()
-            assert second._frontier.finish([Done(two, Result("ok", found=(one.item, new)), 0)]) == [True]
+            assert second._frontier.finish([Done(two, ItemResult("ok", found=(one.item, new)), 0)]) == [True]
             assert time.monotonic() - begun < 4
         first.close()
         second.close()
@@ -204,7 +204,7 @@ def test_what_was_found_by_a_session_that_lost_all_it_had_is_not_queued(
         (taken,) = session._frontier.take([("share", True)], 1)
         with psycopg.connect(sql.url, autocommit=True) as connection:
             connection.execute("UPDATE pinchpoint_test.queue SET holder = gen_random_uuid()")
-        lost = Done(taken, Result("ok", found=(Item("document", "file:///new"),)), 0)
+        lost = Done(taken, ItemResult("ok", found=(Item("document", "file:///new"),)), 0)
         assert session._frontier.finish([lost]) == [False]
         assert rows(sql, "SELECT count(*) FROM queue") == [(1,)]
         with psycopg.connect(sql.url, autocommit=True) as connection:

@@ -13,7 +13,7 @@ from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.full_crawl.frontier import done_lines, found_lines
 from pinchpoint_scenarios.full_crawl.keys import key_of
 from pinchpoint_scenarios.full_crawl.memo import Memo
-from pinchpoint_scenarios.full_crawl.records import Done, FailedRequest, Result, Taken
+from pinchpoint_scenarios.full_crawl.records import Done, FailedRequest, ItemResult, Taken
 from pinchpoint_scenarios.full_crawl.sources import Grant, Item
 
 NAMES = ("plain", "größe ☃", "nul\0inside", "half \ud800 a pair", "a \N{GRINNING FACE}", 'quote " \\ \n')
@@ -32,7 +32,7 @@ def test_whatever_a_source_names_can_be_stored(sql: Endpoint) -> None:
     taken = Taken(1, 1, key_of("s", "u"), "s", "document", item, None, {})
     access = tuple(Grant(name, name) for name in NAMES)
     failures = tuple(FailedRequest("fetch", "timeout", name) for name in NAMES)
-    result = Result("ok", access=access, links=("http://h/x",), failures=failures, latency_s=0.25)
+    result = ItemResult("ok", access=access, links=("http://h/x",), failures=failures, latency_s=0.25)
     (line,) = json.loads(done_lines([Done(taken, result, 0)]))
     assert [each["principal"] for each in line["grants"]] == [
         "plain", "größe ☃", "nul\ufffdinside", "half \ufffd a pair", "a \N{GRINNING FACE}", 'quote " \\ \n',
@@ -49,13 +49,13 @@ def test_a_remembered_address_takes_a_quarter_of_a_kilobyte() -> None:
     """However many pages link to it, and not the room that it was written in."""
     links = tuple(f"http://h/page{number}.html" for number in range(2000))
     done = Done(
-        Taken(1, 1, key_of("m", "u"), "m", "document", Item("document", "u"), None, {}), Result("ok"), 0
+        Taken(1, 1, key_of("m", "u"), "m", "document", Item("document", "u"), None, {}), ItemResult("ok"), 0
     )
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
         for _ in range(2):
-            done_lines([done._replace(result=Result("ok", links=links))])
+            done_lines([done._replace(result=ItemResult("ok", links=links))])
         taken_bytes = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()

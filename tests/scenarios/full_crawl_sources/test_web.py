@@ -16,7 +16,7 @@ from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.full_crawl.failures import Failure, Skipped
 from pinchpoint_scenarios.full_crawl.params import FullCrawlParams, SourceParams
 from pinchpoint_scenarios.full_crawl.sources import Fetched, Item, Repository, repository
-from pinchpoint_scenarios.full_crawl.sources.web import Web
+from pinchpoint_scenarios.full_crawl.sources.web import WebRepository
 from pinchpoint_scenarios.full_crawl.urls import canonical
 
 ROBOTS = """User-agent: *
@@ -210,7 +210,7 @@ def test_ntlm_is_not_for_web_sites() -> None:
 )
 def test_a_login_goes_to_its_own_origin_alone(url: str, sent: bool, login: dict[str, str]) -> None:
     """Scheme, host and port are compared: a link from https to http sends no login in clear."""
-    site = Web(Endpoint("web", "https://site/", login), SourceParams(kind="web"), FullCrawlParams())
+    site = WebRepository(Endpoint("web", "https://site/", login), SourceParams(kind="web"), FullCrawlParams())
     source = site.connect()
     http = source._http(canonical(url) or "")
     head = http._head.lower()

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from pinchpoint_scenarios.nosql_burst.params import NosqlBurstParams
-from pinchpoint_scenarios.nosql_burst.records import Contents, Keys, stamp
+from pinchpoint_scenarios.nosql_burst.records import Contents, WorkerKeys, stamp
 
 
 def test_a_record_tells_which_write_made_it() -> None:
@@ -40,7 +40,7 @@ def test_workers_share_the_records_out() -> None:
     """Three workers pick from disjoint shares that together are all; what they insert never meets."""
     picked, inserted = [], []
     for worker in range(3):
-        keys, random = Keys(100, "uniform", worker, 3), Random(1)
+        keys, random = WorkerKeys(100, "uniform", worker, 3), Random(1)
         picked.append({keys.pick(random) for _ in range(2000)})
         inserted.append({keys.insert() for _ in range(100)})
     assert set().union(*picked) == set(range(100))
@@ -51,11 +51,11 @@ def test_workers_share_the_records_out() -> None:
 def test_more_workers_than_records_still_have_one() -> None:
     """A share is never empty, and never beyond the records there are."""
     for worker in range(5):
-        assert Keys(2, "zipfian", worker, 5).pick(Random(1)) in {0, 1}
+        assert WorkerKeys(2, "zipfian", worker, 5).pick(Random(1)) in {0, 1}
 
 
-def _drawn(distribution: str, keys: Keys | None = None) -> Counter[int]:
-    keys, random = keys or Keys(1000, distribution, 0, 1), Random(1)
+def _drawn(distribution: str, keys: WorkerKeys | None = None) -> Counter[int]:
+    keys, random = keys or WorkerKeys(1000, distribution, 0, 1), Random(1)
     return Counter(keys.pick(random) for _ in range(20_000))
 
 
@@ -70,7 +70,7 @@ def test_distributions_are_what_they_are_called() -> None:
 
 def test_latest_prefers_what_was_inserted_last() -> None:
     """Without inserts the loaded record with the highest number; then the newest one."""
-    keys = Keys(1000, "latest", 0, 1)
+    keys = WorkerKeys(1000, "latest", 0, 1)
     assert _drawn("latest", keys).most_common(1)[0][0] == 999
     new = [keys.insert() for _ in range(3)]
     for item in new:

@@ -27,7 +27,7 @@ from support import disk_folder
 
 from pinchpoint_infra.disks import DiskSpec, support
 from pinchpoint_infra.disks.emulated import EmulatedDisk, remove_all
-from pinchpoint_infra.disks.way import Way, choose
+from pinchpoint_infra.disks.way import DiskStack, choose
 from pinchpoint_scenarios.sql_mix.params import PRESETS
 
 ROLES = ("log", "data", "temp")
@@ -65,7 +65,7 @@ class Pressed:
 def server_on_three_disks() -> Iterator[tuple[Server, dict[str, EmulatedDisk]]]:
     """The server and its disks, unlimited for now; all gone afterwards."""
     way = choose(SPEC, support())
-    if not isinstance(way, Way):
+    if not isinstance(way, DiskStack):
         raise SystemExit(f"the disks cannot be made here: {way}")
     place = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))  # a real disk, not memory
     place.chmod(0o755)

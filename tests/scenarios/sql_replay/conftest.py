@@ -28,7 +28,7 @@ class LoggingSql(Sql):
     """The embedded farm's server, with both kinds of log."""
 
     def prepare(self) -> None:
-        """See ``Tier``."""
+        """See ``EmbeddedTier``."""
         self.settings = LOGGING
         super().prepare()
 

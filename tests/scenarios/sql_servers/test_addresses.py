@@ -13,9 +13,9 @@ from pinchpoint_scenarios.databases.odbc.address import (
     FREETDS,
     MARIADB,
     MICROSOFT,
-    Driver,
     NoDriver,
     OdbcAddress,
+    OdbcDriver,
     connection_string,
     find,
     parse,
@@ -23,8 +23,8 @@ from pinchpoint_scenarios.databases.odbc.address import (
 from pinchpoint_scenarios.errors import ScenarioError
 
 ALL = [
-    "ODBC Driver 17 for SQL Server",
-    "ODBC Driver 18 for SQL Server",
+    "ODBC OdbcDriver 17 for SQL Server",
+    "ODBC OdbcDriver 18 for SQL Server",
     "FreeTDS",
     "MariaDB Unicode",
     "MySQL",
@@ -87,7 +87,7 @@ def test_what_is_not_allowed_is_said_without_a_password(url: str, words: str) ->
 def test_values_are_quoted_as_odbc_asks_for() -> None:
     """Braces around what is special, a closing one doubled; nothing around what is plain."""
     text = connection_string(
-        {"DRIVER": "ODBC Driver 18 for SQL Server", "PWD": "a;b}c", "UID": "me", "X": " y"}
+        {"DRIVER": "ODBC OdbcDriver 18 for SQL Server", "PWD": "a;b}c", "UID": "me", "X": " y"}
     )
     assert text == "DRIVER=ODBC Driver 18 for SQL Server;PWD={a;b}}c};UID=me;X={ y};"
 
@@ -95,10 +95,10 @@ def test_values_are_quoted_as_odbc_asks_for() -> None:
 def test_microsofts_driver_comes_before_freetds() -> None:
     """The newest of the system's, else the wheel's, else FreeTDS; and which it is, is said."""
     address = parsed("mssql+odbc://h/db")
-    assert find(address, ALL) == Driver(
-        "ODBC Driver 18 for SQL Server", MICROSOFT, "ODBC Driver 18 for SQL Server (the system's)"
+    assert find(address, ALL) == OdbcDriver(
+        "ODBC OdbcDriver 18 for SQL Server", MICROSOFT, "ODBC Driver 18 for SQL Server (the system's)"
     )
-    assert find(parsed("mysql+odbc://h/db"), ALL) == Driver(
+    assert find(parsed("mysql+odbc://h/db"), ALL) == OdbcDriver(
         "MariaDB Unicode", MARIADB, "MariaDB Unicode (the system's)"
     )
 
@@ -108,7 +108,7 @@ def test_without_microsofts_driver_freetds_is_taken(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("pinchpoint_collectors.common.odbc.wheel_library", lambda: None)
     address = parsed("mssql+odbc://h/db")
     found = find(address, ["FreeTDS"])
-    assert found == Driver("FreeTDS", FREETDS, "FreeTDS (the system's; Microsoft's is not installed)")
+    assert found == OdbcDriver("FreeTDS", FREETDS, "FreeTDS (the system's; Microsoft's is not installed)")
     with pytest.raises(
         NoDriver, match=r"no ODBC driver for SQL Server is installed here \(registered: none\); install"
     ):
@@ -144,5 +144,5 @@ def test_the_wheels_driver_is_found_for_this_system(tmp_path: Path, monkeypatch:
 def test_a_driver_that_is_named_is_taken() -> None:
     """By its name or path; a data source names its own."""
     found = find(parsed("mssql+odbc://h/db?driver=/usr/lib/libtdsodbc.so"), [])
-    assert found == Driver("/usr/lib/libtdsodbc.so", FREETDS, "/usr/lib/libtdsodbc.so")
+    assert found == OdbcDriver("/usr/lib/libtdsodbc.so", FREETDS, "/usr/lib/libtdsodbc.so")
     assert find(parsed("odbc:///?dsn=x"), []) is None

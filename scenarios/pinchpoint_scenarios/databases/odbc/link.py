@@ -20,16 +20,16 @@ from pinchpoint_collectors.common.odbc import freetds_encryption
 
 from ...addresses import unreachable
 from ...contract import Endpoint
-from ..contract import Answer
+from ..contract import ReadableResult
 from ..refusals import CONNECT_TIMEOUT_S
 from ..servers.contract import MSSQL, MYSQL, POSTGRESQL
 from .address import (
     FREETDS,
     MARIADB,
     MICROSOFT,
-    Driver,
     NoDriver,
     OdbcAddress,
+    OdbcDriver,
     connection_string,
     family_of,
     find,
@@ -83,7 +83,7 @@ _SEVERAL_STATEMENTS = "67108864"
 
 
 @dataclass(frozen=True, slots=True)
-class _Statement:
+class _OdbcStatement:
     """A statement as ODBC has it.
 
     Attributes:
@@ -129,11 +129,11 @@ class OdbcLink:
         self._any_length = False
         if driver == MARIADB:
             connection.maxwrite = _LONGEST  # it loses long values that come in several pieces
-        self._statements: dict[str, _Statement] = {}
+        self._statements: dict[str, _OdbcStatement] = {}
         self._sender: pyodbc.Cursor | None = None
         self._inside = False
 
-    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Answer:
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> ReadableResult:
         """Run one statement (``$1`` placeholders) to its end, fetching all it gives."""
         known = self._statements.get(statement) or self._known(statement)
         cursor = known.cursor
@@ -150,24 +150,24 @@ class OdbcLink:
                 rows, description = cursor.fetchall(), cursor.description
                 rowcount = len(rows)
             if not cursor.nextset():  # of a batch: what fails in its later part is raised here
-                return Answer(rowcount, rows or (), description)
+                return ReadableResult(rowcount, rows or (), description)
 
-    def send(self, text: str) -> Answer:
+    def send(self, text: str) -> ReadableResult:
         """Run a text as it is, one statement or several, to its end: what the last of them gave."""
         if self._sender is None:
             self._sender = self._connection.cursor()
         cursor = self._sender
         cursor.execute(text)
-        before: list[Answer] = []
+        before: list[ReadableResult] = []
         while True:
             description = cursor.description
             rows = cursor.fetchall() if description else ()
-            answer = Answer(len(rows) if description else cursor.rowcount, rows, description, before)
+            answer = ReadableResult(len(rows) if description else cursor.rowcount, rows, description, before)
             if not cursor.nextset():
                 return answer
             before = [*before, answer]
 
-    def insert_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> Answer:
+    def insert_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> ReadableResult:
         """Run one statement with each of the rows, as one transaction."""
         known = self._statements.get(statement) or self._known(statement)
         arranged = rows if known.order is None else [known.arranged(row) for row in rows]
@@ -178,7 +178,7 @@ class OdbcLink:
         else:
             with self.transaction():
                 known.cursor.executemany(known.text, arranged)
-        return Answer(len(rows), ())  # drivers count the last row, the last array or nothing
+        return ReadableResult(len(rows), ())  # drivers count the last row, the last array or nothing
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -248,10 +248,10 @@ class OdbcLink:
         with contextlib.suppress(pyodbc.Error):
             self._connection.close()
 
-    def _known(self, statement: str) -> _Statement:
+    def _known(self, statement: str) -> _OdbcStatement:
         text, order = as_markers(statement)
         count = max(order, default=-1) + 1
-        known = _Statement(
+        known = _OdbcStatement(
             text=text,
             cursor=self._connection.cursor(),
             order=None if order == tuple(range(count)) else order,
@@ -276,7 +276,7 @@ def _size(column: Sequence[Any]) -> tuple[int, int, int]:
     return (pyodbc.SQL_WVARCHAR if width <= _LONGEST_SHORT // 2 else pyodbc.SQL_WLONGVARCHAR), width, 0
 
 
-def found_driver(endpoint: Endpoint, address: OdbcAddress) -> Driver | None:
+def found_driver(endpoint: Endpoint, address: OdbcAddress) -> OdbcDriver | None:
     """The driver for an address; None: the data source names it. Raises ``EndpointUnreachable``."""
     try:
         return find(address, pyodbc.drivers())
@@ -285,7 +285,7 @@ def found_driver(endpoint: Endpoint, address: OdbcAddress) -> Driver | None:
 
 
 def open_link(
-    address: OdbcAddress, driver: Driver | None, application: str, *, own_sql: bool = False
+    address: OdbcAddress, driver: OdbcDriver | None, application: str, *, own_sql: bool = False
 ) -> OdbcLink:
     """A new connection, shown by the server as ``application`` if the driver can send it.
 
@@ -308,7 +308,7 @@ def _connected(given: Mapping[str, str]) -> pyodbc.Connection:
 
 
 def keywords(
-    address: OdbcAddress, driver: Driver | None, application: str, *, own_sql: bool = False
+    address: OdbcAddress, driver: OdbcDriver | None, application: str, *, own_sql: bool = False
 ) -> dict[str, str]:
     """The connection string's keywords; those of the URL's query come last and replace ours.
 

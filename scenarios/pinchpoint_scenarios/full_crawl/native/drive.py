@@ -10,7 +10,7 @@ from pinchpoint_collectors.common.names import unknown
 from pinchpoint_collectors.common.powershell import LinkLost
 
 from ...addresses import place
-from ...contract import Context, Intent, Sent, Target
+from ...contract import Intent, ScenarioContext, Sent, Target
 from ...errors import EndpointUnreachable, ScenarioError
 from ...units import spelt_s
 from .crawl_log import items
@@ -34,7 +34,7 @@ class NativeCrawl:
         params: the part of its parameters that is for this drive.
     """
 
-    def __init__(self, context: Context, params: NativeParams) -> None:
+    def __init__(self, context: ScenarioContext, params: NativeParams) -> None:
         if ENDPOINT not in context.endpoints:
             raise ScenarioError(
                 f"scenario {context.name!r}: drive native needs the endpoint {ENDPOINT}; add "

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ...contract import Endpoint
 from ..params import FullCrawlParams, SourceParams
 from .contract import Changes, Fetched, Grant, Item, ItemKind, Kind, Repository, Source
-from .files import Files
+from .files import FileRepository
 from .profiles import Profiles
 from .sharepoint import SharePoint
-from .web import Web
+from .web import WebRepository
 
 __all__ = [
     "KINDS",
@@ -25,8 +25,8 @@ __all__ = [
 
 KINDS: dict[str, Kind] = {
     "sharepoint": SharePoint,
-    "web": Web,
-    "files": Files,
+    "web": WebRepository,
+    "files": FileRepository,
     "profiles": Profiles,
 }
 """``kind`` in a plan -> how its repository is made."""

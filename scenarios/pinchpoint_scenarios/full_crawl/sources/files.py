@@ -85,7 +85,7 @@ _SYMBOLIC_LINK = "symbolic link"
 _SPECIAL = "not a regular file"
 
 
-class Files:
+class FileRepository:
     """The folder or share, as one process knows it: see ``Repository``."""
 
     def __init__(self, endpoint: Endpoint, source: SourceParams, params: FullCrawlParams) -> None:

@@ -13,7 +13,7 @@ _SCHEME = "smb://"
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class ShareAddress:
     """Where a share is.
 
     Attributes:
@@ -32,7 +32,7 @@ def is_share(endpoint: Endpoint) -> bool:
     return endpoint.url.lower().startswith(_SCHEME)
 
 
-def check_share(endpoint: Endpoint) -> Share:
+def check_share(endpoint: Endpoint) -> ShareAddress:
     """The share of an endpoint.
 
     Raises:
@@ -52,7 +52,7 @@ def check_share(endpoint: Endpoint) -> Share:
         raise _wrong(
             endpoint, "user and password belong together; with neither, the process' own login is used"
         )
-    return Share(host, port, path)
+    return ShareAddress(host, port, path)
 
 
 def _wrong(endpoint: Endpoint, why: str) -> ScenarioError:

@@ -34,7 +34,7 @@ _MOST_REDIRECTS = 20
 """In a row; what goes on after this many, as browsers count, has no end."""
 
 
-class Web:
+class WebRepository:
     """The site, as one process knows it: see ``Repository``."""
 
     def __init__(self, endpoint: Endpoint, source: SourceParams, params: FullCrawlParams) -> None:
@@ -125,7 +125,7 @@ class WebSource:
         site: what its process knows.
     """
 
-    def __init__(self, site: Web) -> None:
+    def __init__(self, site: WebRepository) -> None:
         self._site = site
         self._https: dict[str, Http] = {}
         self._near: _Near | None = None

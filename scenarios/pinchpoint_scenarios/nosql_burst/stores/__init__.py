@@ -11,9 +11,9 @@ from pinchpoint_collectors.common.names import unknown
 from ...contract import Endpoint
 from ...errors import ScenarioError
 from ..params import NosqlBurstParams
-from .contract import Connection, Store
+from .contract import Store, StoreConnection
 
-__all__ = ["SCHEMES", "Connection", "Store", "store"]
+__all__ = ["SCHEMES", "Store", "StoreConnection", "store"]
 
 SCHEMES = {
     **dict.fromkeys(valkey_urls.SCHEMES, "valkey"),

@@ -106,7 +106,7 @@ Values = tuple[int | bytes, ...]
 """What the places of a statement are given, in their order."""
 
 
-class Statements:
+class TableStatements:
     """The statements of one table.
 
     Args:
@@ -161,7 +161,7 @@ class CassandraConnection:
         statements: what is said.
     """
 
-    def __init__(self, wire: CqlWire, statements: Statements) -> None:
+    def __init__(self, wire: CqlWire, statements: TableStatements) -> None:
         self._wire = wire
         self._statements = statements
         self._backoff = Backoff()
@@ -245,7 +245,7 @@ class _ClusterAddress:
         statements: for the levels of consistency.
     """
 
-    def __init__(self, endpoint: Endpoint, params: NosqlBurstParams, statements: Statements) -> None:
+    def __init__(self, endpoint: Endpoint, params: NosqlBurstParams, statements: TableStatements) -> None:
         url = urlsplit(endpoint.url)
         login, _, hosts = url.netloc.rpartition("@")
         user, _, password = login.partition(":")
@@ -310,7 +310,7 @@ class Cassandra:
         self._keyspace = unquote(urlsplit(endpoint.url).path.strip("/"))
         self._short = f"pinch_{name.replace('-', '_')}"
         self._table = f'"{self._keyspace}"."{self._short}"'
-        self._statements = Statements(self._table, params)
+        self._statements = TableStatements(self._table, params)
         self._access = _ClusterAddress(endpoint, params, self._statements)
         self.what = f"the table {self._short} of the keyspace {self._keyspace}"
         self._hold = Hold(endpoint, self.what)

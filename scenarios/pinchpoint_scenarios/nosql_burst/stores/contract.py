@@ -24,7 +24,7 @@ def refuse_partitions(endpoint: Endpoint, params: NosqlBurstParams) -> None:
         )
 
 
-class Connection(Protocol):
+class StoreConnection(Protocol):
     """One session's connection to a store."""
 
     def write(self, rows: Sequence[Row]) -> str:
@@ -80,7 +80,7 @@ class Store(Protocol):
         """Write many records as fast as the store takes them; reports how many now and then."""
         ...
 
-    def connect(self, session: int) -> Connection:
+    def connect(self, session: int) -> StoreConnection:
         """A session's connection. Never fails: a store that is away is the outcome of the first operation."""
         ...
 

@@ -23,7 +23,7 @@ from ...errors import EndpointUnreachable, ScenarioError
 from ..hold import Hold
 from ..params import NosqlBurstParams
 from ..records import Fields, Row
-from .contract import MARKER, Connection, Store, refuse_partitions
+from .contract import MARKER, Store, StoreConnection, refuse_partitions
 
 CONNECT_TIMEOUT_S = 5.0
 MARK = "owner"
@@ -151,7 +151,7 @@ class Mongo:
                 loaded += len(batch)
                 progress(loaded)
 
-    def connect(self, session: int) -> Connection:
+    def connect(self, session: int) -> StoreConnection:
         """A session's part of the connections of this process: the library knows no single one."""
         del session
         return MongoConnection(self)

@@ -29,7 +29,7 @@ from ..hold import Hold, HoldEntry
 from ..params import NosqlBurstParams
 from ..records import Fields, Row
 from .contract import MARKER, Store, refuse_partitions
-from .valkey_cluster import ClusterKeys, ClusterWire, Keys, NodeUnreachableError, Slots
+from .valkey_cluster import ClusterKeys, ClusterWire, KeyCommands, NodeUnreachableError, Slots
 
 CONNECT_TIMEOUT_S = 5
 MARK = "owner"
@@ -236,7 +236,7 @@ class Valkey:
             with self._keys() as client:
                 self._hold.release(self._entry(client))
 
-    def _entry(self, client: Keys) -> HoldEntry:
+    def _entry(self, client: KeyCommands) -> HoldEntry:
         return _HoldKey(self._prefix + HOLDER, client)
 
     def _connection(self, make: Callable[[Node | None], Wire]) -> ValkeyConnection:
@@ -296,11 +296,11 @@ class Valkey:
             yield client
 
     @contextmanager
-    def _keys(self) -> Iterator[Keys]:
+    def _keys(self) -> Iterator[KeyCommands]:
         """The keys of the server, or of all nodes of a cluster; likewise."""
         if not self._in_cluster():
             with self._client() as client:
-                yield cast("Keys", client)  # its types leave most out
+                yield cast("KeyCommands", client)  # its types leave most out
             return
         with self._failures():
             wire = ClusterWire(self._slots, lambda node: LibraryWire(self._pool(30, node).make_connection()))
@@ -388,10 +388,10 @@ class Valkey:
                 f"holds {settings['maxmemory']} bytes (maxmemory)"
             )
 
-    def _ours(self, client: Keys) -> bool:
+    def _ours(self, client: KeyCommands) -> bool:
         return bool(client.get(self._prefix + MARK) == MARKER.encode())
 
-    def _batches(self, client: Keys) -> Iterator[list[bytes]]:
+    def _batches(self, client: KeyCommands) -> Iterator[list[bytes]]:
         """The keys under our prefix but the mark and the hold."""
         escaped = re.sub(r"([*?\[\]\\])", r"\\\1", self._prefix)
         own = {(self._prefix + name).encode() for name in (MARK, HOLDER)}
@@ -400,7 +400,7 @@ class Valkey:
         while batch := list(islice(keys, _BATCH_KEYS)):
             yield batch
 
-    def _delete(self, client: Keys) -> Iterator[int]:
+    def _delete(self, client: KeyCommands) -> Iterator[int]:
         """Delete the keys under our prefix but those two, a batch per step; yields how many so far."""
         deleted = 0
         for batch in self._batches(client):
@@ -412,7 +412,7 @@ class Valkey:
 class _HoldKey:
     """An ``HoldEntry``: a key."""
 
-    def __init__(self, key: str, client: Keys) -> None:
+    def __init__(self, key: str, client: KeyCommands) -> None:
         self._key = key
         self._client = client
 

@@ -270,7 +270,7 @@ def _named(host: str | None, asked: Node) -> str:
     return asked.host if host in (None, "", "?") else str(host)
 
 
-class Keys(Protocol):
+class KeyCommands(Protocol):
     """What ``valkey.Valkey`` offers for single keys, whoever has them."""
 
     def get(self, key: str) -> Any: ...
@@ -285,7 +285,7 @@ class Keys(Protocol):
 
 
 class ClusterKeys:
-    """``Keys`` of all nodes of a cluster.
+    """``KeyCommands`` of all nodes of a cluster.
 
     Args:
         wire: to the cluster.

@@ -13,7 +13,7 @@ from scenarios.full_crawl.native.farm import Farm, Source
 from scenarios.full_crawl.native.sshfarm import SshFarm, ssh_farm
 from scenarios.support import Events, Recorder, quiet
 
-from pinchpoint_scenarios.contract import Context, Scenario
+from pinchpoint_scenarios.contract import Scenario, ScenarioContext
 from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
 from pinchpoint_scenarios.full_crawl import FullCrawl
 from pinchpoint_scenarios.full_crawl.params import FullCrawlParams
@@ -53,7 +53,7 @@ def made(
     """The scenario as the harness makes it."""
     params = {"drive": "native", "native": {"poll": "200ms", **native}}
     return FullCrawl(
-        Context(
+        ScenarioContext(
             name="crawl",
             endpoints={"crawler": server.endpoint()},
             params=FullCrawlParams.model_validate(params),

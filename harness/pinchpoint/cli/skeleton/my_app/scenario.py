@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from pinchpoint_scenarios.contract import OK, Context, Intent, Params, Record, Sent, Target
+from pinchpoint_scenarios.contract import OK, Intent, Params, Record, ScenarioContext, Sent, Target
 from pinchpoint_scenarios.errors import EndpointUnreachable
 
 TIMEOUT_S = 10.0
@@ -33,7 +33,7 @@ class MyApp:
     ends: ClassVar[bool] = False
     params_model: ClassVar[type[Params]] = MyAppParams
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ScenarioContext) -> None:
         self.url = context.endpoints["web"].url
         self.path = context.params.path  # type: ignore[attr-defined]  # of MyAppParams
 
