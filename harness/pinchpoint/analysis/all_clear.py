@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pinchpoint.analysis.case import Case
-from pinchpoint.analysis.coverage import unseen
+from pinchpoint.analysis.coverage import HOST_WITH_ROOM, stolen, unseen
 from pinchpoint.analysis.failing import failing_words
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.levels import during_level
@@ -23,6 +23,7 @@ from pinchpoint.analysis.thresholds import (
     MIN_SAMPLES,
     OFTEN,
     STARTED,
+    STOLEN,
 )
 from pinchpoint.analysis.unanswered import unanswered_words
 from pinchpoint.base import units, wording
@@ -60,6 +61,7 @@ READINGS = 2
 def health_checks(case: Case) -> Iterator[Undecided]:
     """All of it, what was not seen first: behind that may lie all else."""
     yield from hidden(case)
+    yield from (Undecided(text, HOST_WITH_ROOM) for text in stolen(case.inputs, STOLEN))
     yield from (Undecided(text, WHY_FAILING) for text in failing_words(case.inputs, case.flows))
     answers = (slower_words(case), unanswered_words(case.inputs, case.flows))
     yield from (Undecided(text, UNWATCHED) for text in answers if text)

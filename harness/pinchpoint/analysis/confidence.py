@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pinchpoint.analysis.cause import rank, suspects
-from pinchpoint.analysis.coverage import stolen, unseen
+from pinchpoint.analysis.coverage import HOST_WITH_ROOM, stolen, unseen
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.knee import Knee
 from pinchpoint.analysis.resources.base import Context, Resource, Suspicion, Undecided
@@ -174,7 +174,7 @@ def _stolen_from(inputs: Inputs, first: Suspicion) -> Undecided | None:
     taken = listed(list(stolen(inputs, STOLEN)))
     if not taken or not kind_of(first).takes_cpu:
         return None
-    return Undecided(taken, "Run the same plan again when the host under that machine has room.")
+    return Undecided(taken, HOST_WITH_ROOM)
 
 
 def _not_the_farm(first: Suspicion) -> Undecided | None:

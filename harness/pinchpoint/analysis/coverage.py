@@ -99,6 +99,10 @@ def _disks_partly_seen(inputs: Inputs) -> Iterator[str]:
             yield f"the {disk.role} disk of {disk.host} was only partly measured"
 
 
+HOST_WITH_ROOM = "Run the same plan again when the host under that machine has room."
+"""What to do where CPU time was stolen."""
+
+
 def stolen(inputs: Inputs, least: Threshold = STEAL) -> Iterator[str]:
     """Machines that lost more than that (5 %) of their CPU time to the hypervisor."""
     for machine in dict.fromkeys(host.machine for host in inputs.hosts):

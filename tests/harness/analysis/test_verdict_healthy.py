@@ -22,6 +22,16 @@ def test_a_healthy_farm_at_low_open_load_gives_a_lower_bound(seed: int) -> None:
     assert exit_status(verdict) == 0
 
 
+@pytest.mark.parametrize(("steal", "outcome"), [(0.1, "not_reached"), (0.45, "inconclusive")])
+def test_a_machine_that_waits_for_its_host_has_no_room(steal: float, outcome: str) -> None:
+    """The hypervisor took 45 % of its CPU time: what it could have served does not show."""
+    build = healthy()
+    build.samples = [row for row in build.samples if (row[2], row[3]) != ("sql1", "cpu.steal_ratio")]
+    verdict = judged(build.metric("sql1", "cpu.steal_ratio", steal, noise=0))
+    assert verdict.outcome == outcome
+    assert ("the hypervisor took 45 % of the CPU time of sql1" in verdict.summary) is (steal > 0.2)
+
+
 def test_a_missed_objective_is_said_and_exits_with_1() -> None:
     """Objectives are met, missed, or not measured; one missed gives exit status 1 and no all-clear."""
     build = (

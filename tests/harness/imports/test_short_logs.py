@@ -291,3 +291,20 @@ def test_processes_and_threads_without_the_cpu_as_a_whole(
     assert verdict["outcome"] == outcome
     first = verdict["bottleneck"] or verdict["candidates"][0]
     assert first["resource"] == resource
+
+
+@pytest.mark.parametrize(("user", "steal", "resource"), [(45, 50, "cpu"), (30, 26, "cpu"), (45, 4, "memory")])
+def test_cpu_time_that_the_hypervisor_took_is_a_limit(
+    user: int, steal: int, resource: str, tmp_path: Path
+) -> None:
+    """A virtual machine that wants to run and may not waits for its host's CPU, however little it ran."""
+    head = "Linux 6.1.0 (vm3) \t2026-11-20 \t_x86_64_\t(4 CPU)\n\n"
+    head += "09:00:00 CPU %user %nice %system %iowait %steal %idle\n"
+    rows = [
+        f"09:{at:02}:00 all {user}.00 0.00 1.00 0.00 {steal}.00 {99 - user - steal}.00" for at in range(1, 9)
+    ]
+    verdict = judged(tmp_path, head + "\n".join(rows) + "\n", places(), "sar.txt")
+    first = verdict["bottleneck"] or verdict["candidates"][0]
+    assert first["resource"] == resource
+    assert verdict["outcome"] == ("bottleneck" if resource == "cpu" else "inconclusive")
+    assert ("stolen" in verdict["summary"]) is (resource == "cpu")

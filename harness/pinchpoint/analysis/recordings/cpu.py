@@ -15,7 +15,7 @@ from pinchpoint.analysis.recordings.measures import (
     figure,
     measure,
 )
-from pinchpoint.analysis.thresholds import PRESSURE, THREAD_BUSY, UTILISATION, Threshold
+from pinchpoint.analysis.thresholds import PRESSURE, STOLEN, THREAD_BUSY, UTILISATION, Threshold
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Key
 
@@ -26,7 +26,6 @@ WAIT_FOR_CORES = Threshold(10.0, "PAL", "Processor Queue Length: more than 10, o
 CONTEXT = (
     (WAITING, "threads that waited for a CPU"),
     (RUNNING, "threads that ran or waited for a CPU"),
-    ("cpu.steal_ratio", "stolen by the hypervisor"),
     ("cpu.wait_ratio", "idle while I/O was outstanding"),
 )
 _THREAD = "thread:"
@@ -43,10 +42,12 @@ def cpus(inputs: Inputs, host: Host) -> Iterator[Resource]:
     is_least = parts is not None and not (busy and busy.at_limit)
     is_missing = busy is None or is_least
     waited = measure(inputs, pressure, PRESSURE, "saturation", "work waited for a CPU")
+    steal = figure(inputs, host.name, "cpu.steal_ratio")
+    stolen = measure(inputs, steal, STOLEN, "saturation", "stolen by the hypervisor")
     queue, doubt = _queue(inputs, host)
-    if (busy is not None and busy.at_limit) or (waited is not None and waited.at_limit):
+    found = tuple(one for one in (busy, waited, stolen, queue) if one)
+    if any(one.at_limit for one in found if one is not queue):
         doubt = ""
-    found = tuple(one for one in (busy, waited, queue) if one)
     yield Resource(
         kind="cpu",
         resource="cpu",
