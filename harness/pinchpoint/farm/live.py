@@ -22,7 +22,8 @@ from pinchpoint.plan.endpoints import expanded, filled
 from pinchpoint_collectors import registry as collector_kinds
 from pinchpoint_collectors.common import valkey_urls
 from pinchpoint_collectors.record import Processes, Watch
-from pinchpoint_scenarios.storage_probe.scenario import DISK
+from pinchpoint_collectors.remote.ssh import OPTIONS
+from pinchpoint_scenarios.storage_probe.place import DISK
 
 TIER_ENDPOINT = {"web": "sharepoint"}
 """The endpoint a tier answers, where it is not the one of its own name."""
@@ -212,18 +213,28 @@ def _declared(farm: Farm) -> LiveFarm:
         for name, host in declared.hosts.items()
         for collect in host.collect
     ]
-    endpoints |= _disks(
-        {
-            f"{tier}.{role}": disk.path
-            for tier, declared in farm.tiers.items()
-            for host in declared.hosts.values()
-            for role, disk in host.disks.items()
-            if disk.path and any(collect.kind == "local" for collect in host.collect)
-        }
-    )
+    endpoints |= _probed_disks(farm, endpoints)
     usable = sorted(os.sched_getaffinity(0))
     # A generator on its own core; the farm's servers, if they run here at all, are not ours to pin.
     return LiveFarm(endpoints, watches, tuple(usable[-1:]) if len(usable) > 1 else ())
+
+
+def _probed_disks(farm: Farm, endpoints: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    """Disks of this machine and of hosts over ssh; with their host's name where its tier has several."""
+    found: dict[str, dict[str, str]] = {}
+    for tier, declared in farm.tiers.items():
+        for name, host in declared.hosts.items():
+            kinds = {collect.kind: collect for collect in host.collect}
+            for role, disk in host.disks.items():
+                target = f"{tier}.{role}" if len(declared.hosts) == 1 else f"{tier}.{name}.{role}"
+                if disk.path and "local" in kinds:
+                    found |= _disks({target: disk.path})
+                elif "ssh" in kinds and (disk.path or disk.device):
+                    given = _options(endpoints, tier, name, kinds["ssh"])
+                    way = {key: str(value) for key, value in given.items() if key in OPTIONS}
+                    device = {"device": disk.device} if disk.device and not disk.path else {}
+                    found[f"{DISK}{target}"] = {"url": disk.path or "", "host": name, **way, **device}
+    return found
 
 
 def _disks(folders: Mapping[str, str]) -> dict[str, dict[str, str]]:

@@ -21,7 +21,7 @@ from pinchpoint.plan.endpoints import FILE_OPTIONS, expand
 from pinchpoint.plan.locustfile import is_locustfile, scenario_class
 from pinchpoint.plan.urls import SCHEMES, variables
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.storage_probe.scenario import DISK
+from pinchpoint_scenarios.storage_probe.place import DISK
 
 TOKEN_VARIABLE = "PINCHPOINT_WORKER_TOKEN"  # noqa: S105 -- the variable's name
 _TOKEN = re.compile(r"[!-~]{32,256}")
@@ -155,7 +155,10 @@ def named_paths(assignment: Assignment) -> Iterator[tuple[str, str]]:
 def _endpoint_paths(name: str, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     where = f"endpoints.{name}"
     if name.startswith(DISK):
-        yield where, given["url"]
+        over_ssh = "address" in given  # then the folder is that machine's, and ssh's own files are ours
+        for key in ("identity", "config") if over_ssh else ("url",):
+            if key in given:
+                yield (where if key == "url" else f"{where}.{key}"), given[key]
         return
     if name not in SCHEMES:
         raise InputError(f"{where}: no such endpoint; allowed: {', '.join(SCHEMES)}")

@@ -30,7 +30,7 @@ from pinchpoint.plan.urls import VARIABLE, check_url, check_variables
 from pinchpoint_collectors.common import valkey_urls
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.logins import LOGIN_OPTIONS, LOGINS
-from pinchpoint_scenarios.storage_probe.scenario import DISK
+from pinchpoint_scenarios.storage_probe.place import DISK
 
 
 class EndpointSpec(StrictRecord):

@@ -1,358 +1,114 @@
-"""Runs a probe on another machine over ssh; nothing stays there.
-
-A *keeper* (a POSIX shell, one connection as long as the probe) makes the folder and removes it at its end:
-when we say so, when the link is cut, and when it has heard nothing of us for a minute; what runs in it is
-killed first. Each command is a connection of its own, and leaves its process id in the folder for that.
-"""
+"""A probe's disk on another machine over ssh (``storage_probe.remote``), with a command's errors."""
 
 from __future__ import annotations
 
-import base64
-import re
-import shlex
-import subprocess
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
-from pinchpoint.probe import machine
 from pinchpoint.probe.record import Where
-from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.ssh import Address
-from pinchpoint_scenarios.storage_probe import TOOLS, Tool, ToolFailed, ToolMissing
-from pinchpoint_scenarios.storage_probe.folder import FOLDER, OWNER
-from pinchpoint_scenarios.storage_probe.process import ProbeStopped, ToolOutput, run
-
-_BEAT_S = 5.0
-_SILENT_S = 60
-"""The keeper gives us up after so long: ssh itself gives up a silent link after 15 s."""
-_END_S = 20.0
-_MISSING = 127
-_NO_FOLDER = 3
-"""The keeper has removed the folder, or something else has."""
-_PATH = "PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH"
-
-_LOOK = (
-    "p={path}; d={device}; "
-    '[ -n "$p" ] || while read -r from at rest; do case $from in "$d"|"$d"[0-9]|"$d"[0-9][0-9]|'
-    '"$d"p[0-9]|"$d"p[0-9][0-9]) p=$(printf %bx "$at"); p=${{p%x}}; break;; esac; done < /proc/mounts; '
-    '[ -n "$p" ] || {{ echo unmounted; exit 0; }}; cd -- "$p" 2>/dev/null || {{ echo missing; exit 0; }}; '
-    "[ -w . ] || {{ echo forbidden; exit 0; }}; "
-    's=$(df -Pk . | tail -n 1); n=$(basename "$(readlink -f "${{s%% *}}")"); b=/sys/class/block/$n; '
-    'if [ -e "$b/partition" ]; then n=$(basename "$(readlink -f "$b/..")"); fi; [ -e "$b" ] || n=; '
-    "echo ok; hostname; id -u; grep MemTotal /proc/meminfo; stat -f -c %T . || echo; "
-    'echo "$n"; cat "/sys/class/block/$n/device/model" 2>/dev/null || echo; pwd'
-)
-"""Where the disk is mounted, who we are there, and what there is: one line each; the folder comes last, as
-its name may hold line ends. In /proc/mounts a space is ``\\040``, which ``%b`` reads."""
-
-_KEEP = (
-    'cd -- {parent} || exit 3; f={folder}; trap "" HUP PIPE; refuse() {{ echo "refused $1"; exit 0; }}; '
-    "if [ -L $f ]; then refuse theirs; fi; "
-    "if [ -e $f ]; then grep -q pid $f/{owner} 2>/dev/null || refuse theirs; "
-    "o=$(grep -o '\"pid\": *[0-9]*' $f/{owner} | grep -o '[0-9]*$'); "
-    'if [ -n "$o" ] && kill -0 "$o" 2>/dev/null || [ -d "/proc/${{o:-none}}" ]; then refuse "$o"; fi; '
-    'grep -qF "$(hostname)" $f/{owner} || refuse "${{o:-0}}"; '
-    "rm -rf $f || refuse left; fi; mkdir -m 700 $f || refuse unmade; "
-    'echo "{{@pid@: $$, @host@: @$(hostname)@, @remote@: true}}" | tr @ {quote} > $f/{owner}; '
-    "stop() {{ if [ -f $f/running ]; then kill -9 $(cat $f/running) 2>/dev/null; fi; }}; "
-    "t=; if command -v timeout >/dev/null; then t='timeout {silent}'; fi; "
-    'echo "ready $(df -Pk . | tail -n 1)"; '
-    "while line=$($t sh -c 'read -r l && echo $l'); do if [ \"$line\" = stop ]; then stop; fi; done; "
-    "stop; rm -rf $f || {{ sleep 1; rm -rf $f; }}"
-)
-
-_RUN = (
-    "cd -- {folder} || exit {gone}; {path}; LC_ALL=C; export LC_ALL; "
-    "command -v {program} >/dev/null || exit {missing}; "
-    "sh -c {command}; s=$?; rm -f running; [ $s != {gone} ] || s=1; exit $s"
-)
-
-_BRING = (
-    'cd -- {folder} && for f in log_*.log; do if [ -f $f ]; then echo "== $f"; cat $f; rm -f $f; fi; done'
-)
+from pinchpoint_scenarios.storage_probe import Tool, remote
+from pinchpoint_scenarios.storage_probe.folder import NoRoom, NotOurs
+from pinchpoint_scenarios.storage_probe.process import ToolOutput
 
 
-_OTHERWISE = re.compile(r"[\r\n!\\]|[^\x00-\x7f]")
-
-
-def _command(script: str) -> str:
-    """A command that runs a script, whatever characters the paths in it have and whatever the login shell is.
-
-    What csh and fish read otherwise than ``sh`` does travels as base64, and so does what is not ASCII.
-    """
-    if _OTHERWISE.search(script):
-        encoded = base64.b64encode(script.encode("utf-8", "surrogateescape")).decode("ascii")
-        script = f'eval "$(echo {encoded} | base64 -d)"'
-    return ssh.shell(script)
+@contextmanager
+def _explained() -> Iterator[None]:
+    """What goes wrong there, as errors of a command."""
+    try:
+        yield
+    except remote.DiskNotThere as error:
+        raise InputError(str(error)) from error
+    except NotOurs as error:
+        raise GuardError(str(error)) from error
+    except (remote.HostUnreachable, NoRoom) as error:
+        raise FarmUnavailable(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteFacts:
+class RemoteDisk:
     """A disk of another machine.
 
     Attributes:
-        folder: where it is mounted there, or the path that was given.
-        where: as in probe.json.
-        memory_bytes: the machine's.
-        root: whether we are root there.
+        facts: what is known of it.
+        where: the same as in probe.json.
     """
 
-    folder: PurePosixPath
+    facts: remote.RemoteFacts
     where: Where
-    memory_bytes: int
-    root: bool
 
 
-def look(address: Address, path: str | None, device: str | None, farm: str, disk: str) -> RemoteFacts:
+def look(address: Address, path: str | None, device: str | None, farm: str, disk: str) -> RemoteDisk:
     """What is known of the disk there. Raises InputError, FarmUnavailable."""
-    node = f"/dev/{(device or 'none').removeprefix('/dev/')}"
-    script = _LOOK.format(path=shlex.quote(path or ""), device=shlex.quote(node))
-    try:
-        said = ssh.run(address, _command(script)).split("\n", 7)
-    except CollectorError as error:
-        raise FarmUnavailable(str(error)) from error
-    state = said[0].split(" ")[0] if said else ""
-    wrong = {
-        "unmounted": f"its device {device} is not mounted there; give its path in farm.yaml",
-        "missing": f"{path} is not a folder on that host; correct path: in farm.yaml",
-        "forbidden": f"no permission to write to {path or device} on that host; log in as a user who may "
-        "write there",
-    }
-    if state in wrong:
-        raise InputError(f"{disk} on {address}: {wrong[state]}")
-    if state != "ok" or len(said) < 8:
-        raise FarmUnavailable(
-            f"{address}: the host reported nothing usable about {disk}: {' '.join(said)[:200] or 'no answer'}"
-        )
-    host, user, memory, file_system, name, model, folder = said[1:]
-    folder = folder.removesuffix("\n")
+    with _explained():
+        found = remote.look(address, path, device, disk)
     where = Where(
-        folder=folder,
-        host=host,
-        device=name or None,
-        file_system=file_system or None,
-        model=model.strip() or None,
+        folder=str(found.folder),
+        host=found.host,
+        device=found.device,
+        file_system=found.file_system,
+        model=found.model,
         farm=farm,
         disk=disk,
     )
-    return RemoteFacts(
-        folder=PurePosixPath(folder),
-        where=where,
-        memory_bytes=int(memory.split()[1]) * 1024,
-        root=user.strip() == "0",
-    )
+    return RemoteDisk(found, where)
 
 
 @dataclass(frozen=True, slots=True)
-class There:
-    """Another machine, with a folder of ours.
+class SshMachine:
+    """Another machine, with a folder of ours (see ``ProbedMachine``).
 
     Attributes:
-        address: how it is reached.
-        looked: its disk.
+        there: the machine.
         copies: a folder of this machine for what tools leave behind there.
-        keeper: the process that holds the folder.
     """
 
-    address: Address
-    looked: RemoteFacts
+    there: remote.There
     copies: Path
-    keeper: subprocess.Popen[str]
-    _speaking: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def folder(self) -> Path:
         """The probe's own folder, there."""
-        return Path(self.looked.folder / FOLDER)
+        return self.there.folder
 
     @property
     def memory_bytes(self) -> int:
         """The machine's."""
-        return self.looked.memory_bytes
+        return self.there.memory_bytes
 
     @property
     def root(self) -> bool:
         """Whether we are root there."""
-        return self.looked.root
+        return self.there.root
 
     def tool(self, name: str) -> Tool:
         """The one of that name."""
-        return TOOLS[name]
+        return self.there.tool(name)
 
     def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
-        """See ``Machine``."""
-        script = _RUN.format(
-            folder=shlex.quote(str(self.folder)),
-            path=_PATH,
-            program=shlex.quote(command[0]),
-            missing=_MISSING,
-            gone=_NO_FOLDER,
-            command=shlex.quote(f"echo $$ > running; exec {shlex.join(command)}"),
-        )
-        try:
-            said = run(ssh.argv(self.address, _command(script)), self.copies, stop)
-        except ProbeStopped:
-            self.report("stop")
-            raise
-        except FileNotFoundError as error:
-            raise FarmUnavailable(str(ssh.no_ssh())) from error
-        if said.status in (ssh.SSH_FAILED, _NO_FOLDER):
-            why = ssh.why(self.address, said.status, said.stderr)
-            if said.status == _NO_FOLDER or self._lost():
-                raise FarmUnavailable(
-                    f"{why}; the process that keeps the probe's folder on that host has ended"
-                )
-            raise ToolFailed(why)  # one connection of many: the next may succeed
-        if said.status == _MISSING:
-            raise ToolMissing(
-                f"{tool.program} is not installed on {self.address}, and this suite needs it; install "
-                f"the package {tool.package} there (Debian, Ubuntu: apt-get install {tool.package})"
-            )
-        return said
+        """See ``ProbedMachine``."""
+        with _explained():
+            return self.there.run(tool, command, stop)
 
     def brought(self) -> Path:
         """Logs of the last command, copied; they are removed there."""
-        script = _BRING.format(folder=shlex.quote(str(self.folder)))
-        try:
-            said = ssh.run(self.address, _command(script))
-        except CollectorError as error:
-            raise FarmUnavailable(str(error)) from error
-        for part in said.split("== ")[1:]:
-            name, _, text = part.partition("\n")
-            (self.copies / PurePosixPath(name.strip()).name).write_text(text, encoding="utf-8")
-        return self.copies
-
-    def _lost(self) -> bool:
-        """Whether the keeper has ended, too: it learns of a link that is cut within some seconds."""
-        try:
-            self.keeper.wait(timeout=_END_S)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
-
-    def report(self, word: str) -> None:
-        """Say something to the keeper; one that has ended hears nothing."""
-        assert self.keeper.stdin is not None  # noqa: S101 -- a pipe was asked for
-        with self._speaking, suppress(BrokenPipeError, ValueError):
-            self.keeper.stdin.write(f"{word}\n")
-            self.keeper.stdin.flush()
+        with _explained():
+            return self.there.brought(self.copies)
 
 
 @contextmanager
-def there(address: Address, looked: RemoteFacts, needed_bytes: int) -> Iterator[There]:
+def there(address: Address, looked: RemoteDisk, needed_bytes: int) -> Iterator[SshMachine]:
     """The machine, with a folder of ours that has room; it is gone afterwards.
 
     Raises GuardError where the folder there is not ours, FarmUnavailable.
     """
-    with ExitStack() as stack:
-        copies = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pinchpoint-probe-")))
-        keeper = stack.enter_context(_kept(address, looked, needed_bytes))
-        made = There(address, looked, copies, keeper)
-        stack.enter_context(_beating(made))
-        yield made
-
-
-@contextmanager
-def _kept(address: Address, looked: RemoteFacts, needed_bytes: int) -> Iterator[subprocess.Popen[str]]:
-    """The keeper's connection. Raises GuardError, FarmUnavailable."""
-    script = _KEEP.format(
-        parent=shlex.quote(str(looked.folder)),
-        folder=FOLDER,
-        owner=OWNER,
-        silent=_SILENT_S,
-        quote="'\"'",
-    )
-    try:
-        keeper = subprocess.Popen(
-            ssh.argv(address, _command(script)),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,  # Ctrl-C is ours to act upon
-        )
-    except FileNotFoundError as error:
-        raise FarmUnavailable(str(ssh.no_ssh())) from error
-    try:
-        free_bytes, total_bytes = _begin(address, looked, keeper)
-        machine.check_space(f"{looked.where.host}:{looked.folder}", needed_bytes, free_bytes, total_bytes)
-        yield keeper
-    finally:
-        _end(keeper)
-
-
-def _begin(address: Address, looked: RemoteFacts, keeper: subprocess.Popen[str]) -> tuple[int, int]:
-    """Bytes of the file system that are free and all of them, without what a killed probe left there."""
-    assert keeper.stdout is not None  # noqa: S101 -- a pipe was asked for
-    said = keeper.stdout.readline().strip()
-    folder = f"{looked.where.host}:{looked.folder / FOLDER}"
-    state, _, space = said.partition(" ")
-    if state == "ready":
-        return _room(address, space)
-    _, stderr = keeper.communicate(timeout=_END_S)
-    match space:
-        case "theirs":
-            raise GuardError(
-                f"{folder}: exists already and was not created by Pinchpoint, so it is neither written "
-                "to nor removed; move it away, or give another path"
-            )
-        case number if number.isdecimal():
-            raise GuardError(
-                f"{folder}: another probe uses it (process {number}); wait until it ends. If no probe is "
-                "running, remove that folder"
-            )
-        case "left" | "unmade":
-            raise FarmUnavailable(
-                f"{folder}: cannot be created or cleared: {stderr.strip() or 'no reason given'}"
-            )
-    raise FarmUnavailable(ssh.why(address, keeper.returncode or ssh.SSH_FAILED, stderr))
-
-
-def _room(address: Address, space: str) -> tuple[int, int]:
-    """What ``df -Pk`` says of a file system: bytes free, and all. Raises FarmUnavailable."""
-    cells = space.split()
-    if len(cells) < 4 or not (cells[1].isdecimal() and cells[3].isdecimal()):
-        raise FarmUnavailable(
-            f"{address}: the host did not report its free space: df printed {space[:200]!r}"
-        )
-    return int(cells[3]) * 1024, int(cells[1]) * 1024
-
-
-def _end(keeper: subprocess.Popen[str]) -> None:
-    """The end of its input is its sign to clear away, which we wait for."""
-    assert keeper.stdin is not None  # noqa: S101 -- a pipe was asked for
-    with suppress(BrokenPipeError):
-        keeper.stdin.close()
-    try:
-        keeper.wait(timeout=_END_S)
-    except subprocess.TimeoutExpired:  # the link is cut: the keeper there ends by itself
-        keeper.kill()
-        keeper.wait()
-    for stream in (keeper.stdout, keeper.stderr):
-        if stream is not None:
-            stream.close()
-
-
-@contextmanager
-def _beating(made: There) -> Iterator[None]:
-    """Show the keeper every few seconds that we are there."""
-    ended = threading.Event()
-
-    def beat() -> None:
-        while not ended.wait(_BEAT_S):
-            made.report("beat")
-
-    thread = threading.Thread(target=beat, name="probe-keeper", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
+    with (
+        tempfile.TemporaryDirectory(prefix="pinchpoint-probe-") as copies,
+        _explained(),
+        remote.there(address, looked.facts, needed_bytes) as found,
+    ):
+        yield SshMachine(found, Path(copies))

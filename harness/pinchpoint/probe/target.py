@@ -200,7 +200,7 @@ def _remote(farm: Farm, chosen: str, disk: FarmDisk, options: Mapping[str, Any])
         raise InputError(f"{farm.identity}: {chosen}: {error}") from error
     looked = look(address, disk.path, disk.device, farm.name, chosen)
     said = priced(farm, chosen, disk)
-    return ProbeTarget(looked.where, said, looked.memory_bytes, partial(there, address, looked))
+    return ProbeTarget(looked.where, said, looked.facts.memory_bytes, partial(there, address, looked))
 
 
 def _windows(

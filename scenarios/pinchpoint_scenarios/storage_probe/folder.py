@@ -97,9 +97,14 @@ def remove_left(folder: Path) -> None:
 def check_space(folder: Path, needed_bytes: int) -> None:
     """Raises NoRoom where the file would not fit, or fill the file system."""
     usage = shutil.disk_usage(folder)
-    if needed_bytes > usage.free - usage.total * SPARE_RATIO:
+    check_room(str(folder), needed_bytes, usage.free, usage.total)
+
+
+def check_room(place: str, needed_bytes: int, free_bytes: int, total_bytes: int) -> None:
+    """Likewise, of a file system with that room."""
+    if needed_bytes > free_bytes - total_bytes * SPARE_RATIO:
         raise NoRoom(
-            f"{folder}: a file of {needed_bytes // _MIB:,} MiB does not fit: {usage.free // _MIB:,} MiB are "
+            f"{place}: a file of {needed_bytes // _MIB:,} MiB does not fit: {free_bytes // _MIB:,} MiB are "
             f"free, of which {SPARE_RATIO:.0%} of the file system stay so; make room, or give a smaller size"
         )
 

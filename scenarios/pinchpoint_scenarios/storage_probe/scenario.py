@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
-from ..contract import OK, Endpoint, Filled, Intent, Params, Record, ScenarioContext, Sent, Target
+from ..contract import OK, Filled, Intent, Params, Record, ScenarioContext, Sent, Target
 from ..errors import EndpointUnreachable, ScenarioError
 from .cell import Cell, CellFigures, Job, ProbePlace
-from .folder import FOLDER, Claimed, check_space, claim
+from .folder import FOLDER
 from .params import StorageProbeParams
-from .process import ProbeStopped, ToolOutput, run
-from .tool import ToolFailed, ToolMissing, answer, installed, resolved, too_fast
+from .place import DISK, LocalDisk, ProbedDisk, disk_of
+from .process import ProbeStopped, ToolOutput
+from .remote import HostUnreachable
+from .tool import ToolFailed, ToolMissing, answer, too_fast
 from .tools import TOOLS
 
-DISK = "disk:"
-"""What the names of endpoints begin with that are disks of this machine (``disk:sql.log``): their ``url`` is
-a folder on the disk, their option ``host`` the machine's name."""
 PROBED = "probed"
 """The event of a cell that was measured."""
 PROBE_FAILED = "probe_failed"
@@ -45,27 +43,18 @@ class StorageProbe:
     def __init__(self, context: ScenarioContext) -> None:
         self._context = context
         self._params = cast("StorageProbeParams", context.params)
-        self._claimed: Claimed | None = None
         self._turn = threading.Lock()
         self._work = _work(self._params, context.repeat_s)
 
     def check(self) -> Mapping[str, Any]:
-        """The disk is here, and may be written to; each program's version."""
-        parent = self._parent()
-        if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-            raise EndpointUnreachable(
-                f"storage-probe: {parent} is no folder that this user may write to; name another disk"
-            )
-        found: dict[str, Any] = {}
-        for name in dict.fromkeys(job.tool for job in self._jobs()):
-            installed(TOOLS[name])
-            found[name] = {"server": name}
-        return found
+        """The disk is there, and may be written to; each program's version."""
+        tools = [TOOLS[name] for name in dict.fromkeys(job.tool for job in self._jobs())]
+        return {name: {"server": said} for name, said in self._disk.check(tools).items()}
 
     def intent(self) -> Intent:
         """What the suite will write; contacts no server."""
-        params, jobs, size = self._params, self._jobs(), self._size()
-        folder = self._parent() / FOLDER
+        params, jobs, folder = self._params, self._jobs(), self._disk.words
+        size = self._size(self._disk.memory_bytes)
         uses_file = any(job.uses_file for job in jobs)
         sent = []
         for job in jobs:
@@ -82,7 +71,7 @@ class StorageProbe:
                 )
             )
         return Intent(
-            (Target(str(folder.parent), f"folder {FOLDER}, made anew"),),
+            (Target(str(Path(folder).parent), f"folder {FOLDER}, made anew"),),
             (Filled("file probe.data", None, size),) if uses_file else (),
             tuple(sent),
             f"the folder {folder}",
@@ -92,17 +81,17 @@ class StorageProbe:
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         """Make the folder, and write the file whole: new blocks would cost extra later."""
-        parent = self._parent()
-        check_space(parent, max(self._size(), *(job.room_bytes for job in self._jobs())))
-        self._claimed = claim(parent)
+        size = self._size(self._disk.look().memory_bytes) or 0
+        self._disk.prepare(max(size, *(job.room_bytes for job in self._jobs())))
         first = [TOOLS[job.tool] for job in self._jobs() if job.uses_file]
         place = self._place(1)
         command = first[0].prepare(place) if first else []
         if command:
-            progress(f"writing {self._size() // 2**20:,} MiB to {place.folder}")
-            said = run(resolved(first[0], command), place.folder, lambda: False)
+            progress(f"writing {size // 2**20:,} MiB to {self._disk.words}")
+            said = self._disk.run(first[0], command, lambda: False)
             if said.status:
-                raise ScenarioError(f"storage-probe: {parent}: {first[0].why(said.stdout, said.stderr)}")
+                why = first[0].why(said.stdout, said.stderr)
+                raise ScenarioError(f"storage-probe: {place.folder.parent}: {why}")
 
     def session(self, number: int) -> StorageProbeSession:  # noqa: ARG002 -- they all take the next job
         """One that takes the next job when it is its turn."""
@@ -110,8 +99,7 @@ class StorageProbe:
 
     def finish(self, *, keep_data: bool) -> None:  # noqa: ARG002 -- the file has no further use
         """Remove the folder."""
-        if self._claimed is not None:
-            self._claimed.release()
+        self._disk.release()
 
     def next_job(self, record: Record, stop: Callable[[], bool]) -> bool:
         """Do the next job, alone; False where none is left."""
@@ -134,7 +122,7 @@ class StorageProbe:
             measured = self._measured(job, trial, stop)
         except ProbeStopped:
             return  # the run has ended: half a job is none
-        except (ToolFailed, ToolMissing, OSError) as error:
+        except (ToolFailed, ToolMissing, HostUnreachable, EndpointUnreachable, OSError) as error:
             record(job.name, _FAILED, begun_ns, time.perf_counter_ns())
             for cell in job.cells:
                 self._report(PROBE_FAILED, cell, trial, started, why=str(error))
@@ -154,24 +142,27 @@ class StorageProbe:
         tool, place = TOOLS[job.tool], self._place(trial)
         said = ToolOutput("", "", 0)
         for command in tool.commands(job, place):
-            said = run(resolved(tool, command), place.folder, stop)
+            said = self._disk.run(tool, command, stop)
             if said.status:
                 raise ToolFailed(f"{tool.program} failed: {tool.why(said.stdout, said.stderr)}")
-        return answer(tool, job, place, said.stdout, said.stderr)
+        with self._disk.results() as results:
+            return answer(tool, job, replace(place, folder=results), said.stdout, said.stderr)
 
     def _report(self, event: str, cell: Cell, trial: int, started: float, **found: Any) -> None:
         """An event: which cell of which disk, and what was found."""
-        disk, folder = self._disk()
-        device = _device(folder)
+        try:
+            looked = self._disk.look()
+        except EndpointUnreachable:  # a host that was never reached from here
+            return
         self._context.event(
             event,
             suite=self._params.suite,
-            disk=disk,
-            folder=str(folder),
-            host=socket.gethostname(),
-            device=Path(device).name if device else None,
-            size_bytes=self._size(),
-            memory_bytes=_memory_bytes(),
+            disk=self._named[0],
+            folder=str(looked.folder),
+            host=looked.host,
+            device=looked.device,
+            size_bytes=self._size(looked.memory_bytes),
+            memory_bytes=looked.memory_bytes,
             cell=asdict(cell),
             name=cell.name,
             trial=trial,
@@ -182,21 +173,34 @@ class StorageProbe:
     def _jobs(self) -> list[Job]:
         return list(self._params.chosen.jobs(self._params.seconds or 0.0))
 
-    def _size(self) -> int:
-        return self._params.size or self._params.chosen.size_bytes or int(_memory_bytes() * 2.1)
+    def _size(self, memory_bytes: int | None) -> int | None:
+        """Of the file; None where it depends on a memory that is not known."""
+        given = self._params.size or self._params.chosen.size_bytes
+        return given or (int(memory_bytes * 2.1) if memory_bytes is not None else None)
 
     def _place(self, trial: int) -> ProbePlace:
-        folder = self._parent() / FOLDER
-        return ProbePlace(folder, self._size(), _device(folder), _memory_bytes(), trial)
+        looked = self._disk.look()
+        return ProbePlace(
+            folder=Path(looked.folder) / FOLDER,
+            size_bytes=self._size(looked.memory_bytes) or 0,
+            device=f"/dev/{looked.device}" if looked.device else None,
+            memory_bytes=looked.memory_bytes,
+            trial=trial,
+            root=looked.root,
+        )
 
-    def _parent(self) -> Path:
-        """The folder on the disk. Raises EndpointUnreachable where the farm has no such disk here."""
-        return self._disk()[1]
+    @property
+    def _disk(self) -> ProbedDisk:
+        return self._named[1]
 
-    def _disk(self) -> tuple[str | None, Path]:
-        """(``tier.role``, None of a folder that was named; the folder on it). Raises likewise."""
+    @cached_property
+    def _named(self) -> tuple[str | None, ProbedDisk]:
+        """(``tier.role``, None of a folder that was named; the disk).
+
+        Raises EndpointUnreachable where the farm has no such disk.
+        """
         if self._params.folder is not None:
-            return None, Path(self._params.folder)
+            return None, LocalDisk(Path(self._params.folder))
         disks = {
             name.removeprefix(DISK): endpoint
             for name, endpoint in self._context.endpoints.items()
@@ -204,10 +208,12 @@ class StorageProbe:
         }
         wanted = self._params.disk or (next(iter(disks)) if len(disks) == 1 else None)
         if wanted in disks:
-            return wanted, _on_this_machine(str(wanted), disks[str(wanted)])
+            return wanted, disk_of(str(wanted), disks[str(wanted)])
         listed = ", ".join(sorted(disks)) or "none"
-        what = f"has no disk {wanted!r} on this machine" if wanted else "has several disks, or none"
-        raise EndpointUnreachable(f"storage-probe: the farm {what}; say params.disk as one of: {listed}")
+        what = f"has no disk {wanted!r}" if wanted else "has several disks, or none"
+        raise EndpointUnreachable(
+            f"storage-probe: the farm {what} on this machine or over ssh; say params.disk as one of: {listed}"
+        )
 
 
 class StorageProbeSession:
@@ -247,30 +253,6 @@ def _work(params: StorageProbeParams, repeat_s: float | None) -> Iterator[tuple[
             for number, job in enumerate(params.chosen.jobs(params.seconds or 0.0)):
                 pause_s = params.chosen.pause_s if trial > 1 and not number else 0.0
                 yield trial, pause_s, job
-
-
-def _on_this_machine(name: str, disk: Endpoint) -> Path:
-    here = socket.gethostname()
-    if disk.options.get("host", here) != here:
-        raise EndpointUnreachable(
-            f"storage-probe: {name} is a disk of {disk.options['host']}, and this load generator runs on "
-            f"{here}; let a generator on that machine do it, or give params.folder"
-        )
-    return Path(disk.url)
-
-
-def _device(folder: Path) -> str | None:
-    """The block device the folder lies on; None where there is none (memory, a network share; it is gone)."""
-    try:
-        number = folder.stat().st_dev
-    except OSError:
-        return None
-    link = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
-    return f"/dev/{link.resolve().name}" if link.exists() else None
-
-
-def _memory_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _wait(pause_s: float, stop: Callable[[], bool]) -> None:

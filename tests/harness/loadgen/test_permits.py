@@ -54,6 +54,7 @@ PATHS = [
     (endpoint("sql", url="postgresql+odbc://db1/d?Driver=%2Ftmp%2Fx.so"), "/tmp/x.so"),
     (endpoint("crawler", url="ssh://app1", key="/root/id"), "/root/id"),
     (endpoint("disk:sql.log", url="/var"), "/var"),
+    (endpoint("disk:sql.log", url="/srv/log", address="sql1", identity="/root/id"), "/root/id"),
 ]
 
 

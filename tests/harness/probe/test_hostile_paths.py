@@ -120,7 +120,7 @@ def test_over_ssh(sshd: SshdHost, parent: Path, name: str, suite: str) -> None:
     address = Address.of(sshd.options())
     with ExitStack() as stack:
         looked = look(address, str(folder), None, "dev", "sql.log")
-        assert str(looked.folder) == str(folder)
+        assert str(looked.facts.folder) == str(folder)
         tools = measured_by(suite, stack.enter_context(there(address, looked, SIZE)))
     assert contents(parent) == before
     assert tools & ({"fio", "dd", "bonnie++"} & {job.tool for job in SUITES[suite].jobs(0.3)})

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -10,7 +16,8 @@ import pytest
 from click.testing import CliRunner
 from harness.analysis.build import START_S, Build
 from harness.probe.build import Disk, cells_of, trial_of
-from support import require, run_cli
+from sshd_hosts import sshd_host
+from support import PINCHPOINT, disk_folder, require, run_cli
 
 from pinchpoint.analysis import analyse
 from pinchpoint.cli.report import report as report_command
@@ -23,6 +30,7 @@ from pinchpoint.report.probe import probes
 from pinchpoint.report.registry import FORMATS
 from pinchpoint.report.report import gather
 from pinchpoint.store.read import StoredRun
+from pinchpoint_scenarios.storage_probe.folder import FOLDER
 
 DISK = Disk(0.0005, 500, 60e6)
 
@@ -172,3 +180,56 @@ def test_a_plan_that_probes_a_farm_s_disk(tmp_path: Path, where: str) -> None:
     assert "Storage probes in this run" in (directory / "report.html").read_text()
     assert not list(folder.iterdir())
     assert "invalid" not in json.loads((directory / "verdict.json").read_text())["outcome"]
+
+
+@pytest.mark.alone
+@pytest.mark.slow  # two runs of some twenty seconds
+@pytest.mark.parametrize("ended", ["done", "Ctrl-C"])
+def test_a_plan_that_probes_a_disk_over_ssh(tmp_path: Path, ended: str) -> None:
+    """A real sshd: the verdict in the run's folder has that host; nothing is left, after Ctrl-C neither."""
+    require("fio", "fio")
+    farm, plan = tmp_path / "farm.yaml", tmp_path / "plan.yaml"
+    folder = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))
+    params = {"suite": "database", "repeat": 1, "time_per_cell": "300ms", "size": "16MiB"}
+    if ended == "Ctrl-C":
+        params["time_per_cell"] = "30s"
+    scenario = {"use": "storage-probe", "load": {"model": "closed", "users": 1}, "params": params}
+    phases = {"warm_up": "0s", "measure": {"until": "done", "at_most": "120s"}}
+    plan.write_text(json.dumps({"name": "probing", "scenarios": {"disks": scenario}, "phases": phases}))
+    try:
+        with sshd_host() as host:
+            disks = {"log": {"path": str(folder), "limits": {"iops": 1_000_000}}}
+            hosts = {"sql1": {"collect": [{"kind": "ssh", **host.options()}], "disks": disks}}
+            described = {
+                "name": "dev",
+                "environment": "test",
+                "endpoints": {"sql": {"url": "postgresql://loader@127.0.0.1/loadtest"}},  # not asked
+                "tiers": {"sql": {"hosts": hosts}},
+            }
+            farm.write_text(json.dumps(described))
+            checked = run_cli("check", plan, "--farm", farm)
+            assert checked.returncode == 0, checked.stderr[-3000:]
+            assert "fio-" in checked.stdout
+            command = [str(each) for each in (PINCHPOINT, "run", plan, "--farm", farm)]
+            command += ["--out", str(tmp_path / "runs")]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+                if ended == "Ctrl-C":
+                    deadline = time.monotonic() + 60
+                    while not list(folder.glob(f"{FOLDER}/running")):
+                        assert time.monotonic() < deadline, "fio did not begin there"
+                        assert run.poll() is None, run.communicate()
+                        time.sleep(0.2)
+                    run.send_signal(signal.SIGINT)
+                stdout, stderr = run.communicate(timeout=170)
+            assert run.returncode == (130 if ended == "Ctrl-C" else 0), stderr[-3000:]
+        assert not list(folder.iterdir())
+    finally:
+        shutil.rmtree(folder)
+    if ended == "done":
+        directory = Path(stdout.splitlines()[-1])
+        content = json.loads((directory / "probe-disks" / "probe.json").read_text())
+        assert content["state"] == "finished"
+        assert content["where"]["host"] == socket.gethostname()
+        assert content["where"]["disk"] == "sql.log"
+        assert content["declared"]["limits"]["iops"] == 1_000_000
+        assert all(row["figures"]["iops"]["mean"] > 0 for row in content["cells"])

@@ -24,13 +24,13 @@ from support import disk_folder, require
 
 from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.plan import load_farm
-from pinchpoint.probe import machine, remote, target
+from pinchpoint.probe import target
 from pinchpoint.probe.driver import ProbeProgress, SuiteDriver
 from pinchpoint.probe.record import DiskPrice, Options
-from pinchpoint.probe.remote import RemoteFacts, There, look, there
+from pinchpoint.probe.remote import RemoteDisk, SshMachine, look, there
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.ssh import Address
-from pinchpoint_scenarios.storage_probe import SUITES, TOOLS, ToolMissing
+from pinchpoint_scenarios.storage_probe import SUITES, TOOLS, ToolMissing, remote
 from pinchpoint_scenarios.storage_probe.folder import FOLDER, OWNER, NotOurs, claim
 from pinchpoint_scenarios.storage_probe.process import ProbeStopped
 
@@ -48,7 +48,7 @@ class Host:
     def address(self) -> Address:
         return Address.of(self.sshd.options())
 
-    def looked(self) -> RemoteFacts:
+    def looked(self) -> RemoteDisk:
         return look(self.address, str(self.folder), None, "dev", "sql.log")
 
 
@@ -88,7 +88,7 @@ def tools_in(folder: Path) -> list[int]:
     ]
 
 
-def fio(machine: There, seconds: int) -> list[str]:
+def fio(machine: SshMachine, seconds: int) -> list[str]:
     """A command of fio that writes for so long."""
     return [
         *(
@@ -112,10 +112,10 @@ def fio(machine: There, seconds: int) -> list[str]:
 def test_the_disk_is_described(host: Host) -> None:
     """As it is known there: folder, machine, memory, room, rights."""
     found = host.looked()
-    assert found.folder == PurePosixPath(host.folder)
+    assert found.facts.folder == PurePosixPath(host.folder)
     assert found.where.host == socket.gethostname()
-    assert found.memory_bytes == psutil.virtual_memory().total
-    assert found.root == (os.geteuid() == 0)
+    assert found.facts.memory_bytes == psutil.virtual_memory().total
+    assert found.facts.root == (os.geteuid() == 0)
     assert found.where.file_system
 
 
@@ -250,7 +250,7 @@ def test_what_a_killed_probe_left_is_no_lack_of_room(host: Host, monkeypatch: py
     def looked(_folder: str, _needed: int, free_bytes: int, total_bytes: int) -> None:
         seen.append(((left / "probe.data").exists(), free_bytes, total_bytes))
 
-    monkeypatch.setattr(machine, "check_space", looked)
+    monkeypatch.setattr(remote, "check_room", looked)
     with there(host.address, host.looked(), SIZE):
         [(still_there, free_bytes, total_bytes)] = seen
     usage = shutil.disk_usage(host.folder)
