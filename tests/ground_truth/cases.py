@@ -22,7 +22,7 @@ CASES = Path(__file__).with_name("cases")
 LISTS = Path(__file__).parent
 """Where lists of names lie: ``@ci`` means those of ``ci.txt``."""
 
-Need = Literal["root", "disks", "cpus", "memory", "network", "cores"]
+Need = Literal["root", "disks", "cpus", "memory", "network", "share", "cores"]
 
 KNOB_NEEDS: Mapping[str, Need] = {
     "disks": "disks",
@@ -235,4 +235,6 @@ def farms(cases: Sequence[Case], shard: int = 1, shards: int = 1) -> list[list[C
 def needs_of(embedded: Mapping[str, Any]) -> set[str]:
     """What the knobs of an ``embedded:`` section need of the machine."""
     used: set[str] = {need for knob, need in KNOB_NEEDS.items() if embedded.get(knob)}
+    if "files" in (embedded.get("delays") or {}):
+        used.add("share")
     return used | {"root"} if used - {"cores"} else used

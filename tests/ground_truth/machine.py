@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ground_truth.cases import Need
 
 from pinchpoint_infra.disks import support as disk_support
+from pinchpoint_infra.embedded.tiers.files import missing_for_a_share
 from pinchpoint_infra.faults import interface
 from pinchpoint_infra.faults.caps import support as cap_support
 
@@ -53,5 +54,6 @@ CHECKS: Mapping[Need, Callable[[], str | None]] = {
     "cpus": lambda: _cap("cpu"),
     "memory": lambda: _cap("memory"),
     "network": interface.missing,
+    "share": missing_for_a_share,
     "cores": _cores,
 }

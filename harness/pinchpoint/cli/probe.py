@@ -64,6 +64,12 @@ _SUITES = "".join(f"\n\n{each.name}: {each.about}." for each in SUITES.values())
     metavar="DURATION",
     help="Find the largest number of outstanding I/Os with a mean latency below this. [default: 20ms]",
 )
+@click.option(
+    "--threads",
+    type=click.IntRange(1, 64),
+    help="Number of threads of fio or DiskSpd, each with the queue depth of the suite; a log has one. "
+    "[default: 1]",
+)
 @click.option("--resume", type=_PATH, help="Continue the interrupted probe in this folder.")
 @click.option(
     "--calibrate",

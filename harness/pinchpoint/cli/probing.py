@@ -45,6 +45,7 @@ class ProbeOptions:
     time_per_cell: str | None
     size: str | None
     line: str | None
+    threads: int | None
     resume: Path | None
     calibrate: bool
     copy_tool: Path | None
@@ -119,7 +120,7 @@ def _one(asked: ProbeOptions, place: _GivenDisk, *, quiet: bool = False) -> tupl
             made, directory = conduct.to_resume(asked.resume, chosen), asked.resume
         else:
             suite = conduct.named(str(asked.suite))
-            made = conduct.begun(suite, chosen, asked.repeat, seconds, size_bytes, line_s)
+            made = conduct.begun(suite, chosen, asked.repeat, seconds, size_bytes, line_s, asked.threads or 1)
             directory = conduct.new_directory(asked.out, made)
         verdict = conduct.run(chosen, made, directory, interrupts, conclude_probe)
         # Before the farm is stopped: what was measured is reported whatever comes of that.
@@ -169,6 +170,7 @@ def _check_resumed(asked: ProbeOptions) -> None:
         "--time-per-cell": asked.time_per_cell,
         "--size": asked.size,
         "--line": asked.line,
+        "--threads": asked.threads,
     }
     settled = [name for name, value in how.items() if value is not None]
     if settled:

@@ -74,6 +74,7 @@ def _probes(
                 time_per_cell=seconds,
                 size=size,
                 line=None,
+                threads=None,
                 resume=None,
                 calibrate=False,
                 copy_tool=None,

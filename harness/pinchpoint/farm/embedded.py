@@ -71,6 +71,7 @@ def disk_spec(disk: BuiltDisk) -> DiskSpec:
         stripes=disk.stripes,
         size_bytes=disk.size_bytes or DEFAULT_SIZE_BYTES,
         time_scale=disk.time_scale,
+        read_ahead_bytes=disk.read_ahead_bytes,
         host_cache_bytes=disk.host_cache_bytes,
     )
 

@@ -142,7 +142,8 @@ def _check_knobs(farm: YamlFile) -> Iterator[Problem]:
     tiers = _embedded_tiers(farm)
     disks = sorted(f"{tier}.{role}" for tier in tiers for role in EMBEDDED_ROLES[tier])
     served = [tier for tier in SERVED if tier in tiers]
-    allowed = {"disks": disks, "cpus": [*served, GENERATOR], "memory": served, "delays": served}
+    far = [*served, *(tier for tier in ("files",) if tier in tiers)]
+    allowed = {"disks": disks, "cpus": [*served, GENERATOR], "memory": served, "delays": far}
     allowed |= {"networks": served, "settings": [tier for tier in SERVERS if tier in tiers]}
     allowed |= {"throttle": [tier for tier in THROTTLED if tier in tiers]}
     for knob, names in allowed.items():

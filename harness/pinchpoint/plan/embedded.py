@@ -142,6 +142,7 @@ class BuiltDisk(StrictRecord):
         stripes: the number of such disks that are striped.
         size_bytes: its size, such as ``4GiB``.
         time_scale: credits and warm-up run faster by this factor: 60 makes 30 minutes 30 seconds.
+        read_ahead_bytes: how far the kernel reads ahead of sequential reads, such as ``1MiB``.
         host_cache_bytes: a cache on the host: this much of what was read last comes from it, such as
             ``1GiB``.
     """
@@ -155,6 +156,7 @@ class BuiltDisk(StrictRecord):
     stripes: int = Field(default=1, ge=1, le=64)
     size_bytes: Bytes | None = Field(default=None, alias="size", ge=64 * 2**20)
     time_scale: float = Field(default=1.0, ge=1, le=10_000)
+    read_ahead_bytes: Bytes = Field(default=128 * 2**10, alias="read_ahead", ge=0, le=64 * 2**20)
     host_cache_bytes: Bytes = Field(default=0, alias="host_cache", ge=0)
 
     @model_validator(mode="after")
@@ -272,7 +274,8 @@ class Embedded(StrictRecord):
         disks: emulated disks by ``tier.role``, such as ``sql.log`` (root, Linux).
         cpus: cores by tier, such as ``{search: 0.5}`` (root).
         memory: memory by tier, page cache included, such as ``{sql: 256MiB}`` (root).
-        delays: delays by tier, such as ``{web: 250ms}``.
+        delays: delays by tier, such as ``{web: 250ms}``. With ``files`` Samba serves the documents as an
+            SMB share (root).
         throttle: the request rate above which ``web`` refuses, such as ``{web: 50/s}``.
         networks: speed of a network interface of its own, by tier, such as ``{web: 10MB/s}`` (root).
         settings: settings of the servers ``sql`` and ``nosql``, such as ``{sql: {max_connections: 50}}``.

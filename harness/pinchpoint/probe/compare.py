@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from pinchpoint.base import units
 from pinchpoint.base.errors import InputError
 from pinchpoint.comparison.statistics import ENOUGH, SAME, Call, Estimate, call_of, holm, welch
 from pinchpoint.probe.figures import Figures, figures
@@ -189,6 +190,11 @@ def _moved(
     }
 
 
+def bytes_words(value: int | None) -> str | None:
+    """``128 KiB``-like words; None where it is not known."""
+    return units.bytes_(value) if value is not None else None
+
+
 def _confounders(base: Probe, other: Probe) -> list[str]:
     """What was not the same, the disks themselves aside."""
     pairs: list[tuple[str, object, object]] = [
@@ -197,7 +203,11 @@ def _confounders(base: Probe, other: Probe) -> list[str]:
         ("file system", base.where.file_system, other.where.file_system),
         ("time per cell", base.options.time_per_cell_s, other.options.time_per_cell_s),
         ("size of the file", base.options.size_bytes, other.options.size_bytes),
+        ("threads", base.options.threads, other.options.threads),
     ]
+    ahead = base.where.read_ahead_bytes, other.where.read_ahead_bytes
+    if None not in ahead:  # of an imported probe, or one over ssh, it is not known
+        pairs.append(("read-ahead", bytes_words(ahead[0]), bytes_words(ahead[1])))
     pairs += [
         (name, base.versions.get(name), other.versions.get(name))
         for name in dict.fromkeys([*base.versions, *other.versions])

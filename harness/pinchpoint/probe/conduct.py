@@ -38,6 +38,7 @@ def begun(
     time_per_cell_s: float | None,
     size_bytes: int | None,
     line_s: float,
+    threads: int = 1,
 ) -> Probe:
     """A probe of which nothing is measured yet; None: as the suite has it. Raises InputError."""
     if time_per_cell_s is not None and chosen.seconds is None:
@@ -51,6 +52,7 @@ def begun(
         time_per_cell_s=time_per_cell_s or chosen.seconds,
         size_bytes=size,
         line_s=line_s,
+        threads=threads,
     )
     probe = Probe(chosen.name, target.where, options, target.declared, utc())
     if target.where.device is None:
@@ -92,7 +94,7 @@ def run(
         FarmUnavailable: a tool is missing or failed, or the file does not fit.
         GuardError: what would be written to is not ours.
     """
-    chosen = suite(probe.suite)
+    chosen = suite(probe.suite).threaded(probe.options.threads)
     try:
         _measure(chosen, target, probe, directory, interrupts)
     except FarmUnavailable as error:

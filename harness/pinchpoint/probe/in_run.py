@@ -42,7 +42,7 @@ def probes_of(run: StoredRun) -> Iterator[tuple[str, Probe]]:
 
 def _probe(run: StoredRun, params: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> Probe:
     given, first = StorageProbeParams.model_validate(params), events[0]
-    chosen = SUITES[first["suite"]]
+    chosen = SUITES[first["suite"]].threaded(given.threads)
     cells: dict[Cell, list[Trial]] = {
         cell: [] for job in chosen.jobs(given.seconds or 0.0) for cell in job.cells
     }
@@ -59,7 +59,7 @@ def _probe(run: StoredRun, params: Mapping[str, Any], events: Sequence[Mapping[s
             farm=farm.get("name"),
             disk=first.get("disk"),
         ),
-        options=Options(asked, given.seconds, first["size_bytes"], given.line or LINE_S),
+        options=Options(asked, given.seconds, first["size_bytes"], given.line or LINE_S, given.threads),
         declared=declared_of(farm, first.get("disk")),
         started=iso(first["started_s"]),
         ended=iso(events[-1]["started_s"]),

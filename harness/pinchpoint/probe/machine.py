@@ -60,7 +60,17 @@ def described(folder: Path, farm: str | None = None, disk: str | None = None) ->
         model=disks.facts(found.device)["model"] if found.device else None,
         farm=farm,
         disk=disk,
+        read_ahead_bytes=_read_ahead(found.device) if found.device else None,
     )
+
+
+def _read_ahead(device: str) -> int | None:
+    """The kernel's setting of a disk of this machine; None where it has none."""
+    try:
+        text = Path(f"/sys/class/block/{device}/queue/read_ahead_kb").read_text(encoding="ascii")
+        return int(text) * 1024
+    except (OSError, ValueError):
+        return None
 
 
 def mount_of_device(device: str) -> Path | None:

@@ -104,6 +104,8 @@ class Where:
         disk: ``tier.role``, likewise.
         machine: the machine's type in the catalogue, where the farm names one.
         emulated: how an emulated disk is made; None of any other.
+        read_ahead_bytes: how far the kernel reads ahead of sequential reads through the page cache; None: not
+            known.
     """
 
     folder: str
@@ -115,6 +117,7 @@ class Where:
     disk: str | None = None
     machine: str | None = None
     emulated: str | None = None
+    read_ahead_bytes: int | None = None
 
     @property
     def label(self) -> str:
@@ -175,12 +178,14 @@ class Options:
         time_per_cell_s: how long each cell was measured; None: until its work was done, or not reported.
         size_bytes: size of the file; None: not reported by the file that was imported.
         line_s: the latency that is looked for.
+        threads: of the tool, each with the suite's queue depth.
     """
 
     repeat: int
     time_per_cell_s: float | None
     size_bytes: int | None
     line_s: float
+    threads: int = 1
 
     @property
     def file_bytes(self) -> int:

@@ -23,7 +23,7 @@ from pinchpoint.comparison.several import (
 )
 from pinchpoint.comparison.statistics import ENOUGH, SAME, call_of, holm, welch
 from pinchpoint.probe import words
-from pinchpoint.probe.compare import MARGIN, matching, unsettled
+from pinchpoint.probe.compare import MARGIN, bytes_words, matching, unsettled
 from pinchpoint.probe.figures import Figures, figures
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe, Trial, load
@@ -251,8 +251,10 @@ def _differences(probes: Sequence[Probe]) -> Iterator[SideDifference]:
             "time per cell": units.seconds(probe.options.time_per_cell_s)
             if probe.options.time_per_cell_s
             else None,
-            "size of the file": units.bytes_(probe.options.size_bytes) if probe.options.size_bytes else None,
+            "size of the file": bytes_words(probe.options.size_bytes),
             "repetitions": probe.options.repeat,
+            "threads": probe.options.threads,
+            "read-ahead": bytes_words(probe.where.read_ahead_bytes),
             **probe.versions,
         }
 
@@ -260,7 +262,8 @@ def _differences(probes: Sequence[Probe]) -> Iterator[SideDifference]:
     for place, probe in enumerate(probes[1:], 1):
         own = facts(probe)
         for name in dict.fromkeys([*first, *own]):
-            if first.get(name) != own.get(name):
+            unknown = name == "read-ahead" and None in (first.get(name), own.get(name))
+            if first.get(name) != own.get(name) and not unknown:
                 yield SideDifference(
                     place, "probe", name, None, None, (), first.get(name), own.get(name), name == "declared"
                 )

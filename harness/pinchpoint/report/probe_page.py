@@ -148,6 +148,8 @@ def _facts(probe: Probe) -> tuple[tuple[str, Any], ...]:
         ("Declared", probe.declared.words or "nothing"),
         *((("Machine type", where.machine),) if where.machine else ()),
         *((("Price", probe.declared.price.words),) if probe.declared.price else ()),
+        *((("Read-ahead", units.bytes_(where.read_ahead_bytes)),) if where.read_ahead_bytes else ()),
+        *((("Threads", options.threads),) if options.threads > 1 else ()),
         ("Repetitions", options.repeat),
         ("Time per cell", each or missing or "until its work is done"),
         ("File", _NOT_REPORTED if options.size_bytes is None else units.bytes_(options.size_bytes)),

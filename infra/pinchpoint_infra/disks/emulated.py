@@ -69,6 +69,7 @@ class EmulatedDisk:
             device = loop.attach(Path("/dev") / device)
         self.device = device
         loop.acknowledge_durably(device)
+        loop.read_ahead(device, self._spec.read_ahead_bytes)
         # Version 2 charges a journal's I/O to no group: without one nothing escapes.
         loop.make_file_system(device, journal=self._way.throttle != "v2")
         self._mount.mkdir(parents=True, exist_ok=True)

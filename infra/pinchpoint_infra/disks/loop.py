@@ -54,6 +54,11 @@ def acknowledge_durably(name: str) -> None:
     (_BLOCK / name / "queue" / "write_cache").write_text("write through")
 
 
+def read_ahead(name: str, size_bytes: int) -> None:
+    """Set how far the kernel reads ahead: a device that is used again has its last one's setting."""
+    (_BLOCK / name / "queue" / "read_ahead_kb").write_text(str(size_bytes // 1024))
+
+
 def numbers(name: str) -> str:
     """``major:minor`` of a device."""
     return (_BLOCK / name / "dev").read_text().strip()

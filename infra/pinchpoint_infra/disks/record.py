@@ -59,6 +59,7 @@ class DiskSpec:
         stripes: backends a RAID 0 with chunks of 64 KiB is made of.
         size_bytes: the disk's size; its file is sparse.
         time_scale: credits and warm-up pass this many times faster.
+        read_ahead_bytes: how far the kernel reads ahead of sequential reads.
         host_cache_bytes: what the host keeps of what was read; 0: nothing.
     """
 
@@ -77,4 +78,5 @@ class DiskSpec:
     stripes: int = 1
     size_bytes: int = DEFAULT_SIZE_BYTES
     time_scale: float = 1.0
+    read_ahead_bytes: int = 128 * 2**10
     host_cache_bytes: int = 0

@@ -16,6 +16,7 @@ from pinchpoint_infra.disks.way import choose
 from pinchpoint_infra.embedded.place import DISK_MARK, MARK
 from pinchpoint_infra.embedded.record import FarmError, FarmSpec, Slower
 from pinchpoint_infra.embedded.tiers.contract import EmbeddedTier
+from pinchpoint_infra.embedded.tiers.files import FilesTier, missing_for_a_share
 from pinchpoint_infra.embedded.tiers.web import WebTier
 from pinchpoint_infra.faults import caps, interface
 from pinchpoint_infra.faults.delay import DelayProxy
@@ -52,6 +53,8 @@ class Knobs:
         What this machine cannot make is left out; one warning names all of it.
         """
         lacking = [*self._build_disks(), *self._build_groups(), *self._lacking_interfaces()]
+        if FilesTier.name in self._spec.delays and (why := missing_for_a_share()):
+            lacking.append(f"the delay before files ({why})")
         if lacking:
             self.warnings.append("built without what this machine lacks the means for: " + "; ".join(lacking))
 

@@ -144,6 +144,7 @@ class Supervisor:
         tier.emulated = frozenset(
             role for role in tier.disks() if self._knobs.emulates(f"{kind.name}.{role}")
         )
+        tier.far = kind.name in self._spec.delays
         tier.memory_capped = self._knobs.caps_memory(kind.name)
         tier.settings = self._spec.settings.get(kind.name, {})
         state = self._state.tiers[kind.name] = TierState(directory=str(folder), log=str(tier.log))

@@ -29,6 +29,7 @@ class StorageProbeParams(Params):
         repeat: repetitions of the suite; without it as the suite has it.
         time_per_cell: how long a cell is measured; likewise.
         size: size of the file; likewise.
+        threads: that many threads of fio, each with the suite's queue depth.
         line: up to how many outstanding I/Os does this mean latency hold; without it 20 ms.
     """
 
@@ -38,6 +39,7 @@ class StorageProbeParams(Params):
     repeat: Annotated[int, Field(ge=1, le=1000)] | None = None
     time_per_cell: Seconds | None = None
     size: Bytes | None = None
+    threads: Annotated[int, Field(ge=1, le=64)] = 1
     line: Seconds | None = None
 
     def paths(self) -> tuple[str, ...]:
@@ -78,8 +80,8 @@ class StorageProbeParams(Params):
 
     @property
     def chosen(self) -> Suite:
-        """The suite."""
-        return SUITES[self.suite]
+        """The suite, with its threads."""
+        return SUITES[self.suite].threaded(self.threads)
 
     @property
     def repetitions(self) -> int:

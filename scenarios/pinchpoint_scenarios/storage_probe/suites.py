@@ -6,7 +6,7 @@ A new suite is a function that lists its jobs, and one entry in ``SUITES``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from pinchpoint_collectors.common.names import by_name, unknown
@@ -49,6 +49,26 @@ class Suite:
     pause_s: float = 0.0
     size_bytes: int | None = 2**30
     bisected: bool = False
+
+    def threaded(self, threads: int) -> Suite:
+        """The suite with that many threads, each with the queue depth of the suite.
+
+        A log has one writer, and only fio's jobs have threads: others stay as they are.
+        """
+        if threads == 1:
+            return self
+
+        def jobs(seconds: float) -> list[Job]:
+            return [_of_threads(job, threads) for job in self.jobs(seconds)]
+
+        return replace(self, jobs=jobs)
+
+
+def _of_threads(job: Job, threads: int) -> Job:
+    if job.tool != "fio" or job.flush_each:
+        return job
+    cells = tuple(replace(cell, outstanding=(cell.outstanding or 1) * threads) for cell in job.cells)
+    return replace(job, cells=cells, threads=threads)
 
 
 def _crystaldiskmark(seconds: float) -> list[Job]:

@@ -85,6 +85,21 @@ def test_a_suite_leaves_figures_a_page_and_nothing_else(disk: Path, tmp_path: Pa
     assert content["verdict"]["summary"]
 
 
+def test_threads_share_what_is_outstanding(disk: Path, tmp_path: Path) -> None:
+    """Four threads of eight: by Little's law 32 are outstanding, and the seconds of all four are added."""
+    require("fio", "fio")
+    _, content, _ = probed(
+        disk, "--suite", "stability", *SMALL, "--time-per-cell", "6s", "--threads", "4", "--out", tmp_path
+    )
+    [row] = content["cells"]
+    [trial] = row["trials"]
+    assert (row["outstanding"], content["options"]["threads"]) == (32, 4)
+    assert trial["writes_per_s"] * trial["mean_s"] == pytest.approx(32, rel=0.15)
+    steps = trial["series"]["iops"]
+    assert sum(steps) / len(steps) == pytest.approx(trial["writes_per_s"], rel=0.3)
+    assert content["where"]["read_ahead_bytes"] > 0
+
+
 def test_sequential_by_dd(disk: Path, tmp_path: Path) -> None:
     """The file is written and read; hdparm's row has a figure, or the reason why not."""
     _, content, _ = probed(disk, "--suite", "sequential", *SMALL, "--out", tmp_path)

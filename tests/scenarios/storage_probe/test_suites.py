@@ -130,3 +130,17 @@ def test_a_job_of_fio_without_a_size_is_our_own_mistake() -> None:
     job = SUITES["sequential"].jobs(5.0)[0]
     with pytest.raises(ValueError, match="needs seconds"):
         TOOLS["fio"].commands(Job("fio", job.cells), PLACE)
+
+
+def test_threads_multiply_what_is_outstanding_but_of_a_log() -> None:
+    """Each has the suite's queue depth and its own part of the file; a log has one writer."""
+    jobs = SUITES["database"].threaded(4).jobs(5.0)
+    by_name = {job.cell.workload: job for job in jobs}
+    assert (by_name["log 4K write"].cell.outstanding, by_name["log 4K write"].threads) == (1, 1)
+    reads = [job for job in jobs if job.cell.workload == "data 8K read"]
+    assert [job.cell.outstanding for job in reads] == [4, 16, 64, 256]
+    [command] = TOOLS["fio"].commands(reads[1], PLACE)
+    assert {"--iodepth=4", "--numjobs=4", "--group_reporting=1", f"--size={2**28}"} <= set(command)
+    assert command.index(f"--size={2**28}") > command.index(f"--size={2**30}")  # fio takes the last
+    assert f"--offset_increment={2**28}" in command
+    assert SUITES["sequential"].threaded(4).jobs(0.0) == SUITES["sequential"].jobs(0.0)

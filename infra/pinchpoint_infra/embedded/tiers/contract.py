@@ -31,6 +31,7 @@ class EmbeddedTier(ABC):
         self.port: int | None = None
         self.user: int | None = None  # None: whoever runs the supervisor
         self.emulated: frozenset[str] = frozenset()  # the disk roles that are disks of their own
+        self.far = False  # whether its clients are to reach it over a delay
         self.memory_capped = False  # whether it will have to do with less memory than the machine has
         self.settings: Mapping[str, str] = {}  # of its server's own, beside and above those it is given here
 

@@ -40,8 +40,9 @@ class DiskSpd:
         order = [] if not random else ["-r"] if random == 1 else [f"-rs{round(random * 100)}"]
         options = [
             f"-b{cell.block_bytes}",
-            f"-o{cell.outstanding or 1}",
-            "-t1",
+            f"-o{(cell.outstanding or 1) // job.threads}",
+            f"-t{job.threads}",
+            *([f"-T{place.size_bytes // job.threads}"] if job.threads > 1 and not random else []),
             f"-w{round((1 - cell.read_ratio) * 100)}",
             *order,
             f"-d{math.ceil(job.seconds)}",

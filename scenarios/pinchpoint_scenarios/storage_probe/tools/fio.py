@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from ..cell import FILE, Cell, CellFigures, CellSeries, Job, ProbePlace
@@ -12,6 +13,8 @@ from ..tool import ToolFailed, last_words
 
 _LOG = "log"
 """What the names of its logs begin with; they lie in the folder it runs in."""
+_PART = 2**20
+"""A thread's part of the file is a whole number of these: as large as the largest block."""
 LONG_S = 3600.0
 """From so long on a job's course is kept in steps of ten seconds instead of one."""
 _SHORTEST_STEPS = 5
@@ -43,7 +46,7 @@ class Fio:
         cell = job.cell
         if job.seconds is None or cell.block_bytes is None or cell.read_ratio is None:
             raise ValueError(f"a job for fio needs seconds, a block size and a share of reads: {job}")
-        engine = ["--ioengine=libaio", f"--iodepth={cell.outstanding or 1}"]
+        engine = ["--ioengine=libaio", f"--iodepth={(cell.outstanding or 1) // job.threads}"]
         if job.flush_each:
             engine = ["--ioengine=psync", "--sync=dsync"]
         how = [
@@ -65,6 +68,10 @@ class Fio:
             how.append(f"--percentage_random={round(cell.random_ratio * 100)}")
         if job.flush_every:
             how.append(f"--fdatasync={job.flush_every}")
+        if job.threads > 1:
+            part = place.size_bytes // job.threads // _PART * _PART
+            how += [f"--numjobs={job.threads}", "--group_reporting=1"]
+            how += [f"--size={part}", f"--offset_increment={part}"]
         logs = [f"--write_iops_log={_LOG}", f"--write_lat_log={_LOG}", f"--log_avg_msec={_step_ms(job)}"]
         return [[*self._begin("cell", place), *how, *logs, "--per_job_logs=0"]]
 
@@ -171,18 +178,22 @@ def course(iops_log: str, latency_log: str, step_s: float) -> CellSeries | None:
         return None
     latencies: list[float | None] = []
     for step in sorted(rates):
-        known = {way: value for way, value in times.get(step, {}).items() if rates[step].get(way)}
-        weight = sum(rates[step][way] for way in known)
-        total = sum(value * rates[step][way] for way, value in known.items())
+        done = {way: sum(values) for way, values in rates[step].items()}
+        known = {way: mean(values) for way, values in times.get(step, {}).items() if done.get(way)}
+        weight = sum(done[way] for way in known)
+        total = sum(value * done[way] for way, value in known.items())
         latencies.append(total / weight / 1e9 if weight else None)
-    return CellSeries(step_s, tuple(sum(rates[step].values()) for step in sorted(rates)), tuple(latencies))
+    iops = tuple(sum(map(sum, rates[step].values())) for step in sorted(rates))
+    return CellSeries(step_s, iops, tuple(latencies))
 
 
-def _by_step(log: str, step_s: float) -> dict[int, dict[str, float]]:
-    found: dict[int, dict[str, float]] = {}
+def _by_step(log: str, step_s: float) -> dict[int, dict[str, list[float]]]:
+    """Step -> direction -> each thread's value."""
+    found: dict[int, dict[str, list[float]]] = {}
     for line in log.splitlines():
         time_ms, value, way, *_ = (part.strip() for part in line.split(","))
-        found.setdefault(round(float(time_ms) / 1000 / step_s), {})[way] = float(value)
+        of_step = found.setdefault(round(float(time_ms) / 1000 / step_s), {})
+        of_step.setdefault(way, []).append(float(value))
     return found
 
 
