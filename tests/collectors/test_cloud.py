@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from httpserver import http_served
+from support import require
 
 from pinchpoint_collectors.linux import cloud
 from pinchpoint_collectors.linux.files import HostFiles
+from pinchpoint_collectors.linux_over_ssh import hello
+from pinchpoint_collectors.linux_over_ssh.script import script
+from pinchpoint_collectors.linux_over_ssh.session import FILES
 
 DMI = "/sys/class/dmi/id/"
 AWS = {"sys_vendor": "Amazon EC2", "product_name": "m6i.large"}
@@ -111,3 +118,48 @@ def test_a_service_that_is_silent_is_not_waited_for() -> None:
         begun = time.monotonic()
         assert cloud.from_service(firmware(AZURE), f"http://127.0.0.1:{silent.getsockname()[1]}") == {}
         assert time.monotonic() - begun < 5
+
+
+def said_over_ssh(folder: Path, facts: Mapping[str, str], origin: str) -> Mapping[str, str]:
+    """What the script that goes over ssh says of a machine with that firmware."""
+    for name, text in facts.items():
+        (folder / name).write_text(f"{text}\n")
+    begin = script(1, 1, FILES, (), processes=False).partition("\nhello\n")[0]
+    done = subprocess.run(
+        ["/bin/sh"],
+        input=f"{begin}\nhello\n",
+        env={**os.environ, "PINCHPOINT_FIRMWARE": str(folder), "PINCHPOINT_METADATA": origin},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return hello.parse(done.stdout).cloud
+
+
+@pytest.mark.parametrize(
+    ("facts", "found"),
+    [
+        (AWS, {"region": "eu-west-1", "zone": "eu-west-1b", "machine_type": "m6i.large"}),
+        (AZURE, {"region": "westeurope", "zone": "2", "machine_type": "Standard_DS12_v2"}),
+        (GOOGLE, {"region": "europe-west1", "zone": "europe-west1-b", "machine_type": "n2-standard-4"}),
+        (HYPER_V, {}),
+        ({}, {}),
+    ],
+)
+def test_a_host_behind_ssh_says_it_as_well(
+    facts: dict[str, str], found: dict[str, str], tmp_path: Path
+) -> None:
+    """By a shell of its own, which asks the service where the firmware names a cloud."""
+    require("curl", "curl")
+    with service(ANSWERS) as (origin, asked):
+        assert said_over_ssh(tmp_path, facts, origin) == found
+        assert bool(asked) is bool(found)
+
+
+def test_a_host_behind_ssh_without_an_answer(tmp_path: Path) -> None:
+    """A service that refuses, or that is silent: nothing is known, and the host is watched all the same."""
+    with service({}) as (origin, _):
+        assert said_over_ssh(tmp_path, AZURE, origin) == {}
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        assert said_over_ssh(tmp_path, AZURE, f"http://127.0.0.1:{silent.getsockname()[1]}") == {}

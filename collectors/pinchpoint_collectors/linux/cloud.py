@@ -34,10 +34,9 @@ def from_firmware(files: HostFiles = HERE) -> dict[str, str]:
 
 def from_service(files: HostFiles = HERE, origin: str = ORIGIN) -> dict[str, str]:
     """``region``, ``zone``, ``machine_type`` as far as they are known; nothing outside of these clouds."""
-    read = {"aws": _aws, "azure": _azure, "google": _google}.get(_provider(files) or "")
+    read = _PROVIDERS.get(_provider(files) or "")
     if read is None:
         return {}
-
     opener = build_opener(ProxyHandler({}))  # the service is a neighbour: no proxy leads to it
 
     def ask(path: str, headers: Mapping[str, str], method: str = "GET") -> str:
@@ -46,12 +45,21 @@ def from_service(files: HostFiles = HERE, origin: str = ORIGIN) -> dict[str, str
             text: str = answer.read(_LONGEST).decode()
             return text
 
+    return {**from_firmware(files), **_known(read, ask)}
+
+
+def from_document(provider: str, document: str) -> dict[str, str]:
+    """Likewise, from the service's answer as a host passes it on; nothing where it is none."""
+    read = _PROVIDERS.get(provider)
+    return _known(read, lambda *_: document) if read is not None else {}
+
+
+def _known(read: Callable[[Ask], Mapping[str, Any]], ask: Ask) -> dict[str, str]:
     try:
         found = read(ask)
     except (OSError, HTTPException, ValueError, AttributeError):
-        found = {}  # not known: the service is switched off, or answers otherwise
-    known = {name: value for name, value in found.items() if isinstance(value, str) and value}
-    return {**from_firmware(files), **known}
+        return {}  # the service is switched off, or answers otherwise
+    return {name: value for name, value in found.items() if isinstance(value, str) and value}
 
 
 def _provider(files: HostFiles) -> str | None:
@@ -89,3 +97,11 @@ def _google(ask: Ask) -> dict[str, Any]:
     instance = json.loads(answer)
     zone, kind = (str(instance.get(name) or "").rpartition("/")[2] for name in ("zone", "machineType"))
     return {"region": zone.rpartition("-")[0], "zone": zone, "machine_type": kind}
+
+
+_PROVIDERS: Mapping[str, Callable[[Ask], Mapping[str, Any]]] = {
+    "aws": _aws,
+    "azure": _azure,
+    "google": _google,
+}
+"""Cloud -> what reads its metadata service."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import posixpath
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.linux import mountinfo
+from pinchpoint_collectors.linux import cloud, mountinfo
 from pinchpoint_collectors.linux.files import FoundPath
 
 BEGINS = "#pinchpoint\n"
@@ -86,6 +86,7 @@ class Hello:
         nanoseconds: whether readings are stamped to the nanosecond; else to 10 ms.
         page_bytes: a page of its memory.
         ticks_per_s: its clock ticks, which CPU time is counted in.
+        cloud: region, zone and machine type, as far as its cloud says them.
     """
 
     files: Recorded
@@ -94,6 +95,7 @@ class Hello:
     nanoseconds: bool
     page_bytes: int
     ticks_per_s: int
+    cloud: Mapping[str, str] = field(default_factory=dict)
 
 
 def parse(text: str) -> Hello:
@@ -136,6 +138,7 @@ def parse(text: str) -> Hello:
             reported["nanoseconds"] == "yes",
             int(reported["page_bytes"]),
             int(reported["ticks_per_s"]),
+            cloud.from_document(*reported.get("cloud", "").partition(" ")[::2]),
         )
     except (KeyError, ValueError) as error:
         raise CollectorError(f"its shell did not answer ({error}): {text.strip()[:200]!r}") from error

@@ -32,6 +32,25 @@ place() {
   printf '%s\t%s\t%s\t%s\n' place "$what" "$(readlink -f "$1" 2>/dev/null)" "$1"
 }
 
+# What the metadata service of its cloud says of the machine: asked where the firmware names the cloud, never for long.
+metadata() {
+  if command -v curl >/dev/null; then curl -sf -m 1 --noproxy '*' -H "$2" "$1"
+  else wget -q -T 1 -t 1 -O - --header "$2" "$1"; fi 2>/dev/null | tr -d '\r\n'
+}
+cloud() {
+  firmware=${PINCHPOINT_FIRMWARE:-/sys/class/dmi/id}
+  service=${PINCHPOINT_METADATA:-http://169.254.169.254}
+  case $(cat "$firmware/chassis_asset_tag" "$firmware/sys_vendor" 2>/dev/null) in
+    7783-7084-3265-9085-8269-3286-77*)
+      echo "cloud azure $(metadata "$service/metadata/instance/compute?api-version=2021-02-01" Metadata:true)" ;;
+    *"Amazon EC2"*)
+      token=$(curl -sf -m 1 --noproxy '*' -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' "$service/latest/api/token" 2>/dev/null)
+      echo "cloud aws $(metadata "$service/latest/dynamic/instance-identity/document" "X-aws-ec2-metadata-token: $token")" ;;
+    *Google*)
+      echo "cloud google $(metadata "$service/computeMetadata/v1/instance/?recursive=true" Metadata-Flavor:Google)" ;;
+  esac
+}
+
 # Once: what must be known of the machine. Lines `path:content`, and those that begin with a word.
 hello() {
   echo "#pinchpoint"
@@ -42,6 +61,7 @@ hello() {
   for file in $files; do
     why=$(cat "$file" 2>&1 >/dev/null) || echo "missing $file ${why##*: }"
   done
+  cloud
   echo "/proc/sys/kernel/arch:$(uname -m)"
   sed -n '1,/^$/p' /proc/cpuinfo | sed 's|^|/proc/cpuinfo:|'
   grep -s '' /proc/meminfo /proc/1/status /proc/2/status /proc/self/mountinfo /proc/sys/kernel/hostname \

@@ -95,7 +95,7 @@ class LinuxHost:
 
     def facts(self, watch: Watch) -> dict[str, Any]:
         """One host for the inventory; see docs/metrics.md, "Inventory"."""
-        return self._machine.facts(watch)
+        return {**self._machine.facts(watch), **self._hello.cloud}
 
     def _own(self, sections: Sequence[FileText], time_ns: int, interval_s: float) -> Iterator[Sample]:
         """CPU time of what runs there for us: the loop and what it starts, its shell, and sshd's session."""

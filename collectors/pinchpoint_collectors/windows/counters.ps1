@@ -6,7 +6,7 @@ Reads Windows' raw performance counters again and again, and writes them as line
 Pinchpoint sends this file over WinRM or SSH to the machine it watches; nothing is installed or written there.
 Each line is one object in ASCII; times ("utc") are 100 ns since 1601, as the machine's clock has them.
 
-  host, volume, mount, disk, media, access, cache, sql_server   what the machine is; one line each
+  host, volume, mount, disk, media, access, cache, sql_server, cloud, cloud_disk   what the machine is; one line each
   unknown    what of this could not be found out, and why
   class      a class that is read: its properties and their counter types, joined by commas, in the order of rows
   ready      from here on it is read
@@ -67,6 +67,7 @@ function Write-PinchpointFacts {
         disks = { Write-PinchpointDisks }
         caches = { Write-PinchpointCaches }
         sql_servers = { Write-PinchpointSqlServers }
+        cloud = { Write-PinchpointCloud }
     }
     foreach ($name in $parts.Keys) {
         try { & $parts[$name] }
@@ -115,7 +116,12 @@ function Write-PinchpointVolumes {
 function Write-PinchpointDisks {
     $storage = 'root/Microsoft/Windows/Storage'
     foreach ($disk in Get-CimInstance -Namespace $storage -ClassName MSFT_Disk) {
-        Write-PinchpointLine 'disk' @{ number = $disk.Number; model = $disk.FriendlyName; size_bytes = $disk.Size }
+        Write-PinchpointLine 'disk' @{
+            number = $disk.Number
+            model = $disk.FriendlyName
+            size_bytes = $disk.Size
+            location = $disk.Location
+        }
     }
     foreach ($disk in Get-CimInstance -Namespace $storage -ClassName MSFT_PhysicalDisk) {
         # 3 is a hard disk, 4 a solid-state one; a virtual disk says 0, which is neither.
@@ -154,7 +160,65 @@ function Write-PinchpointSqlServers {
         if ($server -and $server.GetValue('DefaultLog')) { $log = $server.GetValue('DefaultLog') }
         $version = $setup.GetValue('Version')
         $edition = $setup.GetValue('Edition')
-        Write-PinchpointLine 'sql_server' @{ instance = $name; version = $version; edition = $edition; data = $data; log = $log }
+        Write-PinchpointLine 'sql_server' @{
+            instance = $name
+            version = $version
+            edition = $edition
+            data = $data
+            log = $log
+            tempdb = Get-PinchpointTempdb $name
+        }
+    }
+}
+
+function Get-PinchpointTempdb([string] $Instance) {
+    # No key of the registry has it: the server is asked, as the user that this runs as, whom it may refuse.
+    $server = if ($Instance -eq 'MSSQLSERVER') { '.' } else { ".\$Instance" }
+    $link = New-Object Data.SqlClient.SqlConnection "Data Source=$server;Integrated Security=SSPI;Connect Timeout=3"
+    try {
+        $link.Open()
+        $command = $link.CreateCommand()
+        $command.CommandText = 'SELECT TOP (1) physical_name FROM tempdb.sys.database_files WHERE type = 0'
+        return [string] $command.ExecuteScalar()
+    }
+    catch { return $null }
+    finally { $link.Dispose() }
+}
+
+function Get-PinchpointMetadata([string] $Path, [hashtable] $Fields, [string] $Method = 'GET') {
+    # The service is a neighbour: no proxy leads to it, and where it is switched off nothing waits long for it.
+    $request = [Net.WebRequest]::Create("http://169.254.169.254$Path")
+    $request.Proxy = $null
+    $request.Timeout = 2000
+    $request.Method = $Method
+    if ($Method -eq 'PUT') { $request.ContentLength = 0 }
+    foreach ($name in $Fields.Keys) { $request.Headers.Add($name, $Fields[$name]) }
+    $answer = $request.GetResponse()
+    try { return (New-Object IO.StreamReader ($answer.GetResponseStream())).ReadToEnd() }
+    finally { $answer.Dispose() }
+}
+
+function Write-PinchpointCloud {
+    # Only where the firmware names a cloud: elsewhere nothing answers there, or something else.
+    $maker = [string] (Get-CimInstance -ClassName Win32_ComputerSystem).Manufacturer
+    $tags = @(Get-CimInstance -ClassName Win32_SystemEnclosure | ForEach-Object { $_.SMBIOSAssetTag })
+    if ($tags -contains '7783-7084-3265-9085-8269-3286-77') {
+        $said = ConvertFrom-Json (Get-PinchpointMetadata '/metadata/instance/compute?api-version=2021-02-01' @{ Metadata = 'true' })
+        Write-PinchpointLine 'cloud' @{ region = $said.location; zone = $said.zone; machine_type = $said.vmSize }
+        foreach ($disk in $said.storageProfile.dataDisks) {
+            $kind = $disk.managedDisk.storageAccountType
+            Write-PinchpointLine 'cloud_disk' @{ lun = [int] $disk.lun; type = $kind; size_gib = [int] $disk.diskSizeGB }
+        }
+    }
+    elseif ($maker -like 'Amazon EC2*') {
+        $token = Get-PinchpointMetadata '/latest/api/token' @{ 'X-aws-ec2-metadata-token-ttl-seconds' = '60' } 'PUT'
+        $said = ConvertFrom-Json (Get-PinchpointMetadata '/latest/dynamic/instance-identity/document' @{ 'X-aws-ec2-metadata-token' = $token })
+        Write-PinchpointLine 'cloud' @{ region = $said.region; zone = $said.availabilityZone; machine_type = $said.instanceType }
+    }
+    elseif ($maker -like 'Google*') {
+        $said = ConvertFrom-Json (Get-PinchpointMetadata '/computeMetadata/v1/instance/?recursive=true' @{ 'Metadata-Flavor' = 'Google' })
+        $zone = ($said.zone -split '/')[-1]
+        Write-PinchpointLine 'cloud' @{ region = $zone -replace '-[^-]*$'; zone = $zone; machine_type = ($said.machineType -split '/')[-1] }
     }
 }
 

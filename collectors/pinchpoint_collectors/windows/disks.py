@@ -16,6 +16,8 @@ from pinchpoint_collectors.common.powershell import Line
 
 _LETTER = re.compile(r"[A-Za-z]:")
 _NUMBERED = re.compile(r"(\d+)(?:\s|$)")
+_LUN = re.compile(r"\bLUN (\d+)")
+_GIB = 1 << 30
 _SOLID_STATE, _HARD_DISK = 4, 3
 """``MediaType`` of MSFT_PhysicalDisk."""
 _UNLETTERED = re.compile(r"HarddiskVolume\d+")
@@ -57,6 +59,7 @@ class Storage:
         disks: number -> its line.
         media: number -> ``MediaType``.
         caches: number -> whether the disk's own write cache is on; None: it does not say.
+        cloud: the lines ``cloud_disk``: the data disks that the cloud gave the machine.
         below: (letter, folder or volume without the last backslash) -> numbers of the disks it lies on.
     """
 
@@ -67,6 +70,7 @@ class Storage:
     disks: dict[int, Line] = field(default_factory=dict)
     media: dict[int, int] = field(default_factory=dict)
     caches: dict[int, bool | None] = field(default_factory=dict)
+    cloud: list[Line] = field(default_factory=list)
     below: dict[str, set[int]] = field(default_factory=dict)
 
     def take(self, line: Line) -> None:
@@ -84,6 +88,8 @@ class Storage:
             self.media[int(line["number"])] = int(line["media"])
         elif kind == "cache" and str(line["number"]).isdecimal():
             self.caches[int(line["number"])] = line.get("enabled")
+        elif kind == "cloud_disk":
+            self.cloud.append(line)
         elif kind == "access":
             self.below.setdefault(_plain(line["path"]), set()).add(int(line["number"]))
 
@@ -129,7 +135,21 @@ class Storage:
             "scheduler": None,
             "write_cache": _cache(self.caches.get(number)) if number is not None else None,
             "members": members,
+            **self._cloud(said or {}),
         }
+
+    def _cloud(self, said: Line) -> dict[str, Any]:
+        """The type that the cloud calls a disk by: the data disk of its LUN, if that is of its size as well.
+
+        The system's own disks have LUNs of another controller.
+        """
+        lun = _LUN.search(str(said.get("location") or ""))
+        if lun is None:
+            return {}
+        for one in self.cloud:
+            if (int(one["lun"]), int(one["size_gib"]) * _GIB) == (int(lun[1]), said.get("size_bytes")):
+                return {"cloud_type": one["type"], "cloud_size_gib": int(one["size_gib"])}
+        return {}
 
     def _mount(self, path: str, volume: str) -> None:
         mount = path.rstrip("\\")

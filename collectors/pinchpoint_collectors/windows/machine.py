@@ -46,6 +46,7 @@ _REMEDIES: Mapping[str, tuple[str, str]] = {
     "disks": ("disks' models", "ask as a user who may (an administrator)"),
     "caches": ("disks' write caches", "none before Windows Server 2019; else ask as an administrator"),
     "sql_servers": ("SQL Server's version", "let the user read the registry's key of SQL Server"),
+    "cloud": ("region and machine type", "allow the instance metadata service; or declare them in farm.yaml"),
     "host": ("the machine's facts", "ask as a user who may use WMI (Remote Management Users)"),
 }
 
@@ -58,12 +59,14 @@ class WindowsMachine:
         said: the line ``host``; empty where that could not be had.
         storage: its disks.
         sql_servers: the lines ``sql_server``.
+        cloud: the line ``cloud``; empty where it is no cloud's machine.
         unknown: what could not be found out -> why.
     """
 
     said: Line = field(default_factory=dict)
     storage: Storage = field(default_factory=Storage)
     sql_servers: list[Line] = field(default_factory=list)
+    cloud: Line = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
 
     def take(self, line: Line) -> None:
@@ -73,6 +76,8 @@ class WindowsMachine:
             self.said = line
         elif kind == "sql_server":
             self.sql_servers.append(line)
+        elif kind == "cloud":
+            self.cloud = line
         elif kind == "unknown":
             self.unknown[str(line.get("what"))] = str(line.get("why"))
         else:
@@ -109,10 +114,11 @@ class WindowsMachine:
             "sql_servers": [
                 {
                     **{name: one.get(name) for name in ("instance", "version", "edition")},
-                    **{name: one[name] for name in ("data", "log") if one.get(name)},
+                    **{name: one[name] for name in ("data", "log", "tempdb") if one.get(name)},
                 }
                 for one in self.sql_servers
             ],
+            **{name: self.cloud[name] for name in ("region", "zone", "machine_type") if self.cloud.get(name)},
         }
 
     def host(

@@ -133,6 +133,13 @@ HOST = {
     "hypervisor": True,
 }
 VOLUME = "\\\\?\\Volume{%s}\\"
+ADAPTER = "Integrated : Adapter %d : Port 0 : Target 0 : LUN %d"
+CLOUD: tuple[tuple[str, Mapping[str, Any]], ...] = (
+    ("cloud", {"region": "westeurope", "zone": "2", "machine_type": "Standard_E8ds_v5"}),
+    ("cloud_disk", {"lun": 0, "type": "Premium_LRS", "size_gib": 1024}),
+    ("cloud_disk", {"lun": 1, "type": "Premium_LRS", "size_gib": 64}),
+)
+"""What a machine of Azure says besides."""
 FACTS: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("host", HOST),
     (
@@ -168,9 +175,15 @@ FACTS: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("mount", {"volume": VOLUME % "c", "path": "C:\\"}),
     ("mount", {"volume": VOLUME % "log", "path": "L:\\"}),
     ("mount", {"volume": VOLUME % "t", "path": "C:\\mnt\\tempdb"}),
-    ("disk", {"number": 0, "model": "VMware Virtual disk", "size_bytes": 10**11}),
-    ("disk", {"number": 1, "model": "INTEL SSDPE2KX010T8", "size_bytes": 2 * 10**11}),
-    ("disk", {"number": 2, "model": "VMware Virtual disk", "size_bytes": 10**10}),
+    (
+        "disk",
+        {"number": 0, "model": "VMware Virtual disk", "size_bytes": 10**11, "location": ADAPTER % (0, 0)},
+    ),
+    ("disk", {"number": 1, "model": "INTEL SSDPE2KX010T8", "size_bytes": 2 * 10**11, "location": None}),
+    (
+        "disk",
+        {"number": 2, "model": "VMware Virtual disk", "size_bytes": 10**10, "location": ADAPTER % (1, 0)},
+    ),
     ("media", {"number": "0", "media": 0}),
     ("media", {"number": "1", "media": 4}),
     ("media", {"number": "2", "media": 3}),
@@ -185,6 +198,7 @@ FACTS: tuple[tuple[str, Mapping[str, Any]], ...] = (
             "edition": "Standard Edition",
             "data": "C:\\mnt\\tempdb\\DATA",
             "log": "L:\\LOG",
+            "tempdb": "C:\\mnt\\tempdb\\DATA\\tempdb.mdf",
         },
     ),
     ("unknown", {"what": "caches", "why": "Access denied"}),
@@ -202,6 +216,7 @@ class Machine:
         asked: the requests it was given.
         processes: what runs there, as ``PROCESSES`` has it.
         found: what looking for processes finds there, as ``FOUND`` has it.
+        facts: what it says of itself.
     """
 
     ahead_s: float = 0.0
@@ -210,6 +225,7 @@ class Machine:
     asked: list[dict[str, Any]] = field(default_factory=list)
     processes: dict[str, tuple[int, int, int, int]] = field(default_factory=lambda: dict(PROCESSES))
     found: dict[tuple[str, str], str] = field(default_factory=lambda: dict(FOUND))
+    facts: tuple[tuple[str, Mapping[str, Any]], ...] = FACTS
     classes: dict[str, list[str]] = field(default_factory=dict)
     readings: int = 0
     cpu_s: float = 0.5
@@ -222,7 +238,7 @@ class Machine:
         """What it says before the first reading."""
         asked = json.loads(request)
         self.asked.append(asked)
-        for kind, facts in FACTS:
+        for kind, facts in self.facts:
             yield line(kind, **facts)
         self.classes = {}
         for one in asked["classes"]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from collectors.windows.standin import FACTS
+from collectors.windows.standin import ADAPTER, CLOUD, FACTS
 from collectors.windows.standin import Machine as StandIn
 
 from pinchpoint_collectors.errors import CollectorError
@@ -116,6 +116,24 @@ def test_the_machine_s_facts(machine: WindowsMachine) -> None:
         "clock_source": None,
         "sql_servers": [dict(FACTS)["sql_server"]],
     }
+
+
+def test_a_cloud_s_machine_and_its_disks() -> None:
+    """Region, zone and type; a disk's type by its LUN, unless another disk of that LUN has another size."""
+    found = WindowsMachine()
+    for text in StandIn(facts=FACTS + CLOUD).hello(request((), 0)):
+        found.take(json.loads(text))
+    storage = found.storage
+    storage.logical, storage.physical = ("C:", "L:"), ("0 C:", "1 L:")
+    facts = found.facts()
+    assert [facts[name] for name in ("region", "zone", "machine_type")] == [
+        "westeurope",
+        "2",
+        "Standard_E8ds_v5",
+    ]
+    storage.disks[1] = {**storage.disks[1], "location": ADAPTER % (1, 0), "size_bytes": 1024 * 2**30}
+    assert storage.facts("L:")["cloud_type"] == "Premium_LRS"
+    assert "cloud_type" not in storage.facts("C:"), "the system's disk has LUN 0 of another controller"
 
 
 def test_a_hypervisor_below_real_hardware_is_no_virtual_machine(machine: WindowsMachine) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from collectors.windows.standin import Machine
+from collectors.windows.standin import ADAPTER, CLOUD, FACTS, Machine
 from collectors.windows.winrmhost import winrm_host
 from servers import postgres
 from sshd_hosts import sshd_host
 from support import run_cli
 from winrmserver import PASSWORD, USER
 
-from pinchpoint.cli.discover import LOGIN_BY, parse
-from pinchpoint.plan import load
+from pinchpoint.cli.discover import LOGIN_BY, _farm, parse
+from pinchpoint.plan import load, load_farm
 
 AZURE = """\
 sys_vendor\tMicrosoft Corporation
@@ -46,8 +46,8 @@ def test_what_azure_says_of_a_machine() -> None:
     assert found.profiles == {"sdc": ("azure/p30", "Azure: Premium_LRS, 1024 GiB")}
     assert found.mounts == {"sda1": "/", "sdc": "/data dir"}
     assert {role: place for role, (place, _) in found.places.items()} == {
-        "log": "/wal",
-        "data": "/data/14/main",
+        "sql.log": "/wal",
+        "sql.data": "/data/14/main",
     }
 
 
@@ -62,6 +62,32 @@ def test_what_the_firmware_says_where_the_service_does_not() -> None:
 def test_a_machine_of_no_known_cloud(text: str) -> None:
     """Not known is None, and nothing is raised."""
     assert parse(text).machine is None
+
+
+def test_a_host_that_serves_several_tiers(tmp_path: Path) -> None:
+    """It stands in each of them, with that tier's processes and disks; the file loads."""
+    found = parse(AZURE + "server\tvalkey-server\nvalkey-server.data\t/var/lib/valkey\nserver\tnginx\n")
+    found.options = {"address": "db1.example"}
+    found.inventory = {"os": "Linux", "cores": 4, "memory_bytes": 2**33, "roles": {}, "disks": {}}
+    (tmp_path / "farm.yaml").write_text("".join(_farm([found])))
+    tiers = load_farm(tmp_path / "farm.yaml").tiers
+    assert {tier: list(each.hosts) for tier, each in tiers.items()} == {
+        "sql": ["db1"],
+        "nosql": ["db1-nosql"],
+        "web": ["db1-web"],
+    }
+    hosts = {tier: next(iter(each.hosts.values())) for tier, each in tiers.items()}
+    assert {tier: set(host.disks) for tier, host in hosts.items()} == {
+        "sql": {"log", "data"},
+        "nosql": {"data"},
+        "web": set(),
+    }
+    assert [host.collect[0].options["process"] for host in hosts.values()] == [
+        "postgres",
+        "valkey-server",
+        "nginx",
+    ]
+    assert hosts["nosql"].disks["data"].path == "/var/lib/valkey"
 
 
 def test_a_host_over_ssh(tmp_path: Path) -> None:
@@ -86,7 +112,14 @@ def test_a_windows_host_over_winrm(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """SQL Server's log and data by their drives, as the registry says; the password is a variable's."""
     (tmp_path / "users").write_text(f"{USER.replace(chr(92), ':')}:{PASSWORD}\n")
     monkeypatch.setenv("NTLM_USER_FILE", str(tmp_path / "users"))
-    with winrm_host(Machine(), tmp_path, tls=False, login="ntlm") as server:
+    bought = {
+        "number": 1,
+        "model": "INTEL SSDPE2KX010T8",
+        "size_bytes": 1024 * 2**30,
+        "location": ADAPTER % (1, 0),
+    }
+    facts = tuple(("disk", bought) if said.get("number") == 1 else (kind, said) for kind, said in FACTS)
+    with winrm_host(Machine(facts=facts + CLOUD), tmp_path, tls=False, login="ntlm") as server:
         named = f"winrm+http://{USER}@127.0.0.1:{server.port}?auth=ntlm"
         without = run_cli("init", tmp_path / "new", "--discover", named)
         assert (without.returncode, "WINDOWS_PASSWORD is not set" in without.stderr) == (5, True), (
@@ -97,10 +130,14 @@ def test_a_windows_host_over_winrm(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     farm, _ = load(tmp_path / "new" / "farm.yaml", tmp_path / "new" / "plan.yaml")
     (found,) = farm.tiers["sql"].hosts.values()
     assert [one.kind for one in found.collect] == ["windows", "sqlserver"]
+    assert (found.machine, found.disks["log"].profile) == ("azure/e8ds_v5", "azure/p30")
     assert found.disks["log"].device == "L:"
+    assert found.disks["tempdb"].device == "C:\\mnt\\tempdb"
     assert farm.endpoints.named()["sql"].url.startswith("mssql+odbc://")
     text = (tmp_path / "new" / "farm.yaml").read_text()
     assert "INTEL SSDPE2KX010T8" in text
+    assert "region westeurope" in text
+    assert "has tempdb there" in text
     assert PASSWORD not in text
 
 

@@ -97,7 +97,7 @@ class DiscoveredHost:
 
     Attributes:
         programs: the servers that run there, of ``PROGRAMS``, in its order.
-        places: disk role -> (where it lies, from what that is known).
+        places: tier and disk role, as ``sql.log`` -> (where it lies, from what that is known).
         machine: the type of the machine as its cloud names it, and who said so; None where it is not known.
         region: likewise the region; empty where it is not known.
         profiles: device -> (type of the disk in the catalogue, from what that is known).
@@ -116,6 +116,11 @@ class DiscoveredHost:
     inventory: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     kind: str = "ssh"
+
+    @property
+    def tiers(self) -> list[str]:
+        """The tiers that its servers are of; ``other`` where none is known."""
+        return list(dict.fromkeys(PROGRAMS[name].tier for name in self.programs)) or ["other"]
 
     @property
     def host(self) -> str:
@@ -140,7 +145,8 @@ def parse(text: str) -> DiscoveredHost:
         for role in ("log", "data"):
             for place in said.get(f"{program}.{role}", ())[:1]:
                 what = "its write-ahead log" if (program, role) == ("postgres", "log") else f"its {role}"
-                found.places.setdefault(role, (place, f"{PROGRAMS[program].product} keeps {what} there"))
+                key = f"{PROGRAMS[program].tier}.{role}"
+                found.places.setdefault(key, (place, f"{PROGRAMS[program].product} keeps {what} there"))
     for block in said.get("block", ()):
         one = dict(part.split("=", 1) for part in shlex.split(block))
         if one.get("MOUNTPOINT"):
@@ -266,19 +272,34 @@ def _windows(options: dict[str, Any]) -> DiscoveredHost:
     servers = found.inventory["sql_servers"]
     for server in servers[:1]:
         found.programs = ["sqlservr"]
-        for role in ("log", "data"):
+        for role in ("log", "data", "tempdb"):
             if place := server.get(role):
-                found.places[role] = (
-                    place,
-                    f"SQL Server ({server['instance']}) makes the {role} of databases there",
-                )
+                what = "has tempdb" if role == "tempdb" else f"makes the {role} of databases"
+                found.places[f"sql.{role}"] = place, f"SQL Server ({server['instance']}) {what} there"
     maker = str(found.inventory.get("virtualisation") or "")
     if maker.startswith("Amazon EC2 "):
         found.machine = f"aws/{maker.removeprefix('Amazon EC2 ')}", "the firmware says so"
     if found.places:
         places = {role: place for role, (place, _) in found.places.items()}
         found.inventory = _inventory(values, places, "windows")
+    _windows_cloud(found)
     return found
+
+
+def _windows_cloud(found: DiscoveredHost) -> None:
+    """Machine, region and disks as the cloud of a Windows host names them."""
+    facts = found.inventory
+    found.region = str(facts.get("region") or "")
+    kind = str(facts.get("machine_type") or "")
+    if kind.startswith(("Standard_", "Basic_")):
+        named = f"azure/{kind.removeprefix('Standard_').lower()}"
+        found.machine = named, f"Azure's metadata service says {kind}"
+    elif kind and found.machine:
+        found.machine = f"aws/{kind}", "AWS's metadata service says so"
+    for device, disk in facts.get("disks", {}).items():
+        kind, gib = disk.get("cloud_type"), disk.get("cloud_size_gib")
+        if kind and (profile := _azure_disk(kind, float(gib))):
+            found.profiles[device] = profile, f"Azure: {kind}, {gib} GiB"
 
 
 def _inventory(options: Mapping[str, Any], places: Mapping[str, str], kind: str = "ssh") -> Mapping[str, Any]:
@@ -312,42 +333,51 @@ def _farm(found: Sequence[DiscoveredHost]) -> Iterator[str]:
     yield "\ntiers:\n"
     tiers: dict[str, list[DiscoveredHost]] = {}
     for one in found:
-        tiers.setdefault(PROGRAMS[one.programs[0]].tier if one.programs else "other", []).append(one)
+        for tier in one.tiers:
+            tiers.setdefault(tier, []).append(one)
     for tier, hosts in tiers.items():
         yield f"  {tier}:\n    hosts:\n"
         for one in hosts:
-            yield from _host(one, tier if chosen.get(tier) is one else None)
+            yield from _host(one, tier, tier if chosen.get(tier) is one else None)
 
 
-def _host(one: DiscoveredHost, endpoint: str | None) -> Iterator[str]:
-    """A host's lines; ``endpoint``: the one that its server answers, if the file has it."""
+def _host(one: DiscoveredHost, tier: str, endpoint: str | None) -> Iterator[str]:
+    """A host's lines in one of its tiers; ``endpoint``: the one its server answers, if the file has it."""
+    programs = [name for name in one.programs if PROGRAMS[name].tier == tier]
+    first = tier == one.tiers[0]
+    name_here = one.name if first else f"{one.name}-{tier}"
     facts = one.inventory
     said = [facts.get("os"), f"{facts.get('cores')} cores", bytes_(float(facts["memory_bytes"]))]
     said += [facts.get("cpu_model"), facts.get("virtualisation"), one.region and f"region {one.region}"]
-    yield f"      {json.dumps(one.name)}:\n        # {'; '.join(str(part) for part in said if part)}\n"
-    servers = ", ".join(PROGRAMS[name].product for name in one.programs) or "none of a known kind"
+    yield f"      {json.dumps(name_here)}:\n        # {'; '.join(str(part) for part in said if part)}\n"
+    servers = ", ".join(PROGRAMS[name].product for name in programs) or "none of a known kind"
     yield f"        # Guess of the tier from the servers that run there: {servers}\n"
+    if len(one.tiers) > 1:
+        yield f"        # The same machine serves {', '.join(one.tiers)}: each tier has its own processes.\n"
     if one.machine:
         name, why = one.machine
         mark = "" if name in catalogue() else "# not in the catalogue: "
         yield f"        {mark}machine: {name}     # {why}\n"
     yield "        collect:\n"
-    process = {"process": PROGRAMS[one.programs[0]].process} if one.programs else {}
+    named = [PROGRAMS[name].process for name in (programs if len(one.tiers) > 1 else programs[:1])]
+    process = {"process": named[0] if len(named) == 1 else named} if named else {}
     yield f"          - {_flow({'kind': one.kind, **one.options, **process})}\n"
-    if endpoint and one.programs and (kind := PROGRAMS[one.programs[0]].kind):
+    if endpoint and programs and (kind := PROGRAMS[programs[0]].kind):
         yield f"          - {_flow({'kind': kind, 'endpoint': endpoint})}\n"
     roles = facts.get("roles", {})
-    if one.places:
+    places = {key: found for key, found in one.places.items() if key.partition(".")[0] == tier}
+    if places:
         yield "        disks:\n"
-    for role, (place, why) in one.places.items():
-        device = roles.get(role, {}).get("device") or ""
+    for key, (place, why) in places.items():
+        role = key.partition(".")[2]
+        device = roles.get(key, {}).get("device") or ""
         profile, of_cloud = one.profiles.get(device, ("", ""))
         limit = {"profile": profile} if profile in catalogue() else {"limits": "unknown"}
         about = [f"guess: {why}", _disk(device, one) if device else "", of_cloud]
         where = {"device": device} if one.kind == "windows" and device else {"path": place}
         yield f"          {role}: {_flow({**where, **limit})}     # {'; '.join(filter(None, about))}\n"
     used = {each.get("device") for each in roles.values()}
-    for device in facts.get("disks", {}):
+    for device in facts.get("disks", {}) if first else ():
         if device not in used:
             yield f"        # also there: {_disk(device, one)}\n"
 
