@@ -63,7 +63,7 @@ class Fault:
         phases: in which it is tried.
         statuses: exit statuses that fit.
         words: what must be said, in the output or among the run's warnings; "": nothing need be.
-        even_fine: it must be said with exit status 0, too, where it happens under load.
+        even_fine: it must be said with exit status 0, too, where it happens before the load ends; not after.
         never: what must not be said.
         parts: further parts of such a run, as of ``prepared``.
         mend: what makes the next run possible.
@@ -366,7 +366,7 @@ def tried(name: str, phase: str) -> Row:
             wrong.append(f"{lost_s:g} s of what was measured before are missing")
         said_left = re.search(r"left on the farm|made could not be removed", words) is not None
         orphans = _orphans(cell, told=said_left or cell.killed)
-        if "What was measured is kept" in words:
+        if "is kept there" in words:
             orphans = [one for one in orphans if one != "file journal"]
         if not cell.gone:
             wrong += _next_run(cell)
@@ -392,11 +392,8 @@ def _wrong_words(fault: Fault, phase: str, status: int, words: str, cell: Cell) 
     for word in ("Traceback", "internal error"):
         if word in words:
             yield f"it printed {word!r}: {words[-600:]}"
-    if (
-        fault.words
-        and (status or (fault.even_fine and phase in ("prepare", *LOADED)))
-        and not re.search(fault.words, words + _warnings(cell), re.IGNORECASE)
-    ):
+    due = phase in ("start", "prepare", *LOADED) if fault.even_fine else status != 0
+    if fault.words and due and not re.search(fault.words, words + _warnings(cell), re.IGNORECASE):
         yield f"no word of {fault.words!r}: {_last(words)}"
 
 

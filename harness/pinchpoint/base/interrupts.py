@@ -7,6 +7,7 @@ that is blocked in a driver cannot keep it alive.
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import signal
@@ -83,18 +84,23 @@ class Interrupts:
         self._shielded = True
 
     @contextlib.contextmanager
-    def while_answering(self, ask: Callable[[], None], ask_s: float = ASK_S) -> Iterator[None]:
+    def while_answering(
+        self, ask: Callable[[], None], places: Callable[[], str], ask_s: float = ASK_S
+    ) -> Iterator[None]:
         """A step that may take long, for as long as its servers answer.
 
         Args:
             ask: reaches them by connections of its own; it is called in another thread, and raises
                 where one cannot be reached.
+            places: names the servers.
             ask_s: how often it is asked, and how long an answer may take.
 
         Raises ``NoAnswer`` from within the step when two requests in a row have failed.
         """
         done = threading.Event()
-        watcher = threading.Thread(target=self._ask, args=(ask, ask_s, done), name="asking", daemon=True)
+        watcher = threading.Thread(
+            target=self._ask, args=(ask, places, ask_s, done), name="asking", daemon=True
+        )
         watcher.start()
         try:
             yield
@@ -102,11 +108,15 @@ class Interrupts:
             done.set()
             self._no_answer = ""
 
-    def _ask(self, ask: Callable[[], None], ask_s: float, done: threading.Event) -> None:
+    def _ask(
+        self, ask: Callable[[], None], places: Callable[[], str], ask_s: float, done: threading.Event
+    ) -> None:
         why, failed = "", 0
         while not done.wait(ask_s):
             try:
                 within(ask_s, ask)
+            except TimeoutError as error:
+                why, failed = f"{places()}: {error}", failed + 1
             except Exception as error:  # noqa: BLE001 - whatever a driver raises: it was not reached
                 why, failed = str(error), failed + 1
             else:
@@ -164,10 +174,10 @@ class Interrupts:
         os._exit(status)
 
 
-def within(seconds: float, call: Callable[[], T]) -> T:
-    """What a call in a thread of its own returns, or raises.
+def begun(call: Callable[[], T]) -> Future[T]:
+    """A call in a thread of its own, which ends with the process.
 
-    Raises ``TimeoutError`` where it does not end in time; the thread is left to itself.
+    ``Thread.start`` waits until its thread runs: without memory that is for ever. This does not wait.
     """
     result: Future[T] = Future()
 
@@ -177,7 +187,16 @@ def within(seconds: float, call: Callable[[], T]) -> T:
         except BaseException as error:  # noqa: BLE001 - it is raised again where the call was made
             result.set_exception(error)
 
-    threading.Thread(target=work, name="within", daemon=True).start()
+    _thread.start_new_thread(work, ())
+    return result
+
+
+def within(seconds: float, call: Callable[[], T]) -> T:
+    """What a call in a thread of its own returns, or raises.
+
+    Raises ``TimeoutError`` where it does not end in time; the thread is left to itself.
+    """
+    result = begun(call)
     try:
         return result.result(seconds)
     except TimeoutError:

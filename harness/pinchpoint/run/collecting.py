@@ -152,7 +152,7 @@ REQUIRED_S = 10.0
 """A host whose collector is required may be out of sight for so long."""
 
 _BLIND_S = 3.0
-"""A collector that has failed for longer than this when the load ends is in the warnings."""
+"""A collector of which no reading has worked for longer than this when the load ends is in the warnings."""
 
 STOP_S = 10.0
 """So long the last readings of all may take together, once the run is over."""
@@ -209,10 +209,10 @@ class Collectors:
 
     def _warn_of_blind(self) -> None:
         for source, sampler in self._samplers:
-            if sampler.failing_s > _BLIND_S:
+            if sampler.silent_s > _BLIND_S:
                 self._store.warn(
                     f"{', '.join(source.hosts)}: the collector {source.kind} gave no reading in the last "
-                    f"{sampler.failing_s:.0f} s of the load: {sampler.why}"
+                    f"{sampler.silent_s:.0f} s of the load: {sampler.why or 'its last reading did not end'}"
                 )
 
     def stop(self, late: LateValues | None = None) -> None:

@@ -26,7 +26,7 @@ from pinchpoint.run.collecting import Collectors, LateValues
 from pinchpoint.run.live_judge import LiveSeconds, StopRules, longest_look_s
 from pinchpoint.run.manifest import first_manifest
 from pinchpoint.run.phases import LoadByHand, PhaseRunner
-from pinchpoint.run.preflight import Connected
+from pinchpoint.run.preflight import Connected, places
 from pinchpoint.run.progress import Board, ProgressDisplay, machines_of
 from pinchpoint.run.prove import Prover, restore_leftover
 from pinchpoint.run.top_statements import TopStatements
@@ -267,7 +267,7 @@ class _Stage:
         for name, scenario in made.items():
             self._store.event("prepare", scenario=name)
             try:
-                with self._interrupts.while_answering(partial(self._reach, name)):
+                with self._interrupts.while_answering(partial(self._reach, name), partial(places, scenario)):
                     scenario.prepare(lambda sentence, name=name: self._progress.say(f"{name}: {sentence}"))  # type: ignore[misc]
             except (ScenarioError, NoAnswer) as error:
                 self._ended.cut_short(ExitStatus.ENVIRONMENT, f"{name}: {error}")
@@ -451,7 +451,9 @@ class _Stage:
                     f"{name}: what it has done stays on the farm; run --resume goes on with it"
                 )
             try:
-                with self._interrupts.while_answering(partial(self._reach, name), ask_s):
+                with self._interrupts.while_answering(
+                    partial(self._reach, name), partial(places, scenario), ask_s
+                ):
                     try:
                         scenario.finish(keep_data=keep_data or kept)
                     except EndpointUnreachable:

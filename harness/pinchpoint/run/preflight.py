@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 import psutil
 
-from pinchpoint.base.interrupts import within
+from pinchpoint.base.interrupts import begun, within
 from pinchpoint.base.units import bytes_, of_metric, percent, seconds
 from pinchpoint.plan import Farm
 from pinchpoint_collectors import registry as collector_kinds
@@ -104,7 +104,7 @@ def check_scenarios(
             done = HostCheck(f"scenario {name}", ok=False, found=str(error))
         except TimeoutError as error:
             remedy = "look whether it answers, and for a proxy or firewall on the way"
-            found = f"{_places(made[name])}: {error}; {remedy}"
+            found = f"{places(made[name])}: {error}; {remedy}"
             done = HostCheck(f"scenario {name}", ok=False, found=found)
         say(done)
         return done, facts
@@ -114,12 +114,12 @@ def check_scenarios(
     return [done for done, _ in found], {name: said for _, facts in found for name, said in facts.items()}
 
 
-def _places(scenario: Scenario) -> str:
+def places(scenario: Scenario) -> str:
     """The servers it uses, as far as that is known without one that does not answer."""
-    places: list[str] = []
+    found: list[str] = []
     with suppress(ScenarioError, TimeoutError):
-        places = [target.place for target in within(_PLACES_S, scenario.intent).targets]
-    return ", ".join(dict.fromkeys(places)) or "a server"
+        found = [target.place for target in within(_PLACES_S, scenario.intent).targets]
+    return ", ".join(dict.fromkeys(found)) or "a server"
 
 
 def _said(facts: Mapping[str, Any]) -> str:
@@ -160,19 +160,15 @@ def _machine(kind: str, watch: Watch) -> str:
 
 
 def _close(opened: Sequence[Collector]) -> None:
-    """Close them all; what one of them raises is raised when all are done.
+    """Close them all at once; what one of them raises is raised when all are done.
 
-    Without memory a thread of the pool ends in mid-work: its call never returns, and is not waited for.
+    A machine that does not answer is left: its connection ends with this process.
     """
-    pool = ThreadPoolExecutor(AT_ONCE)
-    with suppress(TimeoutError):
-        list(pool.map(_closed, opened, timeout=2 * CLOSE_S))
-    pool.shutdown(wait=False)
-
-
-def _closed(collector: Collector) -> None:
-    with suppress(TimeoutError):  # a machine that does not answer: its connection ends with this process
-        within(CLOSE_S, collector.close)
+    closing = [begun(collector.close) for collector in opened]
+    wait(closing, CLOSE_S)
+    for one in closing:
+        if one.done():
+            one.result()
 
 
 def _read_twice(

@@ -122,6 +122,12 @@ REFUSALS = (
         "look for the reason in the server's log; if it has none, another server or a proxy answers there: "
         "correct host and port in farm.yaml",
     ),
+    refusal(
+        r"no error details available",
+        "unreachable",
+        "no connection could be made, and the driver gives no reason",
+        "look whether this user may open more files (ulimit -n); if so, correct host and port in farm.yaml",
+    ),
 )
 """Why a server does not let us in. libpq gives no SQLSTATE for that, only its text."""
 

@@ -118,6 +118,41 @@ def test_gaps_without_end_are_counted() -> None:
     assert (len(told["gaps"]), told["more_gaps"]) == (1000, 100)
 
 
+def test_a_collector_that_is_silent_when_the_load_ends_is_in_the_warnings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its readings fail, or one does not end; one that works, and one that works again, is not."""
+    monkeypatch.setattr(collecting, "_BLIND_S", 2.5)
+    monkeypatch.setattr(collecting, "STOP_S", 0.5)
+    ends = threading.Event()
+    ends.set()
+    fails, hangs, back = Scripted(), Scripted(during=lambda: ends.wait(60)), Scripted()
+    store = RunWriter(tmp_path / "run", {"warnings": []})
+    found = Collectors(store, ())
+    named = {"fails1": fails, "hangs1": hangs, "back1": back, "fine1": Scripted()}
+    found.start([Connected("ssh", (host,), collector) for host, collector in named.items()])
+    try:
+        back.fails = True
+        assert waited(lambda: "collector_failed" in (tmp_path / "run" / "events.jsonl").read_text())
+        back.fails, fails.fails = False, True
+        ends.clear()
+        silent = ("fails1", "hangs1")
+
+        def as_meant() -> bool:
+            blind = {one.hosts[0] for one in found.silences() if one.for_s > 2.5}
+            return blind == set(silent)
+
+        assert waited(as_meant, 30)
+    finally:
+        found.stop()
+        ends.set()
+    store.close()
+    warned = [one for one in store.manifest["warnings"] if "gave no reading" in one]
+    assert [one.partition(":")[0] for one in warned] == list(silent)
+    assert warned[0].endswith(" s of the load: sql1: the link was cut")
+    assert warned[1].endswith(" s of the load: its last reading did not end")
+
+
 def test_a_run_goes_on_without_a_host_but_not_without_a_required_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from javaservers import cassandra, mongo
 from mariadbserver import mariadb
 from servers import postgres, valkey
-from stalling import StallingProxy, stalling_proxy
+from stalling import FAULTS, StallingProxy, stalling_proxy
 from support import end, start_cli, wait_for_line
 
 pytestmark = [pytest.mark.farm, pytest.mark.timeout(300)]
@@ -98,10 +98,10 @@ def stalling(
         yield proxy, ["run", plan, "--farm", farm, "--out", tmp_path / "runs"]
 
 
-def _measuring(command: list[str | Path]) -> subprocess.Popen[str]:
+def _saying(command: list[str | Path], words: str) -> subprocess.Popen[str]:
     process = start_cli(*command)
     try:
-        wait_for_line(process, "measuring")
+        wait_for_line(process, words)
     except BaseException:
         process.kill()
         raise
@@ -110,40 +110,60 @@ def _measuring(command: list[str | Path]) -> subprocess.Popen[str]:
 
 def test_a_run_ends_by_itself(stalling: tuple[StallingProxy, list[str | Path]]) -> None:
     """The data that could not be removed is named with its server; the exit status is the environment's."""
-    proxy, command = stalling
-    process = _measuring(command)
-    try:
-        time.sleep(1)
-        proxy.stalled.set()
-        code, _, err = end(process, timeout_s=150)
-    finally:
-        process.kill()
-    assert code == 5, err
-    assert f"127.0.0.1:{proxy.port}" in err, err
-    assert "Traceback" not in err
+    assert _ended(stalling, "measuring", "stalled") == 5
 
 
 @pytest.mark.slow
-def test_garbage_is_the_servers_fault(stalling: tuple[StallingProxy, list[str | Path]]) -> None:
-    """Random bytes in place of answers are failed operations and a failed farm, not a failed recorder."""
+@pytest.mark.parametrize("fault", ["garbled", "half_closed", "reset"])
+def test_an_answer_that_is_none_is_the_servers_fault(
+    stalling: tuple[StallingProxy, list[str | Path]], fault: str
+) -> None:
+    """Random bytes, an end or a reset in place of answers: failed operations, not a failed recorder."""
+    assert _ended(stalling, "measuring", fault) in (1, 5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_removal_ends_by_itself(stalling: tuple[StallingProxy, list[str | Path]], fault: str) -> None:
+    """A link that fails while the data is removed: it is removed by then, or said to be left."""
+    assert _ended(stalling, "removing the data", fault) in (0, 5)
+
+
+@pytest.mark.slow
+def test_a_link_that_stands_still_for_a_while_costs_no_run(
+    stalling: tuple[StallingProxy, list[str | Path]],
+) -> None:
+    """Three seconds; then everything that was sent arrives, and the run is whole."""
+    assert _ended(stalling, "measuring", "stalled", for_s=3) in (0, 1, 3)
+
+
+def _ended(
+    stalling: tuple[StallingProxy, list[str | Path]], words: str, fault: str, for_s: float | None = None
+) -> int:
+    """The exit status of a run whose link fails a second after it said so."""
     proxy, command = stalling
-    process = _measuring(command)
+    process = _saying(command, words)
     try:
-        time.sleep(1)
-        proxy.garbled.set()
+        if words == "measuring":
+            time.sleep(1)
+        getattr(proxy, fault).set()
+        if for_s is not None:
+            time.sleep(for_s)
+            getattr(proxy, fault).clear()
         code, _, err = end(process, timeout_s=150)
     finally:
         process.kill()
-    assert code in (1, 5), err
-    assert "recorder" not in err, err
-    assert "Traceback" not in err
+    assert code != 5 or f"127.0.0.1:{proxy.port}" in err, err
+    for never in ("Traceback", "internal error", "recorder"):
+        assert never not in err, err
+    return code
 
 
 @pytest.mark.alone
 def test_a_second_ctrl_c_ends_it(stalling: tuple[StallingProxy, list[str | Path]]) -> None:
     """Within 5 s, and says what may be left on which server."""
     proxy, command = stalling
-    process = _measuring(command)
+    process = _saying(command, "measuring")
     try:
         proxy.stalled.set()
         wait_for_line(process, "removing the data")
