@@ -35,6 +35,7 @@ EVENTS = frozenset(
     {
         "crawl_ended",
         "crawl_joined",
+        "crawl_latency_not_measured",
         "crawl_not_stopped_at_once",
         "crawl_started",
         "crawl_state",

@@ -28,6 +28,18 @@ def latency_s(history: Iterable[Row]) -> float | None:
     return found[0] / 1000 if found else None
 
 
+def latency_missing(history: Iterable[Row]) -> str:
+    """Why ``latency_s`` is None, and where the figure can be read."""
+    columns = list(dict.fromkeys(column for row in history for column in row))
+    had = (
+        f"no column of repository latency; it has {', '.join(columns)}" if columns else "no row of this crawl"
+    )
+    return (
+        f"repository latency is not measured: the crawl history has {had}. "
+        "Central Administration shows it (Crawl Health Reports)"
+    )
+
+
 def failures(errors: Iterable[Row], count: int) -> tuple[dict[str, int], list[dict[str, Any]]]:
     """How often items of a crawl failed for which reason (its table: GetCrawlErrors).
 

@@ -13,7 +13,7 @@ from pinchpoint_collectors.common.times import iso
 from ...contract import OK, Record
 from ...errors import ScenarioError
 from ...units import spelt_s
-from .crawl_log import failures, latency_s
+from .crawl_log import failures, latency_missing, latency_s
 from .crawler import Crawler
 from .params import NativeParams
 from .progress import CrawlChange, CrawlState, SourceProgress
@@ -225,6 +225,10 @@ class NativeSession:
             by_kind = {NOT_STARTED: 1}
             why = source.not_started
             examples = [{"url": None, "failure": NOT_STARTED, "message": why, "attempts": 1, "ended": None}]
+        history = list(log.get("history") or ())
+        latency = latency_s(history) if begun else None
+        if begun and log and latency is None:
+            self._event("crawl_latency_not_measured", source=label(name), why=latency_missing(history))
         return {
             "source": label(name),
             "count": count,
@@ -239,7 +243,7 @@ class NativeSession:
             "paused_s": source.paused_s,
             "rate_per_s": count / duration_s if duration_s else None,
             "rate_active_per_s": count / source.active_s if source.active_s else None,
-            "repository_latency_s": latency_s(log.get("history") or ()) if begun else None,
+            "repository_latency_s": latency,
             "repository_latency_p50_s": None,
             "repository_latency_p95_s": None,
             "workers": None,
@@ -248,7 +252,7 @@ class NativeSession:
             "complete": begun and source.ended and not source.stopped,
             "top_level_errors": last.top_level_error if begun else None,
             "stopped": source.stopped,
-            "crawl_history": list(log.get("history") or ()),
+            "crawl_history": history,
         }
 
 

@@ -118,6 +118,8 @@ class Farm:
         asked: the requests that came, in their order.
         lease: which session looks after the crawls.
         resets: how often the index was reset.
+        history: a row of the crawl history of any source.
+        others: its other search service applications, each with what is of it.
     """
 
     sources: list[Source]
@@ -127,6 +129,8 @@ class Farm:
     asked: list[dict[str, Any]] = field(default_factory=list)
     lease: object = None
     resets: int = 0
+    history: dict[str, Any] = field(default_factory=lambda: {"CrawlID": 7, "Repository latency": 381.0})
+    others: list[Farm] = field(default_factory=list)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def session(self) -> Session:
@@ -136,6 +140,19 @@ class Farm:
     def did(self) -> list[str]:
         """The requests but for those that only look."""
         return [asked["do"] for asked in self.asked if asked["do"] not in ("state", "check", "statistics")]
+
+    def named(self, application: str | None) -> Farm:
+        """The search service application of that name; without a name the only one."""
+        known = {one.application: one for one in (self, *self.others)}
+        names = ", ".join(known)
+        if application is None and len(known) > 1:
+            raise ValueError(f"the farm has several search service applications: {names}; name one of them")
+        found = known.get(application or self.application)
+        if found is None:
+            raise ValueError(
+                f"the farm has no search service application '{application}'; there are: {names}"
+            )
+        return found
 
     def chosen(self, names: list[str] | None) -> list[Source]:
         """The sources of these names; all of them where none is named."""
@@ -150,16 +167,16 @@ class Session:
     """One loaded script."""
 
     def __init__(self, farm: Farm) -> None:
-        self._farm = farm
+        self._all = self._farm = farm
         self.watched: list[str] | None = None
         self.grace_s = 600.0
         self.ended = False
 
     def answer(self, text: str) -> list[str]:
         """The lines that answer a request."""
-        with self._farm._lock:
+        with self._all._lock:
             asked = json.loads(text)
-            self._farm.asked.append(asked)
+            self._all.asked.append(asked)
             found = []
             try:
                 for kind, fields in self._lines(asked):
@@ -181,14 +198,12 @@ class Session:
         with self._farm._lock:
             for source in self._farm.chosen(self.watched):
                 source.stop()
-            self._farm.asked.append({"do": "stopped-as-orphan"})
+            self._all.asked.append({"do": "stopped-as-orphan"})
 
     def _lines(self, asked: Asked) -> Lines:
-        farm = self._farm
-        if asked["do"] in farm.refuses:
-            raise ValueError(farm.refuses[asked["do"]])
-        if asked.get("application") not in (None, farm.application):
-            raise ValueError(f"the farm has no search service application '{asked['application']}'")
+        if asked["do"] in self._all.refuses:
+            raise ValueError(self._all.refuses[asked["do"]])
+        self._farm = self._all.named(asked.get("application"))
         steps = {
             "check": self._check,
             "start": self._start,
@@ -244,7 +259,7 @@ class Session:
         held = [{"ContentSourceName": one.name, "SuccessCount": 7777} for one in self._farm.sources]
         yield "items", {"rows": held}
         for source in self._farm.chosen(asked.get("sources")):
-            history = [{"CrawlID": 7, "Repository latency": 381.0}]
+            history = [self._farm.history] if self._farm.history else []
             errors = [{"ErrorMessage": "The item could not be accessed.", "ErrorCount": source.errors}]
             told = errors if source.errors else []
             yield "statistics", {"source": source.name, "history": history, "errors": told}

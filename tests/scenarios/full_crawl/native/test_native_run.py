@@ -23,7 +23,7 @@ from pinchpoint.plan import load
 pytestmark = pytest.mark.timeout(120)
 
 VARIABLE = "${SP_PASSWORD}"
-NATIVE = {"drive": "native", "native": {"poll": "500ms"}}
+NATIVE: dict[str, Any] = {"drive": "native", "native": {"poll": "500ms"}}
 CLOSED = {"model": "closed", "users": 1}
 EMBEDDED = {"name": "f", "environment": "test", "embedded": {"tiers": ["sql", "search", "files"]}}
 
@@ -98,6 +98,40 @@ def test_a_run_crawls_the_farm_and_reports_it_as_any_crawl(
             assert PASSWORD.encode() not in path.read_bytes(), path
     assert PASSWORD not in done.stdout + done.stderr
     assert all(source.line()["state"] == "Idle" for source in farm.sources)
+
+
+def test_two_search_service_applications_in_one_run(tmp_path: Path) -> None:
+    """Each index is reset by its own name before its crawl; one without a latency says why it has none."""
+    farm = Farm([Source("Intranet", items=60)])
+    farm.others = [
+        Farm([Source("Public sites", items=40)], application="Public Search", history={"CrawlID": 9})
+    ]
+    public = farm.others[0]
+    with ssh_farm(farm, tmp_path) as server:
+        farm_file, plan_file = files(server, tmp_path)
+        unnamed = run_cli("check", plan_file, "--farm", farm_file, env={"SP_PASSWORD": PASSWORD})
+        assert unnamed.returncode == 5
+        assert "params: {native: {application: NAME}}" in unnamed.stdout
+        plan = json.loads(plan_file.read_text())
+        crawl = plan["scenarios"].pop("crawl")
+        for name, one in ("intranet", farm), ("public", public):
+            native = {**NATIVE["native"], "application": one.application}
+            plan["scenarios"][name] = {**crawl, "params": {"drive": "native", "native": native}}
+        plan_file.write_text(json.dumps(plan))
+        asked = ("run", plan_file, "--farm", farm_file, "--out", tmp_path / "runs")
+        resets = ("--reset-index", farm.application, "--reset-index", public.application)
+        done = run_cli(*asked, *resets, env={"SP_PASSWORD": PASSWORD})
+    assert done.returncode == 0, done.stderr
+    assert (farm.resets, public.resets) == (1, 1)
+    directory = Path(done.stdout.strip().splitlines()[-1])
+    crawled = json.loads((directory / "verdict.json").read_text())["crawl"]
+    assert {(one["source"], one["count"], one["repository_latency_s"]) for one in crawled} == {
+        ("Intranet", 60, 0.381),
+        ("Public sites", 40, None),
+    }
+    events = (directory / "events.jsonl").read_text()
+    assert events.count('"crawl_latency_not_measured"') == 1
+    assert "no column of repository latency; it has CrawlID." in events
 
 
 @pytest.mark.slow  # a whole run once more; the link itself is tested with the other one in test_links.py

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pinchpoint_scenarios.full_crawl.native.crawl_log import failures, items, latency_s
+from pinchpoint_scenarios.full_crawl.native.crawl_log import failures, items, latency_missing, latency_s
 from pinchpoint_scenarios.full_crawl.native.progress import CrawlChange, CrawlState, SourceProgress
 
 BEFORE = CrawlState("Intranet", "Idle", "2026-11-20T01:00:00Z", 3600.0, 7777, 5, 33, 0, 0)
@@ -111,6 +111,8 @@ def test_the_crawl_log_is_read_by_the_names_of_its_columns() -> None:
     assert latency_s([{"CrawlID": 3, "Repository latency (ms)": 467.0}]) == 0.467
     assert latency_s([{"CrawlID": 3, "Latency": 467.0}]) is None
     assert latency_s([]) is None
+    assert latency_missing([]).startswith("repository latency is not measured: the crawl history has no row")
+    assert "it has CrawlID, Latency." in latency_missing([{"CrawlID": 3, "Latency": 467.0}])
 
 
 def test_failures_come_by_message_where_these_account_for_the_crawl() -> None:
