@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -34,7 +34,10 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True, slots=True)
 class ProbeOptions:
-    """The command's argument and options, as typed (``cli/probe.py`` says what each is)."""
+    """The command's argument and options, as typed (``cli/probe.py`` says what each is).
+
+    ``notes`` is what the page says beside them of how it was made.
+    """
 
     folders: tuple[Path, ...]
     farm_files: tuple[Path, ...]
@@ -51,6 +54,7 @@ class ProbeOptions:
     copy_tool: Path | None
     as_json: bool
     out: Path
+    notes: tuple[str, ...] = ()
 
 
 def execute(asked: ProbeOptions) -> ExitStatus:
@@ -70,7 +74,7 @@ def measure(asked: ProbeOptions) -> tuple[Path, ExitStatus]:
         *(_GivenDisk(None, farm, disk) for farm in asked.farm_files for disk in asked.disks or (None,)),
     ] or [_GivenDisk()]
     if len(disks) == 1:
-        return _one(asked, disks[0])
+        return _one(asked, disks[0], notes=asked.notes)
     check_number(disks)
     made: list[Path] = []
     for number, place in enumerate(disks, 1):
@@ -101,16 +105,20 @@ def _compared(made: Sequence[Path], asked: ProbeOptions) -> Path:
     found: ProbeComparison | SidesComparison
     if len(made) == 2:
         pair = compared(made[:1], made[1:])
+        pair = replace(pair, warnings=(*pair.warnings, *asked.notes))
         said, directory, found = comparison_text(pair), write_probe_comparison(pair, asked.out), pair
     else:
         many = compare_probes(read_probes(made), made)
+        many = replace(many, warnings=(*many.warnings, *asked.notes))
         said, directory, found = several_text(many), write_sides(many, asked.out), many
     click.echo(json.dumps(found.to_json(), indent=1) if asked.as_json else said)
     click.echo(directory, err=asked.as_json)
     return directory
 
 
-def _one(asked: ProbeOptions, place: _GivenDisk, *, quiet: bool = False) -> tuple[Path, ExitStatus]:
+def _one(
+    asked: ProbeOptions, place: _GivenDisk, *, quiet: bool = False, notes: Sequence[str] = ()
+) -> tuple[Path, ExitStatus]:
     """Measure one disk: (its probe's directory, exit status)."""
     seconds = _read("--time-per-cell", asked.time_per_cell, duration) if asked.time_per_cell else None
     size_bytes = _read("--size", asked.size, size) if asked.size else None
@@ -121,6 +129,7 @@ def _one(asked: ProbeOptions, place: _GivenDisk, *, quiet: bool = False) -> tupl
         else:
             suite = conduct.named(str(asked.suite))
             made = conduct.begun(suite, chosen, asked.repeat, seconds, size_bytes, line_s, asked.threads or 1)
+            made.warnings += notes
             directory = conduct.new_directory(asked.out, made)
         verdict = conduct.run(chosen, made, directory, interrupts, conclude_probe)
         # Before the farm is stopped: what was measured is reported whatever comes of that.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -110,11 +111,12 @@ def _one(
     return status, came_to_its_end(directory, status)
 
 
-def compare_farms(made: RunSet) -> tuple[list[Path], ExitStatus]:
+def compare_farms(made: RunSet, notes: Sequence[str] = ()) -> tuple[list[Path], ExitStatus]:
     """Hold the farms of a set against each other: (the comparisons' directories, exit status).
 
     Three and more are on one page; with an A/A repetition the first one against each of the others. A set of
-    one farm with an A/A repetition is held against that: it should show no change.
+    one farm with an A/A repetition is held against that: it should show no change. ``notes`` are added to the
+    warnings.
     """
     base, *others = made.sides
     again = made.again
@@ -122,6 +124,7 @@ def compare_farms(made: RunSet) -> tuple[list[Path], ExitStatus]:
         several = compare_sides(
             read_several([[side] for side in made.sides]), made.factors, metrics=made.metrics
         )
+        several = replace(several, warnings=(*several.warnings, *notes))
         click.echo(several_text(several))
         return [write_sides(several, made.directory)], several_status(several)
     if not others and again is not None:
@@ -137,6 +140,7 @@ def compare_farms(made: RunSet) -> tuple[list[Path], ExitStatus]:
             again=aa,
             what_if=predicted(sides),
         )
+        found = replace(found, notes=tuple(notes))
         written.append(write_comparison(found, made.directory))
         statuses.append(exit_status(found))
         click.echo(comparison_text(found.to_json()))

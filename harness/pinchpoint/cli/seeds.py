@@ -21,8 +21,26 @@ from pinchpoint.store.write import writable
 from pinchpoint_infra.disks import support
 from pinchpoint_infra.disks.way import choose
 
-Step = Callable[[Path, Path, int | None], ExitStatus]
-"""(folder of its files, where results go, repetitions or None) -> exit status; it prints its page's path."""
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How a seed is repeated.
+
+    Attributes:
+        folder: of its files.
+        out: where results go.
+        repeat: repetitions; None: as the seed has it.
+        notes: what its pages say of how it was made.
+    """
+
+    folder: Path
+    out: Path
+    repeat: int | None
+    notes: tuple[str, ...]
+
+
+Step = Callable[[Asked], ExitStatus]
+"""It prints its page's path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +53,7 @@ class Seed:
         about: one line for a person who chooses.
         emulated: what real hardware would be and is not, one sentence.
         steps: what is done, in order.
+        lacks: what of it cannot be done on this machine, a sentence.
     """
 
     letter: str
@@ -42,14 +61,37 @@ class Seed:
     about: str
     emulated: str
     steps: tuple[Step, ...]
+    lacks: Callable[[], str] | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What its pages say of how it was made."""
+        return (self.emulated, *([self.lacks()] if self.lacks else []))
+
+
+_MD = Path("/proc/mdstat")
+
+
+def _levels() -> str:
+    """What this machine can say of RAID levels other than 0."""
+    if _MD.exists():
+        return (
+            "RAID 1, 4, 5, 6 and 10 are not measured here: make the arrays with md of disks of your own, "
+            "then `pinchpoint probe` their folders"
+        )
+    return (
+        f"RAID 1, 4, 5, 6 and 10 are not measured: this machine's kernel has no md ({_MD} is missing), so "
+        "stripes (RAID 0) are emulated, and no other level is"
+    )
 
 
 def _runs(*names: str) -> Step:
     """The plan of the folder on each farm by turns, and their comparison."""
 
-    def step(folder: Path, out: Path, repeat: int | None) -> ExitStatus:
+    def step(asked: Asked) -> ExitStatus:
+        folder = asked.folder
         farms = [load(folder / f"{name}.yaml", folder / "plan.yaml") for name in names]
-        return run_all(farms, out, repeat or 1)
+        return run_all(farms, asked.out, asked.repeat or 1, asked.notes)
 
     return step
 
@@ -59,8 +101,8 @@ def _probes(
 ) -> Step:
     """One suite on the disk of each farm."""
 
-    def step(folder: Path, out: Path, given: int | None) -> ExitStatus:
-        paths = tuple(folder / f"{name}.yaml" for name in farms)
+    def step(asked: Asked) -> ExitStatus:
+        paths = tuple(asked.folder / f"{name}.yaml" for name in farms)
         for path in paths:
             check_means(load_farm(path))
         directory, status = measure(
@@ -70,7 +112,7 @@ def _probes(
                 disks=(disk,),
                 suite=suite,
                 profile=None,
-                repeat=given or repeat,
+                repeat=asked.repeat or repeat,
                 time_per_cell=seconds,
                 size=size,
                 line=None,
@@ -79,7 +121,8 @@ def _probes(
                 calibrate=False,
                 copy_tool=None,
                 as_json=False,
-                out=out,
+                out=asked.out,
+                notes=asked.notes,
             )
         )
         click.echo(directory / REPORT)
@@ -115,12 +158,13 @@ SEEDS: tuple[Seed, ...] = (
     Seed(
         "c",
         "stripes",
-        "sequential I/O and a NoSQL write burst on arrays of 1, 2, 4 and 8 striped disks (12 minutes)",
-        "The arrays are emulated RAID 0; other levels need md on real disks (docs/storage-probes.md).",
+        "sequential I/O and a NoSQL write burst on arrays of 1, 2, 4 and 8 striped disks (15 minutes)",
+        "The arrays are emulated RAID 0, slow while they are new.",
         (
-            _probes("farm-1", "farm-2", "farm-4", "farm-8", suite="sequential", repeat=3, size="16MiB"),
+            _probes("farm-1", "farm-2", "farm-4", "farm-8", suite="sequential", repeat=5, size="24MiB"),
             _runs("farm-1", "farm-2", "farm-4", "farm-8"),
         ),
+        _levels,
     ),
     Seed(
         "d",
@@ -166,22 +210,26 @@ def run_seed(name: str, out: Path, repeat: int | None) -> ExitStatus:
         for file in files("pinchpoint_infra").joinpath("examples", one.name).iterdir():
             if not (folder / file.name).exists():
                 (folder / file.name).write_bytes(file.read_bytes())
-    click.echo(f"{one.about}. {one.emulated} Its files: {folder}", err=True)
+    click.echo(f"{one.about}. {' '.join(one.notes)} Its files: {folder}", err=True)
+    asked = Asked(folder, out, repeat, one.notes)
     statuses = []
     for step in one.steps:
-        statuses.append(step(folder, out, repeat))
+        statuses.append(step(asked))
         if statuses[-1] in (ExitStatus.INTERRUPTED, ExitStatus.ENVIRONMENT):
             break
     return gravest(statuses)
 
 
-def run_all(farms: Sequence[tuple[Farm, Plan]], out: Path, repeat: int = 1) -> ExitStatus:
+def run_all(
+    farms: Sequence[tuple[Farm, Plan]], out: Path, repeat: int = 1, notes: Sequence[str] = ()
+) -> ExitStatus:
     """Run the plan on each farm by turns, compare; the last line is the comparison's page.
 
     Args:
         farms: each with the plan.
         out: where the set of runs goes.
         repeat: the number of runs of each.
+        notes: what the comparison's page says of how it was made.
 
     Raises:
         FarmUnavailable: this machine has no means for such disks: all farms would be the same.
@@ -194,7 +242,7 @@ def run_all(farms: Sequence[tuple[Farm, Plan]], out: Path, repeat: int = 1) -> E
     if made.state != "finished":
         click.echo(made.directory)
         return gravest(statuses)
-    written, status = compare_farms(made)
+    written, status = compare_farms(made, notes)
     click.echo(written[0] / REPORT)
     return gravest([*statuses, status])
 

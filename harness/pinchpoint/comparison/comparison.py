@@ -52,6 +52,7 @@ class Comparison:
         claim: what may be said to be the cause.
         what_if: the other side predicted from the base, beside what was measured; None: not requested.
         again: further runs of the base's farm: an A/A pair shows how much it differs from itself. None: none.
+        notes: what else is to be said of how the runs were made.
     """
 
     sides: Sides
@@ -67,6 +68,7 @@ class Comparison:
     claim: Claim
     what_if: Mapping[str, Any] | None
     again: Sides | None
+    notes: tuple[str, ...] = ()
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -94,6 +96,7 @@ class Comparison:
         differing = [*self.studied, *(one.difference for one in self.confounders)]
         said = (
             *words.warnings(self.sides, differing, self.declared.bound, self.again),
+            *self.notes,
             *self.declared.notes,
             *not_kept_up(self.capacity, self.sides),
             *words.reported(self.sides),

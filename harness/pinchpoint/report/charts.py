@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,6 +14,7 @@ import altair as alt
 import vl_convert
 
 from pinchpoint.base import units
+from pinchpoint.base.text import one_line
 from pinchpoint.data.latency import Distribution
 from pinchpoint.data.timeline import Axis
 
@@ -94,7 +96,34 @@ class Datasets(dict[str, list[Mapping[str, Any]]]):
 
 def label_px(names: Iterable[str]) -> float:
     """The room that the longest of the names beside an axis needs."""
-    return max(map(len, names)) * _LETTER
+    return max(map(_letters, names)) * _LETTER
+
+
+def _letters(name: str) -> int:
+    """Letters of usual width: those of East Asia and pictures are two wide."""
+    return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in name)
+
+
+MOST_LETTERS = 30
+
+
+def drawn_names(names: Sequence[str]) -> list[str]:
+    """Names of a user's as a chart can hold them: each one line, not too long, none like another.
+
+    What Vega shortens itself it may cut within a character, and then draws nothing at all.
+    """
+    made: list[str] = []
+    for at, name in enumerate(names, 1):
+        plain = one_line(name) or "(no name)"
+        short = plain if _letters(plain) <= MOST_LETTERS else f"{_cut(plain)}…"
+        made.append(f"{short} ({at})" if short in made else short)
+    return made
+
+
+def _cut(name: str) -> str:
+    while _letters(name) >= MOST_LETTERS:
+        name = name[:-1]
+    return name
 
 
 def svg_of(spec: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ from pinchpoint.report.charts import (
     Chart,
     Datasets,
     decades,
+    drawn_names,
     finished,
     label_px,
     svg_of,
@@ -415,7 +416,7 @@ def _colour(labels: Sequence[str]) -> alt.Color:
         "side:N",
         scale=scale,
         sort=list(labels),
-        legend=alt.Legend(title=None, orient="top", columns=3, columnPadding=40),
+        legend=alt.Legend(title=None, orient="top", columns=3, columnPadding=40, labelLimit=0),
     )
 
 
@@ -424,18 +425,19 @@ def _dots(found: SidesComparison, one: SidesFigure, at: int) -> Chart:
     data = Datasets()
     middles = [
         {"side": label, "value": value, "text": _shown(one.metric, value)}
-        for label, value in zip(found.labels, one.medians, strict=True)
+        for label, value in zip(drawn_names(found.labels), one.medians, strict=True)
         if value is not None
     ]
     runs = [
         {"side": label, "value": value}
-        for label, values in zip(found.labels, one.values, strict=True)
+        for label, values in zip(drawn_names(found.labels), one.values, strict=True)
         for value in values
         if value is not None
     ]
     x = alt.X("value:Q", axis=alt.Axis(title=None, labelExpr=_labels(one.metric), tickCount=5))
-    wide = label_px(found.labels)
-    y = alt.Y("side:N", sort=list(found.labels), axis=alt.Axis(title=None, labelLimit=wide, minExtent=wide))
+    names = drawn_names(found.labels)
+    wide = label_px(names)
+    y = alt.Y("side:N", sort=names, axis=alt.Axis(title=None, labelLimit=0, minExtent=wide))
     bars = alt.Chart(data.named(middles)).mark_bar(color=PALETTE[0], opacity=0.75).encode(x=x, y=y)
     labels = bars.mark_text(align="left", dx=6, fontSize=10, color="#444").encode(
         text="text:N", color=alt.value("#444")
@@ -461,7 +463,7 @@ def _trials(found: SidesComparison) -> Iterator[Chart]:
         data = Datasets()
         rows = [
             {"side": label, "trial": number, "value": value}
-            for label, values in zip(found.labels, one.values, strict=True)
+            for label, values in zip(drawn_names(found.labels), one.values, strict=True)
             for number, value in enumerate(values, 1)
             if value is not None
         ]
@@ -477,7 +479,7 @@ def _trials(found: SidesComparison) -> Iterator[Chart]:
                 scale=alt.Scale(zero=True),
                 axis=alt.Axis(title=None, labelExpr=_labels(one.metric), tickCount=5),
             ),
-            color=_colour(found.labels),
+            color=_colour(drawn_names(found.labels)),
         )
         lines = alt.layer(base.mark_line(), base.mark_point(filled=True, size=28))
         spec = finished(lines.properties(width=_WIDTH, height=_HEIGHT), data)
@@ -494,11 +496,11 @@ def _bars_of(found: SidesComparison, metric: str) -> Chart | None:
     shown = list(best)[:_MOST_BARS]
     if not shown:
         return None
-    data = Datasets()
+    data, names = Datasets(), drawn_names(found.labels)
     rows = [
         {
             "workload": name,
-            "side": found.labels[side],
+            "side": names[side],
             "value": value,
             "text": _shown(metric, value),
         }
@@ -514,8 +516,10 @@ def _bars_of(found: SidesComparison, metric: str) -> Chart | None:
     )
     wide = label_px(shown)
     y = alt.Y("workload:N", sort=shown, axis=alt.Axis(title=None, labelLimit=wide, minExtent=wide))
-    base = alt.Chart(data.named(rows)).encode(y=y, yOffset=alt.YOffset("side:N", sort=list(found.labels)))
-    points = base.mark_point(filled=True, size=60).encode(x=x, color=_colour(found.labels))
+    base = alt.Chart(data.named(rows)).encode(
+        y=y, yOffset=alt.YOffset("side:N", sort=drawn_names(found.labels))
+    )
+    points = base.mark_point(filled=True, size=60).encode(x=x, color=_colour(drawn_names(found.labels)))
     labels = base.mark_text(align="left", dx=8, fontSize=10).encode(
         x=x, text="text:N", color=alt.value("#444")
     )
@@ -564,7 +568,7 @@ def _lines(
     rows = [
         {"side": label, "outstanding": one.outstanding, "value": value}
         for one in cells
-        for label, value in zip(found.labels, one.medians, strict=True)
+        for label, value in zip(drawn_names(found.labels), one.medians, strict=True)
         if value
     ]
     depths = sorted({one.outstanding for one in cells if one.outstanding})
@@ -580,7 +584,7 @@ def _lines(
         scale=alt.Scale(type="log", base=2, domain=[depths[0], depths[-1]]),
         axis=alt.Axis(title="queue depth (outstanding I/Os)", values=depths, labelOverlap=True, format=",d"),
     )
-    base = alt.Chart(data.named(rows)).encode(x=x, y=y, color=_colour(found.labels))
+    base = alt.Chart(data.named(rows)).encode(x=x, y=y, color=_colour(drawn_names(found.labels)))
     layers = [base.mark_line(), base.mark_point(filled=True, size=28)]
     if line_s:
         rule = alt.Chart(data.named([{"value": line_s}]))

@@ -286,6 +286,18 @@ def test_a_seed_that_is_none_lists_all() -> None:
         seed_named("z")
 
 
+def test_a_seed_says_what_of_it_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every page says what is emulated; stripes' also that other RAID levels are not, and if md is there."""
+    assert all(seed.notes[0] == seed.emulated for seed in SEEDS)
+    monkeypatch.setattr(seeds, "_MD", tmp_path / "mdstat")
+    *_, said = seed_named("stripes").notes
+    assert "this machine's kernel has no md" in said
+    assert "RAID 1, 4, 5, 6 and 10 are not measured" in said
+    (tmp_path / "mdstat").write_text("Personalities :\n")
+    *_, said = seed_named("c").notes
+    assert "RAID 1, 4, 5, 6 and 10 are not measured here: make the arrays with md" in said
+
+
 def test_without_means_for_disks_nothing_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both farms would be the same, so none is started: one sentence with the remedy, and no run.
 

@@ -91,8 +91,10 @@ def test_a_set_is_made_compared_and_read_back(tmp_path: Path) -> None:
     made = new_set(tmp_path / "out", "orders", farms, Repeated(5, aa=True, factors=("disks",)))
     statuses = conduct(made, members, maker({"dev": 80.0, "prod": 240.0}))
     assert statuses == [ExitStatus.OBJECTIVES_MISSED] * 15
-    (comparison,), _ = compare_farms(made)
+    (comparison,), _ = compare_farms(made, ["The disks are emulated."])
     content = json.loads((comparison / "comparison.json").read_text())
+    assert content["warnings"][-1] == "The disks are emulated."
+    assert "The disks are emulated." in (comparison / "report.html").read_text()
     rows = {row["name"]: row for row in content["changes"]}
     crawl = rows["scenario.orders.throughput_per_s"]
     assert (crawl["call"], crawl["interval"], crawl["confidence"]) == ("better", "between_runs", "high")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -32,6 +33,7 @@ from pinchpoint.probe.record import DeclaredDisk, DiskPrice, Probe
 from pinchpoint.probe.record import save as save_probe
 from pinchpoint.probe.several import compare_probes
 from pinchpoint.probe.verdict import probe_content
+from pinchpoint.report.charts import drawn_names
 from pinchpoint.report.registry import FORMATS, write_reports
 from pinchpoint.report.several_page import document, text
 from pinchpoint_scenarios.storage_probe import Cell
@@ -194,6 +196,56 @@ def test_what_is_saved_is_what_was_found(tmp_path: Path) -> None:
     assert load(directory) == load(save(load(directory), tmp_path))
     assert json.loads((directory / "comparison.json").read_text()) == json.loads(json.dumps(found.to_json()))
     assert any(one.studied for one in found.differences)
+
+
+HOSTILE = (
+    *("<script>alert(1)</script>", "a\nb\tc", "\u202egnp.exe", "x" * 300, "=cmd|' /C calc'!A0", "| *md* `c`"),
+    *("..", "", "日本語のサーバー" * 9, "../../etc/passwd", "&amp;\"'", "🚀" * 20),
+)
+"""Twelve names that a user, or a host, may have."""
+
+
+def hostile_probes() -> SidesComparison:
+    """Twelve probes, some without the first cells, one with a cell that failed."""
+    made = []
+    for at, name in enumerate(HOSTILE):
+        disk = Disk(0.0004 * (at + 1), 500 * (at + 1))
+        probe = probe_of(disk, MATRIX[at % 3 :], "iometer", repeat=1 + at % 6)
+        probe.where = replace(probe.where, farm=name, disk="sql.log" if at % 2 else None, folder=name or "/")
+        if at == 5:
+            first = next(iter(probe.cells))
+            probe.cells[first] = [replace(one, failed="fio: <b>boom</b>") for one in probe.cells[first]]
+        made.append(probe)
+    return compare_probes(made, [Path(f"/p/{at}") for at in range(12)])
+
+
+def hostile_runs() -> SidesComparison:
+    """Twelve sides of runs, three without the figures of any scenario."""
+    sides = [one.runs for one in sides_of({str(at): 9.0 + at for at in range(12)}, runs=2)]
+    for at in (0, 3, 6):
+        sides[at] = tuple(replace(one, verdict={**one.verdict, "scenarios": {}}) for one in sides[at])
+    return compare_sides([Side(*one) for one in zip(HOSTILE, sides, strict=True)], ["disks"])
+
+
+@pytest.mark.parametrize("make", [hostile_probes, hostile_runs])
+def test_twelve_sides_with_hostile_names(make: Callable[[], SidesComparison], tmp_path: Path) -> None:
+    """Drawn, written and read back, whatever the names are and whatever is missing."""
+    found = make()
+    directory = save(found, tmp_path)
+    assert load(directory).labels == found.labels
+    assert directory.parent == tmp_path
+    written = write_reports(document(found), ("html", "md", "xlsx"), tmp_path / "written")
+    page = written[0].read_text()
+    assert "<script>alert" not in page
+    assert "<b>boom" not in page
+    assert page.count("<svg") >= 2
+    assert text(found)
+
+
+def test_names_of_charts_are_short_and_apart() -> None:
+    """One line each, 30 letters at most; two that are the same when shortened get their number."""
+    names = drawn_names(["x" * 300, "x" * 299, "", "a\nb", "🚀" * 20])
+    assert names == ["x" * 29 + "…", "x" * 29 + "… (2)", "(no name)", "a b", "🚀" * 14 + "…"]
 
 
 def test_probes_with_nothing_in_common_are_no_sides() -> None:
