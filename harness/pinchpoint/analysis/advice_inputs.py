@@ -108,7 +108,7 @@ class AdviceInputs:
         one = max(found.scenarios, key=lambda each: each.ratio)
         then = found.binds_then
         limit = None if then.how == "nothing" else then.name
-        return Gain(one.ratio - 1, limit, "; ".join(found.assumes), one, given)
+        return Gain(one.ratio - 1, limit, "; ".join(found.assumes), asked=one, set=given)
 
     def asked_for(self, *given: str) -> Gain:
         """What ``what-if`` says of these settings; where it has no answer, that none can be predicted."""
@@ -120,14 +120,15 @@ class AdviceInputs:
 
     def until(self, own: float | None = None, again: str = "", assumes: str = "") -> Gain:
         """The gain until something else limits, or ``again`` the same at ``own`` times the throughput now."""
-        ends = [(one.ceiling_ratio, self._words(one), one.assumes) for one in self.after]
+        ends = [(one.ceiling_ratio, self._words(one), one.assumes, one.levels > 1) for one in self.after]
         if own is not None:
-            ends.append((own, again, assumes or SAME))
+            ends.append((own, again, assumes or SAME, True))
         if not ends:
             return Gain(None, None, NO_NEXT)
-        ratio, limit, said = min(ends, key=lambda end: end[0])
+        ratio, limit, said, bound = min(ends, key=lambda end: end[0])
         return Gain(
             max(0.0, ratio / self.now - 1),
             limit,
             "; ".join(dict.fromkeys([said, assumes] if assumes else [said])),
+            bound,
         )

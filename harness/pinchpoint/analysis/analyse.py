@@ -58,7 +58,7 @@ from pinchpoint.data.inputs import Inputs, read_inputs
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.samples import holds_values
 
-APART = ("summary", "sure", "blocking", "why")
+APART = ("answer", "sure", "blocking", "why")
 """What the verdict takes from the conclusion in a form of its own, or not at all."""
 
 
@@ -110,7 +110,7 @@ def _verdict(
             for name in Conclusion.__slots__
             if name not in APART
         },
-        summary=" ".join([concluded.summary, *sentences, *held_words(held, levels)]),
+        answer=concluded.answer.then(*sentences, *held_words(held, levels)),
         capacity_at_least_per_s=case.served_per_s() if _kept_up(case, concluded) else {},
         objectives=objectives,
         scenarios=_scenarios(case),

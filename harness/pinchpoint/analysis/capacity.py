@@ -23,9 +23,8 @@ from pinchpoint.analysis.resources.cpu import others_share
 from pinchpoint.analysis.resources.gain import SAME
 from pinchpoint.analysis.resources.kinds import KINDS, measure, owner
 from pinchpoint.analysis.stages import Rows
-from pinchpoint.base.wording import BY_ONE_LEVEL
 
-ONE_LEVEL = f"{SAME}; {BY_ONE_LEVEL}: use in proportion to throughput, the same for all scenarios"
+ONE_LEVEL = f"{SAME}; by one load level: use in proportion to throughput, the same for all scenarios"
 SEVERAL = f"{SAME}; the other scenarios stay as they are"
 
 MOVES = 0.02
@@ -45,7 +44,8 @@ class Demand:
         ceiling_ratio: ceiling ÷ throughput there, 1 or more while it is not saturated.
         ceilings_per_s: by scenario, the throughput that uses it up.
         levels: how many load levels this is measured over.
-        assumes: what must stay as it is for that to hold.
+        assumes: what must stay as it is for that to hold. By one load level it is an estimate, no bound: what
+            is used at rest, and by loads that do not grow, is taken to grow with the rest.
     """
 
     resource: Resource

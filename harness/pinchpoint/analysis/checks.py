@@ -11,9 +11,9 @@ from pinchpoint.analysis.resources.kinds import KINDS, facts, suspect
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import CEILING, RISES, Threshold
 from pinchpoint.analysis.verdict import Check, Fact
-from pinchpoint.base.wording import GROWS
 
-KIND = {"E2": (GROWS["E2"], RISES), "E3": (GROWS["E3"], CEILING)}
+KIND = {"E2": RISES, "E3": CEILING}
+"""Kind of evidence that only several load levels show -> its rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,14 @@ def _saturation(one: Suspicion) -> Check:
 
 def _growth(one: Suspicion, case: Case, kind: str) -> Check:
     """E2 and E3: from several levels only, and of what was measured at them."""
-    says, rule = KIND[kind]
+    rule = KIND[kind]
     grown = next((fact for fact in one.grown if fact.evidence == kind), None)
     if grown is not None:
         return Check(kind, True, grown)
     why = "only a load in steps can show it" if case.climb is None else why_not_shown(one, case.climb, kind)
     if why:
-        return Check(kind, None, _unknown(one, f"{says}: {why}", rule))
-    return Check(kind, False, _unknown(one, f"{says}: not found at the load levels", rule))
+        return Check(kind, None, _unknown(one, why, rule))
+    return Check(kind, False, _unknown(one, "not found at the load levels", rule))
 
 
 def _witness(one: Suspicion) -> Check:

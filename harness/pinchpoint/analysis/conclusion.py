@@ -21,6 +21,7 @@ from pinchpoint.analysis.timeline import in_turn
 from pinchpoint.analysis.unanswered import unanswered_words
 from pinchpoint.analysis.verdict import Outcome, Suspect
 from pinchpoint.base import units
+from pinchpoint.base.wording import Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Conclusion:
     """
 
     outcome: Outcome
-    summary: str
+    answer: Summary
     bottleneck: Suspect | None = None
     runner_up: Suspect | None = None
     candidates: tuple[Suspect, ...] = ()

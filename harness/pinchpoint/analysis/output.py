@@ -183,4 +183,5 @@ def _next(one: Demand, now: float) -> Next:
         utilisation_ratio=one.use,
         gain_ratio=max(0.0, one.ceiling_ratio / now - 1),
         assumes=one.assumes,
+        at_most=one.levels > 1,
     )

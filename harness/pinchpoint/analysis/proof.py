@@ -273,7 +273,7 @@ def _amended(
         advice=(),
         candidates=candidates,
         experiment=f"Find what else holds {proof['of']['scenario']} up: {proof['change']['what']} does not.",
-        summary=inconclusive_words(sentence, candidates),
+        answer=inconclusive_words(sentence, candidates),
         warnings=warnings,
     )
 

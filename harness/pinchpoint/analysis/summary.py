@@ -11,44 +11,46 @@ from pinchpoint.analysis.resources.cpu import other_processes, unwatched
 from pinchpoint.analysis.resources.kinds import KINDS, proof, relief, thing
 from pinchpoint.analysis.verdict import Next, Suspect
 from pinchpoint.base import units
-from pinchpoint.base.wording import bare, capitalised, listed
+from pinchpoint.base.wording import Summary, bare, capitalised, listed
 
 HALF = 0.5
 LONGER = "Measure for at least a minute at the same load."
 
 
-def bottleneck_words(one: Suspicion, runner_up: Suspicion | None, *, in_bursts: bool) -> str:
+def bottleneck_words(one: Suspicion, runner_up: Suspicion | None, *, in_bursts: bool) -> Summary:
     """The bottleneck, the number that shows it, and what else is saturated."""
     when = " in the bursts" if in_bursts else ""
-    first = f"Bottleneck{when}: {bare(thing(one))}. {capitalised(proof(one))}."
-    return f"{first} Also saturated: {bare(thing(runner_up))}." if runner_up is not None else first
+    also = "" if runner_up is None else f"Also saturated: {bare(thing(runner_up))}."
+    return Summary(f"{bare(thing(one))}.", label=f"Bottleneck{when}").then(
+        f"{capitalised(proof(one))}.", also
+    )
 
 
-def invalid_words(gates: Sequence[Gate]) -> str:
+def invalid_words(gates: Sequence[Gate]) -> Summary:
     """Why a run is no evidence."""
     why = gates[0].fact.fact
     if gates[0].contention is not None:
-        return f"Invalid run: {gates[0].contention.words()}. {capitalised(why)}."
-    return f"Invalid run: {why}."
+        return Summary(f"{gates[0].contention.words()}.", f"{capitalised(why)}.", "Invalid run")
+    return Summary(f"{why}.", label="Invalid run")
 
 
-def not_reached_words(rates: Mapping[str, float], following: Next | None) -> str:
+def not_reached_words(rates: Mapping[str, float], following: Next | None) -> Summary:
     """No limit was reached: what was served, and what was used most."""
     served = listed([f"{units.per_second(rate)} of {name}" for name, rate in rates.items()])
     higher = "Its limit is higher: raise the load until throughput no longer rises."
-    text = f"No limit reached: the farm served {served}. {higher}"
+    found = Summary(f"the farm served {served}.", higher, "No limit reached")
     if following is None:
-        return text
+        return found
     used = units.percent(following.utilisation_ratio)
-    return f"{text} Highest utilisation: {bare(KINDS[following.resource].place_next(following))}, {used}."
+    return found.then(
+        f"Highest utilisation: {bare(KINDS[following.resource].place_next(following))}, {used}."
+    )
 
 
-def inconclusive_words(why: str, candidates: Sequence[Suspect]) -> str:
+def inconclusive_words(why: str, candidates: Sequence[Suspect]) -> Summary:
     """Why no resource can be named, and which may be it."""
-    text = f"Inconclusive: {why}."
-    if not candidates:
-        return text
-    return f"{text} Candidates: {listed([bare(KINDS[one.resource].place(one)) for one in candidates])}."
+    named = listed([bare(KINDS[one.resource].place(one)) for one in candidates])
+    return Summary(f"{why}.", f"Candidates: {named}." if named else "", "Inconclusive")
 
 
 def experiment(flows: Sequence[Flow], found: Sequence[Suspicion]) -> str:

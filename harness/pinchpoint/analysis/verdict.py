@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from pinchpoint.base.wording import Summary
+
 SCHEMA = "pinchpoint.verdict/1"
 
 Outcome = Literal["bottleneck", "not_reached", "inconclusive", "invalid"]
@@ -160,6 +162,7 @@ class Next:
         gain_ratio: the most throughput gained until then (0.38 = 38 %).
         utilisation_ratio: how much of it is used now.
         assumes: what must stay as it is for that to hold.
+        at_most: whether it is a bound: by one load level it is an estimate.
     """
 
     kind: Kind
@@ -171,6 +174,7 @@ class Next:
     utilisation_ratio: float
     gain_ratio: float
     assumes: str
+    at_most: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +214,7 @@ class Advice:
         assumes: what must stay as it is for that to hold, or why the gain is not known.
         source: the entries of the catalogue it rests on (``entry``, ``source``, ``date``); None: on none.
         text: all of it as a sentence.
+        at_most: whether the gain is a bound.
         set: the same for ``what-if --set``; none: a change that it does not know.
         interval_ratio: of the gain, where ``set`` is given.
         scenario: whose throughput gains that, where ``set`` is given: of several the one that gains most.
@@ -223,6 +228,7 @@ class Advice:
     assumes: str
     source: Mapping[str, str] | None
     text: str
+    at_most: bool = False
     set: tuple[str, ...] = ()
     interval_ratio: tuple[float, float] | None = None
     scenario: str | None = None
@@ -233,6 +239,7 @@ class Verdict:
     """Everything an analysis found, see DESIGN.md section 9 for the keys' meaning.
 
     Attributes:
+        answer: ``summary`` in its parts.
         capacity_at_least_per_s: if no limit was reached, the throughput served, by scenario.
         then: the bottleneck after the next.
         headroom: the same as ``headroom_ratio``, with how it was found.
@@ -278,11 +285,16 @@ class Verdict:
     timeline: tuple[Mapping[str, Any], ...]
     drift: tuple[Mapping[str, Any], ...]
     checkpoints: tuple[Mapping[str, Any], ...]
-    summary: str
+    answer: Summary
     warnings: tuple[str, ...] = field(default=())
     stores: tuple[Mapping[str, Any], ...] = ()
     proof: Mapping[str, Any] | None = None
     measured: bool = True
+
+    @property
+    def summary(self) -> str:
+        """The answer in a few sentences."""
+        return str(self.answer)
 
     def to_json(self) -> dict[str, Any]:
         """The content of verdict.json: only JSON types, null for "not measured".
@@ -290,7 +302,7 @@ class Verdict:
         Raises:
             ValueError: a number is not finite; such a value has no place in a verdict.
         """
-        content = {"schema": SCHEMA, **asdict(self)}
+        content = {"schema": SCHEMA, "summary": self.summary, **asdict(self)}
         result: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
         return result
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pinchpoint.base import units
@@ -29,22 +30,12 @@ MEANING: Mapping[str, str] = {
     "the farm can do.",
 }
 
-BY_ONE_LEVEL = "by one load level"
-"""In what a gain assumes: then it is no bound. What is used at rest, and by loads that do not grow, is taken
-to grow with the rest, and work to take as much of everything when more of it is done."""
-
 WITHOUT_OPERATIONS: Mapping[str, str] = {
     "disk": "An I/O takes longer than recommended for the role of this disk. How long work waited for it "
     "is not known.",
     "external": "The crawler waits for the content source.",
 }
 """Where no operation was recorded, what a kind means is less."""
-
-GROWS: Mapping[str, str] = {
-    "E2": "a queue that grows with the load",
-    "E3": "a calculated maximum close to the highest measured throughput",
-}
-"""Kind of evidence that only several load levels show -> what is looked for."""
 
 PROVES: Mapping[str, str] = {
     "E1": "saturated",
@@ -136,10 +127,41 @@ def why_invalid(blame: Mapping[str, Any]) -> str:
     return ". ".join([facts[0], *more])
 
 
-def sentences(text: str) -> tuple[str, str]:
-    """The first sentence of a summary and the rest: the headline and the text below it."""
-    parts = re.split(r"(?<=[.!?])\s+(?=[A-Z0-9])", text.strip(), maxsplit=1)
-    return parts[0], parts[1] if len(parts) == 2 else ""
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a verdict, a comparison or a probe says first.
+
+    Attributes:
+        text: the first sentence, without its label.
+        lead: the sentences below it; "" where there are none.
+        label: the outcome that the first sentence begins with (``Bottleneck``); "" where it begins with none.
+    """
+
+    text: str
+    lead: str = ""
+    label: str = ""
+
+    @property
+    def headline(self) -> str:
+        """The first sentence."""
+        return f"{self.label}: {self.text}" if self.label else self.text
+
+    def __str__(self) -> str:
+        return f"{self.headline} {self.lead}".rstrip()
+
+    def then(self, *sentences: str) -> Summary:
+        """With further sentences below it."""
+        return replace(self, lead=" ".join(filter(None, (self.lead, *sentences))))
+
+    @classmethod
+    def of(cls, sentences: Sequence[str]) -> Summary:
+        """The first sentence, and the others below it."""
+        return cls(sentences[0]).then(*sentences[1:])
+
+    @classmethod
+    def saved(cls, content: Mapping[str, Any]) -> Summary:
+        """Of verdict.json; an older one has all in one text."""
+        return cls(**content["answer"]) if "answer" in content else cls(str(content["summary"]))
 
 
 def bare(text: str) -> str:
@@ -168,11 +190,6 @@ def grouped(texts: Sequence[str], most: int = 3) -> str:
     return "; ".join([*said, *rest])
 
 
-def is_bound(assumes: str | None) -> bool:
-    """Whether a gain that assumes this is one that cannot be exceeded while it holds."""
-    return BY_ONE_LEVEL not in (assumes or "")
-
-
 def headroom(ratio: float) -> str:
     """``12 %``; 0 % where the objectives were met only below the judged load."""
     return units.percent(max(0.0, ratio))
@@ -193,14 +210,19 @@ def rate_of(figures: Mapping[str, Any]) -> float | None:
     return found
 
 
-def at_most(gain_ratio: float, assumes: str | None) -> str:
+def at_most(gain_ratio: float, *, bound: bool) -> str:
     """``at most 38 %``, where that is a bound; else ``about 38 %``."""
-    return f"{'at most' if is_bound(assumes) else 'about'} {units.percent(gain_ratio)}"
+    return f"{'at most' if bound else 'about'} {units.percent(gain_ratio)}"
 
 
-def up_to(gain_ratio: float, assumes: str | None) -> str:
+def up_to(gain_ratio: float, *, bound: bool) -> str:
     """``up to +38 %``, where that is a bound; else ``about +38 %``."""
-    return f"{'up to' if is_bound(assumes) else 'about'} +{units.percent(gain_ratio)}"
+    return f"{'up to' if bound else 'about'} +{units.percent(gain_ratio)}"
+
+
+def is_bound(gain: Mapping[str, Any]) -> bool:
+    """Whether a gain of verdict.json cannot be exceeded while what it assumes holds; an older one is none."""
+    return bool(gain.get("at_most"))
 
 
 NO_MORE = 0.0005
@@ -226,7 +248,7 @@ def gain_of(advice: Mapping[str, Any]) -> str | None:
     if ratio is None:
         return None
     if advice.get("interval_ratio") is None:
-        return up_to(ratio, advice.get("assumes"))
+        return up_to(ratio, bound=is_bound(advice))
     return f"{gains(ratio, *advice['interval_ratio'])} in the throughput of {advice['scenario']}"
 
 
@@ -237,7 +259,7 @@ def following(verdict: Mapping[str, Any]) -> str:
         return ""
     gain = blame.get("gain_ratio")
     modelled = any(one.get("interval_ratio") for one in verdict.get("advice") or ())
-    more = "" if gain is None or modelled else at_most(gain, blame.get("assumes"))  # one gain is shown
+    more = "" if gain is None or modelled else at_most(gain, bound=is_bound(blame))  # one gain is shown
     if verdict.get("bottleneck"):
         sentence = f"Next: {place(blame)}"
         sentence += f"; removing the bottleneck gains {more}" if more else ""

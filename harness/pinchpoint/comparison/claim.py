@@ -257,7 +257,7 @@ def _gain(side: Side) -> ForeseenGain | None:
         return None
     gain = median(float(one["gain_ratio"]) for one in known)
     assumes = str(known[0].get("assumes") or "")
-    return ForeseenGain(gain, dict(known[0]), assumes, at_most=wording.is_bound(assumes))
+    return ForeseenGain(gain, dict(known[0]), assumes, at_most=wording.is_bound(known[0]))
 
 
 def _with_came(gain: ForeseenGain | None, sides: Sides) -> ForeseenGain | None:

@@ -81,14 +81,14 @@ class Comparison:
         return tuple(words.main_changes(self.changes, self.metrics))
 
     @property
-    def gains(self) -> tuple[str, ...]:
-        """What the change was to buy by the verdicts' model, what came, what a second step buys."""
-        return tuple(words.gain_words(self.sides, self.bottleneck, self.changes))
+    def lines(self) -> words.Lines:
+        """All of it in a few sentences."""
+        return words.lines(self.sides, self.bottleneck, self.claim, self.factors, self.changes)
 
     @property
     def summary(self) -> str:
-        """All of it in a few sentences."""
-        return words.summary(self.sides, self.bottleneck, self.claim, self.factors, self.changes)
+        """The same as one text."""
+        return str(self.lines)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -232,7 +232,7 @@ def content(found: Comparison) -> dict[str, Any]:
         "capacity": [_capacity(one) for one in found.capacity],
         "cost": _costs(found.costs),
         "bottleneck": asdict(found.bottleneck),
-        "gains": found.gains,
+        "lines": asdict(found.lines),
         "main_changes": found.main_changes,
         "claim": found.claim.kind,
         "claim_because": found.claim.because,

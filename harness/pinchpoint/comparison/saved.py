@@ -20,6 +20,7 @@ from pinchpoint.comparison.judged import By
 from pinchpoint.comparison.sides import Side
 from pinchpoint.comparison.statistics import Call
 from pinchpoint.comparison.timelines import RunTimeline
+from pinchpoint.comparison.words import Lines
 from pinchpoint.comparison.work import ComparedWork, How
 from pinchpoint.store import document
 from pinchpoint.store.document import Form, NotBelow0, Time
@@ -184,7 +185,8 @@ class SavedComparison(Form):
     capacity: list[KeptCapacity]
     cost: KeptCosts
     bottleneck: KeptMovement
-    gains: list[str]
+    lines: Lines | None = None
+    gains: list[str] | None = None
     main_changes: list[str]
     claim: Literal["caused_by", "associated_with"] | None
     claim_because: list[str]

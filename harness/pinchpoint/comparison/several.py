@@ -224,7 +224,6 @@ class SidesComparison:
         line_s: the latency that ``limits`` are held against; None of runs.
         margin_ratio: within it two sides count as the same.
         warnings: what a reader must know.
-        summary: a few sentences.
         valid: whether every run is valid evidence.
     """
 
@@ -236,7 +235,6 @@ class SidesComparison:
     line_s: float | None
     margin_ratio: float
     warnings: tuple[str, ...]
-    summary: str
     valid: bool = True
 
     @property
@@ -244,9 +242,14 @@ class SidesComparison:
         """What the sides are called."""
         return tuple(side.label for side in self.sides)
 
+    @property
+    def answer(self) -> wording.Summary:
+        """What limits each side, and which is best at what is judged."""
+        return wording.Summary.of(list(_sentences(self)))
+
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types."""
-        return {"schema": SCHEMA, **asdict(self)}
+        return {"schema": SCHEMA, "summary": str(self.answer), **asdict(self)}
 
 
 def check_number(sides: Sequence[object]) -> None:
@@ -315,7 +318,6 @@ def compare_sides(
         line_s=None,
         margin_ratio=judges.margin_ratio,
         warnings=tuple(dict.fromkeys(_warnings(sides, with_first))),
-        summary=summary(made, figures),
         valid=all(one.claim.kind is not None for one in with_first.values()),
     )
 
@@ -459,19 +461,36 @@ def _warnings(sides: Sequence[Side], with_first: Mapping[int, Comparison]) -> It
         yield from (*found.declared.notes, *not_kept_up(found.capacity, found.sides), *reported(found.sides))
 
 
-def summary(sides: Sequence[OneSide], figures: Sequence[SidesFigure]) -> str:
-    """What limits each side, and which is best at what is judged."""
+def _sentences(found: SidesComparison) -> Iterator[str]:
+    if found.of == "probes":
+        yield from _best_words(found.sides, found.figures, "measurements")
+        yield from _widest(found)
+        yield f"Limits: {'; '.join(f'{side.label}: {side.found}' for side in found.sides)}."
+        return
     limits: dict[str, list[str]] = {}
-    for side in sides:
+    for side in found.sides:
         limits.setdefault(side.found, []).append(side.label)
-    said = [
-        f"Bottleneck of {'; of '.join(f'{wording.listed(who)}: {what}' for what, who in limits.items())}."
-    ]
-    said += best_words(sides, figures, "judged figures")
-    return " ".join(said)
+    yield f"Bottleneck of {'; of '.join(f'{wording.listed(who)}: {what}' for what, who in limits.items())}."
+    yield from _best_words(found.sides, found.figures, "judged figures")
 
 
-def best_words(sides: Sequence[OneSide], figures: Sequence[SidesFigure], what: str) -> list[str]:
+def _widest(found: SidesComparison) -> Iterator[str]:
+    """The measurement in which the medians lie furthest apart, where some differ by more than the margin."""
+    ratios = []
+    for one in found.figures:
+        known = [(value, at) for at, value in enumerate(one.medians) if value]
+        if one.judged and known:
+            (most, high), (least, low) = max(known), min(known)
+            ratios.append((most / least, one.name, high, low))
+    ratio, name, high, low = max(ratios, default=(1.0, "", 0, 0))
+    if ratio > 1 + found.margin_ratio:
+        yield (
+            f"The sides differ most in {name}: {found.labels[high]} is {units.times(ratio)} as fast as "
+            f"{found.labels[low]}."
+        )
+
+
+def _best_words(sides: Sequence[OneSide], figures: Sequence[SidesFigure], what: str) -> list[str]:
     """Which side is best at how many figures, and of how many none is clearly; empty without any figure."""
     # Of what only some sides measured, none is the best of all.
     asked = [one for one in figures if one.judged and one.leader is not None and None not in one.medians]

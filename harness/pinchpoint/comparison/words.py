@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from pinchpoint.base import units, wording
 from pinchpoint.base.figures import CHANGED
@@ -13,16 +14,40 @@ from pinchpoint.comparison.sides import Sides
 from pinchpoint.comparison.statistics import ENOUGH
 
 
-def summary(
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """What a comparison says first, a sentence a line.
+
+    Attributes:
+        headline: whether the bottleneck moved.
+        cause: what the change may be attributed to.
+        next_step: what to do next, and what it would gain; None where that is not known.
+        gain: what the base's verdict predicted of the first step, and what came of it; None likewise.
+    """
+
+    headline: str
+    cause: str
+    next_step: str | None
+    gain: str | None
+
+    def __str__(self) -> str:
+        return f"{self.headline} {self.cause}"
+
+
+def lines(
     sides: Sides,
     movement: BottleneckMove,
     claimed: Claim,
     factors: Sequence[str],
     found: Sequence[Change],
-) -> str:
-    """The answer in sentences: whether the bottleneck moved, and what may be claimed."""
-    claim = claim_words(claimed, factors, shown=shows_change(movement, found))
-    return f"{movement_words(sides, movement)} {claim}"
+) -> Lines:
+    """The answer in lines: whether the bottleneck moved, what may be claimed, what is next."""
+    return Lines(
+        headline=movement_words(sides, movement),
+        cause=claim_words(claimed, factors, shown=shows_change(movement, found)),
+        next_step=next_words(movement),
+        gain=gain_words(sides, movement, found),
+    )
 
 
 def shows_change(movement: BottleneckMove, found: Sequence[Change]) -> bool:
@@ -41,27 +66,33 @@ def movement_words(sides: Sides, movement: BottleneckMove) -> str:
     return f"The bottleneck did not move: on both sides it is {base}{note}."
 
 
-def gain_words(sides: Sides, movement: BottleneckMove, found: Sequence[Change]) -> Iterator[str]:
-    """What a second step would buy, what was foreseen of the first, and what came of it."""
+def next_words(movement: BottleneckMove) -> str | None:
+    """What a second step would gain."""
     step = movement.second_step
-    if step and movement.other:
-        yield (
-            f"Relieve {wording.thing(movement.other)}: {amount(step)} more throughput, until "
-            f"{wording.thing(step.until)} is the bottleneck."
-        )
+    if not step or not movement.other:
+        return None
+    return (
+        f"Relieve {wording.thing(movement.other)}: {amount(step)} more throughput, until "
+        f"{wording.thing(step.until)} is the bottleneck."
+    )
+
+
+def gain_words(sides: Sides, movement: BottleneckMove, found: Sequence[Change]) -> str | None:
+    """What was foreseen of the first step, and what came of it."""
     before = movement.foreseen
     # Where the same gives way still, nothing was done about it.
-    if before and movement.base and movement.moved is not False:
-        came = came_words(before, found)
-        yield (
-            f"Predicted from {sides.base.label} without {wording.thing(movement.base)}: {amount(before)} "
-            f"more throughput{f'. {came}' if came else ''}."
-        )
+    if not before or not movement.base or movement.moved is False:
+        return None
+    came = came_words(before, found)
+    return (
+        f"Predicted from {sides.base.label} without {wording.thing(movement.base)}: {amount(before)} "
+        f"more throughput{f'. {came}' if came else ''}."
+    )
 
 
 def amount(gain: ForeseenGain) -> str:
     """``at most 38 %``; by one load level ``about 38 %``."""
-    return wording.at_most(gain.gain_ratio, gain.assumes)
+    return wording.at_most(gain.gain_ratio, bound=gain.at_most)
 
 
 MORE = 1.1

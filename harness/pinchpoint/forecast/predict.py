@@ -41,7 +41,7 @@ def read_asked(run: StoredRun) -> Asked:
     concluded = conclude(case)
     if concluded.outcome == "invalid":
         raise NotEvidenceError(
-            f"{run.directory}: this run is invalid, so no prediction is possible: {concluded.summary}"
+            f"{run.directory}: this run is invalid, so no prediction is possible: {concluded.answer}"
         )
     found = Asked(case, str(run.directory))
     if not found.measured.seen:

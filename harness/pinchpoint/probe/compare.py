@@ -7,8 +7,8 @@ the comparison says so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -17,6 +17,7 @@ from pydantic_core import from_json
 
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError
+from pinchpoint.base.wording import Summary
 from pinchpoint.comparison.statistics import ENOUGH, SAME, Call, Estimate, call_of, holm, welch
 from pinchpoint.probe.figures import Figures, figures
 from pinchpoint.probe.judge import judge
@@ -69,7 +70,6 @@ class ProbeComparison:
         moved: workload -> what limits it on each side, where that differs.
         confounders: what else differs: with it nothing is said of the disks alone.
         warnings: what a reader must know.
-        summary: two or three sentences.
     """
 
     labels: tuple[str, str]
@@ -77,11 +77,15 @@ class ProbeComparison:
     moved: Mapping[str, tuple[str | None, str | None]]
     confounders: tuple[str, ...]
     warnings: tuple[str, ...]
-    summary: str = ""
+
+    @property
+    def answer(self) -> Summary:
+        """What became better or worse, and whether more than the disks differs."""
+        return Summary.of(list(_sentences(self)))
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types."""
-        return {"schema": SCHEMA, **asdict(self)}
+        return {"schema": SCHEMA, "summary": str(self.answer), **asdict(self)}
 
 
 def compare(base: Probe, other: Probe) -> ProbeComparison:
@@ -107,14 +111,13 @@ def compare(base: Probe, other: Probe) -> ProbeComparison:
         for cell, theirs in both.items()
     ]
     one, two = judge(base), judge(other)
-    found = ProbeComparison(
+    return ProbeComparison(
         labels=_labels(base, other),
         changes=tuple(changes),
         moved=_moved(one, two, {cell.workload: theirs.workload for cell, theirs in both.items()}),
         confounders=tuple(_confounders(base, other)),
         warnings=(*_warnings(base, other), *unsettled(base, one), *unsettled(other, two)),
     )
-    return replace(found, summary=_summary(found))
 
 
 def matching(base: Probe, other: Probe) -> dict[Cell, Cell]:
@@ -248,7 +251,7 @@ def _labels(base: Probe, other: Probe) -> tuple[str, str]:
     return f"{base.where.label} ({base.started})", f"{other.where.label} ({other.started})"
 
 
-def _summary(found: ProbeComparison) -> str:
+def _sentences(found: ProbeComparison) -> Iterator[str]:
     counts = {
         call: sum(one.call == call for one in found.changes) for call in ("better", "worse", "equivalent")
     }
@@ -256,12 +259,11 @@ def _summary(found: ProbeComparison) -> str:
     left = len(found.changes) - sum(counts.values())
     text = f"{found.labels[1]}, of {len(found.changes)} measurements: "
     text += said or "no significant difference in any that could be judged"
-    text += f"; {left} inconclusive." if left else "."
+    yield text + (f"; {left} inconclusive." if left else ".")
     if found.moved:
-        text += f" The kind of limit differs for {len(found.moved)} workload{'s' * (len(found.moved) != 1)}."
+        yield f"The kind of limit differs for {len(found.moved)} workload{'s' * (len(found.moved) != 1)}."
     if found.confounders:
-        text += " More than the disks differs, so the difference may not come from them."
-    return text
+        yield "More than the disks differs, so the difference may not come from them."
 
 
 COMPARISON = "comparison.json"

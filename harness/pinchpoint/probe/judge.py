@@ -214,7 +214,7 @@ def judge(probe: Probe) -> ProbeVerdict:
         ),
         workloads=workloads,
     )
-    return replace(verdict, summary=words.summary(verdict, probe, too_short=bool(found) and not long))
+    return replace(verdict, answer=words.summary(verdict, probe, too_short=bool(found) and not long))
 
 
 def _reads(cell: Cell, above: Mapping[Cell, str]) -> bool:

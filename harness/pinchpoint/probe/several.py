@@ -17,7 +17,6 @@ from pinchpoint.comparison.several import (
     SidesComparison,
     SidesFigure,
     WorkloadLimit,
-    best_words,
     check_number,
     ranked,
 )
@@ -68,7 +67,6 @@ def compare_probes(probes: Sequence[Probe], directories: Sequence[Path]) -> Side
         line_s=probes[0].options.line_s,
         margin_ratio=SAME,
         warnings=tuple(dict.fromkeys(_warnings(probes, verdicts, sides))),
-        summary=_summary(sides, made),
     )
 
 
@@ -289,25 +287,3 @@ def _warnings(
             f"--repeat {ENOUGH}"
         )
     yield "the intervals cover repetitions within one probe, not differences from day to day"
-
-
-def _summary(sides: Sequence[OneSide], found: Sequence[SidesFigure]) -> str:
-    limits = "; ".join(f"{side.label}: {side.found}" for side in sides)
-    said = [*best_words(sides, found, "measurements"), *_widest(sides, found), f"Limits: {limits}."]
-    return " ".join(said)
-
-
-def _widest(sides: Sequence[OneSide], found: Sequence[SidesFigure]) -> Iterator[str]:
-    """The measurement in which the medians lie furthest apart, where some differ by more than the margin."""
-    ratios = []
-    for one in found:
-        known = [(value, at) for at, value in enumerate(one.medians) if value]
-        if one.judged and known:
-            (most, high), (least, low) = max(known), min(known)
-            ratios.append((most / least, one.name, high, low))
-    ratio, name, high, low = max(ratios, default=(1.0, "", 0, 0))
-    if ratio > 1 + SAME:
-        yield (
-            f"The sides differ most in {name}: {sides[high].label} is {units.times(ratio)} as fast as "
-            f"{sides[low].label}."
-        )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pinchpoint.base.wording import Summary
 from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.caps import Alike, FoundCaps
 from pinchpoint.probe.course import Outliers, RateChange
@@ -79,7 +80,7 @@ class ProbeVerdict:
         host_cache: why reads may have come from a host's memory; empty where nothing says so.
         declared_used: figure -> highest measured ÷ declared.
         behaves_like: types of the catalogue.
-        summary: one to three sentences.
+        answer: what it shows, in a few sentences.
     """
 
     kinds: Mapping[str, tuple[str, ...]]
@@ -92,11 +93,16 @@ class ProbeVerdict:
     declared_used: Mapping[str, float]
     behaves_like: tuple[Alike, ...]
     workloads: tuple[WorkloadVerdict, ...]
-    summary: str = ""
+    answer: Summary = field(default=Summary(""))
+
+    @property
+    def summary(self) -> str:
+        """The answer as text."""
+        return str(self.answer)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types; cells by their names."""
-        content = asdict(self)
+        content = {"summary": self.summary, **asdict(self)}
         for name, cap in self.caps:
             content["caps"][name]["cells"] = [cell.name for cell in cap.cells]
         return content

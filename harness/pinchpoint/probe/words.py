@@ -48,7 +48,7 @@ LIMITS_ARE: Mapping[str, str] = {
 LISTED = 4
 
 
-def summary(verdict: ProbeVerdict, probe: Probe, *, too_short: bool) -> str:
+def summary(verdict: ProbeVerdict, probe: Probe, *, too_short: bool) -> wording.Summary:
     """What the probe shows, in a few sentences; of cells that are all too short that before all."""
     said = [f"{wording.capitalised(TOO_SHORT)}."] if too_short else []
     for kind, workloads in verdict.over_time.items():
@@ -78,7 +78,7 @@ def summary(verdict: ProbeVerdict, probe: Probe, *, too_short: bool) -> str:
         )
     if probe.state != "finished":
         said.append("The suite is not finished: this verdict covers only the measured part.")
-    return " ".join(said)
+    return wording.Summary.of(said)
 
 
 def notes(probe: Probe, verdict: ProbeVerdict) -> list[str]:

@@ -114,7 +114,7 @@ def _of_run(report: Report) -> Brief:
     answers = [
         Answer(TESTED, ", ".join(header), _loads(manifest)),
         Answer(DECIDED, decision.capitalize(), words),
-        Answer(BOTTLENECK, _named(report.headline), " ".join(filter(None, (sure, report.lead)))),
+        Answer(BOTTLENECK, _named(report.summary), " ".join(filter(None, (sure, report.summary.lead)))),
         *_outlook(report),
         Answer(NOT_SHOWN, *_not_shown(report)),
     ]
@@ -154,7 +154,7 @@ def _run_checks(report: Report) -> Iterator[TestCase]:
         "verdict",
         "the run is valid",
         "error" if outcome == "invalid" else "passed",
-        report.headline if outcome == "invalid" else f"{report.headline} {report.lead}".strip(),
+        report.summary.headline if outcome == "invalid" else str(report.summary),
     )
     for row in report.tables["objectives"].rows:
         said = f"measured {row['measured']}" if row["measured"] else units.NOT_MEASURED
@@ -251,9 +251,9 @@ def _outlook(report: Report) -> Iterator[Answer]:
         yield Answer(NEXT, "not known")
 
 
-def _named(headline: str) -> str:
-    """The headline without the word that is the question."""
-    return wording.capitalised(headline.removeprefix(f"{BOTTLENECK}: "))
+def _named(summary: wording.Summary) -> str:
+    """The headline without the label that is the question."""
+    return wording.capitalised(summary.text if summary.label == BOTTLENECK else summary.headline)
 
 
 def _closed(text: str) -> str:
@@ -371,13 +371,13 @@ def _of_comparison(report: ComparisonReport) -> Brief:
                     (
                         _sentence(report.claim_words),
                         _sentence("; ".join(content["claim_because"])),
-                        report.predicted,
+                        report.lines.get("gain"),
                     ),
                 )
             ),
         ),
         Answer(HEADROOM, *_rooms(report)),
-        *([Answer(DO, report.to_do)] if report.to_do else []),
+        *([Answer(DO, report.lines["next_step"])] if report.lines.get("next_step") else []),
         Answer(
             NEXT,
             "; ".join(
@@ -522,7 +522,6 @@ def _timeline(
 
 def _of_document(doc: PlainReport) -> Brief:
     title = " ".join(doc.title).strip()
-    first, rest = wording.sentences(doc.headline)
     decision, these = _decided(doc.checks)
     if decision == "go" and all(one.group in _VALIDITY for one in doc.checks):
         decision = "not decided"
@@ -539,7 +538,7 @@ def _of_document(doc: PlainReport) -> Brief:
     usual = {
         TESTED: Answer(TESTED, ", ".join(filter(None, (f"{doc.kind}: {title}", when)))),
         DECIDED: Answer(DECIDED, decision.capitalize(), words),
-        BOTTLENECK: Answer(BOTTLENECK, first, f"{rest} {doc.more}".strip()),
+        BOTTLENECK: Answer(BOTTLENECK, doc.summary.headline, doc.summary.then(doc.more).lead),
         NOT_SHOWN: Answer(
             NOT_SHOWN, " ".join(map(_closed, doc.notes[:_MOST_WARNINGS])) or "No gap is known."
         ),

@@ -63,7 +63,6 @@ class ComparisonReport:
 
     Attributes:
         content: comparison.json's content.
-        headline: whether the bottleneck moved, in one sentence.
         alarms: what a reader must know before anything else.
         changed: the main changes, short.
         sides: base and other.
@@ -71,7 +70,6 @@ class ComparisonReport:
     """
 
     content: Mapping[str, Any]
-    headline: str
     alarms: tuple[str, ...]
     changed: tuple[str, ...]
     sides: tuple[SideWords, SideWords]
@@ -91,25 +89,22 @@ class ComparisonReport:
         return MOVED[self.content["bottleneck"]["moved"]]
 
     @property
+    def headline(self) -> str:
+        """Whether the bottleneck moved, in one sentence."""
+        return str(self.lines["headline"])
+
+    @property
     def sure_words(self) -> str:
         """What the intervals of the figures that are judged rest on; of several kinds the weaker one."""
         kinds = {row["interval"] for row in self.content["changes"] if row["declared"] and row["interval"]}
         return SURE[next((kind for kind in ("within_run", "between_runs") if kind in kinds), None)]
 
     @property
-    def to_do(self) -> str:
-        """What to do next on the other side, and what its verdict predicts of that; "" if not known."""
-        return str(self.content["gains"][0]) if self._has_step else ""
-
-    @property
-    def predicted(self) -> str:
-        """What the base's verdict predicted of relieving its bottleneck, and what came of it; "" likewise."""
-        return " ".join(self.content["gains"][self._has_step :])
-
-    @property
-    def _has_step(self) -> bool:
-        moved = self.content["bottleneck"]
-        return bool(self.content["gains"] and moved["second_step"] and moved["other"])
+    def lines(self) -> Mapping[str, Any]:
+        """Headline, cause, next step and gain; an older comparison has the first two in its summary."""
+        older = {"headline": self.content["summary"], "gain": " ".join(self.content.get("gains") or ())}
+        found: Mapping[str, Any] = self.content.get("lines") or older
+        return found
 
     @property
     def runs_words(self) -> str:
@@ -120,7 +115,6 @@ class ComparisonReport:
 
 def gather(content: Mapping[str, Any]) -> ComparisonReport:
     """Everything a report of a comparison shows, from comparison.json's content."""
-    headline, _ = wording.sentences(str(content["summary"]))
     made = (
         tables.studied(content),
         tables.confounders(content),
@@ -145,7 +139,6 @@ def gather(content: Mapping[str, Any]) -> ComparisonReport:
     ]
     return ComparisonReport(
         content=content,
-        headline=headline,
         alarms=(*invalid, *_different_work(content)),
         changed=tuple(content["main_changes"]),
         sides=(_side(content, "base"), _side(content, "other")),

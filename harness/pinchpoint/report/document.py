@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pinchpoint.base.wording import Summary
 from pinchpoint.data.timeline import Axis
 from pinchpoint.report.charts import Chart
 from pinchpoint.report.tables import Table
@@ -114,11 +115,11 @@ class PlainReport:
     Attributes:
         title: two names and the word between them; or the last two are "".
         kind: what is reported.
-        headline: what it says, in a few sentences.
+        summary: what it says, in a few sentences.
         parts: the rest, in reading order.
         content: report.json.
         at: the instant it is of, UTC; None where it is of several.
-        more: a sentence that goes with the headline; "" without one.
+        more: a sentence that goes with the summary; "" without one.
         notes: what a reader must know.
         reasons: how limits were found; on the page alone.
         facts: how it was measured; on the page alone.
@@ -129,7 +130,7 @@ class PlainReport:
 
     title: tuple[str, str, str]
     kind: str
-    headline: str
+    summary: Summary
     parts: tuple[ReportPart, ...]
     content: Mapping[str, Any]
     at: str | None = None

@@ -86,7 +86,7 @@ def _checks(checks: list[Mapping[str, Any]]) -> Iterator[str]:
         if check["holds"] is not None:
             fact = check["fact"]
             asked = f"{wording.PROVES[check['evidence']]}: {HELD[check['holds']]}."
-            yield wrapped(f"{asked} {wording.capitalised(_found(check))}{_basis(fact)}", "      ")
+            yield wrapped(f"{asked} {wording.capitalised(str(fact['fact']))}{_basis(fact)}", "      ")
     for why, kinds in _unknown(checks).items():
         yield wrapped(f"{' and '.join(kinds)}: not known; {why}", "      ")
 
@@ -96,13 +96,8 @@ def _unknown(checks: list[Mapping[str, Any]]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for check in checks:
         if check["holds"] is None:
-            found.setdefault(_found(check), []).append(wording.PROVES[check["evidence"]])
+            found.setdefault(str(check["fact"]["fact"]), []).append(wording.PROVES[check["evidence"]])
     return found
-
-
-def _found(check: Mapping[str, Any]) -> str:
-    """The fact of a check, without what was looked for: the name of the evidence says that."""
-    return str(check["fact"]["fact"]).removeprefix(f"{wording.GROWS.get(check['evidence'])}: ")
 
 
 def _basis(fact: Mapping[str, Any]) -> str:

@@ -33,13 +33,6 @@ from pinchpoint.report.tables import run_header
 from pinchpoint.report.timeline_chart import FIRST, both_timelines
 
 _TEMPLATES = "templates"
-_SAYS_OUTCOME = {
-    "bottleneck": "Bottleneck",
-    "inconclusive": "Inconclusive",
-    "invalid": "Invalid run",
-    "not_reached": "No limit",
-}
-"""A headline that begins so needs no outcome above it."""
 _LOOK = {True: "moved", False: "stayed", None: "inconclusive"}
 
 
@@ -51,8 +44,7 @@ def write(report: Gathered, cover: Cover = PLAIN) -> str:
             return _run(report, brief, cover)
         case ComparisonReport():
             return _comparison(report, brief, cover)
-    headline, lead = wording.sentences(report.headline)
-    return _page("document.html.j2", doc=report, headline=headline, lead=lead, brief=brief, cover=cover)
+    return _page("document.html.j2", doc=report, brief=brief, cover=cover)
 
 
 def _page(template: str, scripts: Sequence[str] = (), **shown: Any) -> str:
@@ -91,9 +83,7 @@ def _run(report: Report, brief: Brief, cover: Cover) -> str:
         latencies=latencies,
         climbs=climb_charts(report),
         bursts=burst_charts(report),
-        outcome_words=""
-        if report.headline.startswith(_SAYS_OUTCOME[str(report.verdict["outcome"])])
-        else wording.OUTCOME[str(report.verdict["outcome"])],
+        outcome_words="" if report.summary.label else wording.OUTCOME[str(report.verdict["outcome"])],
         crashes=[event for event in report.run.events if event.get("event") == "tier_crashed"],
     )
 

@@ -46,7 +46,7 @@ def content(report: Report) -> dict[str, Any]:
         "schema": SCHEMA,
         "run": {key: manifest.get(key) for key in ("name", "state", "seed", "started", "ended", "phases")},
         **_first(report),
-        "headline": report.headline,
+        "headline": report.summary.headline,
         "alarms": list(report.alarms),
         "verdict": dict(report.verdict),
         "farm": [_plain(machine) for machine in report.machines],

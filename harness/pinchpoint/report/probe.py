@@ -333,7 +333,7 @@ def comparison_text(found: ProbeComparison) -> str:
         f"{workload}: {_kind(base)}; now {_kind(other)}" for workload, (base, other) in found.moved.items()
     ]
     blocks = [
-        wrapped(found.summary),
+        wrapped(str(found.answer)),
         _drawn(changes(found)),
         *_listed("A different kind of limit than before:", moved),
         *_listed("Other differences:", found.confounders),

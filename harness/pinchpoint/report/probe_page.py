@@ -43,7 +43,7 @@ def document(probe: Probe, verdict: ProbeVerdict) -> PlainReport:
     return PlainReport(
         title=(probe.suite, "on", probe.where.label),
         kind="Storage probe",
-        headline=verdict.summary,
+        summary=verdict.answer,
         parts=(
             ReportPart(
                 "limits",
@@ -123,7 +123,7 @@ def compared_document(found: ProbeComparison) -> PlainReport:
     return PlainReport(
         title=(found.labels[0], "and", found.labels[1]),
         kind="Two storage probes",
-        headline=found.summary,
+        summary=found.answer,
         parts=(
             *((ReportPart("charts", "Ratios, second ÷ first", (chart,)),) if chart else ()),
             ReportPart("figures", "Figures", tables=(tables.changes(found), tables.moved(found))),

@@ -57,7 +57,7 @@ def document(report: PublishedReport) -> PlainReport:
     return PlainReport(
         title=(report.title, "", ""),
         kind="Published figures",
-        headline=" ".join(f"{name}: {_farm_words(one)}." for name, one in found.farms.items()),
+        summary=wording.Summary.of([f"{name}: {_farm_words(one)}." for name, one in found.farms.items()]),
         parts=(
             ReportPart("farms", "What each farm's means prove", tables=(_farms(found), _conclusions(found))),
             ReportPart("crawl", "Crawl", tuple(charts), (_sources(sources),)),

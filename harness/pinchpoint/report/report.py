@@ -63,8 +63,7 @@ class Report:
         run: the saved run.
         verdict: verdict.json's content.
         clock: the time axis.
-        headline: the verdict in one sentence.
-        lead: what the summary says beyond it.
+        summary: the verdict in a few sentences.
         alarms: what a reader must know before anything else (incomplete, interrupted, a crash).
         machines: the farm as a picture.
         findings: bottleneck, runner-up, candidates, each with its evidence.
@@ -76,8 +75,7 @@ class Report:
     run: StoredRun
     verdict: Mapping[str, Any]
     clock: TimeAxis
-    headline: str
-    lead: str
+    summary: wording.Summary
     alarms: tuple[str, ...]
     machines: tuple[MachineBox, ...]
     findings: tuple[Finding, ...]
@@ -110,7 +108,6 @@ def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
     """
     _check(verdict)
     clock = clock_of(run)
-    headline, lead = wording.sentences(str(verdict["summary"]))
     tables = (
         verdict_tables.advice(verdict),
         verdict_tables.demand(verdict),
@@ -153,8 +150,7 @@ def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
         run=run,
         verdict=verdict,
         clock=clock,
-        headline=headline,
-        lead=lead,
+        summary=wording.Summary.saved(verdict),
         alarms=_alarms(run, verdict),
         machines=picture(run, verdict, clock),
         findings=findings(verdict),

@@ -36,7 +36,7 @@ def document(made: RunSet) -> PlainReport:
     return PlainReport(
         title=(f"Set of {made.plan}", "on", wording.listed([place.folder for place in made.places])),
         kind="Run set",
-        headline=_headline(runs, made),
+        summary=_headline(runs, made),
         parts=(
             ReportPart("runs", "Runs", tuple(_chart(plot) for plot in plots), (_runs(runs),)),
             ReportPart("figures", "How far the runs differ", tables=(_spread(figures),)),
@@ -66,7 +66,7 @@ def _saved(directory: Path) -> dict[str, Any]:
     """A comparison's sides and summary."""
     if several.is_sides(directory):
         found = several.load(directory)
-        return {"sides": wording.listed(list(found.labels)), "summary": found.summary}
+        return {"sides": wording.listed(list(found.labels)), "summary": str(found.answer)}
     one = saved.load(directory)
     return {"sides": f"{one['base']['label']} and {one['other']['label']}", "summary": one["summary"]}
 
@@ -85,14 +85,14 @@ def _scenarios(verdict: Row) -> Iterator[dict[str, Any]]:
         }
 
 
-def _headline(runs: Sequence[Row], made: RunSet) -> str:
+def _headline(runs: Sequence[Row], made: RunSet) -> wording.Summary:
     """What most runs of each farm found."""
     said = []
     for place in made.places:
         found = Counter(wording.limited_by(row["verdict"]) for row in runs if row["folder"] == place.folder)
         counted = [f"{name} ({count} of {found.total()} runs)" for name, count in found.most_common()]
         said.append(f"{place.folder}: {', '.join(counted) or 'no run'}.")
-    return " ".join(said)
+    return wording.Summary.of(said)
 
 
 def _answers(made: RunSet, runs: Sequence[Row], compared: Sequence[Row]) -> Iterator[Answer]:
@@ -101,7 +101,7 @@ def _answers(made: RunSet, runs: Sequence[Row], compared: Sequence[Row]) -> Iter
     yield Answer(TESTED, tested, f"Begun {day_and_time(made.started)}.")
     sure = Counter(str((row["verdict"].get("bottleneck") or {}).get("confidence") or "none") for row in runs)
     told = ", ".join(f"{name} in {times} runs" for name, times in sure.most_common())
-    yield Answer(BOTTLENECK, _headline(runs, made), f"Confidence: {told}." if told else "")
+    yield Answer(BOTTLENECK, str(_headline(runs, made)), f"Confidence: {told}." if told else "")
     rooms = [
         row["verdict"]["headroom_ratio"] for row in runs if row["verdict"].get("headroom_ratio") is not None
     ]

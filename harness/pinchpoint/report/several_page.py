@@ -49,7 +49,7 @@ def document(found: SidesComparison) -> PlainReport:
     return PlainReport(
         title=(", ".join(found.labels), "", ""),
         kind=f"{len(found.sides)} {'storage probes' if found.of == 'probes' else 'sides'}",
-        headline=found.summary,
+        summary=found.answer,
         parts=parts,
         content=found.to_json(),
         notes=found.warnings,
@@ -61,7 +61,7 @@ def document(found: SidesComparison) -> PlainReport:
 def text(found: SidesComparison) -> str:
     """Summary, sides, judged figures, warnings."""
     blocks = [
-        wrapped(found.summary),
+        wrapped(str(found.answer)),
         "\n".join(grid(_sides(found), less=("runs", "following", "confidence"))),
     ]
     blocks.append("\n".join(grid(_matrix(found, judged=True))))

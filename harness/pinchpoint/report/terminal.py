@@ -35,10 +35,10 @@ def verdict_text(verdict: Mapping[str, Any], manifest: Mapping[str, Any], direct
         manifest: the run's manifest.json.
         directory: where the run is, as the commands it names are given it.
     """
-    headline, rest = wording.sentences(str(verdict["summary"]))
+    summary = wording.Summary.saved(verdict)
     blocks: list[Iterable[str]] = [
-        [wrapped(headline), _run_words(verdict, manifest)],
-        _limit(verdict, rest),
+        [wrapped(summary.headline), _run_words(verdict, manifest)],
+        _limit(verdict, summary.lead),
         _loads(verdict, manifest),
         [*_goals(verdict), *_outlook(verdict), *_warnings(verdict), _why(directory)],
     ]
@@ -173,11 +173,11 @@ def comparison_text(content: Mapping[str, Any]) -> str:
     what else differs, warnings. All other figures are in the report. The last line has no line end.
     """
     report = gather(content)
-    headline, claim = wording.sentences(str(content["summary"]))
-    blocks = [wrapped(headline)]
+    answer = report.lines
+    blocks = [wrapped(answer["headline"])]
     blocks += [_judged_figures(report)] if report.tables["judged"].rows else []
-    said = ("SURE", claim), ("DO", report.to_do), ("GAIN", report.predicted)
-    blocks.append("\n".join(_labelled(label, each) for label, each in said if each))
+    said = [_labelled(label, answer[key]) for label, key in _COMPARED.items() if answer.get(key)]
+    blocks += ["\n".join(said)] if said else []
     unlike = unlike_work((row["name"], row["unlike"]) for row in report.tables["work"].rows)
     if unlike:
         lines = [wrapped(f"{wording.listed(names)}: {why}", "  - ") for why, names in unlike.items()]
@@ -199,6 +199,8 @@ def comparison_text(content: Mapping[str, Any]) -> str:
     return "\n\n".join(blocks)
 
 
+_COMPARED = {"SURE": "cause", "DO": "next_step", "GAIN": "gain"}
+"""Label -> the line of comparison.json below the figures."""
 _MOST_DIFFERENCES = 6
 
 

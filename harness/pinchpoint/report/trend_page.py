@@ -26,7 +26,9 @@ def document(trend: Trend) -> PlainReport:
     return PlainReport(
         title=(f"Trend of {trend.plan}", "", ""),
         kind="Trend",
-        headline=(f"Worse: {worse}." if worse else "No figure became worse.") if trend.lines else NOTHING,
+        summary=wording.Summary(
+            (f"Worse: {worse}." if worse else "No figure became worse.") if trend.lines else NOTHING
+        ),
         parts=tuple(
             ReportPart(
                 f"line-{number}",

@@ -470,7 +470,7 @@ def then_words(verdict: Row) -> str:
         return ""
     return (
         f"Then: {wording.place(blame)}, "
-        f"{wording.at_most(blame['gain_ratio'], blame.get('assumes'))} above now."
+        f"{wording.at_most(blame['gain_ratio'], bound=wording.is_bound(blame))} above now."
     )
 
 

@@ -120,15 +120,22 @@ def test_no_change_is_called_without_an_interval_and_the_reader_is_told() -> Non
 
 def test_what_the_second_step_buys_and_what_was_promised_of_the_first() -> None:
     """By each side's own verdict; a run that does not know, or runs that disagree, promise nothing."""
-    after_log = {**SEARCH, "gain_ratio": 3.2, "assumes": "the same mix"}
-    after_cpu = {**LOG, "tier": "search", "role": "index", "gain_ratio": 0.38, "assumes": "the same mix"}
+    after_log = {**SEARCH, "gain_ratio": 3.2, "assumes": "the same mix", "at_most": True}
+    after_cpu = {
+        **LOG,
+        "tier": "search",
+        "role": "index",
+        "gain_ratio": 0.38,
+        "assumes": "the same mix",
+        "at_most": True,
+    }
     sides = sides_of([run("dev", next=after_log)], [run("prod", next=after_cpu)])
     done = compare(sides, ["disks"])
     step, before = done.bottleneck.second_step, done.bottleneck.foreseen
     assert step is not None
     assert before is not None
     assert (step.gain_ratio, before.gain_ratio) == (0.38, 3.2)
-    promised, came = done.gains
+    promised, came = done.lines.next_step or "", done.lines.gain or ""
     assert promised.startswith("Relieve the CPU of search: at most 38 % more throughput, until ")
     assert came.startswith("Predicted from dev without the log disk of sql: at most 320 % more throughput")
     mixed = sides_of([run("dev", next=after_log)], [run("prod", next=after_cpu), run("prod", next=None)])
@@ -137,7 +144,7 @@ def test_what_the_second_step_buys_and_what_was_promised_of_the_first() -> None:
 
 def test_what_came_of_a_promise_is_said_with_why_it_was_more() -> None:
     """By one load level the next ceiling is no bound: 200 % came where 91 % was reckoned, for less CPU."""
-    one_level = {**SEARCH, "gain_ratio": 0.91, "assumes": ONE_LEVEL}
+    one_level = {**SEARCH, "gain_ratio": 0.91, "assumes": ONE_LEVEL, "at_most": False}
     runs = [
         replace(
             run(farm, next=after),
@@ -151,15 +158,15 @@ def test_what_came_of_a_promise_is_said_with_why_it_was_more() -> None:
     assert before is not None
     assert (before.at_most, before.scenario) == (False, "crawl")
     assert before.came_ratio == pytest.approx(2.0)
-    assert " ".join(done.gains) == (
+    assert done.lines.gain == (
         "Predicted from dev without the log disk of sql: about 91 % more throughput. Measured: +200 % "
         "(crawl, in the steady part), more than predicted, because CPU time of search per document went from "
         "9 ms to 6 ms."
     )
-    kept = {**SEARCH, "gain_ratio": 4.0, "assumes": "the same mix"}
+    kept = {**SEARCH, "gain_ratio": 4.0, "assumes": "the same mix", "at_most": True}
     runs[0] = replace(run("dev", next=kept), settled_per_s={"crawl": 5.0})
     done = compare(sides_of(runs[:1], runs[1:]), ["disks"])
-    assert " ".join(done.gains) == (
+    assert done.lines.gain == (
         "Predicted from dev without the log disk of sql: at most 400 % more throughput. Measured: +200 % "
         "(crawl, in the steady part)."
     )

@@ -176,8 +176,8 @@ def test_repetitions_prices_and_bytes_of_large_io() -> None:
         made.append(probe)
     found = compare_probes(made, [Path(name) for name in prices])
     assert [one.metric for one in found.figures if one.judged] == ["bytes_per_s", "bytes_per_s"]
-    assert "The sides differ most in dd" in found.summary
-    assert "ephemeral is 9.9" in found.summary
+    assert "The sides differ most in dd" in str(found.answer)
+    assert "ephemeral is 9.9" in str(found.answer)
     assert "emulated disks, whose limits are those that farm.yaml gives them: persistent, ephemeral" in (
         " ".join(found.warnings)
     )

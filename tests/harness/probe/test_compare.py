@@ -38,7 +38,7 @@ def test_another_thing_limits() -> None:
     """From a cap to a disk without one: what limits random reads moved."""
     found = compare(probe_of(Disk(0.001, 500, 60e6)), probe_of(Disk(0.001)))
     assert found.moved["RND4K read"] == ("disk_cap", "disk_concurrency")
-    assert "kind of limit differs" in found.summary
+    assert "kind of limit differs" in str(found.answer)
     text = " ".join(comparison_text(found).split())
     assert (
         "RND4K read: at a limit of the disk: a higher queue depth brings no more throughput; now "
@@ -94,7 +94,7 @@ def test_what_else_differs_weakens_the_claim() -> None:
     found = compare(base, other)
     assert "machine: host1 and host2" in found.confounders
     assert "fio: not reported and fio-3.36" in found.confounders
-    assert "may not come from them" in found.summary
+    assert "may not come from them" in str(found.answer)
 
 
 def saved_probe(folder: Path, probe: Probe) -> Path:
@@ -114,7 +114,7 @@ def test_probes_compare_with_probes_of_one_suite(tmp_path: Path) -> None:
         compared([one], [two])
     with pytest.raises(InputError, match="one on each side"):
         compared([one, one], [two])
-    assert compared([one], [one]).summary
+    assert str(compared([one], [one]).answer)
 
 
 def test_the_command_compares_probes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,7 +42,7 @@ def test_levels_are_a_table_with_what_they_came_to() -> None:
     assert "The objectives of orders were met up to 40/s (" in table.note
     [objective] = report.tables["objectives"].cells()
     assert objective[-1] == "met up to 40/s"
-    assert "The objectives of orders were met up to 40/s." in report.lead
+    assert "The objectives of orders were met up to 40/s." in report.summary.lead
     assert [
         (chart.name, chart.title) for chart in level_charts(analyse(climb().run()).to_json()["levels"], 40)
     ] == [

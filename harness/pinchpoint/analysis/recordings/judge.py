@@ -80,7 +80,7 @@ def judge_recording(inputs: Inputs) -> Verdict:
         timeline=_timeline(found),
         drift=(),
         checkpoints=(),
-        summary=summary(result, found, next(crawl_findings(inputs), ""), inputs.utc_offset_s),
+        answer=summary(result, found, next(crawl_findings(inputs), ""), inputs.utc_offset_s),
         warnings=tuple(dict.fromkeys(_warnings(inputs, found))),
     )
 
@@ -119,7 +119,7 @@ def _explained(found: Sequence[Resource], result: Conclusion, case: Case) -> Exp
     return Explanation(
         (),
         considered,
-        tuple(reasons or [summary(result, found, next(crawl_findings(case.inputs), ""), offset_s)]),
+        tuple(reasons or [str(summary(result, found, next(crawl_findings(case.inputs), ""), offset_s))]),
         (decides,) if decides else (),
     )
 

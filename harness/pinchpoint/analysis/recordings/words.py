@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pinchpoint.analysis.recordings.measures import Resource
 from pinchpoint.analysis.recordings.outcome import LEAST_S, Conclusion
 from pinchpoint.base import units
-from pinchpoint.base.wording import capitalised, listed
+from pinchpoint.base.wording import Summary, capitalised, listed
 from pinchpoint.data.inputs import utc
 from pinchpoint.data.timeaxis import zone_words
 
@@ -22,11 +22,12 @@ _NEARLY_ALL = 0.995
 """What was at its limit for that share of a recording was for all of it."""
 
 
-def summary(found: Conclusion, resources: Sequence[Resource], crawl: str, offset_s: int) -> str:
+def summary(found: Conclusion, resources: Sequence[Resource], crawl: str, offset_s: int) -> Summary:
     """The outcome, and the figures behind it; ``crawl``: at which source a crawl's requests are, or ""."""
     if found.too_short is not None:
         recorded = units.seconds(found.too_short)
-        return f"Inconclusive: only {recorded} were recorded, at least {LEAST_S:.0f} s are needed."
+        text = f"only {recorded} were recorded, at least {LEAST_S:.0f} s are needed."
+        return Summary(text, label=_INCONCLUSIVE)
     if found.named is not None:
         return _bottleneck(found, found.named, offset_s)
     if found.outcome == "not_reached":
@@ -35,56 +36,65 @@ def summary(found: Conclusion, resources: Sequence[Resource], crawl: str, offset
         return _over_limit([one for one in found.others if one.saturated], offset_s)
     if not any(one.measures for one in resources):
         return _nothing_measured(crawl)
-    return f"Inconclusive: {_inconclusive(found)}{_not_measured(found)}"
+    return _inconclusive(found).then(_not_measured(found))
 
 
-def _bottleneck(found: Conclusion, one: Resource, offset_s: int) -> str:
-    text = f"Bottleneck: {one.name}. It was {saturated_words(one, offset_s)}."
-    text += "".join(f" Meanwhile {each}." for each in found.symptoms[:2])
-    return text + "".join(
-        f" At other times {each.name} was {saturated_words(each, offset_s)}." for each in found.others
+_INCONCLUSIVE = "Inconclusive"
+
+
+def _bottleneck(found: Conclusion, one: Resource, offset_s: int) -> Summary:
+    others = (f"At other times {each.name} was {saturated_words(each, offset_s)}." for each in found.others)
+    return Summary(f"{one.name}.", label="Bottleneck").then(
+        f"It was {saturated_words(one, offset_s)}.",
+        *(f"Meanwhile {each}." for each in found.symptoms[:2]),
+        *others,
     )
 
 
-def _nothing_measured(crawl: str) -> str:
+def _nothing_measured(crawl: str) -> Summary:
     if not crawl:
-        return "Inconclusive: no CPU, memory, disk or network was recorded."
-    return (
-        f"The crawl waits for its source: {crawl}. If that source is outside of the farm, it limits this "
-        "crawl. No CPU, memory, disk or network was recorded."
+        return Summary("no CPU, memory, disk or network was recorded.", label=_INCONCLUSIVE)
+    return Summary(
+        f"The crawl waits for its source: {crawl}.",
+        "If that source is outside of the farm, it limits this crawl. No CPU, memory, disk or network was "
+        "recorded.",
     )
 
 
-def _over_limit(found: Sequence[Resource], offset_s: int) -> str:
+def _over_limit(found: Sequence[Resource], offset_s: int) -> Summary:
     """Several resources at their limits, or one that no work need have waited for: each with its figures."""
     names = listed([one.name for one in found])
     if len(found) == 1:
         text, rest = f"1 resource was over its limit: {names}.", "Whether it slows users"
     else:
         text, rest = f"{len(found)} resources were over their limits: {names}.", "Which of them slows users"
-    each = " ".join(f"{capitalised(one.name)}: {_with_doubt(one, offset_s)}." for one in found)
-    return f"{text} {each} {rest} is not known without response times or waits."
+    each = (f"{capitalised(one.name)}: {_with_doubt(one, offset_s)}." for one in found)
+    return Summary(text).then(*each, f"{rest} is not known without response times or waits.")
 
 
-def _not_reached(resources: Sequence[Resource]) -> str:
-    text = (
-        "No limit reached: CPU, memory, disks and network of every host were recorded and below their limits."
+def _not_reached(resources: Sequence[Resource]) -> Summary:
+    found = Summary(
+        "CPU, memory, disks and network of every host were recorded and below their limits.",
+        label="No limit reached",
     )
     cpus = [one for one in resources if one.resource == "cpu" and one.measures]
     busiest = max(cpus, key=lambda one: one.measures[0].highest, default=None)
     if busiest is None:
-        return text
-    return f"{text} Highest CPU: {busiest.host}, {units.percent(busiest.measures[0].value)} busy on average."
+        return found
+    return found.then(
+        f"Highest CPU: {busiest.host}, {units.percent(busiest.measures[0].value)} busy on average."
+    )
 
 
-def _inconclusive(found: Conclusion) -> str:
+def _inconclusive(found: Conclusion) -> Summary:
     near = [f"{one.name} ({one.measures[0].words})" for one in found.others if one.measures]
     if near:
-        return (
-            "no resource was saturated, but not all were clearly below their limits. Nearest to their "
-            f"limits: {listed(near)}."
+        return Summary(
+            "no resource was saturated, but not all were clearly below their limits.",
+            f"Nearest to their limits: {listed(near)}.",
+            _INCONCLUSIVE,
         )
-    return "no recorded resource was saturated."
+    return Summary("no recorded resource was saturated.", label=_INCONCLUSIVE)
 
 
 def saturated_words(one: Resource, offset_s: int) -> str:
@@ -153,4 +163,4 @@ def _not_measured(found: Conclusion) -> str:
     if not names:
         return ""
     more = [f"{len(names) - _MOST_MISSING} more"] if len(names) > _MOST_MISSING else []
-    return f" Not measured: {listed([*names[:_MOST_MISSING], *more])}."
+    return f"Not measured: {listed([*names[:_MOST_MISSING], *more])}."

@@ -25,13 +25,15 @@ class Gain:
         ratio: at most this much more throughput; None where that is not known.
         limit: what limits then, in words; None where that is not known.
         assumes: what must stay as it is, or why it is not known.
-        asked: the scenario that gains most, where the model was asked; None: the ratio is a bound.
+        at_most: whether the ratio is a bound: by one load level it is an estimate.
+        asked: the scenario that gains most, where the model was asked.
         set: what it was asked, as ``what-if`` is.
     """
 
     ratio: float | None
     limit: str | None
     assumes: str
+    at_most: bool = False
     asked: Throughput | None = None
     set: tuple[str, ...] = ()
 
@@ -47,7 +49,7 @@ def advise(
     """One piece of advice, with all of it as a sentence (``Add CPUs to search: up to +38 %; then ...``)."""
     text = text or _text(what, gain)
     if gain.asked is None:
-        return Advice(kind, target, what, gain.ratio, gain.limit, gain.assumes, source, text)
+        return Advice(kind, target, what, gain.ratio, gain.limit, gain.assumes, source, text, gain.at_most)
     one = gain.asked
     return Advice(
         kind,
@@ -58,6 +60,7 @@ def advise(
         gain.assumes,
         source,
         text,
+        at_most=False,
         set=gain.set,
         interval_ratio=(one.low_ratio - 1, one.high_ratio - 1),
         scenario=one.scenario,
@@ -76,4 +79,4 @@ def _text(what: str, gain: Gain) -> str:
         by = f": {gain.limit} is saturated as well" if gain.limit else ""
         return f"{what}: alone it gains nothing{by}."
     then = f"; then {gain.limit} limits" if gain.limit else ""
-    return f"{what}: {wording.up_to(gain.ratio, gain.assumes)}{then}."
+    return f"{what}: {wording.up_to(gain.ratio, bound=gain.at_most)}{then}."
