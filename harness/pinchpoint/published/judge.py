@@ -23,8 +23,8 @@ SCHEMA = "pinchpoint.published/1"
 
 SAME_RATE = 0.05
 """A published rate may be rounded, and so may a duration."""
-SAME_RATIO = 0.1
-"""What a report's words say of a ratio is rounded: "almost 4 times"."""
+SAME_RATIO = 0.05
+"""What a report's words say of a ratio is rounded, as a rate is; 4.38 is not "almost 4 times"."""
 TOGETHER_S = 1.0
 """Sources that end so near to each other hardly do so by chance."""
 SAME_COUNT = 0.01
