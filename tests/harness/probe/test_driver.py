@@ -169,21 +169,27 @@ class Formula(SuiteDriver):
 
 @pytest.mark.parametrize(
     "disk",
-    [Disk(service_s=lambda _: 1 / 288), Disk(0.0004, 15600), Disk(0.0004, 500), Disk(0.03), Disk(0.00001)],
-    ids=["device", "fast", "cap", "always above", "never above"],
+    [
+        *(Disk(service_s=lambda _: 1 / 288), Disk(0.0004, 15600), Disk(0.0004, 500), Disk(0.03)),
+        *(Disk(0.00001), Disk(0.002, 120), Disk(service_s=lambda _: 1 / 75), Disk(0.001, None, 30e6)),
+    ],
+    ids=["device", "fast", "cap", "always above", "never above", "low cap", "slow device", "bytes"],
 )
-def test_a_bisection_finds_the_line_where_the_whole_matrix_has_it(disk: Disk, tmp_path: Path) -> None:
-    """The same queue depths below and above 20 ms, with six cells of eleven at most; the rest is named."""
+@pytest.mark.parametrize("line_s", [0.02, 0.005, 0.1])
+def test_a_bisection_finds_the_line_where_the_whole_matrix_has_it(
+    disk: Disk, line_s: float, tmp_path: Path
+) -> None:
+    """The same queue depths below and above the line, and the same kinds of limit; the rest is named."""
     suite = SUITES["iometer-knee"]
     probes = []
     for chosen in (suite, replace(suite, bisected=False)):
         probe = probe_in(tmp_path, suite.name)
-        probe.options = Options(2, 5.0, 16 * 2**20, 0.02)
+        probe.options = Options(2, 5.0, 16 * 2**20, line_s)
         Formula(chosen, probe, LocalMachine(tmp_path), watching([]), disk=disk).run()
         probes.append(probe)
     few, whole = ({one.workload: one for one in judge(probe).workloads} for probe in probes)
-    assert {name: (one.line_holds_to, one.line_crossed_at) for name, one in few.items()} == {
-        name: (one.line_holds_to, one.line_crossed_at) for name, one in whole.items()
+    assert {name: (one.line_holds_to, one.line_crossed_at, one.kind) for name, one in few.items()} == {
+        name: (one.line_holds_to, one.line_crossed_at, one.kind) for name, one in whole.items()
     }
     assert len(probes[1].cells) == 44
     assert len(probes[0].cells) <= 6 * 4
