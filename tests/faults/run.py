@@ -193,6 +193,13 @@ def _kill(*processes: psutil.Process) -> None:
             one.kill()
 
 
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
 def _watched(cell: Cell) -> list[psutil.Process]:
     """What runs on the host that is watched, beyond sshd itself."""
     assert cell.host is not None
@@ -202,7 +209,13 @@ def _watched(cell: Cell) -> list[psutil.Process]:
 def _kill_host(cell: Cell) -> None:
     assert cell.host is not None
     cell.gone = True
-    _kill(psutil.Process(cell.host.pid), *_watched(cell))
+    sshd = psutil.Process(cell.host.pid)
+    sshd.suspend()  # it takes no new connection meanwhile
+    deadline = time.monotonic() + _STANDS_S
+    while (left := [one for one in _watched(cell) if _lives(one)]) and time.monotonic() < deadline:
+        _kill(*left)
+        time.sleep(0.02)
+    sshd.kill()
 
 
 def _agent(cell: Cell) -> psutil.Process:
@@ -343,8 +356,11 @@ def tried(name: str, phase: str) -> Row:
         if phase == "measure":
             time.sleep(_INTO_MEASURE_S)
         at_s = time.time()
-        with suppress(psutil.NoSuchProcess):
+        late = []
+        try:
             fault.apply(cell)
+        except psutil.NoSuchProcess as gone:
+            late = [f"what was to fail had ended: {gone}"] if process.poll() is None else []
         try:
             out, _ = process.communicate(timeout=ENDS_WITHIN_S)
         except subprocess.TimeoutExpired:
@@ -359,7 +375,7 @@ def tried(name: str, phase: str) -> Row:
             return Row(name, phase, _last(words), None, [], False, why)
         fault.mend(cell)
         words = out + said.read_text()
-        wrong = [] if reached else [f"the phase was never reached: {_last(words)}"]
+        wrong = late if reached else [f"the phase was never reached: {_last(words)}"]
         wrong += _wrong_words(fault, phase, process.returncode, words, cell)
         lost_s = _lost(cell, at_s) if phase == "measure" and name not in NOT_KEPT else None
         if lost_s is not None and lost_s > 1:

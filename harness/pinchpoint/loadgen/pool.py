@@ -208,7 +208,7 @@ class GeneratorPool:
 
     def stop(self) -> None:
         """Stop the load and wait until every generator has written what it measured."""
-        self.tend()
+        self._hear_of_all()
         asked = self._reachable()
         for generator in asked:
             generator.channel.send({"stop": True})
@@ -229,6 +229,19 @@ class GeneratorPool:
             generator.channel.close()
         if self._bridge:
             self._bridge.close()
+
+    def _hear_of_all(self) -> None:
+        """Wait until each worker of another machine was heard once more, a second at most, or is lost.
+
+        What one that is lost was to do is handed on, and counted, only while others are at work.
+        """
+        asked_s = time.monotonic()
+        self.tend()
+        while any(
+            one.heard_s < asked_s for one in self._reachable() if not isinstance(one.channel, Child)
+        ) and not (self._ending or (self._bridge and self._bridge.broken)):
+            time.sleep(0.05)
+            self.tend()
 
     # ---- shares ----------------------------------------------------------------------------------
 

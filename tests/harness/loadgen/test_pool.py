@@ -120,6 +120,26 @@ def test_workers_of_other_machines_take_part_from_the_begin_alone(url: str, tmp_
     assert abs(mixed.told("worker_connected")[0]["clock_offset_s"]) < 0.01  # one machine, one clock
 
 
+@pytest.mark.slow
+@pytest.mark.alone
+def test_a_worker_that_is_killed_as_the_load_ends_costs_no_run(url: str, tmp_path: Path) -> None:
+    """It is missed before the others stop: they count what it was to do, and the run is whole."""
+    port = free_port()
+    with crew(tmp_path, url, OPEN, 1, port) as mixed, elsewhere(port) as far:
+        assert mixed.pool.wait_joined(1, lambda: False, 90) == 1
+        mixed.start()
+        mixed.tend(4)
+        far.kill()
+        lasted_s = mixed.end()
+        at_most_s = time.monotonic() - mixed.begun_s
+    assert mixed.pool.failures() == []
+    [lost] = mixed.told("worker_lost")
+    assert lost["taken_over_after_s"] < 6
+    found = mixed.done()
+    assert found["failed"] == []
+    assert RATE * (lasted_s - 1.5) < found["ok"] + found["dropped"] < RATE * (at_most_s + 1)
+
+
 def test_who_is_lost_while_others_are_waited_for_is_forgotten(url: str, tmp_path: Path) -> None:
     """Of two that joined one dies: one is there, however long it waits, and two when another has come."""
     port = free_port()
