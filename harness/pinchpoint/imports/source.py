@@ -104,6 +104,8 @@ def open_source(path: Path, kind: str | None, said: str | None = None) -> Record
 
 def _begin(path: Path) -> tuple[bytes, int, str]:
     """(its first bytes, its size, SHA-256 of all of it). Raises InputError."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise InputError(f"{path}: is no plain file; write what comes out of it into one")
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD_BYTES)

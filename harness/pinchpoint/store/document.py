@@ -27,6 +27,8 @@ Place = tuple[str | int, ...]
 
 _MOST = 2**64
 """Servers count in 64 bits; beyond that Python may refuse to print a number, and NumPy to hold it."""
+MOST_BYTES = 2**26
+"""Of one file: a manifest of many hosts, and the events of a day, take a tenth of it."""
 _SHOWN = 10
 """This many problems of a document are listed."""
 
@@ -78,14 +80,27 @@ def read_record(path: Path, form: Any, schema: str, remedy: str) -> Any:
         raise InputError(f"{path}: is missing; {remedy}") from error
 
 
-def _of_file(path: Path, form: Any, schema: str, remedy: str) -> tuple[Any, Any]:
+def content_of(path: Path, remedy: str) -> bytes:
+    """What is in a file of a run, which others may have made.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        InputError: it cannot be read, is no plain file (a pipe, a device), or is larger than any is.
+    """
     try:
-        data = path.read_bytes()
+        plain, size = path.is_file(), path.stat().st_size
+        if plain and size <= MOST_BYTES:
+            return path.read_bytes()
     except FileNotFoundError:
         raise
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}; {remedy}") from error
-    return parsed(data, form, str(path), remedy, schema)
+    found = f"{size:,} bytes; allowed: {MOST_BYTES:,}" if plain else "is no plain file"
+    raise InputError(f"{path}: {found}; {remedy}")
+
+
+def _of_file(path: Path, form: Any, schema: str, remedy: str) -> tuple[Any, Any]:
+    return parsed(content_of(path, remedy), form, str(path), remedy, schema)
 
 
 def parsed(data: bytes, form: Any, where: str, remedy: str, schema: str | None = None) -> tuple[Any, Any]:

@@ -132,4 +132,4 @@ def read_frames(path: Path) -> Iterator[list[Any]]:
 
 def segments(directory: Path) -> list[Path]:
     """All segments of all writers, by name (so each writer's are in order)."""
-    return sorted(directory.glob(f"*{SUFFIX}"))
+    return sorted(path for path in directory.glob(f"*{SUFFIX}") if path.is_file())

@@ -59,6 +59,9 @@ def open_run(directory: Path) -> StoredRun:
         InputError: the folder is no run, is of another schema version, or a file in it is damaged.
     """
     manifest = read_manifest(directory)
+    for table in (directory / OPERATIONS, directory / SAMPLES):
+        if table.exists() and not table.is_file():
+            raise InputError(f"{table}: is no plain file; {_AGAIN}")
     if manifest["state"] == "running":
         if write.is_being_written(directory):
             manifest.setdefault("warnings", []).append(STILL_RUNNING)
@@ -113,11 +116,9 @@ def _recover(directory: Path, manifest: dict[str, Any]) -> None:
 def _events(directory: Path) -> list[dict[str, Any]]:
     path = directory / EVENTS
     try:
-        lines = path.read_bytes().split(b"\n")
+        lines = document.content_of(path, _AGAIN).split(b"\n")
     except FileNotFoundError:
         return []
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}; {_AGAIN}") from error
     if not _is_whole(lines[-1]):  # cut off by a kill: the one line that may be half
         lines.pop()
     return [

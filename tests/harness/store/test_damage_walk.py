@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from pathlib import Path
 
 import pytest
 from harness.store.damage import call, commands, fault, files, kept, walk
+
+from pinchpoint.base.errors import InputError
+from pinchpoint.store.read import open_run
 
 SEED = 20261128
 COUNT = 40
@@ -38,3 +42,22 @@ def test_damage_is_bad_input_or_harmless(whole: Path) -> None:
         if (why := fault(relative, status, said))
     ]
     assert faults == []
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "events.jsonl", "operations.parquet", "samples.parquet"])
+@pytest.mark.parametrize("what", ["pipe", "device", "large"])
+def test_what_is_no_plain_file_is_not_read(whole: Path, tmp_path: Path, name: str, what: str) -> None:
+    """A link to a device without end, a pipe that nothing is written to, a file that fills the memory."""
+    run = next(path.parent for path in sorted(whole.rglob("operations.parquet")))
+    shutil.copytree(run, tmp_path / "run")
+    file = tmp_path / "run" / name
+    file.unlink()
+    if what == "pipe":
+        os.mkfifo(file)
+    elif what == "device":
+        file.symlink_to("/dev/zero")
+    else:
+        with file.open("wb") as empty:
+            empty.truncate(2**33)
+    with pytest.raises(InputError, match=rf"{name}: (is no plain file|8,589,934,592 bytes|cannot be read)"):
+        open_run(tmp_path / "run")
