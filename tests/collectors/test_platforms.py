@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -328,3 +330,15 @@ def test_options_of_amazon_that_cannot_be_are_refused(wrong: dict[str, Any], sai
     with pytest.raises(OptionError) as caught:
         kind("aws").connect([watched(aws_options("http://127.0.0.1:1") | wrong)])
     assert said in str(caught.value)
+
+
+def test_the_libraries_print_nothing_of_their_own() -> None:
+    """Each failed way of logging in to Azure would be some lines beside the one sentence that is said."""
+    code = (
+        "import logging, pinchpoint_collectors.platforms.azure\n"
+        "logging.getLogger('azure.identity').warning('no such login')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stderr == ""

@@ -6,6 +6,7 @@ https://learn.microsoft.com/azure/virtual-machines/disks-metrics. A share of 1 m
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -23,6 +24,9 @@ from pinchpoint_collectors.platforms.base import (
     retry_after_s,
 )
 from pinchpoint_collectors.record import Collector, Watch
+
+# The libraries log each way to log in that failed; what failed is said by the collector.
+logging.getLogger("azure").addHandler(logging.NullHandler())
 
 _NAMESPACE = "Microsoft.Compute/virtualMachines"
 _RESOURCE = re.compile(
