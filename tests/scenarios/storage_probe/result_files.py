@@ -80,6 +80,32 @@ def diskspd(
 DISKSPD_PLAIN = diskspd("2.0.17", span=DISKSPD_SPAN.format(latency="", iops=""))
 """Without ``-L`` and ``-D``."""
 
+DISKSPD_NEWER = (
+    diskspd(
+        "2.3.0",
+        cache="<DisableOSCache>true</DisableOSCache>\n<WriteThrough>true</WriteThrough>\n"
+        "<BypassIO>Full</BypassIO>",
+    )
+    .replace(
+        "<RunTime>",
+        '<PowerScheme Name="Balanced" Guid=""/>\n<PageSize>4096</PageSize>\n'
+        '<ProcessorTopology Heterogeneous="true">\n'
+        '<Group Group="0" MaximumProcessors="1" ActiveProcessors="1" ActiveProcessorMask="0x1"/>\n'
+        "</ProcessorTopology>\n<RunTime>",
+    )
+    .replace(
+        "<Targets>\n",
+        '<IoRing>\n<IoRingBatchSize Percent="false">75</IoRingBatchSize>\n</IoRing>\n'
+        "<BufferSeparation>PDECacheLine</BufferSeparation>\n<Targets>\n",
+    )
+    .replace("<Throughput>0</Throughput>", '<Throughput unit="IOPS">0</Throughput>')
+    .replace(
+        "<Target>\n<Path>L:\\probe.dat</Path>\n<BytesCount>",
+        "<SubmitCount>9</SubmitCount>\n<Target>\n<Path>L:\\probe.dat</Path>\n<BytesCount>",
+    )
+)
+"""With what later versions add (after the expected output of DiskSpd's own tests)."""
+
 _RULE = "-" * 78
 _CDM = f"""{_RULE}
 CrystalDiskMark {{version}} x64 (C) 2007-2021 hiyohiyo

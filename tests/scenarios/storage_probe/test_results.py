@@ -27,6 +27,16 @@ def test_each_kind_is_recognised_by_its_beginning(kind: str, text: str) -> None:
     assert recognised("some,csv\n1,2\n") is None
 
 
+def test_diskspd_of_a_later_version() -> None:
+    """What it adds (I/O rings, BypassIO, topology, units) changes no figure."""
+    for name in ("IoRing", "BypassIO", "ProcessorTopology", 'unit="IOPS"', "SubmitCount"):
+        assert name in files.DISKSPD_NEWER
+    later, older = (RESULTS["diskspd"].read(text) for text in (files.DISKSPD_NEWER, files.diskspd()))
+    assert (later.version, older.version) == ("2.3.0", "2.2.0")
+    assert later.results == older.results
+    assert RESULTS["diskspd"].recognises(files.DISKSPD_NEWER[:200])
+
+
 def test_diskspd() -> None:
     """Threads add up; percentiles, mean and course are DiskSpd's own."""
     found, cells = _read("diskspd", files.diskspd())

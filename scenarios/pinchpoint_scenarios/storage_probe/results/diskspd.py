@@ -1,4 +1,4 @@
-"""DiskSpd's XML (``-Rxml``), of versions 2.0.17 to 2.2."""
+"""DiskSpd's XML (``-Rxml``), of versions 2.0.17 to 2.3."""
 
 from __future__ import annotations
 
