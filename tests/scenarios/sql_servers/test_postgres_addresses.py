@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pyodbc
 import pytest
 from postgresserver import Server, older_postgres
-from scenarios.support import made
-from support import require
+from scenarios.support import Recorder, made
+from support import missing, require
 
 from pinchpoint_infra.ports import free_port
 from pinchpoint_scenarios.contract import Endpoint
@@ -135,17 +136,44 @@ def test_a_standby_is_refused_in_one_sentence(server: Server, folder: Path) -> N
     shutil.rmtree(data)
 
 
-def test_a_pooler_is_named_with_what_is_not_true_then(server: Server, folder: Path) -> None:
-    """PgBouncer, its sessions kept for a client: check says so."""
+@contextmanager
+def pooler(server: Server, folder: Path, mode: str) -> Iterator[str]:
+    """The address of a PgBouncer with that ``pool_mode`` in front of a server."""
     program, (host, port), own_port = require("pgbouncer", "pgbouncer"), place(server), free_port()
     where = f"host={host} port={port} dbname=loadtest user=loader password=sesame"
-    own = f"listen_addr = {host}\nlisten_port = {own_port}\nauth_type = any\npool_mode = session\n"
+    own = f"listen_addr = {host}\nlisten_port = {own_port}\nauth_type = any\npool_mode = {mode}\n"
     text = f"[databases]\nloadtest = {where}\n[pgbouncer]\n{own}unix_socket_dir =\n"
     (folder / "pgbouncer.ini").write_text(text)
     pooled = server.loader.replace(f":{port}/", f":{own_port}/")
     with running([program, folder / "pgbouncer.ini"], pooled, folder / "pgbouncer.log"):
+        yield pooled
+
+
+def test_a_pooler_is_named_with_what_is_not_true_then(server: Server, folder: Path) -> None:
+    """PgBouncer, its sessions kept for a client: check says so."""
+    with pooler(server, folder, "session") as pooled:
         (said,) = checked(pooled)["warnings"]
     assert "a connection pooler answers in place of the server" in said
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgresql+odbc"])
+def test_a_load_goes_through_a_pooler(server: Server, folder: Path, scheme: str) -> None:
+    """Over libpq and over ODBC: all operations are done, and nothing is left in the database."""
+    if scheme.endswith("odbc") and not any("PostgreSQL" in name for name in pyodbc.drivers()):
+        missing("no ODBC driver for PostgreSQL is installed (Debian: odbc-postgresql)")
+    with pooler(server, folder, "session") as pooled:
+        url = pooled.replace("postgresql://", f"{scheme}://")
+        driver = made("sql-mix", {"sql": Endpoint("sql", url)})
+        driver.check()
+        driver.prepare(lambda _: None)
+        recorder = Recorder()
+        session = driver.session(0)
+        for _ in range(60):
+            session.perform(recorder)
+        session.close()
+        driver.finish(keep_data=False)
+    outcomes = {outcome for _, outcome in recorder.counts()}
+    assert (len(recorder.rows) >= 60, outcomes) == (True, {"ok"}), recorder.counts()
 
 
 def test_limits_of_a_role_are_said(server: Server) -> None:
