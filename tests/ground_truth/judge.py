@@ -15,6 +15,7 @@ from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.store.read import StoredRun, open_run
 from pinchpoint.store.samples import table
 
+DECLARED = next(iter(VARIANTS))
 TOLD = "emulated_disk"
 """Events of this name tell a person what an emulated disk went through; the analysis may not know."""
 
@@ -89,14 +90,15 @@ def found_in(verdict: Verdict) -> Found:
     return Found(answer, suspect.confidence)
 
 
-def is_right(expected: Answer, answer: Answer, *, noisy: bool) -> bool:
+def is_right(expected: Answer, answer: Answer, *, noisy: bool, declared: bool = True) -> bool:
     """Whether it is what is expected.
 
-    Under noise "inconclusive" is no wrong answer either, nor is the disk itself without how it limits.
+    Under noise "inconclusive" is no wrong answer either, nor is the disk itself without how it limits; where
+    its limits are withheld or declared wrong the latter is right as well.
     """
     which = answer.kind == "disk" and answer.resource == expected.resource
     unsure = answer.outcome == "inconclusive" or which
-    return answer == expected or (noisy and unsure)
+    return answer == expected or (noisy and unsure) or (which and not declared)
 
 
 def wrong(expected: Answer, judged: Judged, *, noisy: bool = False) -> dict[str, Found]:
@@ -111,7 +113,7 @@ def wrong(expected: Answer, judged: Judged, *, noisy: bool = False) -> dict[str,
         name: one
         for group, unsure in ((judged.variants, noisy), (judged.noises, True))
         for name, one in group.items()
-        if not is_right(expected, one.answer, noisy=unsure)
+        if not is_right(expected, one.answer, noisy=unsure, declared=name == DECLARED)
     }
 
 

@@ -23,6 +23,9 @@ def test_right_means_every_variant() -> None:
     good = {"declared": Found(LOG_CAP, "high"), "withheld": Found(LOG_CAP, "low")}
     assert wrong(LOG_CAP, Judged(good, {})) == {}
     assert what_counts(LOG_CAP, Judged(good, {})) == good["declared"]
+    unsure = Found(replace(LOG_CAP, kind="disk"), "low")  # how it limits is asked of what was declared
+    assert wrong(LOG_CAP, Judged({**good, "withheld": unsure}, {})) == {}
+    assert [*wrong(LOG_CAP, Judged({**good, "declared": unsure}, {}))] == ["declared"]
     for answer in (OTHER_DISK, NOBODY, Answer("bottleneck", "disk_latency", "sql", "log")):
         found = Judged({**good, "declared x2": Found(answer, None)}, {})
         assert [*wrong(LOG_CAP, found)] == ["declared x2"]

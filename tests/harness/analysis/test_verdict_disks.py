@@ -233,7 +233,7 @@ def test_two_resources_used_up_lower_confidence_and_name_both() -> None:
 
 @pytest.mark.parametrize(
     ("arrivals", "kind", "confidence"),
-    [("constant", "disk_latency", "low"), ("poisson", "disk_cap", "medium")],
+    [("constant", "disk", "low"), ("poisson", "disk_cap", "medium")],
 )
 def test_an_even_schedule_is_known_from_the_plan_where_no_generator_told_of_it(
     arrivals: str, kind: str, confidence: str

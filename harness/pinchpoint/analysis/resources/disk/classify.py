@@ -202,11 +202,26 @@ def judge_disk(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...])
 
 
 def _kind(resource: Resource, found: DiskMeasures, state: DiskState) -> Kind:
-    """Which kind of limit; ``disk`` if too few samples were read."""
+    """Which kind of limit; ``disk`` where too few samples were read, or several kinds look like this."""
     kind, model = disk_kind(state), resource.service_time
     by_bytes = model is not None and model.differ and not model.known
     unclear = by_bytes and kind in {"disk_device", "disk_latency"}
+    unclear = unclear or (kind in {"disk_latency", "disk_concurrency"} and _may_be_capped(found, state))
     return "disk" if unclear or not found.often_read else kind
+
+
+def _may_be_capped(found: DiskMeasures, state: DiskState) -> bool:
+    """Whether a cap would look the same: as much outstanding all the time, and no declared limit far above.
+
+    By Little's law latency is what is outstanding ÷ throughput on any disk. A declaration may be wrong
+    by a factor of two.
+    """
+    far = (
+        found.utilisation is not None
+        and not state.beyond_cap
+        and found.utilisation < HALF * UTILISATION.value
+    )
+    return found.responses["io"].slope is None and found.responses["io"].irregular is not True and not far
 
 
 def disk_kind(state: DiskState) -> Kind:

@@ -59,13 +59,17 @@ def _asked(resource: Resource) -> tuple[str, ...]:
 
 def kind_unknown(disk: Resource, rows: Rows) -> Undecided:
     """Why the kind of limit of a disk is not known, and what would show it."""
-    if disk.service_time is None or not often_read(disk, rows):
+    if not often_read(disk, rows):
         return seldom(disk, rows)
+    what = f"the limits of the {disk.role} disk of {disk.hosts[0]}"
+    model = disk.service_time
+    if model is None or not model.differ or model.known:
+        why = "the queue depth did not change, so a cap of the disk looks the same as slow I/O"
+        return Undecided(why, f"Declare {what} in farm.yaml, or run the load in steps; then run again.")
     why = (
         "its I/Os differ in size, and too few were measured to separate a slow device from a limit of "
         "bytes per second"
     )
-    what = f"the limits of the {disk.role} disk of {disk.hosts[0]}"
     return Undecided(why, f"Declare {what} in farm.yaml, or measure for longer; then run again.")
 
 
