@@ -35,18 +35,36 @@ KNOB_NEEDS: Mapping[str, Need] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """One of several causes that take turns.
+
+    Attributes:
+        resource: as the verdict's candidates have it: ``cpu``, ``disk``, ``lock``.
+        tier, role: of it.
+        share: of the time in which it is at its limit.
+    """
+
+    resource: str
+    tier: str
+    role: str | None
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What a verdict names; the rest of it may differ and be right all the same.
 
     Attributes:
         outcome: of the verdict.
         kind, tier, role: of its bottleneck; None where it names none.
+        turns: where it names none, the causes that take turns.
     """
 
     outcome: Outcome
     kind: Kind | None = None
     tier: str | None = None
     role: str | None = None
+    turns: tuple[Turn, ...] = ()
 
     @property
     def resource(self) -> tuple[str | None, ...]:
@@ -61,10 +79,22 @@ class Answer:
 
     def __str__(self) -> str:
         if self.kind is None:
-            return self.outcome
+            turns = [f"{'.'.join(filter(None, (one.tier, one.role)))} {one.resource}" for one in self.turns]
+            return f"{self.outcome}: {' and '.join(turns)} in turn" if turns else self.outcome
         place = ".".join(part for part in (self.tier, self.role) if part)
         invalid = "invalid: " if self.outcome == "invalid" else ""
         return f"{invalid}{self.kind} {place}".rstrip()
+
+
+class ExpectedTurn(BaseModel):
+    """``{resource: cpu, tier: search, share: 0.6}``: see ``Turn``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    resource: Literal["cpu", "disk"]
+    tier: str
+    role: str | None = None
+    share: float = Field(gt=0, le=1)
 
 
 class Expected(BaseModel):
@@ -72,6 +102,7 @@ class Expected(BaseModel):
 
     Attributes:
         outcome, kind, tier, role: the one right answer.
+        turns: of an inconclusive run, the causes that alternate, with their shares of the time.
         why: why it is the true one: how the farm and the load were made.
         needs: what the machine must offer.
         neighbours: how many other programs use up every core of the machine during the run.
@@ -84,6 +115,7 @@ class Expected(BaseModel):
     kind: Kind | None = None
     tier: str | None = None
     role: str | None = None
+    turns: tuple[ExpectedTurn, ...] = ()
     why: str = Field(min_length=1)
     needs: tuple[Need, ...] = ()
     neighbours: int = Field(default=0, ge=0, le=16)
@@ -98,12 +130,15 @@ class Expected(BaseModel):
             raise ValueError(f"a tier belongs to bottleneck, and only to it: {self.outcome}")
         if (self.role is not None) != bool(self.kind and self.kind.startswith("disk_")):
             raise ValueError(f"a role belongs to the kinds of disks, and only to them: {self.kind}")
+        if self.turns and (self.outcome != "inconclusive" or len(self.turns) < 2):
+            raise ValueError(f"turns are two causes or more of an inconclusive run: {self.outcome}")
         return self
 
     @property
     def answer(self) -> Answer:
         """The right answer."""
-        return Answer(self.outcome, self.kind, self.tier, self.role)
+        turns = tuple(Turn(**one.model_dump()) for one in self.turns)
+        return Answer(self.outcome, self.kind, self.tier, self.role, turns)
 
 
 @dataclass(frozen=True, slots=True)

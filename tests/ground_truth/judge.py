@@ -7,15 +7,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ground_truth.cases import Answer
+from ground_truth.cases import Answer, Turn
 from ground_truth.noises import noises
 from ground_truth.variants import VARIANTS, blind
 
 from pinchpoint.analysis import Verdict, analyse
+from pinchpoint.analysis.analyse import judged_case
+from pinchpoint.analysis.timeline import in_turn
 from pinchpoint.store.read import StoredRun, open_run
 from pinchpoint.store.samples import table
 
 DECLARED = next(iter(VARIANTS))
+SHARE_WITHIN = 0.2
+"""How far the share of the time of a cause that takes turns may be from its label."""
 TOLD = "emulated_disk"
 """Events of this name tell a person what an emulated disk went through; the analysis may not know."""
 
@@ -56,7 +60,19 @@ def judge(directory: Path) -> Judged:
     run = replace(stored, samples=table(stored.samples))  # noises change it
     told = replace(run, events=[event for event in run.events if event.get("event") != TOLD])
     noisy = noises(replace(told, manifest=blind(run.manifest)))
-    return Judged(_variants(run, told), {name: found_in(analyse(one)) for name, one in noisy})
+    return Judged(_variants(run, told), {name: _found(one, analyse(one)) for name, one in noisy})
+
+
+def _found(run: StoredRun, verdict: Verdict) -> Found:
+    """What a verdict names; where it names none, the causes that take turns."""
+    found = found_in(verdict)
+    case = judged_case(run) if verdict.outcome == "inconclusive" else None
+    turns = [
+        Turn(one.type, role.tier if role else one.tiers[0], role.role if role else None, share)
+        for one, share in (in_turn(case) if case is not None and case.climb is None else ())
+        for role in [one.roles[0] if one.roles else None]
+    ]
+    return replace(found, answer=replace(found.answer, turns=tuple(turns)))
 
 
 def _variants(run: StoredRun, told: StoredRun) -> dict[str, Found]:
@@ -66,10 +82,11 @@ def _variants(run: StoredRun, told: StoredRun) -> dict[str, Found]:
         manifest = change(run.manifest)
         same = next((one for seen, one in known if seen == manifest), None)
         if same is None:  # where nothing is declared there is nothing to vary
-            verdict = analyse(replace(told, manifest=manifest))
+            varied = replace(told, manifest=manifest)
+            verdict = analyse(varied)
             if not known:
                 _see_that_it_is_blind(run, verdict)
-            same = found_in(verdict)
+            same = _found(varied, verdict)
             known.append((manifest, same))
         found[name] = same
     return found
@@ -98,7 +115,18 @@ def is_right(expected: Answer, answer: Answer, *, noisy: bool, declared: bool = 
     """
     which = answer.kind == "disk" and answer.resource == expected.resource
     unsure = answer.outcome == "inconclusive" or which
-    return answer == expected or (noisy and unsure) or (which and not declared)
+    same = replace(answer, turns=()) == replace(expected, turns=()) and _same_turns(expected, answer)
+    return same or (noisy and unsure) or (which and not declared)
+
+
+def _same_turns(expected: Answer, answer: Answer) -> bool:
+    """Whether the same causes take turns, with about the same shares; true where none are expected."""
+    found = {(one.resource, one.tier, one.role): one.share for one in answer.turns}
+    wanted = {(one.resource, one.tier, one.role): one.share for one in expected.turns}
+    return not wanted or (
+        found.keys() == wanted.keys()
+        and all(abs(found[key] - share) <= SHARE_WITHIN for key, share in wanted.items())
+    )
 
 
 def wrong(expected: Answer, judged: Judged, *, noisy: bool = False) -> dict[str, Found]:

@@ -14,6 +14,9 @@ from pydantic import ValidationError
 from pinchpoint.analysis.verdict import Kind
 from pinchpoint.base.errors import InputError
 
+CPU_TURN = {"resource": "cpu", "tier": "search", "share": 0.6}
+DISK_TURN = {"resource": "disk", "tier": "search", "role": "index", "share": 0.35}
+
 
 @pytest.mark.parametrize(
     ("fields", "words"),
@@ -26,6 +29,8 @@ from pinchpoint.base.errors import InputError
             {"outcome": "bottleneck", "kind": "cpu", "tier": "sql", "role": "log", "why": "x"},
             "a role belongs",
         ),
+        ({"outcome": "inconclusive", "why": "x", "turns": [CPU_TURN]}, "two causes or more"),
+        ({"outcome": "not_reached", "why": "x", "turns": [CPU_TURN, DISK_TURN]}, "of an inconclusive run"),
         ({"outcome": "not_reached"}, "why"),
         ({"outcome": "healthy", "why": "x"}, "outcome"),
         ({"outcome": "not_reached", "why": "x", "kinds": ["cpu"]}, "kinds"),

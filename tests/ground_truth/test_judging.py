@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from ground_truth.cases import Answer, Case, read_case
+from ground_truth.cases import Answer, Case, Turn, read_case
 from ground_truth.judge import Found, Judged, is_right, what_counts, wrong
 from ground_truth.made import LOG_CAP, NOBODY, OTHER_DISK, make_case
 from ground_truth.rows import Row, confusion, summary
@@ -46,6 +46,19 @@ def test_noise_may_make_unsure_and_nothing_else() -> None:
     assert wrong(LOG_CAP, Judged(good, {"every 5 s": Found(NOBODY, None)})) == {}
     assert [*wrong(LOG_CAP, Judged(good, {"20% lost": Found(OTHER_DISK, "low")}))] == ["20% lost"]
     assert wrong(LOG_CAP, Judged({"declared": Found(NOBODY, None)}, {}), noisy=True) == {}
+
+
+def test_causes_that_take_turns_are_all_named_with_their_shares() -> None:
+    """Another share, another cause, or one of two alone is a miss; under noise less may be named."""
+    cpu, disk = Turn("cpu", "search", None, 0.6), Turn("disk", "search", "index", 0.35)
+    expected = Answer("inconclusive", turns=(cpu, disk))
+    assert str(expected) == "inconclusive: search cpu and search.index disk in turn"
+    assert is_right(expected, replace(expected, turns=(disk, replace(cpu, share=0.5))), noisy=False)
+    for turns in ((), (cpu,), (cpu, replace(disk, role="content")), (replace(cpu, share=0.9), disk)):
+        assert not is_right(expected, replace(expected, turns=turns), noisy=False)
+        assert is_right(expected, replace(expected, turns=turns), noisy=True)
+    assert not is_right(expected, Answer("bottleneck", "cpu", "search"), noisy=True)
+    assert is_right(NOBODY, expected, noisy=False), "where none is labelled none is asked for"
 
 
 def test_the_confusion_table_tells_kinds_places_and_errors_apart(tmp_path: Path) -> None:
