@@ -451,7 +451,9 @@ SHAPES: Mapping[str, Shape] = {
     "a busy CPU, all served": Shape(_busy_but_served, _answers(HEALTHY)),
     "a log below its cap": Shape(_log_below_its_cap, _answers(HEALTHY)),
     "even reads, all served": Shape(_even_reads, _answers(HEALTHY)),
-    "even reads, too slow": Shape(_even_reads_too_slow, _answers(("disk_latency", "sql", "data"))),
+    "even reads, too slow": Shape(
+        _even_reads_too_slow, _answers(("disk_latency", "sql", "data"), ("disk", "sql", "data"))
+    ),
     "even commits, all served": Shape(_even_commits, _answers(HEALTHY)),
     "a share far away": Shape(_far_share, _answers(("external", None, None))),
     "a hot row": Shape(_lock, _answers(LOCK)),

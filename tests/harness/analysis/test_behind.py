@@ -34,7 +34,8 @@ def test_sessions_nobody_opened_himself_are_the_web_tier_s(seed: int) -> None:
 def test_a_log_behind_the_web_tier_is_what_takes_long() -> None:
     """Not what lies outside of the farm on the way to the site."""
     found = judged(logging(behind(COMMITS)))
-    assert answer(found) == ("disk_latency", "sql", "log"), found.summary
+    # One write at a time, and nothing declared: which disk is known, not whether a cap holds it.
+    assert answer(found) == ("disk", "sql", "log"), found.summary
 
 
 def test_a_lock_behind_the_web_tier_has_all_who_wait_for_an_operation() -> None:
