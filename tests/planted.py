@@ -16,7 +16,6 @@ class _Counting(Sql):
     """The embedded farm's server, which keeps statistics of statements."""
 
     def prepare(self) -> None:
-        """See ``EmbeddedTier``."""
         self.settings = {"shared_preload_libraries": "pg_stat_statements"}
         super().prepare()
 

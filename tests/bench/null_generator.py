@@ -17,7 +17,6 @@ class NullSession:
     """Operations that take no time: what is left is the generator's own."""
 
     def perform(self, record: Record) -> bool:
-        """See ``Session``."""
         start_ns = time.perf_counter_ns()
         record("nothing", OK, start_ns, time.perf_counter_ns())
         return True
@@ -39,18 +38,15 @@ class Null:
         pass
 
     def check(self) -> Mapping[str, Any]:
-        """See ``Scenario``."""
         return {}
 
     def intent(self) -> Intent:
-        """See ``Scenario``."""
         return Intent((), (), (), "nothing")
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         """See ``Scenario``."""
 
     def session(self, number: int) -> NullSession:
-        """See ``Scenario``."""
         return NullSession()
 
     def finish(self, *, keep_data: bool) -> None:

@@ -36,6 +36,7 @@ from pinchpoint.plan import load_plan
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import load
 from pinchpoint.report.probe import probe_text
+from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.databases import (
     cassandra,
     mariadb,
@@ -50,13 +51,7 @@ from pinchpoint_collectors.exporters import means
 from pinchpoint_collectors.exporters.tables import EXPORTERS
 from pinchpoint_collectors.imports import registry
 from pinchpoint_collectors.imports.checked import checked
-from pinchpoint_collectors.imports.record import (
-    CsvMapping,
-    FileFacts,
-    ForeignFileError,
-    MappedColumn,
-    Settings,
-)
+from pinchpoint_collectors.imports.record import CsvMapping, FileFacts, MappedColumn, Settings
 from pinchpoint_collectors.linux import (
     cgroups,
     diskstats,
@@ -208,7 +203,7 @@ def answered(door: str, line: str) -> str:
     given.pop("case", None)
     try:
         found = _plain(DOORS[door](**given))
-    except (CollectorError, PinchpointError, ScenarioError, ValueError) as error:
+    except (CollectorError, ForeignFileError, PinchpointError, ScenarioError, ValueError) as error:
         found = {"error": str(error)}
         if isinstance(error, ForeignFileError):
             found["line"] = error.line

@@ -1,9 +1,11 @@
-"""Pauses between attempts to reach a server that does not answer."""
+"""Pauses between attempts to reach a server that does not answer, or asks for one."""
 
 from __future__ import annotations
 
 import random
 import time
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 
 class Backoff:
@@ -41,3 +43,17 @@ class Backoff:
         """Sleep until the next attempt is due."""
         if not self.due:
             time.sleep(max(0.0, self._not_before_s - time.monotonic()))
+
+
+def retry_after_s(value: str) -> float | None:
+    """What a ``Retry-After`` asks for, as seconds or a date (RFC 9110, 10.2.3); None where it is neither."""
+    value = value.partition(",")[0].strip() if value[:1].isdecimal() else value.strip()
+    if value.isascii() and value.isdecimal():
+        return float(value)
+    try:
+        until = parsedate_to_datetime(value)
+    except (ValueError, OverflowError):  # the latter for a year that no date can have
+        return None
+    if until.tzinfo is None:
+        until = until.replace(tzinfo=UTC)
+    return max(0.0, (until - datetime.now(UTC)).total_seconds())

@@ -1,4 +1,4 @@
-"""Parses JSON of other programs, and replaces invalid numbers and broken characters."""
+"""What other programs wrote: parses their JSON, replaces invalid numbers and broken characters."""
 
 from __future__ import annotations
 
@@ -13,6 +13,19 @@ _WHOLE = "\ufffd"
 """What stands for a character that is none ("replacement character")."""
 _LONGEST_WHOLE = 300
 """A float ends at 309 figures, and Python refuses to read some thousands."""
+
+
+class ForeignFileError(Exception):
+    """A file does not hold what its format should.
+
+    Args:
+        message: what was found, what is allowed, the remedy; the caller knows the file's name.
+        line: where, counted from 1; None: in the file as a whole.
+    """
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
 
 
 def text(given: str) -> str:

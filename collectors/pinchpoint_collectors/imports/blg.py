@@ -23,8 +23,9 @@ from datetime import datetime, timedelta
 from typing import BinaryIO, NamedTuple
 from uuid import UUID
 
+from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.imports.perfmon import CounterColumn, columns_of, samples
-from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
+from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.times import LocalClock, ReadingTimes
 from pinchpoint_collectors.record import Sample
 from pinchpoint_collectors.windows.counters import INDICES, folded

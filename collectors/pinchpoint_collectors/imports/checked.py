@@ -13,7 +13,8 @@ from statistics import median
 
 from pinchpoint_collectors import bounds
 from pinchpoint_collectors.common.counts import counted
-from pinchpoint_collectors.imports.record import CsvMapping, FileFacts, ForeignFileError
+from pinchpoint_collectors.common.legible import ForeignFileError
+from pinchpoint_collectors.imports.record import CsvMapping, FileFacts
 from pinchpoint_collectors.record import Sample
 
 _PERCENT = 105.0

@@ -16,7 +16,8 @@ from datetime import UTC
 
 from pinchpoint_collectors.common import numerals
 from pinchpoint_collectors.common.counts import counted
-from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
+from pinchpoint_collectors.common.legible import ForeignFileError
+from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.text import ALLOWED_POWERSHELL_DATES, POWERSHELL_DATES
 from pinchpoint_collectors.imports.times import Dates
 from pinchpoint_collectors.record import Sample

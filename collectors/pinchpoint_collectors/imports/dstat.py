@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
+from pinchpoint_collectors.common.legible import ForeignFileError
+from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.sysstat import Reported, available_of, cpu_values, scaled, total
 from pinchpoint_collectors.imports.text import LastLine, cells, csv_cells, number, zone_of
 from pinchpoint_collectors.imports.times import ReadingTimes, zoned_s

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pinchpoint_collectors.common import numerals
+from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.imports import perfmon
-from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
+from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.times import ReadingTimes
 from pinchpoint_collectors.record import Sample
 from pinchpoint_collectors.windows.counters import TOTAL, Counter

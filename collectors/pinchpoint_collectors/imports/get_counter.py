@@ -13,8 +13,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
+from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.imports import perfmon
-from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
+from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.text import ALLOWED_POWERSHELL_DATES, POWERSHELL_DATES, zone_of
 from pinchpoint_collectors.imports.times import Dates, LocalClock, ReadingTimes
 from pinchpoint_collectors.record import Sample

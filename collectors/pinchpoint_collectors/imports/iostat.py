@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
+from pinchpoint_collectors.common.legible import ForeignFileError
+from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.sysstat import (
     BEGINS,
     KIB,

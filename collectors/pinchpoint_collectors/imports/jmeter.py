@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pinchpoint_collectors.common.counts import counted
-from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
+from pinchpoint_collectors.common.legible import ForeignFileError
+from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.text import LastLine, cells, csv_cells, number
 from pinchpoint_collectors.imports.times import ReadingTimes
 from pinchpoint_collectors.record import Sample

@@ -9,13 +9,8 @@ from datetime import UTC, datetime
 
 from pinchpoint_collectors import bounds
 from pinchpoint_collectors.common import numerals
-from pinchpoint_collectors.imports.record import (
-    CsvMapping,
-    FileFacts,
-    ForeignFileError,
-    MappedColumn,
-    Settings,
-)
+from pinchpoint_collectors.common.legible import ForeignFileError
+from pinchpoint_collectors.imports.record import CsvMapping, FileFacts, MappedColumn, Settings
 from pinchpoint_collectors.imports.times import ReadingTimes, zoned_s
 from pinchpoint_collectors.record import Sample
 

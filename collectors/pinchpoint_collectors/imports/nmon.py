@@ -12,7 +12,8 @@ from datetime import datetime
 from itertools import pairwise
 
 from pinchpoint_collectors.common.counts import counted
-from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
+from pinchpoint_collectors.common.legible import ForeignFileError
+from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.sysstat import (
     KIB,
     Fields,

@@ -13,12 +13,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from pinchpoint_collectors.common import legible
+from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.exporters import means
 from pinchpoint_collectors.exporters.means import NAME, Labels, Points, Series
 from pinchpoint_collectors.exporters.query import matrix
 from pinchpoint_collectors.exporters.tables import EXPORTERS, whose
-from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
+from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.times import ReadingTimes
 from pinchpoint_collectors.record import Sample
 

@@ -16,7 +16,8 @@ from datetime import datetime
 from pinchpoint_collectors import bounds
 from pinchpoint_collectors.common import numerals
 from pinchpoint_collectors.common.counts import counted
-from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
+from pinchpoint_collectors.common.legible import ForeignFileError
+from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.text import csv_cells
 from pinchpoint_collectors.imports.times import LocalClock, ReadingTimes
 from pinchpoint_collectors.record import Sample

@@ -7,21 +7,7 @@ from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
-from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Sample
-
-
-class ForeignFileError(CollectorError):
-    """A file does not hold what its format should.
-
-    Args:
-        message: what was found, what is allowed, the remedy; the caller knows the file's name.
-        line: where, counted from 1; None: in the file as a whole.
-    """
-
-    def __init__(self, message: str, line: int | None = None) -> None:
-        super().__init__(message)
-        self.line = line
 
 
 @dataclass(frozen=True, slots=True)

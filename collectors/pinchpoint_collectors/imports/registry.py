@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.common.names import allowed
 from pinchpoint_collectors.imports.blg import Blg
 from pinchpoint_collectors.imports.crawl_log import CrawlLog
@@ -15,7 +16,7 @@ from pinchpoint_collectors.imports.nmon import Nmon
 from pinchpoint_collectors.imports.node_exporter import NodeExporter
 from pinchpoint_collectors.imports.perfmon import Perfmon
 from pinchpoint_collectors.imports.pidstat import Pidstat
-from pinchpoint_collectors.imports.record import BinaryFormat, ForeignFileError, Format
+from pinchpoint_collectors.imports.record import BinaryFormat, Format
 from pinchpoint_collectors.imports.sadf import Sadf
 from pinchpoint_collectors.imports.sar import Sar
 from pinchpoint_collectors.imports.vmstat import Vmstat

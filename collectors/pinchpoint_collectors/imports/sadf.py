@@ -10,7 +10,8 @@ import math
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
+from pinchpoint_collectors.common.legible import ForeignFileError
+from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.sysstat import (
     BEGINS,
     KIB,

@@ -10,7 +10,8 @@ from typing import Any
 
 from pinchpoint_collectors import bounds
 from pinchpoint_collectors.common import legible
-from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError
+from pinchpoint_collectors.common.legible import ForeignFileError
+from pinchpoint_collectors.imports.record import FileFacts
 
 KIB = 1024.0
 SECTOR_BYTES = 512.0

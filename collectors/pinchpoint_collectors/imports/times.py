@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from statistics import median_low
 
-from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError
+from pinchpoint_collectors.common.legible import ForeignFileError
+from pinchpoint_collectors.imports.record import FileFacts
 
 GAP = 2.5
 """Readings further apart than this many usual intervals have a gap between them."""

@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
+from pinchpoint_collectors.common.legible import ForeignFileError
+from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.sysstat import (
     KIB,
     Fields,

@@ -18,10 +18,10 @@ from pinchpoint_collectors.platforms.base import (
     MetricSeries,
     ThrottledError,
     as_instances,
+    asked_pause_s,
     connected,
     first_line,
     place,
-    retry_after_s,
 )
 from pinchpoint_collectors.record import Collector, Watch
 
@@ -237,7 +237,7 @@ class CloudWatch:
         if status == 429 or code.startswith(
             ("Throttl", "TooManyRequests", "RequestLimitExceeded", "LimitExceeded")
         ):
-            after_s = retry_after_s(about.get("HTTPHeaders", {}))
+            after_s = asked_pause_s(about.get("HTTPHeaders", {}))
             return ThrottledError(f"{self._where}: CloudWatch limits the number of queries ({code})", after_s)
         said = str(answer.get("Error", {}).get("Message", "")).splitlines()[:1]
         words = f"HTTP {status} {code}{': ' + said[0][:200] if said else ''}"

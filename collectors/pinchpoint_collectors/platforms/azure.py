@@ -18,10 +18,10 @@ from pinchpoint_collectors.platforms.base import (
     MetricSeries,
     ThrottledError,
     as_instances,
+    asked_pause_s,
     connected,
     first_line,
     place,
-    retry_after_s,
 )
 from pinchpoint_collectors.record import Collector, Watch
 
@@ -270,7 +270,7 @@ class AzureMonitor:
     def _refused(self, error: Any) -> CollectorError:
         status = int(error.status_code or 0)
         if status == 429:
-            after_s = retry_after_s(error.response.headers if error.response else {})
+            after_s = asked_pause_s(error.response.headers if error.response else {})
             return ThrottledError(
                 f"{self._where}: Azure Monitor limits the number of queries (HTTP 429)", after_s
             )

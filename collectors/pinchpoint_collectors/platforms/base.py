@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple, Protocol
 
+from pinchpoint_collectors.common.backoff import retry_after_s
 from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.record import Incident, NotMeasured, Sample, Watch
@@ -315,10 +316,11 @@ def first_line(error: Exception) -> str:
     return text.splitlines()[0][:200] if text else type(error).__name__
 
 
-def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """The seconds of ``Retry-After``; None where there is none, or a date."""
-    said = next((value for name, value in headers.items() if name.lower() == "retry-after"), "")
-    return float(said) if said.strip().isdigit() else None
+def asked_pause_s(headers: Mapping[str, str]) -> float | None:
+    """The pause that ``Retry-After`` asks for; None where there is none."""
+    return retry_after_s(
+        next((value for name, value in headers.items() if name.lower() == "retry-after"), "")
+    )
 
 
 def as_instances(option: str, given: object, roles: Iterable[str], where: str) -> dict[str, tuple[str, ...]]:

@@ -69,16 +69,13 @@ class RatioOfSums:
 
     @property
     def value(self) -> float:
-        """See ``FigureCourse``."""
         return float(self.above.sum() / self.below.sum())
 
     @property
     def influence(self) -> Floats:
-        """See ``FigureCourse``."""
         return self.above - self.value * self.below
 
     def resampled(self, starts: Starts, length: int) -> Floats:
-        """See ``FigureCourse``."""
         above, below = (_blocks(each, length)[starts].sum(axis=1) for each in (self.above, self.below))
         found: Floats = np.divide(above, below, out=np.full(len(starts), np.nan), where=below > 0)
         return found
@@ -100,17 +97,14 @@ class Percentile:
 
     @property
     def value(self) -> float:
-        """See ``FigureCourse``."""
         return float(self._of(self.counts.sum(axis=0)[None, :])[0])
 
     @property
     def influence(self) -> Floats:
-        """See ``FigureCourse``."""
         above = self.counts[:, self.values > self.value].sum(axis=1)
         return np.asarray(above - (1 - self.percent / 100) * self.counts.sum(axis=1), dtype=np.float64)
 
     def resampled(self, starts: Starts, length: int) -> Floats:
-        """See ``FigureCourse``."""
         blocks = _blocks(self.counts, length)
         parts = [starts[first : first + _CHUNK] for first in range(0, len(starts), _CHUNK)]
         return np.concatenate([self._of(blocks[part].sum(axis=1)) for part in parts])

@@ -124,7 +124,6 @@ class _Places(HostPlaces):
     """A file that names no machine is of the one that is asked about."""
 
     def host_of(self, machine: str, hosts: Iterable[str] = ()) -> str:
-        """See ``Places``."""
         del hosts
         return machine or "production"
 

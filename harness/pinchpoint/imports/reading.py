@@ -14,9 +14,10 @@ from pinchpoint.imports.places import HostPlaces, ImportedDisk, same
 from pinchpoint.imports.source import RecordingFile
 from pinchpoint_collectors import bounds
 from pinchpoint_collectors.common import legible
+from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.imports.checked import checked
-from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
+from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.record import Sample
 
 NS = 1e9

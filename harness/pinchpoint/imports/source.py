@@ -9,15 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pinchpoint.base.errors import InputError
+from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.imports import registry
 from pinchpoint_collectors.imports.perfmon import registry_names
-from pinchpoint_collectors.imports.record import (
-    BinaryFormat,
-    FileFacts,
-    ForeignFileError,
-    Format,
-    Settings,
-)
+from pinchpoint_collectors.imports.record import BinaryFormat, FileFacts, Format, Settings
 from pinchpoint_collectors.record import Sample
 from pinchpoint_scenarios.storage_probe.results import RESULTS, ResultKind, recognised
 

@@ -51,12 +51,10 @@ class _Process:
         self._reader: threading.Thread | None = None
 
     def listen(self, hear: Hear, gone: Gone) -> None:
-        """See ``GeneratorChannel``."""
         self._reader = threading.Thread(target=self._read, args=(hear, gone), daemon=True)
         self._reader.start()
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """See ``GeneratorChannel``."""
         assert self.process.stdin is not None  # noqa: S101 -- opened as a pipe above
         try:
             with self._sending:
@@ -65,7 +63,6 @@ class _Process:
             return  # it ended, or was ended; whoever reads it says why
 
     def close(self) -> None:
-        """See ``GeneratorChannel``."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -201,11 +198,9 @@ class _Elsewhere:
         self._worker = worker
 
     def listen(self, hear: Hear, gone: Gone) -> None:
-        """See ``GeneratorChannel``."""
         self._bridge.register(self._worker, hear, gone)
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """See ``GeneratorChannel``."""
         self._bridge.send(self._worker, message)
 
     def close(self) -> None:

@@ -186,7 +186,6 @@ class _User(locust.User):
         self.leaving = gevent.event.Event()
 
     def stop(self, force: bool = False) -> bool:
-        """See ``locust.User``."""
         self.leaving.set()
         return bool(super().stop(force))
 

@@ -52,7 +52,6 @@ class Pipes:
         return given
 
     def commands(self) -> Iterator[dict[str, Any]]:
-        """See ``Link``."""
         return (json.loads(line) for line in self._lines)
 
     def say(self, **message: Any) -> None:
@@ -63,14 +62,12 @@ class Pipes:
             os._exit(1)  # a dead controller ends the process
 
     def record(self, seconds: Seconds, samples: list[Sample], now_ns: int) -> None:
-        """See ``Link``."""
         written = self._writer.spawn(self._write, seconds, samples, now_ns).get()
         if isinstance(written, OSError):
             raise written
         self.say(type="second", progress=written)
 
     def close(self) -> None:
-        """See ``Link``."""
         if self._journal:
             self._journal.close()
 

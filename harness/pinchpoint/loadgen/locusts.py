@@ -83,7 +83,6 @@ class LocustLoad(ScenarioLoad):
         logging.getLogger().addHandler(_LogReporter(report))
 
     def begin(self, begin_ns: int) -> None:
-        """See ``ScenarioLoad``."""
         self._hosted.begin(self.users)
         super().begin(begin_ns)
 

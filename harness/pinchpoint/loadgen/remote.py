@@ -111,14 +111,12 @@ class RemoteLink:
                 report("joined the run's controller, waits for the run to begin")
 
     def commands(self) -> Iterator[dict[str, Any]]:
-        """See ``Link``."""
         while (message := self._next(MASTER_SILENT_S)) is not None:
             if not isinstance(message, Tick):
                 yield message.model_dump()
         report(f"heard nothing of the controller for {MASTER_SILENT_S:g} s: the load was ended")
 
     def say(self, **message: Any) -> None:
-        """See ``Link``."""
         self._line.send(self._sender.encoded(message))
 
     def record(self, seconds: Seconds, samples: list[Sample], now_ns: int) -> None:

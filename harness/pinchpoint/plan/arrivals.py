@@ -59,7 +59,6 @@ class Constant:
     rate_per_s: float
 
     def pieces(self) -> Iterator[Piece]:
-        """See ``RateProfile``."""
         yield Piece(math.inf, self.rate_per_s, self.rate_per_s)
 
 
@@ -90,7 +89,6 @@ class Bursts:
     seed: int = 0
 
     def pieces(self) -> Iterator[Piece]:
-        """See ``RateProfile``."""
         base, peak, ramp_s = self.base_per_s, self.peak_per_s, self.ramp_s
         burst = [Piece(self.for_s - 2 * ramp_s, peak, peak)]
         if ramp_s:
@@ -151,7 +149,6 @@ class RampRate:
     over_s: float
 
     def pieces(self) -> Iterator[Piece]:
-        """See ``RateProfile``."""
         yield Piece(self.over_s, self.from_per_s, self.to_per_s)
         yield Piece(math.inf, self.to_per_s, self.to_per_s)
 
@@ -170,7 +167,6 @@ class StepRates:
     held: Callable[[], float] = lambda: math.inf
 
     def pieces(self) -> Iterator[Piece]:
-        """See ``RateProfile``."""
         level = self.levels_per_s[0]
         for number, following in enumerate(self.levels_per_s[1:], 1):
             yield Piece(self.each_s, level, level)

@@ -12,9 +12,10 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.imports import HostPlaces
 from pinchpoint.probe.in_run import declared_of
 from pinchpoint.probe.record import LINE_S, DeclaredDisk, Options, Probe, Trial, Where
+from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.common.times import iso
 from pinchpoint_scenarios.storage_probe import Cell
-from pinchpoint_scenarios.storage_probe.results import CellResult, ResultError, ResultFile, ResultKind
+from pinchpoint_scenarios.storage_probe.results import CellResult, ResultFile, ResultKind
 
 _DRIVE = re.compile(r"[A-Za-z]:|#\d+|\d+:(?=[A-Za-z])")
 Text = tuple[Path, str, str]
@@ -68,7 +69,7 @@ def imported(files: Sequence[Text], kind: ResultKind, places: HostPlaces, zone: 
 def _read(path: Path, text: str, kind: ResultKind) -> tuple[Path, ResultFile]:
     try:
         return path, kind.read(text)
-    except ResultError as error:
+    except ForeignFileError as error:
         place = f"{path}:{error.line}" if error.line else str(path)
         raise InputError(f"{place}: {error}") from error
 

@@ -173,7 +173,6 @@ class LocalMachine:
         return TOOLS[name]
 
     def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
-        """See ``ProbedMachine``."""
         try:
             return run(resolved(tool, command), self.folder, stop)
         except OSError as error:

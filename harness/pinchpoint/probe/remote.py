@@ -90,7 +90,6 @@ class SshMachine:
         return self.there.tool(name)
 
     def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
-        """See ``ProbedMachine``."""
         with _explained():
             return self.there.run(tool, command, stop)
 

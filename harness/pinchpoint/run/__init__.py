@@ -12,7 +12,6 @@ class _Callable(ModuleType):
     """This package, which is a function as well (docs/decisions/run-is-a-package-and-a-function.md)."""
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        """See ``pinchpoint.api.run``."""
         return import_module("pinchpoint.api").run(*given, **named)
 
 

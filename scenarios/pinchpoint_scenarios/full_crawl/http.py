@@ -5,14 +5,14 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import cache
 from time import monotonic, perf_counter_ns
 from typing import Protocol
 
 from urllib3.exceptions import LocationParseError
 from urllib3.util import Url, parse_url
+
+from pinchpoint_collectors.common.backoff import retry_after_s
 
 from ..errors import ScenarioError
 from ..fastpath.http import HttpConnection, HttpError, Response
@@ -215,25 +215,10 @@ def refusal(response: Response) -> Failure:
     """The failure that a status other than 2xx stands for."""
     status = response.status
     permanent = 300 <= status < 500 and status not in _WORTH_TRYING_AGAIN
-    wait_s = retry_after_s(response.header(b"retry-after")) if status in _THROTTLED else 0.0
+    # No longer than a clock or a crawl database can reckon with.
+    asked_s = retry_after_s(response.header(b"retry-after")) if status in _THROTTLED else None
+    wait_s = min(LONGEST_HOLD_S, asked_s or 0.0)
     return Failure(_KINDS.get(status, f"http_{status}"), permanent=permanent, retry_after_s=wait_s)
-
-
-def retry_after_s(value: str) -> float:
-    """What a ``Retry-After`` asks for, as seconds or a date (RFC 9110, 10.2.3); 0 where it is neither.
-
-    At most ``LONGEST_HOLD_S``: no pause is too long for a clock or a crawl database to reckon with.
-    """
-    value = value.partition(",")[0].strip() if value[:1].isdecimal() else value.strip()
-    if value.isascii() and value.isdecimal():
-        return min(LONGEST_HOLD_S, float(value))
-    try:
-        until = parsedate_to_datetime(value)
-    except (ValueError, OverflowError):  # the latter for a year that no date can have
-        return 0.0
-    if until.tzinfo is None:
-        until = until.replace(tzinfo=UTC)
-    return min(LONGEST_HOLD_S, max(0.0, (until - datetime.now(UTC)).total_seconds()))
 
 
 def _message(method: str, path: str, fields: str, body: bytes | None) -> bytes:

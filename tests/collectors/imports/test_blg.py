@@ -8,9 +8,10 @@ import random
 
 import pytest
 
+from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.imports.blg import Blg
 from pinchpoint_collectors.imports.perfmon import Perfmon
-from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
+from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.record import Sample
 
 from . import blg_file as b

@@ -27,9 +27,10 @@ from collectors.imports.logs import (
     row,
 )
 
+from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.imports import registry
 from pinchpoint_collectors.imports.perfmon import Perfmon, registry_names
-from pinchpoint_collectors.imports.record import FileFacts, ForeignFileError, Settings
+from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.record import Sample
 
 RANGE = matrix(

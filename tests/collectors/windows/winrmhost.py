@@ -30,7 +30,6 @@ class HostShell(Shell):
         self._threads: list[threading.Thread] = []
 
     def run(self, pipeline: Any) -> None:
-        """See ``Shell``."""
         (command,) = pipeline.metadata.commands
         pipeline.start()
         asked = _TIME.fullmatch(command.command_text)
@@ -49,7 +48,6 @@ class HostShell(Shell):
         pipeline.complete()
 
     def end(self) -> None:
-        """See ``Shell``."""
         super().end()
         for thread in self._threads:
             thread.join(10)

@@ -43,22 +43,18 @@ class Blocked:
         self._wait: Callable[[float], None] = get_original("time", "sleep")
 
     def check(self) -> Mapping[str, Any]:
-        """See ``Scenario``."""
         return {}
 
     def intent(self) -> Intent:
-        """See ``Scenario``."""
         return Intent((), (), (), "nothing")
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         """See ``Scenario``."""
 
     def session(self, number: int) -> Blocked:
-        """See ``Scenario``."""
         return self
 
     def perform(self, record: Record) -> bool:
-        """See ``Session``."""
         start_ns = time.perf_counter_ns()
         self._wait(_BLOCK_S)
         self._wait = lambda _: gevent.sleep(0.02)
@@ -85,12 +81,10 @@ class Kept:
         yield {"stop": True}
 
     def say(self, **message: Any) -> None:
-        """See ``Link``."""
         if message["type"] == "failed":
             sys.exit(message["why"])
 
     def record(self, seconds: Seconds, samples: list[Sample], now_ns: int) -> None:
-        """See ``Link``."""
         for sample in samples:
             self.found[sample.metric].append(sample.value)
 

@@ -41,7 +41,6 @@ class MachineShell(Shell):
         self._loaded = False
 
     def run(self, pipeline: Any) -> None:
-        """See ``Shell``."""
         (command,) = pipeline.metadata.commands
         pipeline.start()
         if command.is_script:

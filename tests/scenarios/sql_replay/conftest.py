@@ -28,7 +28,6 @@ class LoggingSql(Sql):
     """The embedded farm's server, with both kinds of log."""
 
     def prepare(self) -> None:
-        """See ``EmbeddedTier``."""
         self.settings = LOGGING
         super().prepare()
 

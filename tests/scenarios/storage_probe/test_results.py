@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_scenarios.storage_probe import SUITES, Cell, CellFigures
-from pinchpoint_scenarios.storage_probe.results import RESULTS, ResultError, ResultFile, recognised
+from pinchpoint_scenarios.storage_probe.results import RESULTS, ResultFile, recognised
 
 from . import result_files as files
 
@@ -213,7 +214,7 @@ def test_bonnie(text: str) -> None:
     ],
 )
 def test_a_damaged_file(kind: str, text: str, words: str) -> None:
-    with pytest.raises(ResultError, match=words.replace("+", r"\+")):
+    with pytest.raises(ForeignFileError, match=words.replace("+", r"\+")):
         RESULTS[kind].read(text)
 
 
@@ -236,6 +237,6 @@ def test_damaged_files_end_in_words(kind: str) -> None:
         for one in _damaged(text) if name == kind else [text]:
             try:
                 found = RESULTS[kind].read(one)
-            except ResultError:
+            except ForeignFileError:
                 continue
             assert found.results

@@ -281,7 +281,6 @@ class AllowedKnob:
 
     @property
     def of(self) -> Literal["capacity", "use"]:
-        """See ``Knob``."""
         return "capacity"
 
     @property
@@ -296,7 +295,6 @@ class AllowedKnob:
         run_command(f"prove.{self.name}.slower", self.allowed.slower, self.allowed.timeout_s)
 
     def restore(self) -> None:
-        """See ``Knob``."""
         run_command(f"prove.{self.name}.restore", self.allowed.restore, self.allowed.timeout_s)
         forget(self.farm.identity)
 
@@ -336,13 +334,11 @@ class BuiltKnob:
     of: Literal["capacity", "use"] = "capacity"
 
     def slower(self, for_s: float) -> None:
-        """See ``Knob``."""
         farms = embedded()
         change = farms.Slower(self.knob, self.name, self.ratio, self.cores)
         farms.slow(self.farm.identity, change, for_s)
 
     def restore(self) -> None:
-        """See ``Knob``."""
         embedded().slow(self.farm.identity, None)
 
 

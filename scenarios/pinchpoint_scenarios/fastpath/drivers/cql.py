@@ -30,7 +30,6 @@ class CqlDriver:
         return _HEADER.pack(_VERSION, 0, 0, opcode, len(body)) + body
 
     def receive(self, content: bytes) -> tuple[int, bytes] | More:
-        """See ``Driver``."""
         if not content:
             raise EndedError
         if self._content:

@@ -12,7 +12,7 @@ from .crystaldiskmark import CrystalDiskMark
 from .diskspd import DiskSpdXml
 from .fio import FioJson
 from .iometer import IometerCsv
-from .record import CellResult, ResultError, ResultFile, ResultKind
+from .record import CellResult, ResultFile, ResultKind
 
 RESULTS: dict[str, ResultKind] = by_name(
     "results", (DiskSpdXml(), CrystalDiskMark(), IometerCsv(), FioJson(), BonnieCsv())
@@ -24,4 +24,4 @@ def recognised(head: str) -> ResultKind | None:
     return next((kind for kind in RESULTS.values() if kind.recognises(head)), None)
 
 
-__all__ = ["RESULTS", "CellResult", "ResultError", "ResultFile", "ResultKind", "recognised"]
+__all__ = ["RESULTS", "CellResult", "ResultFile", "ResultKind", "recognised"]

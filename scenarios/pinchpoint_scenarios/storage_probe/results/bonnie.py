@@ -6,8 +6,10 @@ import csv
 import re
 from collections.abc import Mapping, Sequence
 
+from pinchpoint_collectors.common.legible import ForeignFileError
+
 from ..cell import Cell, CellFigures
-from .record import NO_DIRECT, CellResult, ResultError, ResultFile, number, whole
+from .record import NO_DIRECT, CellResult, ResultFile, number, whole
 
 FORMATS: Mapping[str, int] = {"1.96": 48, "1.97": 48, "1.98": 50}
 """Its CSV's formats -> how many fields. Places below are of 1.98, with two more before the first figure."""
@@ -50,7 +52,6 @@ class BonnieCsv:
         return any(_is_line(line) for line in head.splitlines()[:-1] or [head])
 
     def read(self, text: str) -> ResultFile:
-        """See ``Kind``."""
         found = ResultFile("bonnie++", None)
         for at, line in enumerate(text.splitlines(), 1):
             if not re.match(r"\d+\.\d+\w*,", line.strip()):
@@ -59,17 +60,17 @@ class BonnieCsv:
             many = FORMATS.get(fields[0])
             if many is None:
                 listed = ", ".join(FORMATS)
-                raise ResultError(
+                raise ForeignFileError(
                     f"its format is {fields[0]}; supported: {listed}; use bonnie++ 1.96 or later",
                     at,
                 )
             if len(fields) != many:
-                raise ResultError(
+                raise ForeignFileError(
                     f"it has {len(fields)} fields; the format {fields[0]} has {many}: the line is cut off", at
                 )
             _line(fields, found, at)
         if not found.results:
-            raise ResultError(
+            raise ForeignFileError(
                 "no line of bonnie++'s CSV was found; it is the last line that bonnie++ prints and begins "
                 "with 1.98, for example. Its tables in text and HTML are not read: they have fewer figures"
             )
@@ -83,7 +84,7 @@ def _is_line(line: str) -> bool:
 
 def _line(fields: Sequence[str], found: ResultFile, at: int) -> None:
     if found.host not in (None, fields[2]):
-        raise ResultError(
+        raise ForeignFileError(
             f"it is of several machines ({found.host}, {fields[2]}); import them one by one", at
         )
     found.version, found.host = fields[1], fields[2]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
+from pinchpoint_collectors.common.legible import ForeignFileError
+
 from ..cell import Cell, CellFigures, size_name
-from .record import CellResult, ResultError, ResultFile, number, queue_depth, whole
+from .record import CellResult, ResultFile, number, queue_depth, whole
 
 _HEAD = re.compile(r"CrystalDiskMark\s+(\d+(?:\.\d+)*)")
 _BLOCKS = re.compile(
@@ -48,15 +50,14 @@ class CrystalDiskMark:
         return bool(re.search(r"^-{20,}\s+CrystalDiskMark \d", head, re.MULTILINE))
 
     def read(self, text: str) -> ResultFile:
-        """See ``Kind``."""
         head = _HEAD.search(text)
         if head is None:
-            raise ResultError(
+            raise ForeignFileError(
                 "no line `CrystalDiskMark VERSION` was found; allowed: the text that CrystalDiskMark "
                 "writes with File, Save"
             )
         if number(head[1].split(".")[0], "version") < _OLDEST:
-            raise ResultError(
+            raise ForeignFileError(
                 f"it is of CrystalDiskMark {head[1]}; supported: versions 5 to 9; use a newer one"
             )
         found = ResultFile("CrystalDiskMark", head[1])
@@ -72,11 +73,11 @@ class CrystalDiskMark:
             elif match := _TEST.match(line):
                 _test(match, found, at)
         if not found.results:
-            raise ResultError(
+            raise ForeignFileError(
                 "no line with MB/s was found: the text is cut off; save it again after the test"
             )
         if found.size_bytes is None:
-            raise ResultError(
+            raise ForeignFileError(
                 "no line `Test: SIZE` was found below the figures: the text is cut off; save it again"
             )
         return found
@@ -109,7 +110,9 @@ def _result(
     groups = match.groupdict()
     way = _way(groups["way"], None) if groups.get("way") else section
     if way is None:
-        raise ResultError("a figure stands before [Read], [Write] or [Mix]; save the whole text again", line)
+        raise ForeignFileError(
+            "a figure stands before [Read], [Write] or [Mix]; save the whole text again", line
+        )
     random = groups["kind"] in ("RND", "Random")
     if groups["size"]:
         block = whole(groups["size"], "block size", line) * _UNITS[groups["unit"]]
@@ -118,12 +121,12 @@ def _result(
     queues, threads = whole(groups["queues"] or 1, "Q", line), whole(groups["threads"], "T", line)
     outstanding = queue_depth(queues * threads, line)
     if not block:
-        raise ResultError("found a block size of 0; save the whole text again", line)
+        raise ForeignFileError("found a block size of 0; save the whole text again", line)
     kind = "RND" if random else "SEQ"
     cell = Cell(f"{kind}{size_name(block)} {way[0]}", block, way[1], float(random), outstanding)
     figures = _FIGURES.fullmatch(groups["rest"])
     if figures is None:
-        raise ResultError(
+        raise ForeignFileError(
             f"found {groups['rest'].strip()[:60]!r}; allowed: such as 523.140 MB/s; save it again", line
         )
     rate = number(figures["rate"], "MB/s", line) * 1e6

@@ -9,18 +9,10 @@ from typing import Any, TypeVar
 
 from lxml import etree  # type: ignore[import-untyped] # it ships no types
 
+from pinchpoint_collectors.common.legible import ForeignFileError
+
 from ..cell import Cell, CellFigures, CellSeries, shape_name
-from .record import (
-    LIMITED,
-    NO_DIRECT,
-    CellResult,
-    ResultError,
-    ResultFile,
-    number,
-    percentiles,
-    queue_depth,
-    whole,
-)
+from .record import LIMITED, NO_DIRECT, CellResult, ResultFile, number, percentiles, queue_depth, whole
 
 Element = Any
 """lxml has no types."""
@@ -40,16 +32,17 @@ class DiskSpdXml:
         return bool(re.search(r"<Results>\s*<(System|Profile|TimeSpan)>", head))
 
     def read(self, text: str) -> ResultFile:
-        """See ``Kind``."""
         root = _root(text)
         found = ResultFile("DiskSpd", root.findtext("System/Tool/Version"))
         found.host = root.findtext("System/ComputerName") or None
         asked = root.findall("Profile/TimeSpans/TimeSpan")
         spans = root.findall("TimeSpan")
         if not spans:
-            raise ResultError("it has no <TimeSpan> with results: the run did not end; run DiskSpd again")
+            raise ForeignFileError(
+                "it has no <TimeSpan> with results: the run did not end; run DiskSpd again"
+            )
         if len(asked) < len(spans):
-            raise ResultError(
+            raise ForeignFileError(
                 f"it describes {len(asked)} time spans in <Profile> and has results of {len(spans)}; both "
                 "are needed to know what was measured: export the whole XML"
             )
@@ -63,26 +56,28 @@ def _root(text: str) -> Element:
     begins = text.find("<Results>")
     ends = text.rfind("</Results>")
     if begins < 0:
-        raise ResultError(
+        raise ForeignFileError(
             "no <Results> was found; DiskSpd writes it with -Rxml (a report in text has too few figures)"
         )
     if ends < begins:
-        raise ResultError(
+        raise ForeignFileError(
             "it ends before </Results>: the file is cut off; run DiskSpd again, or copy the whole file"
         )
     try:
         return etree.fromstring(text[begins : ends + len("</Results>")].encode(), _PARSER)
     except (etree.XMLSyntaxError, ValueError) as error:
-        raise ResultError(
+        raise ForeignFileError(
             f"it cannot be read as XML: {error}; run DiskSpd again, or copy the whole file"
         ) from error
 
 
 def _span(profile: Element, span: Element, started: datetime | None, found: ResultFile) -> CellResult:
-    """One time span. Raises ResultError."""
+    """One time span. Raises ForeignFileError."""
     targets = profile.findall("Targets/Target")
     if not targets:
-        raise ResultError("a <TimeSpan> of <Profile> has no <Target>: the file is damaged; run DiskSpd again")
+        raise ForeignFileError(
+            "a <TimeSpan> of <Profile> has no <Target>: the file is damaged; run DiskSpd again"
+        )
     cell = _cell(profile, targets)
     for target in targets:
         path = target.findtext("Path") or ""
@@ -110,7 +105,7 @@ def _span(profile: Element, span: Element, started: datetime | None, found: Resu
 def _measured(span: Element, done: Sequence[Element]) -> CellFigures:
     seconds = number(span.findtext("TestTimeSeconds"), "TestTimeSeconds")
     if not seconds or not done:
-        raise ResultError(
+        raise ForeignFileError(
             "<TestTimeSeconds> is 0, or no <Thread> reports a <Target>; run DiskSpd for longer (-d)"
         )
     counts = {

@@ -8,18 +8,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from pinchpoint_collectors.common.legible import ForeignFileError
+
 from ..cell import Cell, CellFigures, shape_name
-from .record import (
-    LIMITED,
-    NO_DIRECT,
-    CellResult,
-    ResultError,
-    ResultFile,
-    number,
-    percentiles,
-    queue_depth,
-    whole,
-)
+from .record import LIMITED, NO_DIRECT, CellResult, ResultFile, number, percentiles, queue_depth, whole
 
 _ONE_AT_A_TIME = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice"})
 """Engines with one I/O outstanding, whatever ``iodepth`` says; ``psync`` is the default."""
@@ -53,12 +45,13 @@ class FioJson:
         return bool(re.search(r'\{\s*"fio version"\s*:', head))
 
     def read(self, text: str) -> ResultFile:
-        """See ``Kind``."""
         said = _json(text)
         found = ResultFile("fio", str(said.get("fio version") or "") or None)
         jobs = said.get("jobs")
         if not isinstance(jobs, list) or not jobs or not all(isinstance(job, dict) for job in jobs):
-            raise ResultError("it has no list `jobs`; allowed: what fio writes with --output-format=json")
+            raise ForeignFileError(
+                "it has no list `jobs`; allowed: what fio writes with --output-format=json"
+            )
         given = said.get("global options")
         common = given if isinstance(given, dict) else {}
         stamp = said.get("timestamp")
@@ -79,15 +72,17 @@ class FioJson:
 
 
 def _json(text: str) -> Mapping[str, Any]:
-    """Raises ResultError."""
+    """Raises ForeignFileError."""
     begins = re.search(r'\{\s*"fio version"', text)
     if begins is None:
-        raise ResultError('no `"fio version"` was found; allowed: what fio writes with --output-format=json')
+        raise ForeignFileError(
+            'no `"fio version"` was found; allowed: what fio writes with --output-format=json'
+        )
     try:
         said, _ = json.JSONDecoder().raw_decode(text[begins.start() :])
     except (ValueError, RecursionError) as error:
         line = text.count("\n", 0, begins.start()) + getattr(error, "lineno", 1)
-        raise ResultError(
+        raise ForeignFileError(
             f"it cannot be read as JSON: {getattr(error, 'msg', error)}: the file is cut off or damaged; run "
             "again",
             line,
@@ -125,10 +120,10 @@ def _result(
 
 
 def _way(job: Mapping[str, Any], way: str, name: str) -> dict[str, Any]:
-    """The figures of one direction in base units. Raises ResultError."""
+    """The figures of one direction in base units. Raises ForeignFileError."""
     its = job.get(way)
     if not isinstance(its, dict):
-        raise ResultError(f"job {name} has no `{way}`; run fio again with --output-format=json")
+        raise ForeignFileError(f"job {name} has no `{way}`; run fio again with --output-format=json")
 
     def value(key: str, of: Mapping[str, Any] = its) -> float:
         return number(of.get(key), f"{name}: {way}: {key}")
@@ -159,11 +154,13 @@ def _way(job: Mapping[str, Any], way: str, name: str) -> dict[str, Any]:
 
 
 def _figures(given: object, name: str) -> dict[float, float]:
-    """Of ``{"99.0": 1234}``. Raises ResultError."""
+    """Of ``{"99.0": 1234}``. Raises ForeignFileError."""
     if not given:
         return {}
     if not isinstance(given, dict):
-        raise ResultError(f"job {name}: found {str(given)[:60]!r} in place of its latencies; run fio again")
+        raise ForeignFileError(
+            f"job {name}: found {str(given)[:60]!r} in place of its latencies; run fio again"
+        )
     return {number(at, f"{name}: latency"): number(each, f"{name}: latency") for at, each in given.items()}
 
 

@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from pinchpoint_collectors.common.legible import ForeignFileError
+
 from ..cell import Cell, CellFigures, shape_name
-from .record import CellResult, ResultError, ResultFile, number, queue_depth, whole
+from .record import CellResult, ResultFile, number, queue_depth, whole
 
 _SPEC = "'Access specification name"
 _PARTS = "'size,% of size"
@@ -53,7 +55,7 @@ class _Header:
     started: datetime | None = None
 
     def line(self, line: str, before: str, found: ResultFile, at: int) -> None:
-        """Take one line. Raises ResultError."""
+        """Take one line. Raises ForeignFileError."""
         if line.startswith(_TABLE):
             self.header = _header(line, at)
         elif line.startswith(("ALL,", "DISK,")):
@@ -84,7 +86,6 @@ class IometerCsv:
         return head.lstrip("\ufeff \r\n").startswith("'Test Type,Test Description")
 
     def read(self, text: str) -> ResultFile:
-        """See ``Kind``."""
         found = ResultFile("Iometer", None)
         seen = _Header()
         before = ""
@@ -92,7 +93,7 @@ class IometerCsv:
             seen.line(line, before, found, at)
             before = line
         if not found.results:
-            raise ResultError(
+            raise ForeignFileError(
                 "no row `ALL,All,...` with results was found: the file is cut off, or no test ended; export "
                 "results.csv again"
             )
@@ -100,10 +101,10 @@ class IometerCsv:
 
 
 def _header(line: str, at: int) -> Sequence[str]:
-    """Raises ResultError."""
+    """Raises ForeignFileError."""
     names = line.removeprefix("'").split(",")
     if missing := [name for name in _NEEDED if name not in names]:
-        raise ResultError(
+        raise ForeignFileError(
             f"the columns {', '.join(missing)} are missing: the line is cut off, or was edited; allowed: "
             "results.csv of Iometer 2004 to 1.1, as it was written",
             at,
@@ -120,7 +121,7 @@ def _row(
     at: int,
 ) -> None:
     if not header:
-        raise ResultError(
+        raise ForeignFileError(
             "a row of results stands before the line 'Target Type,...; export results.csv again", at
         )
     cells = next(csv.reader([line.replace("\0", "")]))
@@ -128,7 +129,7 @@ def _row(
     if extra > 0:  # a specification's name may have commas
         cells = [*cells[:2], ",".join(cells[2 : 3 + extra]), *cells[3 + extra :]]
     if extra < 0:
-        raise ResultError(
+        raise ForeignFileError(
             f"it has {len(cells)} cells, the header {len(header)}: the line is cut off; export results.csv "
             "again",
             at,
@@ -151,7 +152,9 @@ def _result(row: Mapping[str, str], spec: _Spec, started: datetime | None, at: i
 
     unit = next((unit for unit in _BYTES if f"Read {unit}" in row), None)
     if unit is None:
-        raise ResultError("no column `Read MBps` was found; allowed: results.csv of Iometer 2004 to 1.1", at)
+        raise ForeignFileError(
+            "no column `Read MBps` was found; allowed: results.csv of Iometer 2004 to 1.1", at
+        )
     outstanding = _outstanding(row, at)
     if spec.block_bytes is None or spec.read_ratio is None or spec.random_ratio is None:
         cell = Cell(row["Access Specification Name"].strip() or "several", None, None, None, outstanding)
@@ -189,7 +192,9 @@ def _spec(line: str, at: int) -> _Spec:
     """``size,% of size,% reads,% random,...``."""
     parts = line.split(",")
     if len(parts) < _FIGURES:
-        raise ResultError("an access specification has fewer than 4 figures; export results.csv again", at)
+        raise ForeignFileError(
+            "an access specification has fewer than 4 figures; export results.csv again", at
+        )
     size, share, reads, random = (number(part, "an access specification", at) for part in parts[:_FIGURES])
     return _Spec(int(size), reads / 100, random / 100) if share == _ALL and size else _Spec()
 

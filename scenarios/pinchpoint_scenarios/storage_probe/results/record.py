@@ -8,21 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from ...errors import ScenarioError
+from pinchpoint_collectors.common.legible import ForeignFileError
+
 from ..cell import Cell, CellFigures
-
-
-class ResultError(ScenarioError):
-    """A file does not hold what its kind should.
-
-    Args:
-        message: what was found, what is allowed, the remedy; the caller knows the file's name.
-        line: where, counted from 1; None: in the file as a whole.
-    """
-
-    def __init__(self, message: str, line: int | None = None) -> None:
-        super().__init__(message)
-        self.line = line
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +72,7 @@ class ResultKind(Protocol):
         ...
 
     def read(self, text: str) -> ResultFile:
-        """The whole file. Raises ``ResultError`` with the line."""
+        """The whole file. Raises ``ForeignFileError`` with the line."""
         ...
 
 
@@ -121,13 +109,13 @@ _MOST_OUTSTANDING = 2**31
 
 
 def number(text: object, what: str, line: int | None = None) -> float:
-    """A figure from 0 on. Raises ``ResultError``."""
+    """A figure from 0 on. Raises ``ForeignFileError``."""
     try:
         value = float(text) if isinstance(text, str | int | float) else math.nan
     except (ValueError, OverflowError):
         value = math.nan
     if not 0 <= value <= _LARGEST:
-        raise ResultError(
+        raise ForeignFileError(
             f"{what}: found {'nothing' if text is None else repr(str(text)[:60])}; allowed: a number from 0 "
             "on. The file is damaged or was edited: export it again",
             line,
@@ -136,14 +124,14 @@ def number(text: object, what: str, line: int | None = None) -> float:
 
 
 def whole(text: object, what: str, line: int | None = None) -> int:
-    """A number without a fraction. Raises ``ResultError``."""
+    """A number without a fraction. Raises ``ForeignFileError``."""
     return int(number(text, what, line))
 
 
 def queue_depth(outstanding: int, line: int | None = None) -> int | None:
-    """Of all threads together; None of 0, which is not reported. Raises ``ResultError``."""
+    """Of all threads together; None of 0, which is not reported. Raises ``ForeignFileError``."""
     if outstanding >= _MOST_OUTSTANDING:
-        raise ResultError(
+        raise ForeignFileError(
             f"found {outstanding:,} outstanding I/Os; allowed: below {_MOST_OUTSTANDING:,}. The file is "
             "damaged: export it again",
             line,

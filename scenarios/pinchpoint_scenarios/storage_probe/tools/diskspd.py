@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from pinchpoint_collectors.common.legible import ForeignFileError
+
 from ..cell import FILE, Cell, CellFigures, Job, ProbePlace
 from ..results.diskspd import DiskSpdXml
-from ..results.record import ResultError
 from ..tool import ToolFailed, last_words
 from .fio import settles
 
@@ -61,7 +62,7 @@ class DiskSpd:
         """Its XML, as ``import`` reads it."""
         try:
             [result] = DiskSpdXml().read(stdout).results
-        except (ResultError, ValueError) as error:
+        except (ForeignFileError, ValueError) as error:
             raise ToolFailed(
                 f"DiskSpd did not print the XML that was expected: {error}: {last_words(stderr, stdout)}"
             ) from error

@@ -26,7 +26,6 @@ class FarmShell(Shell):
         self._loaded = False
 
     def run(self, pipeline: Any) -> None:
-        """See ``Shell``."""
         (command,) = pipeline.metadata.commands
         pipeline.start()
         if command.is_script:
