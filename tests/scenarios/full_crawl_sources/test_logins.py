@@ -164,6 +164,15 @@ def test_what_kerberos_refuses_is_said_in_a_sentence(site: Site, domain: Domain)
     assert said == "no domain controller answers; check krb5.conf and the network"
 
 
+def test_kerberos_without_its_libraries_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is reached."""
+    monkeypatch.setattr("spnego._gss.HAS_GSSAPI", False)
+    said = refusal("http://127.0.0.1:9", {"auth": "kerberos"})
+    assert said == (
+        "auth kerberos needs the libraries gssapi and krb5; install them: pip install 'pinchpoint[kerberos]'"
+    )
+
+
 def test_a_clock_that_is_off_is_named(site: Site, domain: Domain) -> None:
     """The controller's clock is half an hour ahead, and so is the ticket's time: the server refuses it."""
     options = {"auth": "kerberos", "user": f"crawler@{REALM}", "password": domain.password}
@@ -309,3 +318,46 @@ def test_check_tests_the_login(site: Site, directory: Directory, tmp_path: Path)
         assert (
             "Entra ID refused the application: AADSTS7000215: Invalid client secret provided" in done.stdout
         )
+
+
+@pytest.mark.slow  # two whole runs; the logins themselves are tested above
+@pytest.mark.parametrize("auth", ["kerberos", "entra"])
+def test_a_run_logs_in_with_all_its_sessions(
+    auth: str, site: Site, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """In a load generator, where what blocks is made cooperative; no secret is in the run's files."""
+    crawl = {"use": "full-crawl", "load": {"model": "closed", "users": 4}}
+    phases = {"warm_up": "0s", "measure": {"until": "done", "at_most": "60s"}}
+    (tmp_path / "plan.yaml").write_text(
+        json.dumps({"name": "p", "scenarios": {"crawl": crawl}, "phases": phases})
+    )
+    directory: Directory = request.getfixturevalue("directory")
+    domain: Domain = request.getfixturevalue("domain")
+    scheme = "Negotiate" if auth == "kerberos" else "Bearer"
+    with (
+        domain.controller(),
+        front(site.service.url, TOKEN, scheme, each_request=True, valid_tokens=directory.valid) as peer,
+    ):
+        host = "localhost" if auth == "kerberos" else "127.0.0.1"
+        directory.site = f"http://{host}:{peer.port}"
+        login = {
+            "kerberos": {"user": f"crawler@{REALM}", "password": "${SP_PASSWORD}"},
+            "entra": {"tenant": directory.url, "client": CLIENT, "secret": "${SP_SECRET}"},
+        }[auth]
+        endpoints = {
+            "sql": {"url": site.database_url},
+            "search": {"kind": "none"},
+            "sharepoint": {"url": directory.site, "auth": auth, **login},
+        }
+        farm = {"name": "f", "environment": "test", "tiers": {}, "endpoints": endpoints}
+        (tmp_path / "farm.yaml").write_text(json.dumps(farm))
+        done = run_cli(
+            *("run", tmp_path / "plan.yaml", "--farm", tmp_path / "farm.yaml", "--out", tmp_path / "runs"),
+            env={"SP_PASSWORD": domain.password, "SP_SECRET": SECRET},
+        )
+    written = Path(done.stdout.strip().splitlines()[-1])
+    verdict = json.loads((written / "verdict.json").read_text())
+    assert [(one["count"], one["failures"]) for one in verdict["crawl"]] == [(len(FILES), 0)], done.stderr
+    for path in written.rglob("*"):
+        for secret in (domain.password, SECRET):
+            assert path.is_dir() or secret.encode() not in path.read_bytes(), path
