@@ -24,7 +24,6 @@ import orjson
 
 from ..databases.contract import DatabaseFailure, SqlConnection
 from .dialects import CrawlSql
-from .keys import key_of
 from .memo import Memo
 from .records import (
     CHANGES,
@@ -38,6 +37,7 @@ from .records import (
     Start,
     Taken,
     Turn,
+    key_of,
     plain,
 )
 from .sources import Item, ItemKind

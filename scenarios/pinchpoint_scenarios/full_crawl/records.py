@@ -5,6 +5,7 @@ What is made for every document is a named tuple: a frozen dataclass takes sever
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -204,3 +205,15 @@ def plain(text: str) -> str:
         if not (text.isascii() and text.isprintable())
         else text[:_MESSAGE_LENGTH]
     )
+
+
+def key_of(source: str, url: str) -> str:
+    """What an item's row in the crawl database and its entry in an index are found by.
+
+    The same for the same source and address, always: what is done twice is done to one thing.
+
+    Returns:
+        A UUID as text, in the form every database takes: 128 bits of the SHA-256 of both.
+    """
+    digest = hashlib.sha256(f"{source}\n{url}".encode()).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"

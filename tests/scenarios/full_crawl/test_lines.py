@@ -11,9 +11,8 @@ import psycopg
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.full_crawl.frontier import done_lines, found_lines
-from pinchpoint_scenarios.full_crawl.keys import key_of
 from pinchpoint_scenarios.full_crawl.memo import Memo
-from pinchpoint_scenarios.full_crawl.records import Done, FailedRequest, ItemResult, Taken
+from pinchpoint_scenarios.full_crawl.records import Done, FailedRequest, ItemResult, Taken, key_of
 from pinchpoint_scenarios.full_crawl.sources import Grant, Item
 
 NAMES = ("plain", "größe ☃", "nul\0inside", "half \ud800 a pair", "a \N{GRINNING FACE}", 'quote " \\ \n')

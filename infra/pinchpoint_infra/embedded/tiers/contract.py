@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import secrets
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -79,3 +81,36 @@ def write_secret(path: Path, text: str) -> Path:
 def write_config(path: Path, **values: object) -> Path:
     """Write a service's JSON configuration; it may hold secrets."""
     return write_secret(path, json.dumps(values))
+
+
+class ServiceTier(EmbeddedTier):
+    """A Python service, started as a module with a configuration file, healthy when ``/health`` says 200."""
+
+    module: ClassVar[str]
+
+    @property
+    def config(self) -> Path:
+        """Its configuration file."""
+        return self.directory / "config.json"
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def login(self) -> dict[str, str]:
+        """Headers with which it answers ``/health``."""
+        return {}
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", self.module, str(self.config)]
+
+    def is_ready(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
+        try:
+            connection.request("GET", "/health", headers=self.login())
+            return connection.getresponse().status == http.client.OK
+        except OSError:
+            return False
+        finally:
+            connection.close()

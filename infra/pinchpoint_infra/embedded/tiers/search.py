@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pinchpoint_infra.embedded.tiers.contract import new_secret, write_config
-from pinchpoint_infra.embedded.tiers.service import ServiceTier
+from pinchpoint_infra.embedded.tiers.contract import ServiceTier, new_secret, write_config
 from pinchpoint_infra.ports import free_port
 
 

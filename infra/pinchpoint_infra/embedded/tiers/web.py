@@ -7,8 +7,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from pinchpoint_infra.embedded.tiers.contract import new_secret, write_config
-from pinchpoint_infra.embedded.tiers.service import ServiceTier
+from pinchpoint_infra.embedded.tiers.contract import ServiceTier, new_secret, write_config
 from pinchpoint_infra.embedded.tiers.sql import Sql
 from pinchpoint_infra.faults.throttle import ThrottledEndpoint
 from pinchpoint_infra.ports import free_port

@@ -27,7 +27,7 @@ from ...contract import OK, Endpoint
 from ...errors import ScenarioError
 from ..failures import Failure
 from ..http import Http
-from ..keys import key_of
+from ..records import key_of
 from .batches import REQUESTS, Batches
 from .contract import Request
 
