@@ -17,12 +17,10 @@ import numpy.typing as npt
 
 from pinchpoint.analysis.thresholds import (
     EXACT_COUNT,
-    FLAT,
     FOLLOWS,
     FULL_STEP,
     IRREGULAR,
     MIN_STEPS,
-    MOVED,
     REGULATOR_FLAT,
     SLOPE_ERROR,
     STAYS,
@@ -63,7 +61,6 @@ class RateResponse:
             None if the steps do not show it.
         of_any_size: the same slope without regard to the size of I/Os.
         of_usual_size: the same slope by I/Os of the usual size alone.
-        exceeded: whether more than usual was done where clearly more was outstanding.
         steadier: the spread of latency ÷ that of the rate, the rate taken no more exactly than it can be
             counted.
         count: I/Os per step.
@@ -77,7 +74,6 @@ class RateResponse:
     slope: float | None = None
     of_any_size: float | None = None
     of_usual_size: float | None = None
-    exceeded: bool = False
     steadier: float | None = None
     count: float = 0.0
     level: float | None = None
@@ -106,11 +102,8 @@ class RateResponse:
 
         Where nothing moves, a queue that is served as evenly as can be counted is a regulator's, if there
         were enough I/Os to see otherwise.
-
-        Larger I/Os may take longer on any disk, and so hide that it could do more: that the rate stays when
-        they come counts only if it was never exceeded.
         """
-        if self.spread is None or self.count == 0 or self.follows or self.exceeded or self.scheduled:
+        if self.spread is None or self.count == 0 or self.follows or self.scheduled:
             return False
         stays = self.stays or (self.of_any_size is not None and self.of_any_size <= STAYS.value)
         counted = COUNT_ERROR / self.count
@@ -165,7 +158,6 @@ def io_response(io: Floats, size: Floats, outstanding: Floats, busy: Floats, ste
         slope=of_any_size if slope is None else slope,
         of_any_size=of_any_size,
         of_usual_size=slope,
-        exceeded=_exceeded(io, io, outstanding, full, step_s),
     )
 
 
@@ -181,9 +173,8 @@ def bytes_response(
     full = _full(io, outstanding, busy) & (np.nan_to_num(size) > 0)
     many = full & (io >= np.median(io[full]) / SAME_SIZE) if full.any() else full
     slope = _slope(size, io, outstanding, full, step_s)
-    exceeded = _exceeded(size, io, outstanding, full, step_s)
     found = _response(size, io, outstanding, many, busy, step_s)
-    return replace(found, slope=slope, of_any_size=slope, of_usual_size=slope, exceeded=exceeded)
+    return replace(found, slope=slope, of_any_size=slope, of_usual_size=slope)
 
 
 def _full(io: Floats, outstanding: Floats, busy: Floats) -> Rows:
@@ -269,16 +260,6 @@ def _slope_of_whole(io: Floats, outstanding: Floats, busy: Floats, rows: Rows, s
         return slope
     one = COUNTED * np.divide(outstanding, io * step_s, out=np.zeros_like(io), where=rows)
     return _slope(io, io, outstanding, rows & ~(outstanding < np.minimum(busy, 1.0) - one), step_s)
-
-
-def _exceeded(rate: Floats, io: Floats, outstanding: Floats, rows: Rows, step_s: float) -> bool:
-    """Whether more than usual was done where clearly more was outstanding, by more than one I/O and 3 %."""
-    if rows.sum() < MIN_STEPS.value:
-        return False
-    rate, io, outstanding = rate[rows], io[rows], outstanding[rows]
-    raised = outstanding >= (1 + MOVED.value) * np.median(outstanding)
-    one = COUNTED * rate / (io * step_s)
-    return bool(raised.any()) and bool(np.median((rate - one)[raised]) > (1 + FLAT.value) * np.median(rate))
 
 
 def _slope(rate: Floats, io: Floats, outstanding: Floats, rows: Rows, step_s: float) -> float | None:
