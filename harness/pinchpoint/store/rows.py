@@ -89,7 +89,9 @@ def _problems(table: pa.Table, first: int) -> Iterator[str]:
         if name in _BETWEEN and of_operations:
             least, most = _BETWEEN[name]
             allowed = f"{least:g} to {most:g}"
-            fine = pc.and_(pc.greater_equal(column, least), pc.less_equal(column, most))
+            whole = pa.types.is_integer(column.type)  # compared as such: a float holds none beyond 2**53
+            ends = (int(least), int(most)) if whole else (least, most)
+            fine = pc.and_(pc.greater_equal(column, ends[0]), pc.less_equal(column, ends[1]))
         elif name in ("service", "response"):
             allowed = "a histogram (HdrHistogram V2 in base64), or null"
             fine = pc.starts_with(column, _ENCODED)

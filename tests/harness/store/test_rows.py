@@ -18,3 +18,13 @@ def test_a_text_that_is_no_utf_8_is_refused() -> None:
     for column in (damaged, of_dictionary):
         with pytest.raises(InputError, match=r"operations\.parquet: cannot be read: .*UTF8"):
             rows.check("operations.parquet", pa.table({"scenario": column}))
+
+
+@pytest.mark.parametrize("number", [2**62, 2**63 - 1, -(2**63), 10**13 + 1])
+@pytest.mark.parametrize("column", ["count", "bytes", "time_s", "dropped"])
+def test_a_count_that_cannot_be_is_refused(column: str, number: int) -> None:
+    """Also where no float holds it."""
+    found = number if column != "bytes" else number * 100 if number == 10**13 + 1 else number
+    damaged = pa.table({"operation": ["x"], column: pa.array([found], pa.int64())})
+    with pytest.raises(InputError, match=rf"{column}: found {found} in row 1; allowed: "):
+        rows.check("operations.parquet", damaged)
