@@ -52,7 +52,7 @@ class Knee:
 def no_knee(count: int) -> Knee:
     """What is answered where there are too few load levels to look for one."""
     needed = int(MIN_LEVELS.value)
-    noun = "one load level" if count == 1 else f"{count} load levels"
+    noun = {0: "no load level", 1: "one load level"}.get(count, f"{count} load levels")
     return Knee(None, count, needed, f"{noun}, and at least {needed} are needed to find the knee")
 
 

@@ -247,11 +247,4 @@ def _why(kind: Kind | None, point: Point, found: DiskMeasures, which: str, limit
     if found.utilisation is not None and limits is not None:
         caps = limits_words(limits.iops, limits.bytes_per_s)
         text += f": {units.percent(found.utilisation)} of {which} limit ({caps})"
-    meanings: dict[str | None, str] = {
-        "disk_cap": "at a limit: a higher queue depth brings no more throughput",
-        "disk_device": "the device is saturated: I/Os are queued",
-        "disk_concurrency": "a higher queue depth would bring more throughput",
-        "disk_latency": "each I/O is slow, and no limit explains it",
-        None: "this point shows no limit",
-    }
-    return f"{text}; {meanings[kind]}"
+    return text if kind else f"{text}; this point shows no limit"

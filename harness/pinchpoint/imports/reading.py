@@ -284,7 +284,7 @@ def layered_disks(
 
 
 def _role(disk: str, data_io: str, role: ImportedDisk | None) -> dict[str, Any]:
-    why = None if role else "the role of this disk is not known"
+    why = None if role else "the role is not known"
     return {"given": disk if role else None, "device": disk, "data_io": data_io, "why": why}
 
 
@@ -323,17 +323,16 @@ def unknown_paths(hosts: Mapping[str, Mapping[str, Any]], places: HostPlaces) ->
 
 def unknown_roles(hosts: dict[str, dict[str, Any]]) -> str:
     """The disks without a known role, as a warning; ``""`` where there are none."""
-    unknown = [
-        f"{host}:{role['device']}"
+    unknown = {
+        host: disks
         for host, facts in hosts.items()
-        for role in facts["roles"].values()
-        if role["device"] and role["given"] is None
-    ]
+        if (disks := [r["device"] for r in facts["roles"].values() if r["device"] and r["given"] is None])
+    }
     if not unknown:
         return ""
-    one = len(unknown) == 1
+    host, [disk, *_] = next(iter(unknown.items()))
+    each = "; ".join(f"{name} {', '.join(disks)}" for name, disks in unknown.items())
     return (
-        f"the role of {'this disk' if one else 'these disks'} is not known: {', '.join(unknown)}. The "
-        f"general latency limit was used; give the role with --disk {unknown[0]}=sql.log, or a farm.yaml "
-        "with --farm"
+        f"the role of these disks is not known, so the general latency limit was used: {each}. Give each "
+        f"role with --disk {host}:{disk}=sql.log, or a farm.yaml with --farm"
     )

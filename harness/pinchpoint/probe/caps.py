@@ -194,10 +194,11 @@ def _shared(held: Sequence[Cell], rates: Mapping[Cell, TrialMean], name: str) ->
     workloads = dict.fromkeys(cell.workload for cell in held)
     if min(len(workloads), len({_kind(cell, name) for cell in held})) < WORKLOADS:
         return None
-    listed = ", ".join(f"{cell.name} {rate(name, rates[cell].middle)}" for cell in held[:4])
-    more = f" and {len(held) - 4} more" if len(held) > 4 else ""
+    at = {cell.workload: rate(name, rates[cell].middle) for cell in held}
+    listed = ", ".join(f"{workload} {found}" for workload, found in [*at.items()][:4])
+    more = f" and {len(at) - 4} more" if len(at) > 4 else ""
     do = next((each for each in WAYS if name.startswith(each)), "run")
-    return f"{len(workloads)} workloads {do} at the same rate with queued I/Os: {listed}{more}"
+    return f"{len(workloads)} workloads {do} at the same rate with queued I/Os ({listed}{more})"
 
 
 def _kind(cell: Cell, name: str) -> tuple[float | None, ...]:

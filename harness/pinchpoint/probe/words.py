@@ -57,7 +57,9 @@ def summary(verdict: ProbeVerdict, probe: Probe, *, too_short: bool) -> wording.
         )
         said.append(f"{listed(workloads)} {OVER_TIME[kind]}{OR_CACHE if written else ''}.")
     for kind, workloads in verdict.kinds.items():
-        said.append(f"{listed(workloads)}: {KINDS.get(kind, kind)}.")
+        every = len(workloads) == len(verdict.workloads) > 1
+        who = f"All {len(workloads)} workloads" if every else listed(workloads)
+        said.append(f"{who} {'is' if len(workloads) == 1 else 'are'} {KINDS.get(kind, kind)}.")
     if verdict.limits is not None:
         caps = limits_words(verdict.limits.iops, verdict.limits.bytes_per_s)
         said.append(f"Limits of the disk, {LIMITS_ARE[str(verdict.limits_are)]}: {caps}.")
@@ -102,15 +104,13 @@ def listed(names: Sequence[str]) -> str:
 
 def contradiction(name: str, declared: float, found: float, why: str) -> str:
     """The disk stands at another cap than the declared one."""
-    return f"The declared limit is {rate(name, declared)}, the measured one {rate(name, found)}: {why}."
+    return f"The declared limit is {rate(name, declared)}, but {rate(name, found)} was measured: {why}."
 
 
 def exceeded(name: str, declared: float, most: float) -> str:
     """It does more than it is declared to be able to."""
     done = rate(name, most)
-    return (
-        f"The declared limit is {rate(name, declared)}, but {done} were measured: the declaration is wrong."
-    )
+    return f"The declared limit is {rate(name, declared)}, but {done} was measured: the declaration is wrong."
 
 
 def above(cell: Cell, name: str, found: float, allowed: float, profile: str | None) -> str:

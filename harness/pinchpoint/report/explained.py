@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from pinchpoint.base import units, wording
@@ -68,6 +68,10 @@ def _timeline(verdict: Mapping[str, Any], offset_s: int) -> Iterator[str]:
 
 
 def _considered(rows: list[Mapping[str, Any]]) -> Iterator[str]:
+    """Each resource with its checks; what no check of any resource could show is said once, at the end."""
+    measured = [row for row in rows if any(check["holds"] is not None for check in row["checks"])]
+    missing = [set(_unknown(row["checks"]).items()) for row in measured]
+    of_all = set.intersection(*missing) if len(missing) > 1 else set()
     for row in rows:
         used = (
             "utilisation not known"
@@ -75,12 +79,15 @@ def _considered(rows: list[Mapping[str, Any]]) -> Iterator[str]:
             else f"{units.percent(row['used_ratio'])} used"
         )
         kind = f", {DISKS[row['kind']]}" if row["kind"] in DISKS else ""
-        said = dict.fromkeys([f"{used}{kind}", str(row["why"])])
+        said = dict.fromkeys([f"{used}{kind}", str(row["why"])] if row in measured else [str(row["why"])])
         yield wrapped(f"{row['name']}: {'; '.join(said)}", "  * ")
-        yield from _checks(row["checks"])
+        if row in measured:
+            yield from _checks(row["checks"], of_all)
+    for why, kinds in sorted(of_all):
+        yield wrapped(f"of all: {kinds}: not known; {why}", "  * ")
 
 
-def _checks(checks: list[Mapping[str, Any]]) -> Iterator[str]:
+def _checks(checks: list[Mapping[str, Any]], left_out: Collection[tuple[str, str]]) -> Iterator[str]:
     """One paragraph per kind of evidence that could be asked for; one for all that could not."""
     for check in checks:
         if check["holds"] is not None:
@@ -88,16 +95,17 @@ def _checks(checks: list[Mapping[str, Any]]) -> Iterator[str]:
             asked = f"{wording.PROVES[check['evidence']]}: {HELD[check['holds']]}."
             yield wrapped(f"{asked} {wording.capitalised(str(fact['fact']))}{_basis(fact)}", "      ")
     for why, kinds in _unknown(checks).items():
-        yield wrapped(f"{' and '.join(kinds)}: not known; {why}", "      ")
+        if (why, kinds) not in left_out:
+            yield wrapped(f"{kinds}: not known; {why}", "      ")
 
 
-def _unknown(checks: list[Mapping[str, Any]]) -> dict[str, list[str]]:
+def _unknown(checks: list[Mapping[str, Any]]) -> dict[str, str]:
     """Why -> the kinds of evidence that are missing for that reason."""
     found: dict[str, list[str]] = {}
     for check in checks:
         if check["holds"] is None:
             found.setdefault(str(check["fact"]["fact"]), []).append(wording.PROVES[check["evidence"]])
-    return found
+    return {why: " and ".join(kinds) for why, kinds in found.items()}
 
 
 def _basis(fact: Mapping[str, Any]) -> str:

@@ -639,9 +639,23 @@ def host_disks(run: StoredRun) -> Table:
             Column("data_io", "data I/O is", absent="-"),
             Column("why", "remark", absent=""),
         ),
-        rows,
+        _together(rows),
         empty="No disk has a role.",
     )
+
+
+def _together(rows: Sequence[Row]) -> list[Row]:
+    """Disks of a host without a role, of which nothing else is known, in one row."""
+    kept: list[Row] = []
+    for row in rows:
+        bare = row.get("given") is None and row.get("why") and row["role"] == row.get("device")
+        before = kept[-1] if kept and bare else {}
+        same = {**row, "role": None, "device": None}
+        if before and {**before, "role": None, "device": None} == same:
+            kept[-1] = {**before, "role": "-", "device": f"{before['device']}, {row['device']}"}
+        else:
+            kept.append({**row, "role": "-"} if bare else row)
+    return kept
 
 
 def versions(run: StoredRun) -> Table:

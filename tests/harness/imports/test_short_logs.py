@@ -106,7 +106,7 @@ def test_what_was_recorded_is_judged(name: str, tmp_path: Path) -> None:
     first = verdict["bottleneck"] or verdict["candidates"][0]
     assert first["resource"] == resource
     assert (verdict["bottleneck"] or {}).get("kind") == kind
-    assert resource != "network" or "speed for all 5 min, mean 9" in verdict["summary"]
+    assert resource != "network" or "speed for all 5 min, mean of the whole recording 9" in verdict["summary"]
 
 
 @pytest.mark.parametrize(("every_s", "rows"), [(1, 300), (5, 60), (10, 30), (15, 20), (60, 5)])

@@ -130,7 +130,7 @@ def _considered(one: Resource, result: Conclusion, case: Case) -> Considered:
     unknown = Fact("only operations at several levels of load can show it", "", None, one.host)
     nobody = Fact("no second measure of it was at its limit", "", None, one.host)
     used = next((each for each in one.measures if each.what == "utilisation"), None)
-    why = "not saturated" if one.measures else f"not measured: {one.missing}"
+    why = "not saturated" if one.measures else one.missing or "not measured"
     if one is result.named:
         why = "the bottleneck"
     elif one.saturated:

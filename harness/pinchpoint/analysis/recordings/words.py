@@ -103,7 +103,8 @@ def saturated_words(one: Resource, offset_s: int) -> str:
         return "not measured" if not one.measures else "never saturated"
     first = one.saturated[0]
     is_share = first.limit.value <= 1 and first.what in ("utilisation", "attribution")
-    mean = f"mean {units.percent(first.value) if is_share else units.of_metric(first.metric, first.value)}"
+    value = units.percent(first.value) if is_share else units.of_metric(first.metric, first.value)
+    mean = f"mean of the whole recording {value}"
     if first.over_s >= _NEARLY_ALL * first.measured_s:
         return f"{_state(one)} for all {units.span(first.measured_s)}, {mean}"
     begin, end = (utc(round(at + offset_s)) for at in (first.stretches[0].from_s, first.stretches[0].to_s))
@@ -127,8 +128,9 @@ def experiment(found: Conclusion) -> str | None:
     if not remedies and not any(one.saturated for one in (*found.others, found.named) if one):
         remedies = [one.remedy for one in found.missing if one.remedy]
     if found.named is None and remedies:
-        text = listed(list(dict.fromkeys(remedies))[:_MOST_MISSING])
-        return f"{text[0].upper()}{text[1:]}."
+        first, *more = list(dict.fromkeys(remedies))[:_MOST_MISSING]
+        verb = "record " if first.startswith("record ") else ""
+        return f"{capitalised('; '.join([first, *(each.removeprefix(verb) for each in more)]))}."
     load = (
         "run a load of known size in steps and import such a recording into it (--into): the resource that "
         "is saturated where throughput stops following the load is the bottleneck."
