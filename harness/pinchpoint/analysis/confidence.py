@@ -125,7 +125,7 @@ def _short_of_high(first: Suspicion, stable: float) -> Iterator[str]:
     if "E3" not in first.evidence and not first.exact:
         yield "neither a calculated maximum nor a declared limit confirms that it is saturated"
     if stable < STABLE_HIGH.value:
-        yield f"{units.percent(stable)} of the resamples name it; 95 % are needed"
+        yield f"{units.percent(stable)} of the bootstrap resamples name it; 95 % are needed"
 
 
 def _lowering(

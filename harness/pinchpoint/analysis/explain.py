@@ -138,7 +138,7 @@ def _reasons(case: Case, concluded: Conclusion) -> Iterator[str]:
         return
     first = case.found[0]
     yield f"{thing(first)}: {_kinds(first)}"
-    yield from (f"before {thing(other)}: {ahead(first, other)}" for other in case.found[1:])
+    yield from (f"ranked before {thing(other)}: {ahead(first, other)}" for other in case.found[1:])
     if sure is not None:
         share = units.percent(sure.stable_ratio)
         yield (
@@ -177,7 +177,7 @@ def _would_change(
     for key, count in sorted(named.items(), key=lambda item: -item[1]):
         if key != first.resource.key:
             who = names[key] if key else "nothing"
-            yield f"{units.percent(count / RESAMPLES)} of the resamples name {who}"
+            yield f"{units.percent(count / RESAMPLES)} of the bootstrap resamples name {who}"
 
 
 def _nearest(case: Case, looked: tuple[Looked, ...]) -> Iterator[str]:
@@ -212,5 +212,5 @@ def _without(case: Case, stage: Stage, first: Suspicion) -> str:
     found = by_all_levels(suspects(rest, stage.rows, case.flows), case.climb)
     following = next((one for one in found if not one.demoted), None)
     if following is None:
-        return f"without {thing(first)} no resource would be named"
-    return f"without {thing(first)}, {thing(following)} would be named"
+        return f"without {thing(first)} no resource would be the bottleneck"
+    return f"without {thing(first)} the bottleneck would be {thing(following)}"

@@ -41,7 +41,7 @@ def find_headroom(
             "load at which all are met"
         )
     if outcome == "inconclusive":
-        return _unknown("nothing was concluded about what limits the farm")
+        return _unknown("no bottleneck was found")
     endless = _endless(first) if first is not None else ""
     if endless:
         return _unknown(endless)

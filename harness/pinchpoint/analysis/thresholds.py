@@ -107,7 +107,7 @@ MEMORY_CRITICAL = Threshold(0.05, "PAL", "memory: critical below 5 % available")
 
 # Gates.
 GENERATOR_CPU = Threshold(
-    0.90, "design", "invalid above 90 % of a core: the load generator would measure itself"
+    0.90, "design", "invalid above 90 % of a core (the load generator would measure itself)"
 )
 GENERATOR_CPU_TIME = Threshold(0.10, "design", "for more than 10 % of the time")
 LOOP_LAG = Threshold(

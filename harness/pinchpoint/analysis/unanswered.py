@@ -15,6 +15,7 @@ from pinchpoint.base import units
 from pinchpoint.data.inputs import Inputs
 from pinchpoint.data.series import joined
 from pinchpoint.store.schema import UNFINISHED
+from pinchpoint_collectors.common.counts import counted
 
 WAITS_BY_ITSELF = ("full-crawl", "storage-probe")
 """Scenarios whose sessions wait without an operation going on."""
@@ -64,8 +65,7 @@ def given_up_words(inputs: Inputs, flow: Flow) -> str:
     longest = given_up.service()
     if longest is None or flow.load.use in WAITS_BY_ITSELF:
         return ""
-    what, are = ("1 operation", "is") if given_up.count == 1 else (f"{given_up.count:,} operations", "are")
     return (
-        f"{what} had not ended some seconds after the load and {are} in no table; "
-        f"the longest had run for {units.seconds(longest.longest_s)}"
+        f"{counted(given_up.count, 'operation')} had not ended some seconds after the load, not counted in "
+        f"any table; the longest had run for {units.seconds(longest.longest_s)}"
     )

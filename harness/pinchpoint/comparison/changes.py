@@ -271,9 +271,9 @@ def _unlike_effort(rows: _VerdictRows, thing: tuple[str, str, str], metric: str)
     for label, side in rows.sides:
         found = [row[thing] for row in side if thing in row]
         if all(row[metric] is None for row in found):
-            why = next((row["why"] for row in found if row["why"]), "nothing of it was done there")
+            why = next((row["why"] for row in found if row["why"]), "it did not run there")
             said.setdefault(why, []).append(label)
-    return "; ".join(f"not known of {wording.listed(labels)}: {why}" for why, labels in said.items()) or None
+    return "; ".join(f"not known for {wording.listed(labels)}: {why}" for why, labels in said.items()) or None
 
 
 def _worth(row: Row, costs: Costs, side: str) -> Row:
@@ -286,7 +286,7 @@ def _given(sides: Sides, scenario: str) -> str | None:
     """Why what was done says nothing of what could be done for the money; None where it does."""
     if not all(side_kept_up(side, scenario) for side in sides):
         return None
-    return f"both sides did what {scenario} was offered: what they could do for it is not seen"
+    return f"both sides served the whole offered load of {scenario}, so their maximum is not known"
 
 
 def _unrecovered(rows: _VerdictRows, scenario: str, metric: str) -> str | None:

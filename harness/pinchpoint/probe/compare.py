@@ -257,8 +257,8 @@ def _sentences(found: ProbeComparison) -> Iterator[str]:
     }
     said = ", ".join(f"{count} {call}" for call, count in counts.items() if count)
     left = len(found.changes) - sum(counts.values())
-    text = f"{found.labels[1]}, of {len(found.changes)} measurements: "
-    text += said or "no significant difference in any that could be judged"
+    text = f"{found.labels[1]} against {found.labels[0]}, {len(found.changes)} measurements: "
+    text += said or "no significant difference"
     yield text + (f"; {left} inconclusive." if left else ".")
     if found.moved:
         yield f"The kind of limit differs for {len(found.moved)} workload{'s' * (len(found.moved) != 1)}."

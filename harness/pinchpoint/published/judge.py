@@ -168,13 +168,14 @@ def _claim_doubt(report: PublishedReport, claim: PublishedClaim) -> Iterator[str
 
 def _rate_doubt(farm: str, source: SourceFigures) -> Iterator[str]:
     if source.failed:
-        yield f"{farm}: all of {source.name} failed: it says nothing of its speed"
+        yield f"{farm}: all of {source.name} failed: so its speed is not known"
         return
     counted = counted_per_s(source)
     if counted and source.rate_per_s and abs(source.rate_per_s / counted - 1) > SAME_RATE:
         yield (
-            f"{farm}: {source.name}: {units.per_second(source.rate_per_s)} is published, {source.count:,} "
-            f"documents in {units.seconds(source.duration_s)} are {units.per_second(counted)}"
+            f"{farm}: {source.name}: {units.per_second(source.rate_per_s)} is published, but "
+            f"{source.count:,} documents in {units.seconds(source.duration_s)} are "
+            f"{units.per_second(counted)}"
         )
 
 

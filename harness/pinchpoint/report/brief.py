@@ -280,7 +280,7 @@ def _not_shown(report: Report) -> tuple[str, str]:
     warnings = [one for one in report.warnings if one.lower().rstrip(".") not in said]
     if warnings:
         found.append(_closed(f"Warnings: {'; '.join(one.rstrip('.') for one in warnings[:_MOST_WARNINGS])}"))
-    return "This is one run: how much runs differ is not known.", " ".join(found)
+    return "One run does not show how much runs vary.", " ".join(found)
 
 
 def _run_plots(report: Report) -> Iterator[Plot]:

@@ -123,7 +123,7 @@ def _answers(made: RunSet, runs: Sequence[Row], compared: Sequence[Row]) -> Iter
 
 def _missing(made: RunSet) -> str:
     if made.repeat < _ENOUGH:
-        return f"Fewer than {_ENOUGH} runs of each farm: how much runs differ is hardly known."
+        return f"Fewer than {_ENOUGH} runs of each farm: how much runs vary is hardly known."
     return "How another plan, or another day, would differ."
 
 

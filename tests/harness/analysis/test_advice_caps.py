@@ -210,4 +210,7 @@ def test_what_is_a_little_beyond_its_limit_comes_next() -> None:
     assert verdict.next is not None
     assert (verdict.next.role, verdict.next.gain_ratio) == ("data", 0.0)
     assert first(verdict).gain_ratio == pytest.approx(0.0, abs=0.001)
-    assert "no change of orders; then the data disk of sql limits" in first(verdict).text
+    assert (
+        "no change in the throughput of orders; then the data disk of sql is the bottleneck"
+        in first(verdict).text
+    )

@@ -84,7 +84,7 @@ def test_why_it_won_and_what_would_change_it() -> None:
     assert "100 % of 200 resamples" in reasons
     assert "why the confidence is not higher: one load level" in reasons
     changes = " / ".join(verdict.explanation.would_change)
-    assert "(search1) no resource would be named" in changes
+    assert "(search1) no resource would be the bottleneck" in changes
 
 
 def test_of_two_the_reason_for_the_first_is_told() -> None:
@@ -96,7 +96,7 @@ def test_of_two_the_reason_for_the_first_is_told() -> None:
     second = row(verdict, "the CPU of the search tier")
     assert "ranks after the CPU of the sql tier (sql1): it is called by the other tier" in second.why
     changes = " / ".join(verdict.explanation.would_change)
-    assert "the CPU of the search tier (app3) would be named" in changes
+    assert "the bottleneck would be the CPU of the search tier (app3)" in changes
 
 
 def test_nothing_used_up_says_what_is_nearest() -> None:

@@ -70,7 +70,7 @@ def test_credits_that_ran_out_before_are_why_a_disk_is_at_its_limit_now(seed: in
     verdict = judged(two_in_turn(seed=seed, noise=0.001))
     assert verdict.bottleneck is not None, verdict.summary
     assert (verdict.bottleneck.kind, verdict.bottleneck.role) == ("disk_burst_exhausted", "log")
-    assert "Its I/O fell from 900/s to 240/s though the queue did not shrink" in verdict.summary
+    assert "Its I/O fell from 900/s to 240/s at the same queue depth" in verdict.summary
     assert "moved while this was measured: the CPU of the sql tier" in verdict.summary
 
 

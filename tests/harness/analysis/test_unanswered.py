@@ -35,7 +35,7 @@ def test_a_farm_that_stops_answering_is_not_the_generators_fault(from_second: in
     assert verdict.experiment.startswith("Measure what is missing")
     lost = [warning for warning in verdict.warnings if "had not ended" in warning]
     assert [text.partition("; the longest")[0] for text in lost] == [
-        "orders: 8 operations had not ended some seconds after the load and are in no table"
+        "orders: 8 operations had not ended some seconds after the load, not counted in any table"
     ]
 
 

@@ -127,7 +127,7 @@ def test_one_kind_of_evidence_holds() -> None:
 def test_who_comes_next_is_told_by_all_levels_as_well() -> None:
     """Without the winner: by the same four kinds as the answer itself."""
     verdict = judged(climb(np.arange(100.0, 900.0, 100.0), 600))
-    assert "without the CPU of the sql tier (sql1) no resource would be named" in changes(verdict)
+    assert "without the CPU of the sql tier (sql1) no resource would be the bottleneck" in changes(verdict)
 
 
 # ---- the threshold that was used, and the metric it is of ------------------------------------------

@@ -165,7 +165,7 @@ def test_a_side_that_was_not_watched_has_a_reason_and_no_ratio(tmp_path: Path) -
     [one] = [one for one in done.changes if one.about == "effort"]
     assert one.pair.base == pytest.approx(0.005, rel=0.1)
     assert one.pair.ratio is None
-    assert one.pair.why == "not known of unseen: no CPU samples of sql1"
+    assert one.pair.why == "not known for unseen: no CPU samples of sql1"
     [cells] = gather(done.to_json()).tables["efforts"].cells()
     assert cells[3:6] == ["not known", "no ratio", "none"]
     assert cells[-1] == one.pair.why

@@ -42,7 +42,7 @@ def test_the_author_s_conclusion_needs_what_was_not_measured() -> None:
 def test_what_a_careful_reader_notes() -> None:
     """Rates that are not count ÷ duration, coupled durations, unlike counts, slower though latency fell."""
     doubts = "\n".join(judge_report(read_report(EXAMPLE)).doubts)
-    assert "3.7/s is published, 14,040 documents in 69 min 13 s are 3.38/s" in doubts
+    assert "3.7/s is published, but 14,040 documents in 69 min 13 s are 3.38/s" in doubts
     assert "16.2/s is published" in doubts
     assert "12.8/s is published" in doubts
     assert "all of file share over a VPN failed" in doubts

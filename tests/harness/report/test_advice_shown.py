@@ -54,7 +54,10 @@ def test_every_format_says_what_to_do(report: Report) -> None:
     text = screen(report.verdict)
     flat = " ".join(text.split())
     assert "What to do:\n  - Make sql1 an azure/ds14" in text
-    assert "limits (what-if --set sql.machine=azure/ds14) (assuming the same mix of operations" in flat
+    assert (
+        "is the bottleneck (what-if --set sql.machine=azure/ds14) (assuming the same mix of operations"
+        in flat
+    )
     assert max(len(line) for line in text.splitlines()) <= 88
     rows = json.loads(jsonfile.write(report))["tables"]["advice"]
     assert rows[0]["gain_ratio"] == pytest.approx(0.43, abs=0.02)

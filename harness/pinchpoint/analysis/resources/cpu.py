@@ -410,7 +410,7 @@ class Thread(Cpu):
         waits for work (METHOD, section 2: the utilisation is what the server says, never the host's CPU).
         """
         if found.witness is not None and found.witness < UTILISATION.value:
-            return "its server was working only part of that time"
+            return "the server executed commands only part of that time"
         return super().excused(found)
 
     def witnessed(self, found: CpuMeasures) -> bool:

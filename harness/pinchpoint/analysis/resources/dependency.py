@@ -159,7 +159,7 @@ class Dependency(Shared):
     def advise(self, basis: AdviceInputs, found: ShareMeasures) -> Iterator[Advice]:
         """Without that wait."""
         name, scenario = basis.first.resource.instance, basis.first.resource.scenario
-        what = f"Shorten the delay of {name}: {scenario} waits {units.seconds(found.each_s)} each time"
+        what = f"Reduce the delay in front of {name}: {scenario} waits {units.seconds(found.each_s)} per call"
         yield advise("external", name, what, basis.asked_for(f"{name}.delay=0ms"))
         users = next((f.load.users for f in basis.case.flows if f.load.scenario == scenario), None)
         if users:

@@ -73,10 +73,11 @@ def _text(what: str, gain: Gain) -> str:
     if gain.asked is not None:
         one = gain.asked
         more = wording.gains(one.ratio - 1, one.low_ratio - 1, one.high_ratio - 1)
-        then = f"; then {gain.limit} limits" if gain.limit else "; then the whole requested load is done"
-        return f"{what}: {more} of {one.scenario}{then} (what-if --set {' --set '.join(gain.set)})."
+        rest = f"{gain.limit} is the bottleneck" if gain.limit else "the whole offered load is served"
+        setting = f"what-if --set {' --set '.join(gain.set)}"
+        return f"{what}: {more} in the throughput of {one.scenario}; then {rest} ({setting})."
     if gain.ratio < NOTHING:
         by = f": {gain.limit} is saturated as well" if gain.limit else ""
         return f"{what}: alone it gains nothing{by}."
-    then = f"; then {gain.limit} limits" if gain.limit else ""
+    then = f"; then {gain.limit} is the bottleneck" if gain.limit else ""
     return f"{what}: {wording.up_to(gain.ratio, bound=gain.at_most)}{then}."

@@ -96,7 +96,7 @@ class Lock(Shared):
         if at_least(found.own, WAIT_SHARE):
             share = units.percent(found.own)
             yield (
-                f"{share} of the sessions that wait for no lock (the lock holders among them) wait for a disk"
+                f"{share} of the sessions that do not wait for a lock, lock holders included, wait for a disk"
             )
 
     def beside(self, resource: Resource, first: Suspicion, context: Context) -> Iterator[str]:
@@ -113,8 +113,8 @@ class Lock(Shared):
 
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
         """How often sessions wait, how many do, and whether those who hold locks wait for a disk."""
-        waited = "{} of the operations in flight waited for one, as reported by the database"
-        held = "{} of the sessions that wait for no lock (the lock holders among them) wait for a disk"
+        waited = "{} of the operations in flight waited for a lock, as reported by the database"
+        held = "{} of the sessions that do not wait for a lock, lock holders included, wait for a disk"
         often = "sessions waited for a lock {} of the time"
         return (
             Figure(lambda found: found.used, often, "db.lock_waiters", UTILISATION, "E1"),

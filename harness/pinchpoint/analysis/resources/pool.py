@@ -71,7 +71,7 @@ class Pool(Shared):
         what = f"Allow {tier} more connections, or share fewer among the clients ({refused} were refused one)"
         if basis.first.resource.views:
             what = f"Allow {tier} more {name} ({refused} of the operations wait for one)"
-        why = "how long an operation holds one when more of them work at once was not measured"
+        why = "how long an operation holds one at higher concurrency was not measured"
         yield advise("pool", tier, what, basis.unknown(why))
 
     def load_use(self, resource: Resource, found: ShareMeasures, *, in_steps: bool) -> float | None:
@@ -85,7 +85,10 @@ class Pool(Shared):
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
         """How many are in use, how many operations found none, and whether those in use wait deeper."""
         if not resource.views:
-            used, refused = "{} of the connections were in use", "{} of the operations were refused one"
+            used, refused = (
+                "{} of the connections were in use",
+                "{} of the operations were refused a connection",
+            )
             return (
                 Figure(lambda found: found.used, used, "db.connections_ratio", CONNECTIONS, "E1"),
                 Figure(lambda found: found.witness, refused, "operations.outcome", MANY_REFUSED, "E4"),

@@ -197,18 +197,18 @@ def way_metric(found: DiskMeasures, of: str) -> str:
 
 
 def shift_words(resource: Resource) -> str:
-    """How a disk's level changed: ``I/O fell from 3,500/s to 500/s though the queue did not shrink``."""
+    """How a disk's level changed: ``I/O fell from 3,500/s to 500/s at the same queue depth``."""
     shift = resource.shift
     if shift is None:
         return ""
-    way, less = ("fell", "shrink") if shift.after < shift.before else ("rose", "grow")
+    way = "fell" if shift.after < shift.before else "rose"
     of_bytes = shift.of == "bytes"
     levels = [
         f"{units.bytes_(level)} per second" if of_bytes else units.per_second(level)
         for level in (shift.before, shift.after)
     ]
     of = "data" if of_bytes else "I/O"
-    return f"{of} {way} from {levels[0]} to {levels[1]} though the queue did not {less}"
+    return f"{of} {way} from {levels[0]} to {levels[1]} at the same queue depth"
 
 
 def _limit_words(resource: Resource) -> str:

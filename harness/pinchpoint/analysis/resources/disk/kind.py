@@ -325,8 +325,8 @@ def _shared_limit(first: Resource, other: Resource, rows: Rows) -> Iterator[str]
         return
     if flat <= REGULATOR_FLAT.value and min(alone) >= STEADIER.value * flat:
         yield (
-            f"together with the {other.role} disk of {other.hosts[0]} the rate is constant at "
-            f"{units.per_second(whole)}, and of neither alone: they may share a limit"
+            f"the sum of its rate and that of the {other.role} disk of {other.hosts[0]} is constant at "
+            f"{units.per_second(whole)}, but neither rate alone is: they may share a limit"
         )
 
 
@@ -402,7 +402,7 @@ def _ambiguous(first: Suspicion, found: DiskMeasures) -> Iterator[str]:
     held, declared = found.responses[found.binding], first.disk is not None and first.disk.near_cap
     few = REGULATOR_FLAT.value * held.count < COUNT_ERROR
     if not declared and held.flat and not held.any_size and (few or held.irregular):
-        yield "a device can be as steady at few I/Os a second, or at many slow ones"
+        yield "a plain device can also be this steady, at few I/Os a second or at many slow ones"
     if not declared and held.by_large:
         yield "only larger I/Os, slower on any disk, show that a deeper queue does not raise the rate"
     if declared and found.held is None and not at_least(found.utilisation, UTILISATION) and not held.queued:
@@ -419,4 +419,4 @@ def _more_readers(first: Suspicion, found: DiskMeasures, flows: tuple[Flow, ...]
     reads = (found.io or 0.0) * (found.reads_ratio or 0.0) * (found.read_s or 0.0)
     there = sum(flow.going_on(tier) for flow in flows for tier in first.resource.tiers)
     if at_least(found.reads_ratio, MOSTLY_READS) and there and reads > MOST * there:
-        yield f"{reads:.2g} reads are in flight for {there:.2g} operations: other reads, or read-ahead"
+        yield f"{reads:.2g} reads but only {there:.2g} operations are in flight: other reads, or read-ahead"
