@@ -36,6 +36,8 @@ _PLAINER = {
     "check the indentation of this line and the one above, or quote the text",
     "but found another document": "a second document begins; keep one per file",
     "found unexpected end of stream": "a quote is opened and never closed; close it",
+    "expected ',' or '}', but got '<stream end>'": "a '{' is opened and never closed; close it with '}'",
+    "expected ',' or ']', but got '<stream end>'": "a '[' is opened and never closed; close it with ']'",
     "could not find expected ':'": "a line without a ':'; write it as 'field: value'",
 }
 """What ruamel.yaml says, and the message in its place."""
@@ -172,7 +174,9 @@ def _compose(text: str) -> MappingNode:
     if not isinstance(node, MappingNode):
         kind = "a list" if isinstance(node, SequenceNode) else "a single value"
         raise _Unreadable(
-            f"the file holds {kind}", "fields with values, such as 'name: NAME'", node.start_mark.line + 1
+            f"the file holds {kind}",
+            "allowed: fields with values, such as 'name: NAME'",
+            node.start_mark.line + 1,
         )
     return node
 
@@ -181,7 +185,7 @@ def _plain(error: MarkedYAMLError) -> tuple[str, str, int | None]:
     problem = str(error.problem or error.context)
     begun = error.context_mark.line + 1 if error.context_mark else None
     line = error.problem_mark.line + 1 if error.problem_mark else begun
-    if problem == "found unexpected end of stream":
+    if problem == "found unexpected end of stream" or problem.endswith("<stream end>'"):
         line = begun
     allowed = ""
     if problem in _PLAINER:

@@ -279,7 +279,7 @@ class FarmFile(StrictRecord):
         prices: what disks and machines cost per month.
     """
 
-    name: Name = Field(description="the farm's name")
+    name: Name = Field(description="the farm's name, such as prod")
     environment: Literal["test", "staging", "production"] = Field(description="test, staging or production")
     endpoints: Endpoints = Endpoints()
     region: str | None = None

@@ -142,12 +142,21 @@ def _read(
 
 
 def _sentences(document: YamlFile, problems: Iterable[Problem]) -> list[str]:
-    """In the order of the file; of several for one field the first, which is what caused the others."""
+    """In the order of the file; of several for one field the first, which is what caused the others.
+
+    An empty field in a list, or a text, where fields with values are needed is not reported as well.
+    """
     first: dict[object, Problem] = {}
     for problem in problems:
         key = problem.path or (problem.found, problem.line)
         first.setdefault(key, problem)
-    ordered = sorted(first.values(), key=lambda problem: problem.line or document.line(problem.path) or 0)
+    unfit = {one.path for one in first.values() if not isinstance(document.at(*one.path), Mapping)}
+    causes = [
+        one
+        for one in first.values()
+        if one not in document.problems or not any(one.path[:at] in unfit for at in range(1, len(one.path)))
+    ]
+    ordered = sorted(causes, key=lambda problem: problem.line or document.line(problem.path) or 0)
     sentences = [document.sentence(problem) for problem in ordered[:MAX_SENTENCES]]
     left = len(ordered) - len(sentences)
     return [*sentences, f"{document.file}: {counted(left, 'more problem')}, not shown"] if left else sentences

@@ -377,7 +377,7 @@ class Plan(StrictRecord):
         compare: the figures that comparisons of this plan judge.
     """
 
-    name: Name = Field(description="the plan's name")
+    name: Name = Field(description="the plan's name, such as nightly")
     seed: int = Field(default=1, ge=0, lt=2**63)
     scenarios: Mapping[Name, ScenarioPlan] = Field(min_length=1, description="the scenarios to run, by name")
     phases: Phases = Field(description="how long, such as {warm_up: 5s, measure: 1m}")

@@ -232,7 +232,7 @@ def test_a_disk_whose_role_nobody_said_is_held_to_any_disks_limit(tmp_path: Path
     assert candidate["instance"] == "L:"
     assert candidate["evidence"][0]["source"] == "PAL"
     assert "--disk SQL1:L:=sql.log" in verdict["experiment"]
-    assert any("SQL1:L:, SQL1:M:" in warning for warning in verdict["warnings"])
+    assert any("SQL1 L:, M:" in warning for warning in verdict["warnings"])
 
 
 def test_a_declared_limit_that_is_reached(tmp_path: Path) -> None:

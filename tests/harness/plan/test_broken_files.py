@@ -58,8 +58,11 @@ def test_all_that_is_wrong_is_said_at_once(
     [
         (b"", ": the file is empty; 'pinchpoint init DIR' writes one to start from"),
         (b"# only a comment\n", ": the file is empty; 'pinchpoint init DIR' writes one to start from"),
-        (b"- a\n", ":1: the file holds a list; fields with values, such as 'name: NAME'"),
-        (b"just text", ":1: the file holds a single value; fields with values, such as 'name: NAME'"),
+        (b"- a\n", ":1: the file holds a list; allowed: fields with values, such as 'name: NAME'"),
+        (
+            b"just text",
+            ":1: the file holds a single value; allowed: fields with values, such as 'name: NAME'",
+        ),
         (b"name: f\n\tb: 1\n", ":2: not valid YAML: a tab where spaces belong; indent with spaces"),
         (
             b"name: f\n environment: test\n",
@@ -70,6 +73,7 @@ def test_all_that_is_wrong_is_said_at_once(
             b"name: [a\nb: c\n",
             OPEN_LIST,
         ),
+        (b"a: 1\nb: {c: 1\n", ":2: not valid YAML: a '{' is opened and never closed; close it with '}'"),
         (b"a: *x\n", ":1: not valid YAML: found undefined alias 'x'"),
         (b"a: &a [*a]\n", ":1: an alias (*) refers to the value it stands in; write the value out"),
         (b"---\na: 1\n---\nb: 1\n", ":3: not valid YAML: a second document begins; keep one per file"),
@@ -89,6 +93,16 @@ def test_a_file_that_cannot_be_parsed_is_one_sentence(content: bytes, said: str,
     with pytest.raises(InputError) as raised:
         load_farm(farm)
     assert str(raised.value) == f"{farm}{said}"
+
+
+def test_a_list_in_place_of_fields_is_one_problem(tmp_path: Path) -> None:
+    """Not also each empty field that follows from it."""
+    farm, _ = write(tmp_path, "name: f\nenvironment: test\nendpoints: {}\ntiers:\n  sql:\n    hosts:\n    - sql1:\n")
+    with pytest.raises(InputError) as raised:
+        load_farm(farm)
+    assert [one for one in raised.value.problems if "sql1" in one or "hosts" in one] == [
+        f"{farm}:6: tiers.sql.hosts: found a list; allowed: fields with values ({{name: value}})"
+    ]
 
 
 def test_a_file_that_is_something_else_fills_no_screen(tmp_path: Path) -> None:
