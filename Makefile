@@ -20,23 +20,23 @@ help:
 	@echo "make test      run the tests, quick ones side by side (as root also those that need system packages,"
 	@echo "               which it installs) [TESTS='-m slow' | TESTS=tests/harness: those, one by one]"
 	@echo "make ground-truth [CASES='log-* ...'] [SHARD=1/2] [REPEAT=3] [NOISE=cpu]"
-	@echo "               judge the verdict on farms whose bottleneck is known (tests/README.md)"
+	@echo "               judge the verdict on farms whose bottleneck is known (tests/ground_truth/README.md)"
 	@echo "make kept-truth [SET=real]"
 	@echo "make foreign-truth [FOLDER='/path/of/recordings ...'] [AS_IS=1]"
-	@echo "               judge labelled recordings that others made (tests/README.md)"
+	@echo "               judge labelled recordings that others made (tests/foreign_truth/README.md)"
 	@echo "make golden [GROUPS='synthetic ...']"
 	@echo "               record the golden answers anew, after a change that is meant to change them"
 	@echo "make fuzz [SECONDS=600] [INPUTS=10000] [SEED=1] [KINDS='import wire']"
-	@echo "               damaged inputs of every kind: no traceback, no hang, at most 1 GB (tests/README.md)"
+	@echo "               damaged inputs of every kind: no traceback, no hang, at most 1 GB (tests/fuzz/README.md)"
 	@echo "make faults [FAULTS='link'] [PHASES='measure report']"
-	@echo "               kill, stop and starve each part of a run, in each phase (tests/README.md)"
+	@echo "               kill, stop and starve each part of a run, in each phase (tests/faults/README.md)"
 	@echo "make soak [MINUTES=60]"
 	@echo "               constant load with every collector on: no growth, no drift, no lost second"
 	@echo "make sbom      the wheels, and beside them a CycloneDX list of all dependencies, in dist/"
 	@echo "make audit [DATABASE=DIR]"
 	@echo "               look every version in uv.lock up in OSV's database of vulnerabilities (needs the network),"
 	@echo "               or in a clone of https://github.com/pypa/advisory-database"
-	@echo "make bench     what the load engine costs, beside pgbench on the same server (tests/README.md)"
+	@echo "make bench     what the load engine costs, beside pgbench on the same server (tests/bench/README.md)"
 	@echo "               [SUITE=crawl|nosql|odbc|collectors|bridge|verdict: one part of it, beside its own peers]"
 	@echo "make docs      build the documentation as build/site/index.html; a dead link is an error"
 	@echo "make lint      formatting, types, import rules, documentation, glossary"
@@ -91,11 +91,11 @@ ground-truth: setup
 	@cd tests && ../.venv/bin/python -m ground_truth.run --cases '$(CASES)' --shard '$(or $(SHARD),1/1)' --repeat '$(or $(REPEAT),1)' \
 	  --noise '$(NOISE)' $(if $(KEEP),--keep) $(if $(AGAIN),--again)
 
-# The runs kept in tests/golden_runs, in many variants: a minute, no farm (tests/README.md).
+# The runs kept in tests/golden_runs, in many variants: a minute, no farm (tests/ground_truth/README.md).
 kept-truth: setup
 	@cd tests && ../.venv/bin/python -m ground_truth.kept --set '$(SET)'
 
-# Labelled recordings of others, or our own; FOLDER has a labels.csv (tests/README.md).
+# Labelled recordings of others, or our own; FOLDER has a labels.csv (tests/foreign_truth/README.md).
 foreign-truth: setup
 	@cd tests && ../.venv/bin/python -m foreign_truth.run $(or $(FOLDER),foreign_truth/own) $(if $(AS_IS),--as-is)
 
@@ -103,12 +103,12 @@ foreign-truth: setup
 golden: setup
 	@cd tests && ../.venv/bin/python -m golden.record $(GROUPS)
 
-# What it finds lies in build/fuzz/, an input each, with where it happened (tests/README.md).
+# What it finds lies in build/fuzz/, an input each, with where it happened (tests/fuzz/README.md).
 fuzz: setup
 	@cd tests && ../.venv/bin/python -m fuzz.run --seed $(or $(SEED),1) --inputs $(or $(INPUTS),10000) \
 	  $(if $(SECONDS),--seconds $(SECONDS)) --kinds '$(KINDS)'
 
-# As root it mounts a small tmpfs for each run, so that a disk can be full (tests/README.md).
+# As root it mounts a small tmpfs for each run, so that a disk can be full (tests/faults/README.md).
 faults: setup
 	@cd tests && ../.venv/bin/python -m faults.run --faults '$(FAULTS)' --phases '$(PHASES)'
 

@@ -68,9 +68,9 @@ def read_labels(folder: Path) -> list[Label]:
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot be read: {error}; tests/README.md has the layout") from error
+        raise InputError(f"{path}: cannot be read: {error}; tests/foreign_truth/README.md has the layout") from error
     if not rows:
-        raise InputError(f"{path}: no row; tests/README.md has the layout")
+        raise InputError(f"{path}: no row; tests/foreign_truth/README.md has the layout")
     missing = [name for name in NEEDED if name not in rows[0]]
     if missing:
         raise InputError(f"{path}:1: no column {', '.join(missing)}; needed: {', '.join(NEEDED)}")
