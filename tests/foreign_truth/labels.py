@@ -43,6 +43,7 @@ ANSWERS = {
 """Answer -> the resources of a verdict that are right. ``worse``: something went wrong, and its resource
 is not labelled; an all-clear is wrong."""
 NEEDED = ("case", "set", "file", "answer")
+LAYOUT = "tests/foreign_truth/README.md has the layout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +69,9 @@ def read_labels(folder: Path) -> list[Label]:
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot be read: {error}; tests/foreign_truth/README.md has the layout") from error
+        raise InputError(f"{path}: cannot be read: {error}; {LAYOUT}") from error
     if not rows:
-        raise InputError(f"{path}: no row; tests/foreign_truth/README.md has the layout")
+        raise InputError(f"{path}: no row; {LAYOUT}")
     missing = [name for name in NEEDED if name not in rows[0]]
     if missing:
         raise InputError(f"{path}:1: no column {', '.join(missing)}; needed: {', '.join(NEEDED)}")

@@ -97,7 +97,8 @@ def test_a_file_that_cannot_be_parsed_is_one_sentence(content: bytes, said: str,
 
 def test_a_list_in_place_of_fields_is_one_problem(tmp_path: Path) -> None:
     """Not also each empty field that follows from it."""
-    farm, _ = write(tmp_path, "name: f\nenvironment: test\nendpoints: {}\ntiers:\n  sql:\n    hosts:\n    - sql1:\n")
+    top = "name: f\nenvironment: test\nendpoints: {}\n"
+    farm, _ = write(tmp_path, f"{top}tiers:\n  sql:\n    hosts:\n    - sql1:\n")
     with pytest.raises(InputError) as raised:
         load_farm(farm)
     assert [one for one in raised.value.problems if "sql1" in one or "hosts" in one] == [
