@@ -1,4 +1,4 @@
-"""``pinchpoint compare``: two sets of runs, and what may be said of their difference."""
+"""``pinchpoint compare``: what changed between two or more sets of runs."""
 
 from __future__ import annotations
 

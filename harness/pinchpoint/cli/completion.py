@@ -1,4 +1,4 @@
-"""``pinchpoint --install-completion``: the shell completes commands, options and file names."""
+"""``pinchpoint --install-completion``: teaches the shell to complete commands, options and file names."""
 
 from __future__ import annotations
 

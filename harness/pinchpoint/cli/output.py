@@ -1,4 +1,4 @@
-"""Standard output and error whose reader may leave before we are done (``| head -1``), or has few letters."""
+"""Writes to standard output and error, also if their reader has left (``| head -1``) or lacks characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``pinchpoint probe`` was asked for, checked, and done."""
+"""Checks the options of ``pinchpoint probe``, and runs the probe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``pinchpoint report``: a run, a comparison, or a probe, for people who were not there."""
+"""``pinchpoint report``: writes a run, a comparison, a probe or a set as a document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two sets of runs held against each other: METHOD section 4, in its order; and as plain JSON."""
+"""Compares two sets of runs in the order of METHOD section 4, and writes the result as plain JSON."""
 
 from __future__ import annotations
 

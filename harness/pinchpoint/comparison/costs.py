@@ -1,4 +1,4 @@
-"""What both sides' farms cost a month by their user's prices, and whether throughput may be held against it.
+"""Computes what both sides' farms cost a month by the user's prices, and the throughput for that money.
 
 No price is invented.
 """

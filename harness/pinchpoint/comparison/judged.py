@@ -1,4 +1,4 @@
-"""Which figures are judged, by which measure, and what may be said of each: METHOD 4.2 and 4.4."""
+"""Decides which figures are judged, and what each is called: better, worse, equivalent (METHOD 4.2, 4.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be said of two sides' values of one figure: ratio, interval, Holm's correction, the call.
+"""Ratio, confidence interval, Holm's correction and the resulting call for one figure of two sides.
 
 One module for runs, probes and what else is compared. Intervals are of logarithms: twice as much and half as
 much are equally far from no change, and swapping the sides swaps the answer and nothing else.

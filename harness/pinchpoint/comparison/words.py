@@ -1,4 +1,4 @@
-"""A comparison in a few plain sentences: did the bottleneck move, what changed, how sure that is."""
+"""Words a comparison: whether the bottleneck moved, what changed, how sure that is."""
 
 from __future__ import annotations
 

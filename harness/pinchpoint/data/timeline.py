@@ -291,7 +291,9 @@ def _disks(
         hosts = tuple(dict.fromkeys(host for *_, host in users))
         where = f" on {' + '.join(hosts)}" if times[names[disk]] > 1 else ""
         line = SampleLine(hosts, (device,), metrics)
-        yield _Draft(f"{names[disk]} ({device}){where}{words}", line, style)
+        # Without a known role a disk is called by its device.
+        shown = "" if names[disk].endswith(device) else f" ({device})"
+        yield _Draft(f"{names[disk]}{shown}{where}{words}", line, style)
 
 
 def _roles(users: Iterable[tuple[str, str]]) -> str:

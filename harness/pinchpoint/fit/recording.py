@@ -1,4 +1,4 @@
-"""The day of a database host from recordings of perfmon, sar and other tools."""
+"""The daily course of a database host's load from recordings of perfmon, sar and other tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arrivals of an open load that belong to one worker. Pure."""
+"""Selects the arrivals of an open load that one worker performs. Pure."""
 
 from __future__ import annotations
 

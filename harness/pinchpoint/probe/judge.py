@@ -74,7 +74,7 @@ def contradicted(declared: DeclaredDisk, caps: FoundCaps, trusted: Mapping[Cell,
     ):
         known = [value for value in allowed if value]
         if cap and known and all(abs(cap.value / value - 1) > CAP_MATCH.value for value in known):
-            return words.contradiction(name, known[0], cap.value, cap.why)
+            return words.contradiction(name, known[0], cap.value)
         done = most(trusted, name)
         if done and known and done > max(known) * (1 + CAP_MATCH.value):
             return words.exceeded(name, max(known), done)

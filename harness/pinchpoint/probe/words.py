@@ -102,9 +102,9 @@ def listed(names: Sequence[str]) -> str:
     return shown if len(names) <= LISTED else f"{shown} and {len(names) - LISTED} more"
 
 
-def contradiction(name: str, declared: float, found: float, why: str) -> str:
+def contradiction(name: str, declared: float, found: float) -> str:
     """The disk stands at another cap than the declared one."""
-    return f"The declared limit is {rate(name, declared)}, but {rate(name, found)} was measured: {why}."
+    return f"The declared limit is {rate(name, declared)}, but {rate(name, found)} was measured."
 
 
 def exceeded(name: str, declared: float, most: float) -> str:

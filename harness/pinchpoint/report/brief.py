@@ -539,6 +539,8 @@ def _of_document(doc: PlainReport) -> Brief:
         TESTED: Answer(TESTED, ", ".join(filter(None, (f"{doc.kind}: {title}", when)))),
         DECIDED: Answer(DECIDED, decision.capitalize(), words),
         BOTTLENECK: Answer(BOTTLENECK, doc.summary.headline, doc.summary.then(doc.more).lead),
+        DO: Answer(DO, "not known"),
+        NEXT: Answer(NEXT, "not known"),
         NOT_SHOWN: Answer(
             NOT_SHOWN, " ".join(map(_closed, doc.notes[:_MOST_WARNINGS])) or "No gap is known."
         ),

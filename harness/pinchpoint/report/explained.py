@@ -1,4 +1,4 @@
-"""The chain behind a verdict as text: ``pinchpoint analyse --explain``."""
+"""Words the checks that led to a verdict: ``pinchpoint analyse --explain``."""
 
 from __future__ import annotations
 

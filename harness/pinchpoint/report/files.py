@@ -1,4 +1,4 @@
-"""What is left in folders: verdicts of runs and probes, comparisons, and the reports of all of them."""
+"""Writes verdicts, comparisons and their reports to the folders of runs, probes and comparisons."""
 
 from __future__ import annotations
 

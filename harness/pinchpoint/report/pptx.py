@@ -65,8 +65,8 @@ def write(report: Gathered, cover: Cover = PLAIN) -> bytes:
     deck = _Deck(brief, cover)
     _first(deck, brief, cover)
     _objectives(deck, brief)
-    _evidence(deck, brief, _wanted(report))
-    _sides(deck, brief, report)
+    shown = _evidence(deck, brief, _wanted(report))
+    _sides(deck, brief, report, shown)
     _next(deck, brief, report)
     return deck.saved()
 
@@ -94,7 +94,8 @@ def _titled(brief: Brief, question: str, title: str) -> str:
     return f"{title}: {found.text.rstrip('.')}" if found is not None and short else title
 
 
-def _evidence(deck: _Deck, brief: Brief, wanted: Sequence[str]) -> None:
+def _evidence(deck: _Deck, brief: Brief, wanted: Sequence[str]) -> str:
+    """The facts behind the bottleneck beside one chart; the name of that chart, "" without any."""
     deck.slide(_titled(brief, BOTTLENECK, "Bottleneck"))
     found = brief.answer(BOTTLENECK)
     said = [] if found is None else [found.said] if len(found.text) > _TITLE else [found.more]
@@ -108,6 +109,7 @@ def _evidence(deck: _Deck, brief: Brief, wanted: Sequence[str]) -> None:
     deck.text(facts, (_EDGE, _TOP, half if shown else _WIDTH - 2 * _EDGE, height))
     if shown:
         deck.chart(shown, (_EDGE + half + _GAP, _TOP, half, height))
+    return shown.name if shown else ""
 
 
 def _wanted(report: Gathered) -> Sequence[str]:
@@ -125,16 +127,16 @@ def _wanted(report: Gathered) -> Sequence[str]:
     return ("cpu", "latency") if kind.startswith("cpu") else ("latency", "throughput")
 
 
-def _sides(deck: _Deck, brief: Brief, report: Gathered) -> None:
-    """Two sides beside each other, or load levels, or the run over time."""
-    plots = {plot.name: plot for plot in brief.plots}
+def _sides(deck: _Deck, brief: Brief, report: Gathered, shown: str) -> None:
+    """Two sides beside each other, or load levels, or the run over time; no chart that stands before."""
+    plots = {plot.name: plot for plot in brief.plots if plot.name != shown}
     if isinstance(report, ComparisonReport):
         title, names = f"{report.sides[0].label} against {report.sides[1].label}", ("ratios", "throughput")
     elif "levels-throughput" in plots or "levels-p95" in plots:
         title, names = "Load levels", ("levels-throughput", "levels-p95")
     else:
         title, names = "Load over time", ("throughput", "latency")
-    found = [plots[name] for name in names if name in plots]
+    found = [plots[name] for name in (*names, "cpu") if name in plots][:2]
     deck.slide(title if found else "Figures")
     found = found or list(plots.values())[:2]
     width = (_WIDTH - 2 * _EDGE - _GAP * (len(found) - 1)) / max(len(found), 1)

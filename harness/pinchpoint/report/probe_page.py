@@ -17,7 +17,7 @@ from pinchpoint.probe.figures import Figures, figures
 from pinchpoint.probe.record import Probe
 from pinchpoint.probe.verdict import ProbeVerdict, probe_content
 from pinchpoint.report import probe as tables
-from pinchpoint.report.brief import HEADROOM, NOT_SHOWN
+from pinchpoint.report.brief import DO, HEADROOM, NEXT, NOT_SHOWN
 from pinchpoint.report.charts import PALETTE, SECONDS, Chart, decades, svg_of
 from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart, TestCase
 from pinchpoint.report.ratio_chart import ratio_chart
@@ -75,6 +75,11 @@ def document(probe: Probe, verdict: ProbeVerdict) -> PlainReport:
 def _answers(probe: Probe, verdict: ProbeVerdict) -> Iterator[Answer]:
     said = words.distance(verdict, probe.declared)
     yield Answer(HEADROOM, said or "The probe loads the disk to its limit; what it can do is not declared.")
+    wrong = "Correct the limits in farm.yaml, then predict" if verdict.contradicted else "Predict"
+    yield Answer(
+        DO, f"{wrong} an application on this disk.", "`pinchpoint what-if RUN --set TIER.ROLE=PROBE` does it."
+    )
+    yield Answer(NEXT, "It depends on the application.")
     yield Answer(
         NOT_SHOWN,
         "What the disk does under another load, or on another day.",

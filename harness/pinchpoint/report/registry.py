@@ -1,4 +1,4 @@
-"""The formats a report can be had in, by name; one file per format. Reports as files."""
+"""The formats of reports by name, one file per format; writes reports to files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How near a run came to the production servers that its plan was fitted to."""
+"""Compares a run with the production servers that its plan was fitted to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A corpus for a machine that has none: made up, but the same every time."""
+"""Generates a corpus for a machine that has none; it is the same every time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ``search`` tier: documents come as bytes, are understood, indexed, and found again.
+"""The ``search`` tier: extracts the text of documents, indexes it, and answers queries.
 
 ``python -m pinchpoint_infra.services.search CONFIG.json`` with
 ``{"port": n, "token": text, "directory": path}``. Every request needs ``Authorization: Bearer TOKEN``: what

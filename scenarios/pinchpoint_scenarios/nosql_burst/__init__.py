@@ -1,4 +1,4 @@
-"""nosql-burst: record operations on a key-value store; when they come is the load model's matter."""
+"""nosql-burst: record operations on a key-value store, at the times that the load model sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MariaDB's and MySQL's own log of statements, the table ``mysql.slow_log``, exported.
+"""Reads an export of ``mysql.slow_log``, the statement log of MariaDB and MySQL.
 
 A server writes every statement there with ``log_output = TABLE``, ``slow_query_log = ON`` and
 ``long_query_time = 0``; values that were sent beside a statement are in its text (MariaDB manual,

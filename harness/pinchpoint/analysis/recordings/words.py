@@ -138,10 +138,10 @@ def experiment(found: Conclusion) -> str | None:
     one = found.named or next(iter(found.others), None)
     if one is not None and one.resource == "disk":
         return (
-            f"Record how long the database waits for the {one.name} (commit times, its own waits such as "
-            f"WRITELOG), or {load}"
+            f"Record how long the database waits for the {one.name} (commit times, or its own waits such "
+            f"as WRITELOG). Or {load}"
         )
-    return f"{load[0].upper()}{load[1:]}"
+    return capitalised(load)
 
 
 def _state(one: Resource) -> str:

@@ -1,4 +1,4 @@
-"""full-crawl by the farm itself: ``params: {drive: native}``."""
+"""full-crawl by a SharePoint farm's own crawler: ``params: {drive: native}``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sql-mix in the words of each kind of server: one file each."""
+"""The SQL dialects of sql-mix, one file for each kind of server."""
 
 from __future__ import annotations
 
