@@ -87,7 +87,7 @@ class WebFiles:
                 f"SELECT {COLUMNS} FROM documents WHERE folder = %s ORDER BY id",  # noqa: S608 - made of our own words
                 (address(path),),
             )
-            inside["WebFiles"] = [file_entity(*row) for row in files]
+            inside["Files"] = [file_entity(*row) for row in files]
         if "folders" in call.expanded:
             below = await self._store.rows(
                 "SELECT path FROM folders WHERE parent = %s ORDER BY id", (address(path),)

@@ -23,8 +23,8 @@ from pinchpoint_scenarios.databases.odbc.address import (
 from pinchpoint_scenarios.errors import ScenarioError
 
 ALL = [
-    "ODBC OdbcDriver 17 for SQL Server",
-    "ODBC OdbcDriver 18 for SQL Server",
+    "ODBC Driver 17 for SQL Server",
+    "ODBC Driver 18 for SQL Server",
     "FreeTDS",
     "MariaDB Unicode",
     "MySQL",
@@ -87,7 +87,7 @@ def test_what_is_not_allowed_is_said_without_a_password(url: str, words: str) ->
 def test_values_are_quoted_as_odbc_asks_for() -> None:
     """Braces around what is special, a closing one doubled; nothing around what is plain."""
     text = connection_string(
-        {"DRIVER": "ODBC OdbcDriver 18 for SQL Server", "PWD": "a;b}c", "UID": "me", "X": " y"}
+        {"DRIVER": "ODBC Driver 18 for SQL Server", "PWD": "a;b}c", "UID": "me", "X": " y"}
     )
     assert text == "DRIVER=ODBC Driver 18 for SQL Server;PWD={a;b}}c};UID=me;X={ y};"
 
@@ -96,7 +96,7 @@ def test_microsofts_driver_comes_before_freetds() -> None:
     """The newest of the system's, else the wheel's, else FreeTDS; and which it is, is said."""
     address = parsed("mssql+odbc://h/db")
     assert find(address, ALL) == OdbcDriver(
-        "ODBC OdbcDriver 18 for SQL Server", MICROSOFT, "ODBC Driver 18 for SQL Server (the system's)"
+        "ODBC Driver 18 for SQL Server", MICROSOFT, "ODBC Driver 18 for SQL Server (the system's)"
     )
     assert find(parsed("mysql+odbc://h/db"), ALL) == OdbcDriver(
         "MariaDB Unicode", MARIADB, "MariaDB Unicode (the system's)"
