@@ -214,7 +214,7 @@ def test_the_documented_user_is_enough_and_may_do_nothing_else(server: Server) -
         with pytest.raises(valkey.exceptions.NoPermissionError):
             watcher.do(*command)
     watcher.close()
-    assert f"`ACL SETUSER watcher on >... resetkeys resetchannels {MAY}`" in README
+    assert f"ACL SETUSER watcher on >... resetkeys resetchannels {MAY}\n" in README
     assert facts["database"]["server"] == "valkey"
     assert facts["database"]["role"] == "monitor"
     assert facts["database"]["settings"]["appendonly"] == "yes"

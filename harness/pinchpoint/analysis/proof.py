@@ -38,7 +38,8 @@ from pinchpoint.data.series import Window
 from pinchpoint.store.read import StoredRun
 
 SPEED = "the speed of operations (1 ÷ the time they take)"
-NAMED = ("kind", "tier", "host", "resource", "instance", "role")
+_WHERE = ("tier", "host", "resource", "instance", "role")
+NAMED = ("kind", *_WHERE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def with_proof(verdict: Verdict, run: StoredRun, case: Case) -> Verdict:
     if "windows" not in given:
         return replace(verdict, proof=_untested(given))
     target = verdict.bottleneck or next(iter(verdict.candidates), None)
-    if target is None or any(getattr(target, key) != given["suspect"][key] for key in NAMED):
+    if target is None or any(getattr(target, key) != given["suspect"][key] for key in _WHERE):
         why = "what was made slower is not what this verdict names"
         return replace(verdict, proof={**_untested(given), "result": "undecided", "why": why})
     return _judged(verdict, run, case, target, given)

@@ -78,7 +78,7 @@ def test_a_fast_device_is_as_even_as_a_regulator_and_the_verdict_says_so() -> No
     found = analyse(data(device, 16).run()).bottleneck
     assert found is not None
     assert (found.kind, found.confidence) == ("disk_cap", "low")
-    assert "a device can be as steady" in found.why_not_more[0]
+    assert "a plain device can also be this steady" in found.why_not_more[0]
 
 
 def test_a_fast_limit_is_evener_than_a_device() -> None:

@@ -144,7 +144,7 @@ def test_one_hot_host_of_three_is_a_matter_of_balance() -> None:
     assert evenly.gain_ratio == pytest.approx(0.88, abs=0.05)
     assert evenly is verdict.advice[0]
     assert "Add CPUs to web1, of the hosts of web" in more.text
-    assert "then the CPU of web (web2) limits" in more.text
+    assert "then the CPU of web (web2) is the bottleneck" in more.text
 
 
 def test_hosts_that_are_all_busy_are_not_told_to_share_better() -> None:

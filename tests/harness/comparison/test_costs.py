@@ -126,7 +126,9 @@ def test_a_schedule_that_was_kept_has_no_ratio() -> None:
             manifest["plan"]["scenarios"]["crawl"]["load"] = {"model": "open", "rate_per_s": rate}
     worth = row(compare(kept))
     assert (worth["base"], worth["ratio"]) == (pytest.approx(1.7), None)
-    assert worth["why"] == "both sides did what crawl was offered: what they could do for it is not seen"
+    assert worth["why"] == (
+        "both sides served the whole offered load of crawl, so their maximum is not known"
+    )
     assert f"Where there is no ratio: {worth['why']}." in gather(compare(kept).to_json()).tables["cost"].note
     assert row(compare(behind))["ratio"] == pytest.approx(15.2 / 3.4)
 

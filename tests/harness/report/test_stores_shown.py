@@ -29,7 +29,7 @@ def test_queues_and_compactions_of_cassandra() -> None:
     )
     cells = report.tables["stores"].cells()
     assert cells[0] == [
-        *("c1", "compactions that wait for their turn", "3", "3"),
+        *("c1", "compactions that wait to start", "3", "3"),
         *("db.pool.pending", "CompactionExecutor"),
     ]
     assert [row[1] for row in cells[1:]] == ["left of these to be done", "connections"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -12,6 +14,8 @@ import smbclient
 from support import require
 
 from pinchpoint_infra.embedded import FarmSpec, down, limit, up
+from pinchpoint_infra.embedded.place import STATE_VARIABLE
+from pinchpoint_infra.embedded.record import FarmError
 from pinchpoint_infra.embedded.tiers import files
 from pinchpoint_infra.faults.delay import DelayedEndpoint
 
@@ -29,7 +33,38 @@ def spec(folder: Path) -> FarmSpec:
     )
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a share's user")
+@pytest.fixture
+def short_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Farms lie in a folder whose path leaves room for the names of Samba's sockets."""
+    with tempfile.TemporaryDirectory(prefix="pp-", dir="/var/tmp") as folder:
+        monkeypatch.setenv(STATE_VARIABLE, folder)
+        yield
+
+
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a share's user")
+
+
+@ROOT
+def test_a_path_too_long_for_sambas_sockets_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Samba would end with status 1 and no word."""
+    require("smbd", "samba")
+    deep = tmp_path / ("d" * 80)
+    deep.mkdir()
+    monkeypatch.setenv(STATE_VARIABLE, str(deep))
+    made = spec(tmp_path)
+    try:
+        with pytest.raises(
+            FarmError, match=f"Samba's sockets allow 85; name a shorter folder in {STATE_VARIABLE}"
+        ):
+            up(made, lifeline=False, progress=lambda _: None)
+    finally:
+        down(made.identity)
+
+
+@ROOT
+@pytest.mark.usefixtures("short_state")
 def test_documents_are_read_over_smb_and_later_by_the_delay(tmp_path: Path) -> None:
     """The share has the folder's files; a look into it takes several round trips once limits hold."""
     require("smbd", "samba")

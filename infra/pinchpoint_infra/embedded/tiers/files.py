@@ -9,6 +9,7 @@ import socket
 import subprocess
 from pathlib import Path
 
+from pinchpoint_infra.embedded.place import STATE_VARIABLE
 from pinchpoint_infra.embedded.record import FarmError
 from pinchpoint_infra.embedded.tiers.contract import EmbeddedTier, new_secret, write_secret
 from pinchpoint_infra.ports import free_port
@@ -16,6 +17,8 @@ from pinchpoint_infra.ports import free_port
 _SHARE = "docs"
 _PLACES = ("private dir", "lock directory", "state directory", "cache directory", "pid directory")
 _PASSWORD_S = 20.0
+_LONGEST_BYTES = 85
+"""Of the folder of Samba's sockets: an address has 107 bytes (unix(7)), ``/msg.sock/PID`` included."""
 
 
 def _program(name: str) -> str | None:
@@ -60,6 +63,11 @@ class FilesTier(EmbeddedTier):
         self.port, self._password = free_port(), new_secret()
         self._user = pwd.getpwuid(os.geteuid()).pw_name
         own = self.directory / "samba"
+        if len(os.fsencode(own)) > _LONGEST_BYTES:
+            raise FarmError(
+                f"the share of the tier files cannot be made: {own} has {len(os.fsencode(own))} bytes, and "
+                f"Samba's sockets allow {_LONGEST_BYTES}; name a shorter folder in {STATE_VARIABLE}"
+            )
         own.mkdir(exist_ok=True, mode=0o700)
         lines = [
             "[global]",
