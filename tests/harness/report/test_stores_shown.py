@@ -32,7 +32,7 @@ def test_queues_and_compactions_of_cassandra() -> None:
         *("c1", "compactions that wait to start", "3", "3"),
         *("db.pool.pending", "CompactionExecutor"),
     ]
-    assert [row[1] for row in cells[1:]] == ["left of these to be done", "connections"]
+    assert [row[1] for row in cells[1:]] == ["data left to compact", "connections"]
     assert "GB" in cells[1][2]
     assert "### Databases and stores, as they report" in markdown.write(report)
 
