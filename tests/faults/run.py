@@ -381,12 +381,12 @@ def tried(name: str, phase: str) -> Row:
         if lost_s is not None and lost_s > 1:
             wrong.append(f"{lost_s:g} s of what was measured before are missing")
         said_left = re.search(r"left on the farm|made could not be removed", words) is not None
-        orphans = _orphans(cell, told=said_left or cell.killed)
+        orphans = _orphans(cell, reported=said_left or cell.killed)
         if "is kept there" in words:
             orphans = [one for one in orphans if one != "file journal"]
         if not cell.gone:
             wrong += _next_run(cell)
-            orphans += [f"after the next run: {one}" for one in _orphans(cell, told=False)]
+            orphans += [f"after the next run: {one}" for one in _orphans(cell, reported=False)]
         wrong += [f"left: {one}" for one in orphans]
         outcome = f"exit status {process.returncode}: {_last(said.read_text() if cell.killed else words)}"
         return Row(name, phase, outcome, lost_s, orphans, not wrong, "; ".join(wrong))
@@ -432,7 +432,7 @@ def _lost(cell: Cell, at_s: float) -> float | None:
     return float(len(set(range(min(seconds), int(at_s))) - seconds))
 
 
-def _orphans(cell: Cell, *, told: bool) -> list[str]:
+def _orphans(cell: Cell, *, reported: bool) -> list[str]:
     """What is left: processes; files beside the run's own; unless it was said, schemas and keys."""
     deadline = time.monotonic() + 8
     while (left := _processes(cell.mark)) and time.monotonic() < deadline:
@@ -440,7 +440,7 @@ def _orphans(cell: Cell, *, told: bool) -> list[str]:
     for run in _runs(cell):
         if not cell.killed:
             left += [f"file {path.name}" for path in run.iterdir() if path.name not in OF_RUN]
-    if told or cell.gone:
+    if reported or cell.gone:
         return left
     with psycopg.connect(cell.sql) as database:
         query = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pinchpoint%'"

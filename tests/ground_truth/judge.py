@@ -58,9 +58,9 @@ def judge(directory: Path) -> Judged:
     """
     stored = open_run(directory)
     run = replace(stored, samples=table(stored.samples))  # noises change it
-    told = replace(run, events=[event for event in run.events if event.get("event") != TOLD])
-    noisy = noises(replace(told, manifest=blind(run.manifest)))
-    return Judged(_variants(run, told), {name: _found(one, analyse(one)) for name, one in noisy})
+    judged = replace(run, events=[event for event in run.events if event.get("event") != TOLD])
+    noisy = noises(replace(judged, manifest=blind(run.manifest)))
+    return Judged(_variants(run, judged), {name: _found(one, analyse(one)) for name, one in noisy})
 
 
 def _found(run: StoredRun, verdict: Verdict) -> Found:
@@ -75,14 +75,14 @@ def _found(run: StoredRun, verdict: Verdict) -> Found:
     return replace(found, answer=replace(found.answer, turns=tuple(turns)))
 
 
-def _variants(run: StoredRun, told: StoredRun) -> dict[str, Found]:
+def _variants(run: StoredRun, judged: StoredRun) -> dict[str, Found]:
     found: dict[str, Found] = {}
     known: list[tuple[dict[str, Any], Found]] = []
     for name, change in VARIANTS.items():
         manifest = change(run.manifest)
         same = next((one for seen, one in known if seen == manifest), None)
         if same is None:  # where nothing is declared there is nothing to vary
-            varied = replace(told, manifest=manifest)
+            varied = replace(judged, manifest=manifest)
             verdict = analyse(varied)
             if not known:
                 _see_that_it_is_blind(run, verdict)

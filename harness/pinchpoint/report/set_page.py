@@ -100,8 +100,8 @@ def _answers(made: RunSet, runs: Sequence[Row], compared: Sequence[Row]) -> Iter
     tested = f"{made.plan} on {wording.listed([one.folder for one in made.places])}, {count}"
     yield Answer(TESTED, tested, f"Begun {day_and_time(made.started)}.")
     sure = Counter(str((row["verdict"].get("bottleneck") or {}).get("confidence") or "none") for row in runs)
-    told = ", ".join(f"{name} in {times} runs" for name, times in sure.most_common())
-    yield Answer(BOTTLENECK, str(_headline(runs, made)), f"Confidence: {told}." if told else "")
+    levels = ", ".join(f"{name} in {times} runs" for name, times in sure.most_common())
+    yield Answer(BOTTLENECK, str(_headline(runs, made)), f"Confidence: {levels}." if levels else "")
     rooms = [
         row["verdict"]["headroom_ratio"] for row in runs if row["verdict"].get("headroom_ratio") is not None
     ]
@@ -110,15 +110,17 @@ def _answers(made: RunSet, runs: Sequence[Row], compared: Sequence[Row]) -> Iter
     else:
         yield Answer(HEADROOM, "not known")
     advice = Counter(str(one["what"]) for row in runs for one in (row["verdict"].get("advice") or ())[:1])
-    told = "; ".join(f"{what} ({counted(times, 'run')})" for what, times in advice.most_common(3))
-    yield Answer(DO, told or "not known", " ".join(str(one["summary"]) for one in compared))
+    yield Answer(DO, _most_common(advice), " ".join(str(one["summary"]) for one in compared))
     following = Counter(wording.thing(row["verdict"]["next"]) for row in runs if row["verdict"].get("next"))
-    yield Answer(
-        NEXT,
-        "; ".join(f"{what} ({counted(times, 'run')})" for what, times in following.most_common(3))
-        or "not known",
-    )
+    yield Answer(NEXT, _most_common(following))
     yield Answer(NOT_SHOWN, _missing(made), " ".join(_notes(made, runs)))
+
+
+def _most_common(found: Counter[str]) -> str:
+    """The three that most runs have, each with how many do."""
+    return (
+        "; ".join(f"{what} ({counted(times, 'run')})" for what, times in found.most_common(3)) or "not known"
+    )
 
 
 def _missing(made: RunSet) -> str:

@@ -64,7 +64,7 @@ class Crew:
             time.sleep(0.05)
         return time.monotonic() - begun
 
-    def told(self, event: str) -> list[dict[str, Any]]:
+    def events_of(self, event: str) -> list[dict[str, Any]]:
         """The fields of every event of that name."""
         return [fields for name, fields in self.events if name == event]
 

@@ -49,13 +49,13 @@ def test_a_worker_that_dies_or_freezes_is_replaced(url: str, tmp_path: Path, how
         both.start()
         both.tend(2)
         os.kill(both.pool.local_pids[0], how)
-        noticed_s = both.tend(until=lambda: bool(both.told("worker_lost")))
+        noticed_s = both.tend(until=lambda: bool(both.events_of("worker_lost")))
         assert noticed_s < 5
         both.tend(3)
         lasted_s = both.end()
         found = both.done()
     assert both.pool.failures() == []
-    [lost] = both.told("worker_lost")
+    [lost] = both.events_of("worker_lost")
     assert lost["worker"] == "g0"
     assert lost["taken_over_after_s"] == pytest.approx(noticed_s, abs=1.2)
     assert found["ok"] + found["dropped"] == pytest.approx(RATE * lasted_s, abs=1.5 * RATE)
@@ -84,7 +84,7 @@ def test_the_users_of_a_closed_load_go_on_elsewhere(url: str, tmp_path: Path) ->
         both.tend(2.5)
         assert both.users() == 6
         os.kill(both.pool.local_pids[1], signal.SIGKILL)
-        both.tend(until=lambda: bool(both.told("worker_lost")))
+        both.tend(until=lambda: bool(both.events_of("worker_lost")))
         both.tend(5)
         assert both.users() == 6
         both.end()
@@ -101,12 +101,12 @@ def test_workers_of_other_machines_take_part_from_the_begin_alone(url: str, tmp_
             mixed.start()
             mixed.tend(4)
             second.kill()
-            assert mixed.tend(until=lambda: bool(mixed.told("worker_lost"))) < 5
+            assert mixed.tend(until=lambda: bool(mixed.events_of("worker_lost"))) < 5
         with elsewhere(port) as late:
             assert late.stdout is not None
             # Before, it may say that it has joined.
             assert any("waits for the next run" in line for line in iter(late.stdout.readline, ""))
-            assert mixed.told("worker_late") == [{"machine": socket.gethostname()}]
+            assert mixed.events_of("worker_late") == [{"machine": socket.gethostname()}]
             mixed.tend(2)
             lasted_s = mixed.end()
             assert late.wait(15) == 0
@@ -117,7 +117,7 @@ def test_workers_of_other_machines_take_part_from_the_begin_alone(url: str, tmp_
     assert sorted(found["workers"]) == ["g0", "generator2", "generator3"]
     assert min(found["workers"].values()) > RATE / 3
     assert found["ok"] + found["dropped"] == pytest.approx(RATE * lasted_s, abs=1.5 * RATE)
-    assert abs(mixed.told("worker_connected")[0]["clock_offset_s"]) < 0.01  # one machine, one clock
+    assert abs(mixed.events_of("worker_connected")[0]["clock_offset_s"]) < 0.01  # one machine, one clock
 
 
 @pytest.mark.slow
@@ -133,7 +133,7 @@ def test_a_worker_that_is_killed_as_the_load_ends_costs_no_run(url: str, tmp_pat
         lasted_s = mixed.end()
         at_most_s = time.monotonic() - mixed.begun_s
     assert mixed.pool.failures() == []
-    [lost] = mixed.told("worker_lost")
+    [lost] = mixed.events_of("worker_lost")
     assert lost["taken_over_after_s"] < 6
     found = mixed.done()
     assert found["failed"] == []
@@ -170,7 +170,7 @@ def test_a_worker_of_another_version_is_refused(tmp_path: Path, url: str) -> Non
         )  # fmt: skip
         assert done.returncode == 5, done.stderr
         assert "this is 0.0.1" in done.stdout
-        assert one.told("worker_connected") == []
+        assert one.events_of("worker_connected") == []
 
 
 def test_a_port_that_is_taken_is_said(url: str, tmp_path: Path) -> None:

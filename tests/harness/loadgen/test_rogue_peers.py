@@ -73,8 +73,8 @@ def test_without_the_token_no_message_gets_in_and_no_run_is_disturbed(url: str, 
                     pass  # ZeroMQ's greeting; that it has ended, though nobody closed it here, is the test
             slow.close()
     assert one.pool.failures() == []
-    assert one.told("worker_lost") == one.told("worker_dropped") == []
-    assert one.told("connections_unproved")
+    assert one.events_of("worker_lost") == one.events_of("worker_dropped") == []
+    assert one.events_of("connections_unproved")
     assert one.done()["failed"] == []
     assert min(one.done()["workers"].values()) > RATE
 
@@ -163,12 +163,12 @@ def test_a_worker_that_sends_garbage_is_dropped_by_name_and_the_run_goes_on(url:
         for number, (what, misbehave) in enumerate(GARBAGE.items(), 1):
             rogue = left.pop(0)
             misbehave(rogue, rogue.work)
-            one.tend(until=lambda: meanwhile() or len(one.told("worker_lost")) == number)  # noqa: B023
+            one.tend(until=lambda: meanwhile() or len(one.events_of("worker_lost")) == number)  # noqa: B023
             assert one.pool.failures() == [], what
-            dropped = one.told("worker_dropped")
+            dropped = one.events_of("worker_dropped")
             assert len(dropped) == number, what
             assert dropped[-1]["machine"] == "rogue1"
-            assert "sent what no load worker sends" in one.told("worker_lost")[-1]["why"]
+            assert "sent what no load worker sends" in one.events_of("worker_lost")[-1]["why"]
             assert "refused" in rogue.until("refused")
         alone_s = math.ceil(time.time())
         one.tend(4)
@@ -197,7 +197,7 @@ def test_one_that_goes_bad_before_the_load_begins_ends_itself_alone(url: str, tm
         one.tend(3)
         lasted_s = one.end()
         found = one.done()
-    assert [lost["worker"] for lost in one.told("worker_lost")] == ["generator2"]
+    assert [lost["worker"] for lost in one.events_of("worker_lost")] == ["generator2"]
     assert found["ok"] == pytest.approx(RATE * lasted_s, abs=0.7 * RATE)
 
 

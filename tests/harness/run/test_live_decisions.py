@@ -40,7 +40,7 @@ def reported(
         (reported(500, 0.1), reported(500, 0.01), False),  # a schedule keeps the rate, the times still fall
         (reported(20), reported(26), True),  # as far apart as chance takes so few
         (reported(0, None), reported(0, None), False),  # nothing has come through yet
-        (reported(500, math.inf), reported(500, math.inf), True),  # both are overloaded alike
+        (reported(500, math.inf), reported(500, math.inf), True),  # both are overloaded
         (reported(500, 0.1), reported(500, math.inf), False),
     ],
 )
