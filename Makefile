@@ -48,7 +48,9 @@ help:
 $(shell [ ! -e .venv ] || { .venv/bin/python -c '' && grep -qF '$(CURDIR)/.venv' .venv/bin/activate; } 2>/dev/null || \
   rm -rf .venv/.complete .venv/bin/uv)
 
+# Compiled once: each program that is started compiles nothing, also where Python may not write (PYTHONDONTWRITEBYTECODE).
 setup: .venv/.complete
+	@.venv/bin/python -m compileall -q harness scenarios collectors infra
 
 $(UV):
 	@python=; for name in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -60,7 +62,7 @@ $(UV):
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 
 .venv/.complete: $(UV) uv.lock pyproject.toml $(wildcard */pyproject.toml)
-	$(UV) sync --quiet --locked --all-packages --all-extras --no-extra microsoft-odbc --no-extra kerberos
+	$(UV) sync --quiet --locked --all-packages --all-extras --no-extra microsoft-odbc --no-extra kerberos --compile-bytecode
 	@touch $@
 
 demo: setup
