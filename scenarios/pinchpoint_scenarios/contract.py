@@ -27,7 +27,7 @@ PAUSE = "/pause"
 class Params(BaseModel):
     """Base of every scenario's parameters: unknown fields are errors, values never change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     def paths(self) -> tuple[str, ...]:
         """The files and folders of the machine that makes the load that these parameters name."""

@@ -98,7 +98,7 @@ _Sample = tuple[Utc, _OneSecond, Name, Name, Name, Figure | None, Figure | None]
 
 
 class _Checked(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, defer_build=True)
 
 
 class WorkerHello(_Checked):

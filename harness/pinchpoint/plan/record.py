@@ -51,6 +51,7 @@ class StrictRecord(BaseModel):
         allow_inf_nan=False,
         validate_by_name=True,
         validate_by_alias=False,
+        defer_build=True,
     )
 
     @classmethod

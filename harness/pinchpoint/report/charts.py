@@ -12,11 +12,15 @@ from typing import Any, Literal
 
 import altair as alt
 import vl_convert
+from altair.utils import schemapi
 
 from pinchpoint.base import units
 from pinchpoint.base.text import one_line
 from pinchpoint.data.latency import Distribution
 from pinchpoint.data.timeline import Axis
+
+# Drawing a chart finds what is wrong with it. Altair's check of each part takes a third of a page's time.
+schemapi.disable_debug_mode()
 
 # Okabe and Ito's palette ("Color Universal Design", 2008) without its yellow, which vanishes on white:
 # distinguished with any colour vision, and by lightness on a grey printer.
@@ -136,21 +140,30 @@ def svg_of(spec: Mapping[str, Any]) -> str:
     return _NUMBERED.sub(lambda found: f"c{own}-{numbers[found[0]]}", drawn)
 
 
+_GREY = "#444"
+_CONFIG = {
+    "font": "system-ui, 'Segoe UI', Helvetica, Arial, sans-serif",
+    "background": "transparent",
+    "axis": {
+        "labelColor": _GREY,
+        "titleColor": _GREY,
+        "gridColor": "#e8e8e8",
+        "domainColor": "#999",
+        "tickColor": "#999",
+    },
+    "view": {"continuousWidth": 300, "continuousHeight": 300, "stroke": "#d0d0d0"},
+    "title": {"anchor": "start", "fontSize": 13, "fontWeight": 600, "color": "#222", "offset": 4},
+    "legend": {"labelColor": "#222", "labelFontSize": 11, "labelLimit": LABEL_LIMIT},
+}
+
+
 def finished(
     chart: alt.VConcatChart | alt.HConcatChart | alt.LayerChart | alt.FacetChart, data: Datasets
 ) -> dict[str, Any]:
     """A chart as the specification that is drawn: fonts, colours, the rows behind it."""
-    configured = (
-        chart.configure(font="system-ui, 'Segoe UI', Helvetica, Arial, sans-serif", background="transparent")
-        .configure_axis(
-            labelColor="#444", titleColor="#444", gridColor="#e8e8e8", domainColor="#999", tickColor="#999"
-        )
-        .configure_view(stroke="#d0d0d0")
-        .configure_title(anchor="start", fontSize=13, fontWeight=600, color="#222", offset=4)
-        .configure_legend(labelColor="#222", labelFontSize=11, labelLimit=LABEL_LIMIT)
-    )
     # Drawing it finds what is wrong with it as well; to validate a run of twenty hosts takes seconds.
-    spec: dict[str, Any] = configured.to_dict(validate=False)
+    spec: dict[str, Any] = chart.to_dict(validate=False)
+    spec["config"] = _CONFIG
     spec["datasets"] = dict(data)
     del spec["$schema"]  # an address that need not be visited
     return spec

@@ -36,7 +36,7 @@ _SHOWN = 10
 class Form(BaseModel):
     """Base of forms: values are never coerced, and what is not named may be there."""
 
-    model_config = ConfigDict(strict=True, extra="ignore")
+    model_config = ConfigDict(strict=True, extra="ignore", defer_build=True)
 
 
 def _time(text: str) -> str:

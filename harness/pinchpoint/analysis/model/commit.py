@@ -17,6 +17,7 @@ going on for a share ``o`` of the time lasts ``o c``.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -28,9 +29,9 @@ Floats = npt.NDArray[np.float64]
 CROWD = 40
 """From this many sessions on any one of them hardly matters to the others."""
 HALVINGS = 60
-_AWAY_RATIOS = np.geomspace(1e-3, 1e4, 71)
+_AWAY_RATIOS: list[float] = np.geomspace(1e-3, 1e4, 71).tolist()
 """Away times ÷ a flush for which the chain is solved; in between, evenly in logarithms."""
-_POINTS = np.log(_AWAY_RATIOS)
+_POINTS: list[float] = np.log(_AWAY_RATIOS).tolist()
 _AT_ONCE = 1e-9
 """A flush that takes no time takes this many seconds: nothing waits for it."""
 
@@ -130,17 +131,19 @@ def _crowd(per_flush: float, away: float) -> tuple[float, float]:
 def _looked_up(users: int, away: float) -> tuple[float, float]:
     """The chain's, between the two points around it; each is solved once."""
     at = math.log(min(max(away, _AWAY_RATIOS[0]), _AWAY_RATIOS[-1]))
-    place = min(int(np.searchsorted(_POINTS, at, side="right")) - 1, len(_POINTS) - 2)
-    ends = [_chain(users, place), _chain(users, place + 1)]
-    near = _POINTS[place : place + 2]
-    waits, found = (float(np.interp(at, near, [end[of] for end in ends])) for of in (0, 1))
-    return waits, min(found, users / max(away, 1e-12))
+    place = min(bisect_right(_POINTS, at) - 1, len(_POINTS) - 2)
+    (wait, found), (next_wait, next_found) = _chain(users, place), _chain(users, place + 1)
+    past, width = at - _POINTS[place], _POINTS[place + 1] - _POINTS[place]
+    return (
+        (next_wait - wait) / width * past + wait,
+        min((next_found - found) / width * past + found, users / max(away, 1e-12)),
+    )
 
 
 @lru_cache(maxsize=CROWD * len(_AWAY_RATIOS))
 def _chain(users: int, place: int) -> tuple[float, float]:
     """(what a commit takes, the share of the time with a flush) of users away so long, times in flushes."""
-    away = float(_AWAY_RATIOS[place])
+    away = _AWAY_RATIOS[place]
     sizes = np.arange(1, users + 1)
     # Row: how many share this flush; column: how many of the others are back when it ends.
     back = -math.expm1(-1 / away)
