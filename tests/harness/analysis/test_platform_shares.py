@@ -76,6 +76,42 @@ def test_a_disk_far_below_its_recorded_limit_is_no_cap() -> None:
     assert verdict.bottleneck is None or verdict.bottleneck.kind != "disk_cap"
 
 
+@pytest.mark.parametrize(
+    ("limit", "spent"),
+    [
+        ("cloud.disk_iops_ratio", "cloud.disk_burst_iops_used_ratio"),
+        ("cloud.disk_iops_exceeded_ratio", "cloud.disk_burst_used_ratio"),
+    ],
+)
+@pytest.mark.parametrize("used", [0.4, 1.0])
+def test_a_disk_at_its_limit_without_credits_has_exhausted_them(limit: str, spent: str, used: float) -> None:
+    """Azure's share and Amazon's check: with credits left it is a cap, without any they ran out."""
+    verdict = judged(recorded(recorded(log_on(500), limit, 1.0, "log"), spent, used, "log"))
+    found = verdict.bottleneck
+    assert found is not None
+    assert (found.kind, found.role) == ("disk_burst_exhausted" if used == 1 else "disk_cap", "log")
+    if used == 1:
+        assert "burst credits ran out" in verdict.summary
+        assert verdict.advice
+        assert any("burst credits" in fact.fact for fact in found.evidence)
+
+
+def test_a_machine_without_credits_has_exhausted_them() -> None:
+    """The credits of all its disks together, which Amazon reports for small machines."""
+    build = recorded(log_on(2000, size=64000), "cloud.vm_bytes_exceeded_ratio", 1.0)
+    recorded(build, "cloud.vm_burst_bytes_used_ratio", 0.99)
+    found = judged(build).bottleneck
+    assert found is not None
+    assert (found.kind, found.role) == ("disk_burst_exhausted", None)
+
+
+def test_credits_alone_are_no_limit() -> None:
+    """A disk that does 30 % of its limit needs no credits: that they are used up limits nothing."""
+    build = recorded(log_on(500, noise=0.02), "cloud.disk_iops_ratio", 0.3, "log")
+    found = judged(recorded(build, "cloud.disk_burst_iops_used_ratio", 1.0, "log")).bottleneck
+    assert found is None or found.kind != "disk_burst_exhausted"
+
+
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_a_check_that_is_seldom_set_is_no_share(share: float) -> None:
     """Amazon's check says whether more was requested, not how much was used: 0 is no room."""

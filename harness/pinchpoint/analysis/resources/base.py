@@ -230,6 +230,7 @@ class DiskMeasures:
         utilisation: max(I/O ÷ cap, bytes ÷ cap), as the cloud platform recorded it, else of the declared cap;
             None where neither is known.
         recorded: whether the platform recorded it.
+        credits_used: the share of the burst credits of ``binding`` that is spent, as it recorded it.
         binding: ``io`` or ``bytes``: which of the two is at its declared cap, or held by something, or nearer
             to its cap.
         responses: how each of the two moves when the outstanding count does.
@@ -263,6 +264,7 @@ class DiskMeasures:
     backlog: float | None = None
     often_read: bool = True
     recorded: bool = False
+    credits_used: float | None = None
 
     @property
     def spread(self) -> float | None:
@@ -390,6 +392,7 @@ class DiskState:
         beyond_cap: more than the declared cap was done: the declaration does not hold.
         regulated: flat as only a regulator is, while latency moves.
         fell: its level fell and held there, though no less was waiting: burst credits ran out.
+        spent: the platform reports that its burst credits are spent.
         rose: its level rose though no more was waiting: it is still warming up.
         slow: latency above the limit of its role.
         device: with a queue, and more outstanding I/O brings no more I/O; or slow, as uneven as a device.
@@ -407,6 +410,7 @@ class DiskState:
     beyond_cap: bool
     regulated: bool
     fell: bool
+    spent: bool
     rose: bool
     slow: bool
     device: bool

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pinchpoint.analysis.resources.base import DiskMeasures, Resource
+from pinchpoint.analysis.resources.disk.classify import fell
 from pinchpoint.analysis.resources.disk.facts import level_words
 from pinchpoint.analysis.resources.disk.measures import kind_unknown, measure_disk
 from pinchpoint.analysis.resources.disk.slowness import slowness, write_and_flush_s
@@ -201,7 +202,7 @@ def _machine(basis: AdviceInputs, held: Held) -> Iterator[Advice]:
     if better is None:
         series = f"{entry.name} ({caps}) is the largest of its series"
         what = f"Spread the disks of {held.target} over two machines: {series}"
-        yield advise("disk_cap", held.target, what, basis.until(), cited([entry]))
+        yield advise(basis.first.kind, held.target, what, basis.until(), cited([entry]))
         return
     room = held.rates.room(better, cached=cached)
     what = (
@@ -210,7 +211,7 @@ def _machine(basis: AdviceInputs, held: Held) -> Iterator[Advice]:
     )
     asked = (basis.by(f"{tier}.machine={better.name}") for tier in basis.first.resource.tiers)
     gain = next(filter(None, asked), None) or basis.until(room, f"the machine again, as {better.name}")
-    yield advise("disk_cap", held.target, what, gain, cited([entry, better]))
+    yield advise(basis.first.kind, held.target, what, gain, cited([entry, better]))
 
 
 # ---- other ways ---------------------------------------------------------------------------------
@@ -225,10 +226,11 @@ def _device(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Iterator[Ad
     yield advise("disk_device", held.target, what, gain)
 
 
-def _burst(basis: AdviceInputs, _found: DiskMeasures, held: Held) -> Iterator[Advice]:
-    """A type whose baseline carries what the credits carried."""
+def _burst(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Iterator[Advice]:
+    """A type whose baseline carries what the credits carried, or does more than this one's."""
     shift = basis.first.resource.shift
-    if shift is None:
+    if shift is None or not fell(shift):
+        yield from _cap(basis, found, held)
         return
     ratio = shift.before / shift.after
     if shift.of == "bytes":

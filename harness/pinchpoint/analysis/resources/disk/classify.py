@@ -94,6 +94,7 @@ def state_of(
         beyond_cap=beyond,
         regulated=found.held is not None,
         fell=fell(resource.shift) and not _of_another_size(resource.shift, found),
+        spent=found.credits_used is not None and found.credits_used >= 1 - CAP_MATCH.value,
         rose=_rose(resource.shift),
         slow=slow,
         device=queue and ((io.stays and (slow or waited_for)) or (uneven and overwhelmed(resource, found))),
@@ -185,7 +186,7 @@ def judge_disk(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...])
         return None
     if resource.whole is not None and not (state.occupied and state.near_cap):
         return None  # only its own cap is a matter of the machine; all else is one disk's
-    kind: Kind = "disk_cap" if resource.whole is not None else _kind(resource, found, state)
+    kind = cap_kind(state) if resource.whole is not None else _kind(resource, found, state)
     if state.wait_ratio is None and (kind not in USED_UP or demoted(resource, found)):
         return None
     below = found.utilisation is not None and not (state.near_cap or state.beyond_cap)
@@ -233,10 +234,15 @@ def disk_kind(state: DiskState) -> Kind:
         return "disk_warm_up"
     below = state.uneven and state.device and not state.at_cap
     if state.occupied and (state.regulated or (state.near_cap and not below)):
-        return "disk_cap"
+        return cap_kind(state)
     if state.occupied and state.device:
         return "disk_device"
     return "disk_concurrency" if state.concurrency else "disk_latency"
+
+
+def cap_kind(state: DiskState) -> Kind:
+    """What something at its cap is called: one whose credits are spent had a higher one before."""
+    return "disk_burst_exhausted" if state.spent else "disk_cap"
 
 
 def ignored(found: DiskMeasures, state: DiskState) -> bool:

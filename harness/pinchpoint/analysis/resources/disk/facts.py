@@ -98,10 +98,16 @@ def disk_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
     resource, state = one.resource, one.disk
     assert state is not None  # noqa: S101 -- a disk's suspicion always carries its answers
     rate = rate_metric(found)
-    if one.kind == "disk_cap" or (one.kind == "disk" and state.near_cap):
+    shifted = state.fell or state.rose
+    if one.kind == "disk_cap" or (
+        one.kind in {"disk", "disk_burst_exhausted"} and not shifted and state.near_cap
+    ):
         yield _at_cap(resource, found, state)
-    if one.kind in {"disk_burst_exhausted", "disk_warm_up"}:
+    if one.kind in {"disk_burst_exhausted", "disk_warm_up"} and shifted:
         yield _shifted(resource, found)
+    if state.spent:
+        text = f"the platform reports {units.percent(found.credits_used)} of its burst credits used"
+        yield _fact(resource, text, "", found.credits_used, "context")
     if one.contradicted:
         text = f"{share_words(found, 'the declared limit')}, so that declaration is wrong"
         fact = _fact(resource, text, rate, found.mean, "context")

@@ -19,7 +19,7 @@ from pinchpoint.analysis.resources.base import (
     waits_for,
 )
 from pinchpoint.analysis.resources.disk.advice import about_disk, measure_it
-from pinchpoint.analysis.resources.disk.classify import demoted, disk_state, ignored, judge_disk
+from pinchpoint.analysis.resources.disk.classify import demoted, disk_state, fell, ignored, judge_disk
 from pinchpoint.analysis.resources.disk.devices import find_disks
 from pinchpoint.analysis.resources.disk.facts import (
     disk_facts,
@@ -151,7 +151,7 @@ class Disk(ResourceKind[DiskMeasures]):
     def left(self, one: Suspicion, found: DiskMeasures) -> float | None:
         """What is left of the mean of before and after its credits ran out."""
         shift = one.resource.shift
-        if one.kind != "disk_burst_exhausted" or shift is None:
+        if one.kind != "disk_burst_exhausted" or shift is None or not fell(shift):
             return None
         usual = found.io if shift.of == "io" else found.bytes
         return min(1.0, shift.after / usual) if usual else None
@@ -280,14 +280,16 @@ class Disk(ResourceKind[DiskMeasures]):
             limits = "declared limit" if one.resource.baseline is None else "burst's limit"
             limits = "limit" if whole else limits
             cap = share_words(found, f"its {limits}")
+        moved = state is not None and (state.fell or state.rose)
+        its = f"its {shift_words(one.resource)}" if moved else ""
         rate = units.per_second(found.io)
         unknown = found.utilisation is None and found.responses["io"].slope is None
         below = "it may be at a limit that was not declared" if unknown else _BELOW
         proofs = {
             "disk": f"{cap if state is not None and state.near_cap else f'a {way} takes {each}'}, {waits}",
             "disk_cap": cap,
-            "disk_burst_exhausted": f"its {shift_words(one.resource)}: burst credits ran out",
-            "disk_warm_up": f"its {shift_words(one.resource)}: the disk was still warming up",
+            "disk_burst_exhausted": f"{its or cap}: burst credits ran out",
+            "disk_warm_up": f"{its}: the disk was still warming up",
             "disk_device": f"it does {rate}, {each} a {way}{_no_more(found)}",
             "disk_concurrency": f"reads take {waits}: too few are issued at the same time"
             "; the disk could do more",

@@ -18,7 +18,7 @@ from pinchpoint.analysis.resources.base import (
 from pinchpoint.analysis.resources.disk.platform_shares import recorded_shares
 from pinchpoint.analysis.resources.disk.rate_response import RateResponse, bytes_response, io_response
 from pinchpoint.analysis.stages import Rows
-from pinchpoint.analysis.thresholds import MIN_SAMPLES, OWN_USE, SEEN, UTILISATION
+from pinchpoint.analysis.thresholds import MIN_SAMPLES, OWN_USE, SEEN, UTILISATION, at_least
 from pinchpoint.base.wording import listed
 from pinchpoint.data.series import Floats, mean, weighted_mean
 
@@ -170,8 +170,9 @@ def measure_disk(resource: Resource, rows: Rows) -> DiskMeasures:
         often_read=often_read(resource, rows),
         recorded=nearest in recorded,
     )
-    at_limit = utilisation is not None and utilisation >= UTILISATION.value
-    return found if at_limit else replace(found, binding=found.held or nearest)
+    if not at_least(utilisation, UTILISATION):
+        found = replace(found, binding=found.held or nearest)
+    return replace(found, credits_used=mean_of(resource, f"credits_{found.binding}", rows))
 
 
 def nearest_limit(

@@ -1,8 +1,9 @@
-"""The share of its limits that a disk, or a machine's disks, used as the cloud platform recorded it."""
+"""What a cloud platform recorded of a disk, or a machine's disks: shares of its limits, burst credits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 
 import numpy as np
 
@@ -16,18 +17,27 @@ MACHINE: Mapping[str, Sequence[str]] = {
 }
 """How disks are attached -> the platform's metrics of what they do together."""
 _RATES = {"io": "iops", "bytes": "bytes"}
+_SUFFIXES = {
+    "used": ("_{rate}_ratio",),
+    "over": ("_{rate}_exceeded_ratio",),
+    "credits": ("_burst_{rate}_used_ratio", "_burst_used_ratio"),
+}
+"""Column -> how the names of its metrics end; Amazon has one figure of credits for both rates."""
 
 
 def share_columns(
     samples: Samples, hosts: Sequence[str], families: Iterable[str], instances: Iterable[str]
 ) -> dict[str, Floats]:
-    """``used_io``, ``used_bytes`` (shares), ``over_io``, ``over_bytes`` (1: asked for more), if recorded."""
+    """What was recorded of each rate: ``used_io`` (share), ``over_io`` (1: asked for more), ``credits_io``.
+
+    ``credits_``: the share of the burst credits that is spent.
+    """
     found = {}
     wanted = [(family, instance) for family in families for instance in instances]
     for rate, name in _RATES.items():
-        for column, suffix in (("used", "ratio"), ("over", "exceeded_ratio")):
-            for family, instance in wanted:
-                values = samples.first_of(hosts, f"{family}_{name}_{suffix}", instance)
+        for column, suffixes in _SUFFIXES.items():
+            for (family, instance), suffix in product(wanted, suffixes):
+                values = samples.first_of(hosts, f"{family}{suffix.format(rate=name)}", instance)
                 if np.isfinite(values).any():
                     found[f"{column}_{rate}"] = values
     return found
