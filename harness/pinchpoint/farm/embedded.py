@@ -69,6 +69,7 @@ def disk_spec(disk: BuiltDisk) -> DiskSpec:
         device=_device(disk),
         warm_up=SlowStart(disk.warm_up.from_ratio, disk.warm_up.over_s) if disk.warm_up else None,
         stripes=disk.stripes,
+        raid=disk.raid,
         size_bytes=disk.size_bytes or DEFAULT_SIZE_BYTES,
         time_scale=disk.time_scale,
         read_ahead_bytes=disk.read_ahead_bytes,

@@ -128,6 +128,10 @@ class Rise(StrictRecord):
     over_s: Seconds = Field(alias="over", gt=0, description=DURATION)
 
 
+_LEAST_DISKS = {0: 1, 1: 2, 4: 3, 5: 3, 6: 4, 10: 4}
+"""RAID level -> the number of disks it needs."""
+
+
 class BuiltDisk(StrictRecord):
     """One emulated disk.
 
@@ -139,7 +143,8 @@ class BuiltDisk(StrictRecord):
         jitter_s: mean random time that is added to it.
         device: a device that serves one I/O at a time.
         warm_up: a slow start.
-        stripes: the number of such disks that are striped.
+        stripes: the number of such disks that make the array.
+        raid: the level of the array: 0 (stripes alone), 1, 4, 5, 6 or 10. Only its time is emulated.
         size_bytes: its size, such as ``4GiB``.
         time_scale: credits and warm-up run faster by this factor: 60 makes 30 minutes 30 seconds.
         read_ahead_bytes: how far the kernel reads ahead of sequential reads, such as ``1MiB``.
@@ -154,6 +159,7 @@ class BuiltDisk(StrictRecord):
     device: DeviceModel | None = None
     warm_up: Rise | None = None
     stripes: int = Field(default=1, ge=1, le=64)
+    raid: Literal[0, 1, 4, 5, 6, 10] = 0
     size_bytes: Bytes | None = Field(default=None, alias="size", ge=64 * 2**20)
     time_scale: float = Field(default=1.0, ge=1, le=10_000)
     read_ahead_bytes: Bytes = Field(default=128 * 2**10, alias="read_ahead", ge=0, le=64 * 2**20)
@@ -162,6 +168,11 @@ class BuiltDisk(StrictRecord):
     @model_validator(mode="after")
     def _one_source_of_figures(self) -> Self:
         only_one({"profile": self.profile, "limits": self.limits})
+        if self.stripes < _LEAST_DISKS[self.raid] or (self.raid == 10 and self.stripes % 2):
+            raise Unfit(
+                f"raid: {self.raid} with stripes: {self.stripes}",
+                f"needed: {_LEAST_DISKS[self.raid]} stripes or more{', an even number' * (self.raid == 10)}",
+            )
         slow = self.profile or self.limits or self.device or self.latency_s or self.jitter_s
         if self.warm_up and not slow:
             raise Unfit(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint_infra.disks import loop, throttle
+from pinchpoint_infra.disks.raid import columns
 from pinchpoint_infra.disks.record import DiskError, DiskSpec
 from pinchpoint_infra.disks.support import support
 from pinchpoint_infra.disks.way import DiskStack
@@ -142,13 +143,14 @@ class EmulatedDisk:
     def _start_model(self) -> Path:
         spec = self._way.model
         assert spec is not None  # noqa: S101 -- the caller asked
-        each = -(-self._spec.size_bytes // spec.stripes)
+        files = columns(spec.raid, spec.stripes)
+        each = -(-self._spec.size_bytes // files)
         place = self._folder / "fuse"
         place.mkdir()
         config = {
             "mount": str(place),
             "file": self._file,
-            "backing": [str(self._backing(number, each)) for number in range(spec.stripes)],
+            "backing": [str(self._backing(number, each)) for number in range(files)],
             "size_bytes": self._spec.size_bytes,
             "spec": asdict(spec),
             "seed": self.name,

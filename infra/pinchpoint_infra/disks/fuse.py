@@ -1,8 +1,8 @@
 """The FUSE process behind an emulated disk: each read and write takes the time that the model computes.
 
 ``python -m pinchpoint_infra.disks.fuse CONFIG`` with a JSON object: ``mount`` (an empty folder), ``file``
-(the name of the one file there), ``backing`` (one file per stripe), ``size_bytes``, ``spec``, ``seed``,
-``events`` (a file it appends JSON lines to).
+(the name of the one file there), ``backing`` (one file per column of data), ``size_bytes``, ``spec``,
+``seed``, ``events`` (a file it appends JSON lines to).
 
 It takes JSON lines on stdin, ``{"apply": true}`` or false, or ``{"speed_ratio": RATIO}``, and answers each
 with one line. The model begins anew with every ``true``, and goes on at another speed with a ratio (1: its
@@ -20,6 +20,7 @@ import stat
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ import mfusepy
 
 from pinchpoint_collectors.common.times import utc
 from pinchpoint_infra.codec import record
-from pinchpoint_infra.disks.model import DiskModel, parts
+from pinchpoint_infra.disks.model import DiskModel
+from pinchpoint_infra.disks.raid import parts
 from pinchpoint_infra.disks.record import DiskSpec
 
 _THREADS = 512
@@ -81,33 +83,45 @@ class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
 
     def write(self, path: str, data: bytes, offset: int, fh: int) -> int:  # noqa: ARG002
         """Take the data, and the time it takes."""
-        done_at = self._admit(offset, len(data), write=True)
+        wait = self._begin(offset, len(data), write=True)
         for part in parts(offset, len(data), len(self._backing)):
             os.pwrite(
-                self._backing[part.backend], data[part.begin : part.begin + part.size_bytes], part.offset
+                self._backing[part.column], data[part.begin : part.begin + part.size_bytes], part.offset
             )
-        _until(done_at)
+        wait()
         return len(data)
 
     def read(self, path: str, size: int, offset: int, fh: int) -> bytes:  # noqa: ARG002
         """Give the data; what was never written is zeros."""
-        done_at = self._admit(offset, size, write=False)
+        wait = self._begin(offset, size, write=False)
         pieces = []
         for part in parts(offset, size, len(self._backing)):
-            piece = os.pread(self._backing[part.backend], part.size_bytes, part.offset)
+            piece = os.pread(self._backing[part.column], part.size_bytes, part.offset)
             pieces.append(piece.ljust(part.size_bytes, b"\0"))
-        _until(done_at)
+        wait()
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def fsync(self, path: str, datasync: int, fh: int) -> int:  # noqa: ARG002
         """A write is done when it is acknowledged: nothing is left to flush."""
         return 0
 
-    def _admit(self, offset: int, size_bytes: int, *, write: bool) -> float | None:
+    def _begin(self, offset: int, size_bytes: int, *, write: bool) -> Callable[[], None]:
+        """Begin an I/O; what is returned waits until it is done."""
         with self._lock:
-            if self._disk is None:
-                return None
-            return self._disk.admit(time.monotonic(), write=write, offset=offset, size_bytes=size_bytes)
+            disk = self._disk
+            if disk is None:
+                return lambda: None
+            first, *more = disk.steps(write=write, offset=offset, size_bytes=size_bytes)
+            done_at = disk.admit(time.monotonic(), first)
+
+        def wait() -> None:
+            _until(done_at)
+            for step in more:
+                with self._lock:
+                    ends_at = disk.admit(time.monotonic(), step)
+                _until(ends_at)
+
+        return wait
 
     def _happened(self, backend: int, what: str) -> None:
         line = json.dumps({"time": utc(), "what": what, "backend": backend})
@@ -115,8 +129,8 @@ class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
             events.write(line + "\n")
 
 
-def _until(done_at: float | None) -> None:
-    if done_at is not None and (left_s := done_at - time.monotonic()) > 0:
+def _until(done_at: float) -> None:
+    if (left_s := done_at - time.monotonic()) > 0:
         time.sleep(left_s)
 
 

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
+from pinchpoint_infra.disks.raid import CHUNK_BYTES, Layout, Step
 from pinchpoint_infra.disks.record import Device, DiskSpec
 
-CHUNK_BYTES = 64 * 2**10
-"""What lies on one backend before the next one's turn comes."""
 TOLERANCE_S = 0.01
 """An idle moment that short is made up for, as a regulator that counts per slice of time does."""
 CACHED_S = 0.0003
@@ -197,12 +196,12 @@ class HostCache:
 
 
 class DiskModel:
-    """One or several backends side by side, as RAID 0; before them the host's cache.
+    """One disk, or several as an array; before them the host's cache.
 
     Args:
-        spec: what each backend is.
-        seed: backends draw on generators of their own.
-        say: takes (backend, what happened to it).
+        spec: what each disk is, and how many make which array.
+        seed: disks draw on generators of their own.
+        say: takes (disk, what happened to it).
     """
 
     def __init__(self, spec: DiskSpec, seed: str, say: Callable[[int, str], None]) -> None:
@@ -210,7 +209,7 @@ class DiskModel:
             Backend(spec, Random(f"{seed}:{number}"), lambda what, number=number: say(number, what))  # type: ignore[misc]  # noqa: S311 -- mypy cannot type a lambda's default; no secret
             for number in range(spec.stripes)
         ]
-
+        self._layout = Layout(spec.raid, spec.stripes)
         self._cache = HostCache(spec.host_cache_bytes)
 
     def slow_to(self, ratio: float) -> None:
@@ -218,47 +217,23 @@ class DiskModel:
         for backend in self._backends:
             backend.pace_ratio = ratio
 
-    def admit(self, now: float, *, write: bool, offset: int, size_bytes: int) -> float:
-        """When an I/O is done: when the last of its parts is."""
+    def steps(self, *, write: bool, offset: int, size_bytes: int) -> tuple[Step, ...]:
+        """What an I/O makes the disks do: each step begins when the one before is done.
+
+        A read that the host's cache answers is one step without I/Os.
+        """
         if not write and self._cache.read(offset, size_bytes):
+            return ((),)
+        return self._layout.steps(write=write, offset=offset, size_bytes=size_bytes)
+
+    def admit(self, now: float, step: Step) -> float:
+        """When a step that begins now is done: when the last of its I/Os is."""
+        if not step:
             return now + CACHED_S
-        on_each: dict[int, tuple[int, int]] = {}  # neighbouring chunks of one backend are one I/O there
-        for part in parts(offset, size_bytes, len(self._backends)):
-            first, length = on_each.get(part.backend, (part.offset, 0))
-            on_each[part.backend] = (first, length + part.size_bytes)
         return max(
-            self._backends[number].admit(now, write=write, offset=first, size_bytes=length)
-            for number, (first, length) in on_each.items()
+            self._backends[one.disk].admit(now, write=one.write, offset=one.offset, size_bytes=one.size_bytes)
+            for one in step
         )
-
-
-@dataclass(frozen=True, slots=True)
-class BackendIo:
-    """A piece of an I/O on one backend.
-
-    Attributes:
-        offset: where on that backend.
-        begin: where in the I/O.
-    """
-
-    backend: int
-    offset: int
-    begin: int
-    size_bytes: int
-
-
-def parts(offset: int, size_bytes: int, stripes: int) -> Iterator[BackendIo]:
-    """How an I/O falls on the backends, chunk by chunk."""
-    if stripes == 1:
-        yield BackendIo(0, offset, 0, size_bytes)
-        return
-    begin = 0
-    while begin < size_bytes:
-        chunk, inside = divmod(offset + begin, CHUNK_BYTES)
-        row, backend = divmod(chunk, stripes)
-        length = min(CHUNK_BYTES - inside, size_bytes - begin)
-        yield BackendIo(backend, row * CHUNK_BYTES + inside, begin, length)
-        begin += length
 
 
 def _caps(spec: DiskSpec) -> Iterator[Regulated]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pinchpoint_infra.catalogue import BurstAllowance
+from pinchpoint_infra.disks.raid import Level
 
 DEFAULT_SIZE_BYTES = 8 * 2**30
 """Sparse: it takes the room that is written, no more."""
@@ -45,7 +46,7 @@ class SlowStart:
 
 @dataclass(frozen=True, slots=True)
 class DiskSpec:
-    """One emulated disk; each of ``stripes`` backends has all of these limits for itself.
+    """One emulated disk; each of its ``stripes`` disks has all of these limits for itself.
 
     Attributes:
         iops, bytes_per_s: caps of reads and writes together; None: none.
@@ -56,7 +57,8 @@ class DiskSpec:
         jitter_s: mean of what comes on top of it (exponential).
         device: how the device behind it behaves; None: it is never in the way.
         warm_up: how it starts; None: at full speed.
-        stripes: backends a RAID 0 with chunks of 64 KiB is made of.
+        stripes: disks an array with chunks of 64 KiB is made of.
+        raid: the array's level.
         size_bytes: the disk's size; its file is sparse.
         time_scale: credits and warm-up pass this many times faster.
         read_ahead_bytes: how far the kernel reads ahead of sequential reads.
@@ -76,6 +78,7 @@ class DiskSpec:
     device: Device | None = None
     warm_up: SlowStart | None = None
     stripes: int = 1
+    raid: Level = 0
     size_bytes: int = DEFAULT_SIZE_BYTES
     time_scale: float = 1.0
     read_ahead_bytes: int = 128 * 2**10

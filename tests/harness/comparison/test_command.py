@@ -13,6 +13,7 @@ from harness.analysis.build import Build, crawl_bound_by_search
 from harness.comparison.example import saved
 from support import run_cli
 
+import pinchpoint_infra.embedded.tiers.files as share
 from pinchpoint.base.errors import FarmUnavailable, InputError
 from pinchpoint.cli import seeds
 from pinchpoint.cli.compare import compare as command
@@ -286,16 +287,13 @@ def test_a_seed_that_is_none_lists_all() -> None:
         seed_named("z")
 
 
-def test_a_seed_says_what_of_it_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every page says what is emulated; stripes' also that other RAID levels are not, and if md is there."""
+def test_a_seed_says_how_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every page says what is emulated; that of the crawl also whether its share is real, or why not."""
     assert all(seed.notes[0] == seed.emulated for seed in SEEDS)
-    monkeypatch.setattr(seeds, "_MD", tmp_path / "mdstat")
-    *_, said = seed_named("stripes").notes
-    assert "this machine's kernel has no md" in said
-    assert "RAID 1, 4, 5, 6 and 10 are not measured" in said
-    (tmp_path / "mdstat").write_text("Personalities :\n")
-    *_, said = seed_named("c").notes
-    assert "RAID 1, 4, 5, 6 and 10 are not measured here: make the arrays with md" in said
+    monkeypatch.setattr(share, "missing_for_a_share", lambda: None)
+    assert "real SMB share (Samba)" in seed_named("a").notes[1]
+    monkeypatch.setattr(share, "missing_for_a_share", lambda: "an SMB share needs root rights")
+    assert seed_named("a").notes[1].endswith("its link is not measured: an SMB share needs root rights.")
 
 
 def test_without_means_for_disks_nothing_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The example of stripes can be run as it is."""
+"""The example of arrays can be run as it is."""
 
 from __future__ import annotations
 
@@ -21,3 +21,12 @@ def test_each_farm_declares_what_its_stripes_allow(number: int) -> None:
     limits = farm.tiers["nosql"].hosts["nosql1"].disks["data"].resolved_limits
     assert limits is not None
     assert limits.bytes_per_s == 2e6 * number
+
+
+@pytest.mark.parametrize("level", [1, 4, 5, 6, 10])
+def test_each_level_is_built_as_its_name_says(level: int) -> None:
+    farm, _ = load(EXAMPLE / f"raid-{level}.yaml", EXAMPLE / "plan.yaml")
+    assert farm.embedded is not None
+    assert farm.name == f"raid-{level}"
+    disk = farm.embedded.disks["nosql.data"]
+    assert (disk.raid, disk.stripes) == (level, 2 if level == 1 else 4)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from support import held
 from pinchpoint_collectors.linux import diskstats
 from pinchpoint_infra.disks import Device, DiskSpec, loop, support, throttle
 from pinchpoint_infra.disks.emulated import EmulatedDisk, remove_all
+from pinchpoint_infra.disks.raid import Level
 from pinchpoint_infra.disks.way import DiskStack, without_caps
 
 pytestmark = [
@@ -199,11 +200,22 @@ def test_stripes_need_depth(made: Made) -> None:
     assert narrow.writes_per_s == pytest.approx(100, rel=0.15)
 
 
-def test_what_was_written_is_read_back(made: Made) -> None:
-    """Four stripes, every offset and length: no byte goes astray (fio verifies checksums)."""
-    disk = made.make(DiskSpec(stripes=4, latency_s=0.0001))
+@pytest.mark.parametrize("level", [0, 5])
+def test_what_was_written_is_read_back(made: Made, level: Level) -> None:
+    """Four disks, every offset and length: no byte goes astray (fio verifies checksums)."""
+    disk = made.make(DiskSpec(stripes=4, raid=level, latency_s=0.0001))
     mount = Path(disk.describe()["mount"])
     job(start_fio(mount, "--rw=randwrite", "--bsrange=512-300k", "--bs_unaligned", "--verify=crc32c"))
+
+
+@pytest.mark.slow
+def test_a_small_write_of_raid_5_takes_two_round_trips(made: Made) -> None:
+    """It reads first: twice the time of a disk, and of RAID 10 half of that."""
+    far = DiskSpec(latency_s=0.02, stripes=4)
+    slow = made.drive(made.make(replace(far, raid=5), "sql.data"), *RANDOM, "--iodepth=1")
+    fast = made.drive(made.make(replace(far, raid=10), "sql.log"), *RANDOM, "--iodepth=1")
+    assert slow.write_latency_s == pytest.approx(0.04, rel=0.2)
+    assert fast.write_latency_s == pytest.approx(0.02, rel=0.2)
 
 
 @pytest.mark.slow

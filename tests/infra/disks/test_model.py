@@ -12,7 +12,8 @@ import pytest
 from pinchpoint_infra.catalogue import BurstAllowance
 from pinchpoint_infra.codec import record
 from pinchpoint_infra.disks import Device, DiskSpec, SlowStart
-from pinchpoint_infra.disks.model import CACHED_S, CHUNK_BYTES, DiskModel, parts
+from pinchpoint_infra.disks.model import CACHED_S, DiskModel
+from pinchpoint_infra.disks.raid import Step
 
 PAGE = 8192
 THINK_S = 0.0001
@@ -42,15 +43,25 @@ class Driver:
     ) -> Driver:
         """Each I/O is followed by the next one ``think_s`` after it has ended."""
         end = self.now + seconds
-        waiting = [(self.now + number * 1e-6, number) for number in range(depth)]
+        waiting: list[tuple[float, int]] = [(self.now + number * 1e-6, number) for number in range(depth)]
         heapq.heapify(waiting)
+        rest: dict[int, tuple[float, bool, tuple[Step, ...]]] = {}  # of what has begun
         offset = 0
         while waiting[0][0] < end:
             self.now, number = heapq.heappop(waiting)
-            write = self.random.random() < writes
-            offset = offset + size_bytes if sequential else PAGE * self.random.randrange(2**18)
-            done = self.disk.admit(self.now, write=write, offset=offset, size_bytes=size_bytes)
-            self.done.append((self.now, done, write))
+            if number in rest:
+                begun, write, steps = rest.pop(number)
+            else:
+                write = self.random.random() < writes
+                offset = offset + size_bytes if sequential else PAGE * self.random.randrange(2**18)
+                begun = self.now
+                steps = self.disk.steps(write=write, offset=offset, size_bytes=size_bytes)
+            done = self.disk.admit(self.now, steps[0])
+            if steps[1:]:
+                rest[number] = begun, write, steps[1:]
+                heapq.heappush(waiting, (done, number))
+                continue
+            self.done.append((begun, done, write))
             heapq.heappush(waiting, (done + think_s, number))
         self.now = end
         return self
@@ -186,7 +197,8 @@ def test_a_host_s_cache_answers_what_was_read_before() -> None:
     model = DiskModel(DiskSpec(bytes_per_s=2**20, host_cache_bytes=2 * 2**20), "s", lambda *_: None)
 
     def takes(now: float, offset: int, *, write: bool = False) -> float:
-        return model.admit(now, write=write, offset=offset, size_bytes=2**20) - now
+        (step,) = model.steps(write=write, offset=offset, size_bytes=2**20)
+        return model.admit(now, step) - now
 
     assert takes(0, 0) == 0  # the first of a backlog begins at once
     assert takes(0, 2**20) == pytest.approx(1, abs=0.02)
@@ -219,22 +231,13 @@ def test_stripes_are_backends_of_their_own(stripes: int) -> None:
     assert Driver(narrow).run(10, 1, think_s=0).rate(since=1) == pytest.approx(100, rel=0.02)
 
 
-@pytest.mark.parametrize(
-    ("offset", "size"), [(0, 1), (CHUNK_BYTES - 1, 2), (5000, 10 * CHUNK_BYTES), (123456, 4096)]
-)
-@pytest.mark.parametrize("stripes", [1, 2, 4])
-def test_every_byte_lies_on_one_place_of_one_backend(offset: int, size: int, stripes: int) -> None:
-    """Parts cover an I/O without gaps, and no two bytes of the disk share a place."""
-    found = list(parts(offset, size, stripes))
-    assert [part.begin for part in found] == [sum(p.size_bytes for p in found[:n]) for n in range(len(found))]
-    assert sum(part.size_bytes for part in found) == size
-    assert all(part.backend < stripes for part in found)
-    places = {(p.backend, p.offset + n * 512) for p in found for n in range(p.size_bytes // 512)}
-    assert len(places) == sum(p.size_bytes // 512 for p in found)
-
-
 def test_a_spec_survives_the_way_to_the_supervisor() -> None:
     spec = DiskSpec(
-        iops=5, burst=BurstAllowance(9, 8, 7), device=Device(1, 2), warm_up=SlowStart(0.5, 3), stripes=2
+        iops=5,
+        burst=BurstAllowance(9, 8, 7),
+        device=Device(1, 2),
+        warm_up=SlowStart(0.5, 3),
+        stripes=4,
+        raid=6,
     )
     assert record(DiskSpec, asdict(spec)) == spec

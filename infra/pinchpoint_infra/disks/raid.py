@@ -1,0 +1,164 @@
+"""Which I/Os an array of disks does for one I/O: stripes, mirrors and parity, in chunks of 64 KiB.
+
+=====  ===========================  ================================================================
+level  a read                       a write
+=====  ===========================  ================================================================
+0      its chunks                   its chunks
+1      one of the disks, by turns   all of them
+10     one of each pair, by turns   both of each pair; the pairs are striped
+4      its chunks                   its chunks and the parity, which lies on the last disk
+5      likewise                     likewise; the parity changes its disk from row to row
+6      likewise                     likewise, with two parities
+=====  ===========================  ================================================================
+
+A write of a whole row computes its parity from what is written. Any other write of level 4, 5 or 6 reads
+first, as md does: what it overwrites and the old parity, or the rest of the row, whichever are fewer disks.
+
+Only the time is emulated. What is stored is the data, without copies and parity: no disk can fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+CHUNK_BYTES = 64 * 2**10
+"""What lies on one disk before the next one's turn comes."""
+
+Level = Literal[0, 1, 4, 5, 6, 10]
+PARITIES: dict[Level, int] = {4: 1, 5: 1, 6: 2}
+"""Chunks of each row that are parity."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnIo:
+    """A piece of an I/O in one column of an array's data.
+
+    Attributes:
+        column: of RAID 0 the disk.
+        offset: where in that column.
+        begin: where in the I/O.
+    """
+
+    column: int
+    offset: int
+    begin: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DiskIo:
+    """One I/O of one disk of the array."""
+
+    disk: int
+    write: bool
+    offset: int
+    size_bytes: int
+
+
+Step = tuple[DiskIo, ...]
+"""What the disks do at the same time."""
+
+
+def columns(level: Level, disks: int) -> int:
+    """How many disks' worth of data an array has."""
+    if level == 1:
+        return 1
+    return disks // 2 if level == 10 else disks - PARITIES.get(level, 0)
+
+
+def parts(offset: int, size_bytes: int, count: int) -> Iterator[ColumnIo]:
+    """How an I/O falls on that number of columns, chunk by chunk."""
+    if count == 1:
+        yield ColumnIo(0, offset, 0, size_bytes)
+        return
+    begin = 0
+    while begin < size_bytes:
+        chunk, inside = divmod(offset + begin, CHUNK_BYTES)
+        row, column = divmod(chunk, count)
+        length = min(CHUNK_BYTES - inside, size_bytes - begin)
+        yield ColumnIo(column, row * CHUNK_BYTES + inside, begin, length)
+        begin += length
+
+
+class Layout:
+    """Which disks of an array an I/O falls on.
+
+    Args:
+        level: the RAID level.
+        disks: how many disks the array has.
+    """
+
+    def __init__(self, level: Level, disks: int) -> None:
+        self._level, self._disks = level, disks
+        self._columns = columns(level, disks)
+        self._copies = disks // self._columns if level in (1, 10) else 1
+        self._turn = 0
+
+    def steps(self, *, write: bool, offset: int, size_bytes: int) -> tuple[Step, ...]:
+        """What the disks do, one step after the other."""
+        found = list(parts(offset, size_bytes, self._columns))
+        if self._level in PARITIES:
+            return self._with_parity(found) if write else (_merged(self._placed(found, write=False)),)
+        if self._copies == 1:
+            return (_merged(DiskIo(one.column, write, one.offset, one.size_bytes) for one in found),)
+        self._turn = (self._turn + 1) % self._copies
+        copies = range(self._copies) if write else [self._turn]
+        return (
+            _merged(
+                DiskIo(one.column * self._copies + copy, write, one.offset, one.size_bytes)
+                for one in found
+                for copy in copies
+            ),
+        )
+
+    def _disk(self, row: int, place: int) -> int:
+        """Which disk has a row's column, or after the columns its parity."""
+        if self._level == 4:
+            return place
+        return (place - row) % self._disks
+
+    def _placed(self, found: Iterable[ColumnIo], *, write: bool) -> Iterator[DiskIo]:
+        for one in found:
+            disk = self._disk(one.offset // CHUNK_BYTES, one.column)
+            yield DiskIo(disk, write, one.offset, one.size_bytes)
+
+    def _with_parity(self, found: Sequence[ColumnIo]) -> tuple[Step, ...]:
+        """Reads, where a row is not written whole; then the writes."""
+        rows: dict[int, list[ColumnIo]] = {}
+        for one in found:
+            rows.setdefault(one.offset // CHUNK_BYTES, []).append(one)
+        reads: list[DiskIo] = []
+        writes: list[DiskIo] = []
+        for row, touched in rows.items():
+            first = min(one.offset for one in touched)
+            length = max(one.offset + one.size_bytes for one in touched) - first
+            parity = [
+                DiskIo(self._disk(row, self._columns + number), True, first, length)
+                for number in range(PARITIES[self._level])
+            ]
+            old = [*self._placed(touched, write=False), *(_read(one) for one in parity)]
+            whole = {one.column for one in touched if one.size_bytes == length}
+            rest = [
+                DiskIo(self._disk(row, column), False, first, length)
+                for column in range(self._columns)
+                if column not in whole
+            ]
+            reads += old if len(old) <= len(rest) else rest
+            writes += [*self._placed(touched, write=True), *parity]
+        return (*([_merged(reads)] if reads else []), _merged(writes))
+
+
+def _read(one: DiskIo) -> DiskIo:
+    return DiskIo(one.disk, False, one.offset, one.size_bytes)
+
+
+def _merged(found: Iterable[DiskIo]) -> Step:
+    """Neighbouring chunks of one disk are one I/O there."""
+    on_each: dict[int, DiskIo] = {}
+    for one in found:
+        before = on_each.get(one.disk)
+        offset, length = (before.offset, before.size_bytes) if before else (one.offset, 0)
+        on_each[one.disk] = DiskIo(one.disk, one.write, offset, length + one.size_bytes)
+    return tuple(on_each.values())

@@ -1,0 +1,96 @@
+"""Arrays: which disks an I/O falls on, and what each level costs."""
+
+from __future__ import annotations
+
+import pytest
+from infra.disks.test_model import Driver
+
+from pinchpoint_infra.disks import DiskSpec
+from pinchpoint_infra.disks.raid import CHUNK_BYTES, Layout, Level, columns, parts
+
+LEVELS: list[tuple[Level, int]] = [
+    (0, 4),
+    (1, 2),
+    (1, 3),
+    (4, 3),
+    (4, 5),
+    (5, 3),
+    (5, 4),
+    (6, 4),
+    (6, 8),
+    (10, 8),
+]
+
+
+@pytest.mark.parametrize(
+    ("offset", "size"), [(0, 1), (CHUNK_BYTES - 1, 2), (5000, 10 * CHUNK_BYTES), (123456, 4096)]
+)
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_every_byte_lies_on_one_place_of_one_column(offset: int, size: int, count: int) -> None:
+    """Parts cover an I/O without gaps, and no two bytes of the disk share a place."""
+    found = list(parts(offset, size, count))
+    assert [part.begin for part in found] == [sum(p.size_bytes for p in found[:n]) for n in range(len(found))]
+    assert sum(part.size_bytes for part in found) == size
+    assert all(part.column < count for part in found)
+    places = {(p.column, p.offset + n * 512) for p in found for n in range(p.size_bytes // 512)}
+    assert len(places) == sum(p.size_bytes // 512 for p in found)
+
+
+@pytest.mark.parametrize(("level", "disks"), LEVELS)
+def test_no_two_chunks_share_a_disk_s_place(level: Level, disks: int) -> None:
+    """Data, copies and parity of twelve rows each have a place of their own, and fill all disks evenly."""
+    layout, data = Layout(level, disks), columns(level, disks)
+    rows = 4 * disks
+    places = []
+    for row in range(rows):
+        (step,) = layout.steps(write=True, offset=row * data * CHUNK_BYTES, size_bytes=data * CHUNK_BYTES)
+        places += [(one.disk, one.offset) for one in step]
+        assert {one.size_bytes for one in step} == {CHUNK_BYTES}
+    assert len(set(places)) == len(places) == rows * disks
+
+
+@pytest.mark.parametrize(
+    ("level", "disks", "reads", "writes"),
+    [
+        (0, 4, 0, 1),
+        (1, 2, 0, 2),
+        (10, 4, 0, 2),
+        (5, 3, 1, 2),
+        (4, 5, 2, 2),
+        (5, 8, 2, 2),
+        (6, 8, 3, 3),
+        (6, 4, 1, 3),
+    ],
+)
+def test_a_small_write_costs_what_its_level_says(level: Level, disks: int, reads: int, writes: int) -> None:
+    """The write penalty: 2 of a mirror, 4 of one parity, 6 of two; less if the rest of a row is shorter."""
+    *before, last = Layout(level, disks).steps(write=True, offset=5 * CHUNK_BYTES + 4096, size_bytes=8192)
+    assert sum(len(step) for step in before) == reads
+    assert not any(one.write for step in before for one in step)
+    assert len(last) == writes
+    assert all(one.write and one.size_bytes == 8192 for one in last)
+
+
+@pytest.mark.parametrize(
+    ("level", "disks", "reads", "writes"),
+    [
+        (0, 4, 4.0, 4.0),
+        (1, 2, 2.0, 1.0),
+        (10, 4, 4.0, 2.0),
+        (5, 8, 8.0, 2.0),
+        (6, 8, 8.0, 8 / 6),
+        (4, 5, 4.0, 0.5),
+    ],
+)
+def test_random_io_at_the_cap_of_each_disk(level: Level, disks: int, reads: float, writes: float) -> None:
+    """Times the IOPS of one disk: RAID 4 has one parity disk, which each write reads and writes."""
+    for share, times in ((0.0, reads), (1.0, writes)):
+        driver = Driver(DiskSpec(iops=100, stripes=disks, raid=level)).run(30, 128, writes=share)
+        assert driver.rate(since=10) == pytest.approx(100 * times, rel=0.12)
+
+
+def test_rows_written_whole_need_no_reads() -> None:
+    """A sequential write of a RAID 5 of four disks is as fast as three of them."""
+    row = 3 * CHUNK_BYTES
+    driver = Driver(DiskSpec(bytes_per_s=10e6, stripes=4, raid=5)).run(20, 4, size_bytes=row, sequential=True)
+    assert driver.rate(since=2) * row == pytest.approx(30e6, rel=0.05)
