@@ -42,9 +42,6 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The time of each packed file: the same run makes the same archive."""
 _CHUNK = 1 << 20
 _MOST_INDEX_BYTES = 1 << 20
-_ALWAYS_FINE_BYTES = 64 << 20
-_MOST_UNPACKED = 100
-"""An archive that unpacks to more than this many times its size is none of ours: journals shrink tenfold."""
 _COPY = "copy the file again"
 _TRUST = "ask for an archive signed with one of them, or add the sender's key to that file"
 _NO_ZIP = (
@@ -290,9 +287,9 @@ def _check_entries(file: Path, archive: zipfile.ZipFile, index: Index) -> None:
     if links:
         raise InputError(f"{file}: {links[0]}: is a link, a folder or a device; allowed: plain files")
     size = sum(packed.bytes for packed in index.files.values())
-    if size > max(_ALWAYS_FINE_BYTES, _MOST_UNPACKED * file.stat().st_size):
+    if size > document.most_unpacked(file):
         raise InputError(
-            f"{file}: unpacks to {size} bytes, over {_MOST_UNPACKED} times its own size; no run does"
+            f"{file}: unpacks to {size} bytes; allowed: {document.most_unpacked(file)}, by its own size"
         )
 
 

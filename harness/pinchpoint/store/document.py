@@ -29,6 +29,7 @@ _MOST = 2**64
 """Servers count in 64 bits; beyond that Python may refuse to print a number, and NumPy to hold it."""
 MOST_BYTES = 2**26
 """Of one file: a manifest of many hosts, and the events of a day, take a tenth of it."""
+_ALWAYS_FINE_BYTES, _MOST_UNPACKED = 64 << 20, 100
 _SHOWN = 10
 """This many problems of a document are listed."""
 
@@ -97,6 +98,16 @@ def content_of(path: Path, remedy: str) -> bytes:
         raise InputError(f"{path}: cannot be read: {error.strerror}; {remedy}") from error
     found = f"{size:,} bytes; allowed: {MOST_BYTES:,}" if plain else "is no plain file"
     raise InputError(f"{path}: {found}; {remedy}")
+
+
+def most_unpacked(path: Path, times: int = _MOST_UNPACKED) -> int:
+    """Bytes that a packed file of ours may become; one that becomes more was made to fill the memory.
+
+    Args:
+        path: the file.
+        times: how many times its own size, where that is above 64 MiB; journals shrink tenfold.
+    """
+    return max(_ALWAYS_FINE_BYTES, times * path.stat().st_size)
 
 
 def _of_file(path: Path, form: Any, schema: str, remedy: str) -> tuple[Any, Any]:

@@ -11,11 +11,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pinchpoint.base.errors import InputError
+from pinchpoint.store import document
 from pinchpoint.store.schema import MAY_BE_NULL
 from pinchpoint_collectors import bounds
 
 AGAIN = "this is not as Pinchpoint wrote it; copy the run directory anew"
 _LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+_LARGEST_GROUP_BYTES = 2**28
+"""Of a group of rows: the writer's take a tenth of it (``compact.py``)."""
 _ENCODED = "HISTF"
 """How every histogram begins: the cookie of HdrHistogram V2 in base64."""
 _BETWEEN: dict[str, tuple[float, float]] = {
@@ -32,17 +35,56 @@ def read(path: Path, schema: pa.Schema, remedy: str = AGAIN) -> pa.Table:
     """A whole table.
 
     Raises:
-        InputError: it is missing or damaged, or a row or column is not as it was written.
+        InputError: it is missing or damaged, or a row or column is not as it was written; or it would take
+            more memory than a table of ours of its size.
     """
+    texts = [field.name for field in schema if field.type == pa.string()]
     try:
         check_columns(path, pq.read_schema(path), schema)
-        table = pq.read_table(path, schema=schema, page_checksum_verification=True)
+        with pq.ParquetFile(path, read_dictionary=texts, page_checksum_verification=True) as file:
+            check_size(path, file.metadata)
+            table = pa.concat_tables([schema.empty_table(), *_groups(path, file, schema)])
     except FileNotFoundError as error:
         raise missing(path) from error
     except (OSError, pa.ArrowException) as error:
         raise unreadable(path, error, remedy) from error
     check(path, table)
     return table
+
+
+def _groups(path: Path, file: pq.ParquetFile, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Its groups of rows. Texts stay dictionaries until it is known how much memory they take without."""
+    most, size = document.most_unpacked(path), 0
+    for number in range(file.num_row_groups):
+        group = file.read_row_group(number)
+        group.validate(full=True)
+        for column in group.columns:
+            for chunk in column.chunks if pa.types.is_dictionary(column.type) else ():
+                lengths = pc.binary_length(chunk.dictionary)
+                size += pc.sum(lengths.take(chunk.indices)).as_py() or 0
+        _check_bytes(path, size, most)
+        yield group.cast(schema)
+
+
+def check_size(path: Path, metadata: pq.FileMetaData, times: int = 100) -> None:
+    """Raises InputError: by what the file says of its groups of rows, the memory they take is no run's.
+
+    Args:
+        path: the file.
+        metadata: what it says of itself.
+        times: as ``document.most_unpacked`` takes it.
+    """
+    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
+    sizes = [max(group.total_byte_size, 8 * metadata.num_columns * group.num_rows) for group in groups]
+    _check_bytes(path, max(sizes, default=0), _LARGEST_GROUP_BYTES)
+    _check_bytes(path, sum(sizes), document.most_unpacked(path, times))
+
+
+def _check_bytes(path: Path, size: int, most: int) -> None:
+    if size > most:
+        raise InputError(
+            f"{path}: takes {size:,} bytes of memory; allowed by its own size: {most:,}; {AGAIN}"
+        )
 
 
 def unreadable(path: Path | str, error: OSError | pa.ArrowException, remedy: str = "") -> InputError:

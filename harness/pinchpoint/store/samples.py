@@ -41,6 +41,8 @@ _THREADS = 2
 _AHEAD = 4
 """Results that may wait to be taken: they are taken in order."""
 
+_MOST_UNPACKED = 1000
+"""Samples that stay the same for hours shrink well; they are read a group of rows at a time."""
 _USUAL_BYTES = 31 * 2**20
 """Just below the most that glibc takes for usual (32 MiB)."""
 
@@ -204,10 +206,13 @@ def in_file(path: Path) -> ds.Dataset:
     """The samples of a file, none of which are read yet.
 
     Raises:
-        InputError: it cannot be read, or its columns are not those of ``SAMPLES_SCHEMA``.
+        InputError: it cannot be read, its columns are not those of ``SAMPLES_SCHEMA``, or its rows take more
+            memory than those of a run.
     """
     try:
         rows.check_columns(path, ds.dataset(path, format=_CHECKED).schema, SAMPLES_SCHEMA)
+        with _opened(str(path)) as file:
+            rows.check_size(path, file.metadata, _MOST_UNPACKED)
         return ds.dataset(path, schema=SAMPLES_SCHEMA, format=_CHECKED)
     except FileNotFoundError as error:
         raise rows.missing(path) from error
