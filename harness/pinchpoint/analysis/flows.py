@@ -11,9 +11,8 @@ import numpy as np
 from pinchpoint.analysis.objectives import missed_scenarios
 from pinchpoint.analysis.resources.disk.rate_response import COUNT_ERROR
 from pinchpoint.analysis.stages import offered_per_s
-from pinchpoint.analysis.stations import Station, find_stations
+from pinchpoint.analysis.stations import Station, find_stations, waiting_downstream
 from pinchpoint.analysis.thresholds import MANY_REFUSED, PRESSED, REGULATOR_FLAT, STARTED
-from pinchpoint.analysis.upstream import waiting_downstream
 from pinchpoint.data.inputs import Inputs, Load
 from pinchpoint.data.operations import Latency, Traffic
 from pinchpoint.data.series import Floats, mean, spread

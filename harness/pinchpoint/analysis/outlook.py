@@ -1,4 +1,9 @@
-"""Step 7 as a whole: headroom, the next bottlenecks, advice, and the demand of the load on each resource."""
+"""Step 7 as a whole: headroom, the next bottlenecks, advice, and the demand of the load on each resource.
+
+Each piece of advice names what was measured; types of disks and machines come from the catalogue with their
+source. The gain is the model's (``model``) or, where no setting fits, that of the ceilings (``capacity``).
+Headroom is throughput at the objectives ÷ throughput now - 1: from load levels, else calculated.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +11,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from pinchpoint.analysis.advice import advice_on_candidates, advice_on_generator, find_advice
-from pinchpoint.analysis.capacity import demand_table, demands_of, loads_of, of_its_loads
+from pinchpoint.analysis.advice_inputs import AdviceInputs
+from pinchpoint.analysis.capacity import Demand, demand_table, demands_of, loads_of, of_its_loads
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.gates import Gate
-from pinchpoint.analysis.headroom import find_headroom
-from pinchpoint.analysis.output import following, reach
+from pinchpoint.analysis.levels import highest_held, never_words
+from pinchpoint.analysis.model.ask import Asked
+from pinchpoint.analysis.objectives import PERCENTILES, objective_table
+from pinchpoint.analysis.output import LEAST_USED, following, others, reach
 from pinchpoint.analysis.resources.base import Suspicion
-from pinchpoint.analysis.resources.kinds import KINDS
-from pinchpoint.analysis.verdict import Advice, Headroom, Next, Outcome, Suspect
-from pinchpoint.base.wording import listed
+from pinchpoint.analysis.resources.gain import Gain, advise
+from pinchpoint.analysis.resources.kinds import KINDS, WAYS, kind_of, limit_words
+from pinchpoint.analysis.verdict import Advice, Headroom, Kind, Next, Outcome, Suspect
+from pinchpoint.base import units
+from pinchpoint.base.wording import capitalised, listed
 
 _Ahead = TypeVar("_Ahead", Next, Advice)
 
@@ -51,9 +60,15 @@ def look_ahead(
     ahead = following(first, demands)[:2] if outcome in {"bottleneck", "not_reached"} else ()
     ahead = tuple(_with_room(one, case, first, now) for one in ahead)
     room = find_headroom(case, outcome, first, demands)
-    advice = advice_on_generator(blocking) if blocking else advice_on_candidates(candidates, case)
+    advice = tuple(_on_generator(blocking) if blocking else ())
     if first is not None:
-        advice = tuple(_with_room(one, case, first, now) for one in find_advice(case, demands))
+        basis = AdviceInputs(case, first, demands, Asked(case, ""))
+        found = kind_of(first).advise(basis, first.found)
+        advice = tuple(_with_room(one, case, first, now) for one in found)
+    elif not blocking:  # what would have to be known of those who may be it
+        advice = tuple(
+            one for each in candidates for one in KINDS[each.resource].advise_on(each, case.inputs)
+        )
     return Outlook(
         next=ahead[0] if ahead else None,
         then=ahead[1] if len(ahead) > 1 else None,
@@ -85,3 +100,160 @@ def _unknown_room(case: Case, first: Suspicion | None, times: float) -> Iterator
         others = first is None or one.key != first.resource.key
         if case.stage is not None and others and (own is None or own & loads_of(one, case.flows)):
             yield from filter(None, [KINDS[one.type].room_unknown(one, case.stage.rows, times)])
+
+
+def _on_generator(gates: Sequence[Gate]) -> Iterator[Advice]:
+    """What makes an invalid run a valid one."""
+    gain = Gain(None, None, "this run is invalid")
+    remedies = dict.fromkeys(gate.remedy for gate in gates)
+    kind: Kind = "generator" if gates[0].contention is None else "contention"
+    for what in map(capitalised, remedies):
+        yield advise(kind, "generator", what, gain, text=f"{what}, and run again.")
+
+
+QUEUE = "times grow as 1 ÷ (1 - use) of what they use most, as those of a queue that is served at random do"
+
+
+def find_headroom(
+    case: Case, outcome: Outcome, first: Suspicion | None, demands: Sequence[Demand]
+) -> Headroom:
+    """How much more of this load there is room for, and how that is known.
+
+    Args:
+        case: what was judged.
+        outcome: what was concluded of the case.
+        first: the bottleneck; None where none was named.
+        demands: of all resources, the smallest ceiling first.
+    """
+    if outcome == "invalid":
+        return _unknown("this run is invalid")
+    held = _of_levels(case)
+    if held is not None:
+        return held
+    missed = _missed(case)
+    if missed:
+        return _unknown(
+            f"an objective of {missed} is missed at this load; a load in steps shows the highest "
+            "load at which all are met"
+        )
+    if outcome == "inconclusive":
+        return _unknown("no bottleneck was found")
+    endless = _endless(first) if first is not None else ""
+    if endless:
+        return _unknown(endless)
+    return _of_model(case, first, demands)
+
+
+def _endless(first: Suspicion) -> str:
+    """Why its limit cannot be computed from its use; "" if it can."""
+    if first.outrun:
+        return f"throughput went on rising while the bottleneck was saturated: {first.outrun}"
+    if WAYS[first.kind] == "time":
+        return "latency, not utilisation, limits throughput"
+    return ""
+
+
+def _unknown(why: str) -> Headroom:
+    return Headroom(None, "unknown", None, None, None, why)
+
+
+def _now(case: Case, scenario: str) -> float | None:
+    return case.now_per_s().get(scenario)
+
+
+def _of_levels(case: Case) -> Headroom | None:
+    """Of a load in steps that did not hold its objectives to the end: where it did ÷ what is judged."""
+    if case.climb is None:
+        return None
+    for scenario, found in highest_held(case.climb.rows_of_levels, case.inputs.objectives).items():
+        now, level = _now(case, scenario), found["level"]
+        if found["all_held"] or now is None:
+            continue
+        if level is None:
+            first = units.load_level(case.climb.levels[0].amount, found["unit"])
+            own = (row for row in case.climb.rows_of_levels if row["scenario"] == scenario)
+            if next(own)["objectives_met"] is None:
+                return _unknown(
+                    f"the objectives of {scenario} were met at no level: that rate was never reached"
+                )
+            return _unknown(f"the objectives of {scenario} were met at no level: try a load below {first}")
+        done = found["throughput_per_s"]
+        words = units.load_level(level, found["unit"])
+        return Headroom(
+            ratio=max(0.0, done / now - 1),
+            how="levels",
+            scenario=scenario,
+            now_per_s=now,
+            objectives_per_s=done,
+            why=f"the objectives of {scenario} were met up to {words}, with {units.per_second(done)} done"
+            f"{never_words(found)}; {units.per_second(now)} are done in the judged part",
+        )
+    return None
+
+
+def _missed(case: Case) -> str:
+    climbed = {level.scenario for level in case.climb.levels} if case.climb else set()
+    rows = (row for row in objective_table(case.inputs) if row["scenario"] not in climbed)
+    return next((str(row["scenario"]) for row in rows if row["met"] is False), "")
+
+
+def _of_model(case: Case, first: Suspicion | None, demands: Sequence[Demand]) -> Headroom:
+    """Until the first ceiling, or until times reach their objective on the way there."""
+    if first is not None:
+        own = next((one for one in demands if one.resource.key == first.resource.key), None)
+        room, scenario = reach(first, demands), _one_scenario(case)
+        if own is None or room <= 1.0 or (case.climb is not None and case.knee.found):
+            now = _now(case, scenario) if scenario else None
+            return Headroom(0.0, "model", scenario, now, now, "it is at its limit")
+    else:
+        open_ = others(None, demands)
+        if not open_:
+            share = units.percent(LEAST_USED)
+            return _unknown(f"no resource with a known limit is used {share} or more")
+        own = open_[0]
+        room = max(1.0, own.ceiling_ratio)
+    return _until(case, own, room, (own, *others(first, demands)))
+
+
+def _one_scenario(case: Case) -> str | None:
+    if case.climb is not None:
+        return case.climb.levels[0].scenario
+    return case.flows[0].load.scenario if len(case.flows) == 1 else None
+
+
+def _until(case: Case, own: Demand, room: float, demands: Sequence[Demand]) -> Headroom:
+    """The load at which ``own`` is saturated, or a scenario's modelled times reach their objective."""
+    bound: Mapping[str, Any] | None = None
+    for row in objective_table(case.inputs):
+        there = (one for one in demands if row["scenario"] in loads_of(one.resource, case.flows))
+        most = next(there, None)
+        if row["metric"] in PERCENTILES and row["met"] and most is not None:
+            reached = _at_target(most, row["value"], row["target"])
+            if reached < room:
+                own, room, bound = most, reached, row
+    scenario = _one_scenario(case)
+    now = _now(case, scenario) if scenario else None
+    why = f"until {limit_words(own.resource, own.found)} is saturated"
+    if bound is not None:
+        metric = bound["metric"].removesuffix("_s")
+        why = f"until the {metric} of {bound['scenario']} reaches {units.seconds(bound['target'])}"
+    return Headroom(
+        ratio=room - 1,
+        how="model",
+        scenario=scenario,
+        now_per_s=now,
+        objectives_per_s=None if now is None else now * room,
+        why=why,
+        assumes=f"{own.assumes}; {QUEUE}" if bound is not None else own.assumes,
+    )
+
+
+def _at_target(own: Demand, value: float, target: float) -> float:
+    """The throughput at which a time has grown to its target ÷ throughput now.
+
+    ``R(1 - U) / (1 - U') = target`` with ``U' = b + (U - b) k``.
+    """
+    if own.use >= 1 or own.use <= own.base:
+        return 1.0
+    use = 1 - value / target * (1 - own.use)
+    return max(1.0, (use - own.base) / (own.use - own.base))

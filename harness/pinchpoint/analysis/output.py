@@ -3,40 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from pinchpoint.analysis.capacity import Demand
 from pinchpoint.analysis.confidence import Trust
 from pinchpoint.analysis.gates import RECORDED, Gate
-from pinchpoint.analysis.resources.base import Measures, Resource, Suspicion
+from pinchpoint.analysis.resources.base import Resource, ResourceKind, Suspicion
 from pinchpoint.analysis.resources.kinds import KINDS, WAYS, facts, kind_of, measure, owner
-from pinchpoint.analysis.stages import Rows, Stage
+from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import PRESSED, exceeds
 from pinchpoint.analysis.verdict import Next, Suspect
 from pinchpoint.data.inputs import Inputs, utc
 
 LEAST_USED = 0.05
 """A resource of which the load takes less is no next bottleneck: the ratio would have no meaning."""
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """How much of a resource is used, in one stage.
-
-    Attributes:
-        ratio: None where that is not known (no declared cap, not measured).
-    """
-
-    resource: Resource
-    found: Measures
-    ratio: float | None
-
-
-def usage(resources: tuple[Resource, ...], rows: Rows) -> tuple[Usage, ...]:
-    """The use of every resource, the most used first; those whose use is not known come last."""
-    rated = [one for one in resources if KINDS[one.type].candidate is not None]
-    found = [Usage(one, figures, figures.use) for one in rated for figures in [measure(one, rows)]]
-    return tuple(sorted(found, key=lambda one: -(one.ratio if one.ratio is not None else -1.0)))
 
 
 def window_of(inputs: Inputs, stage: Stage | None) -> tuple[str, str]:
@@ -70,68 +50,54 @@ def generator_at_fault(inputs: Inputs, stage: Stage | None, gates: tuple[Gate, .
 
     It has no confidence: the run says nothing of the farm.
     """
-    first = gates[0]
-    if first.contention is not None:
-        return Suspect(
-            kind="contention",
-            tier=None,
-            host=first.contention.host,
-            resource="cpu",
-            instance="",
-            role=None,
-            confidence=None,
-            window=window_of(inputs, stage),
-            evidence=(first.contention.fact(), *(gate.fact for gate in gates)),
-        )
-    recorder = first.fact.metric == RECORDED
+    first, contention = gates[0], gates[0].contention
+    blamed = "recorder" if first.fact.metric == RECORDED else "generator"
+    facts_ = tuple(gate.fact for gate in gates)
     return Suspect(
-        kind="generator",
+        kind="generator" if contention is None else "contention",
         tier=None,
-        host=first.host or None,
-        resource="recorder" if recorder else "generator",
+        host=(first.host or None) if contention is None else contention.host,
+        resource=blamed if contention is None else "cpu",
         instance="",
         role=None,
         confidence=None,
         window=window_of(inputs, stage),
-        evidence=tuple(gate.fact for gate in gates),
+        evidence=facts_ if contention is None else (contention.fact(), *facts_),
     )
 
 
-def nearest(inputs: Inputs, stage: Stage, resources: tuple[Resource, ...]) -> tuple[Suspect, ...]:
+def nearest(inputs: Inputs, stage: Stage, resources: Iterable[Resource]) -> tuple[Suspect, ...]:
     """Where nothing stands out: the two resources nearest to their limit, the unmeasured among them."""
-    ranked = sorted(usage(resources, stage.rows), key=lambda one: -_nearness(one))
-    close = [
-        one
-        for one in ranked
-        if KINDS[one.resource.type].nearest and one.resource.whole is None and _nearness(one) >= PRESSED.value
-    ]
-    return tuple(_candidate(inputs, stage, one) for one in close[:2])
+    ranked = []
+    for one in resources:
+        kind, found = KINDS[one.type], measure(one, stage.rows)
+        near = kind.nearness(one, found)
+        if kind.nearest and one.whole is None and near >= PRESSED.value:
+            ranked.append((-near, -1.0 if found.use is None else found.use, one))
+    ranked.sort(key=lambda each: (each[0], -each[1]))
+    return candidates(inputs, stage, (one for *_, one in ranked[:2]))
 
 
 def candidates(inputs: Inputs, stage: Stage, resources: Iterable[Resource]) -> tuple[Suspect, ...]:
     """CPUs and disks as candidates, in that order."""
-    found = {one.resource.key: one for one in usage(tuple(resources), stage.rows)}
-    return tuple(_candidate(inputs, stage, found[one.key]) for one in resources if one.key in found)
+    rated = ((one, KINDS[one.type]) for one in resources)
+    return tuple(_candidate(inputs, stage, one, kind) for one, kind in rated if kind.candidate is not None)
 
 
-def _nearness(one: Usage) -> float:
-    return KINDS[one.resource.type].nearness(one.resource, one.found)
-
-
-def _candidate(inputs: Inputs, stage: Stage, one: Usage) -> Suspect:
-    tier, host = owner(one.resource, one.found)
-    evidence = (KINDS[one.resource.type].standing(one.resource, one.found),)
+def _candidate(inputs: Inputs, stage: Stage, one: Resource, kind: ResourceKind[Any]) -> Suspect:
+    found = kind.measure(one, stage.rows)
+    tier, host = kind.owner(one, found)
     return Suspect(
-        kind=KINDS[one.resource.type].candidate or KINDS[one.resource.type].kind,
+        kind=kind.candidate or kind.kind,
         tier=tier,
         host=host,
-        resource=one.resource.type,
-        instance=one.resource.instance,
-        role=one.resource.role,
+        resource=one.type,
+        instance=one.instance,
+        role=one.role,
         confidence=None,
         window=window_of(inputs, stage),
-        evidence=evidence,
-        shared_with=tuple(other for other in one.resource.tiers if other != tier),
+        evidence=(kind.standing(one, found),),
+        shared_with=tuple(other for other in one.tiers if other != tier),
     )
 
 

@@ -2,16 +2,23 @@
 
 By Little's law the mean number of operations at a station is their rate times their time there; over a pool
 of users it is the share of them that the station holds (METHOD step 5, `external`).
+
+A client sees how long the web tier takes, and not that this waits for sql. But the database counts its
+sessions: those beyond the scenarios' own belong to the upstream tiers (METHOD step 6).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from pinchpoint.analysis.sessions import active_sessions
+from pinchpoint.analysis.thresholds import HARDLY
 from pinchpoint.data.inputs import Inputs, Load
 from pinchpoint.data.operations import Traffic
-from pinchpoint.data.series import Floats
+from pinchpoint.data.series import Floats, added, mean
 
 ENDPOINT = {"sql-mix": "sql", "nosql-burst": "nosql"}
 """The tier whose endpoint all of a scenario's operations go to."""
@@ -94,3 +101,36 @@ def _station(inputs: Inputs, name: str, tier: str, traffic: Traffic, *, source: 
     per_step = traffic.per_step(inputs.window) * (mean_s or 0.0)
     going_on = float(per_step.mean()) if len(per_step) else 0.0
     return Station(name, tier, source, going_on, per_step, mean_s)
+
+
+MOST = 1.2
+"""Sessions, or reads, per operation: more than that belong (also) to another tier."""
+
+
+def waiting_downstream(inputs: Inputs, stations: Sequence[Station]) -> tuple[Mapping[str, Floats], ...]:
+    """Of each station, how many of its operations wait for which deeper tier: tier -> one value per step."""
+    found: list[dict[str, Floats]] = [{} for _ in stations]
+    for tier in dict.fromkeys(host.tier for host in inputs.hosts):
+        before = [one for one in stations if calls(inputs, one.tier, tier)]
+        there = sum(one.going_on for one in before)
+        own = sum(one.going_on for one in stations if one.tier == tier)
+        more = np.maximum(0.0, at_work(inputs, tier) - own)
+        usual = mean(more)
+        if usual is None or not HARDLY.value * there <= usual <= MOST * there or not there:
+            continue
+        more = np.minimum(np.where(np.isfinite(more), more, usual), there)
+        for waiting, station in zip(found, stations, strict=True):
+            if station in before:
+                waiting[tier] = more * station.going_on / there
+    return tuple(found)
+
+
+def calls(inputs: Inputs, tier: str, deeper: str) -> bool:
+    """Whether one tier of the farm may call another one: that lies deeper on the call path."""
+    known = {host.tier for host in inputs.hosts}
+    return {tier, deeper} <= known and DEPTH.get(tier, 1) < DEPTH.get(deeper, 1)
+
+
+def at_work(inputs: Inputs, tier: str) -> Floats:
+    """Sessions of a tier's databases whose statement runs or waits; NaN where none was asked."""
+    return added(active_sessions(inputs, host.name) for host in inputs.hosts if host.tier == tier)

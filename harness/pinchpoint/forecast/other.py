@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from pinchpoint.analysis.model.applied import known_in
-from pinchpoint.analysis.model.ask import Asked, ask
+from pinchpoint.analysis.model.ask import Asked, Prediction, ask
 from pinchpoint.analysis.model.measured import Measured
 from pinchpoint.analysis.model.parts import Bound, Cores, Disk
-from pinchpoint.analysis.model.prediction import Prediction
 from pinchpoint.analysis.model.settings import Setting, What
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError, NotEvidenceError

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pinchpoint.analysis.analyse import judged_case
 from pinchpoint.analysis.conclusion import conclude
 from pinchpoint.analysis.model.applied import known_in
-from pinchpoint.analysis.model.ask import Asked, ask
-from pinchpoint.analysis.model.prediction import Prediction
+from pinchpoint.analysis.model.ask import Asked, Prediction, ask
 from pinchpoint.analysis.model.settings import Probes, read_settings
 from pinchpoint.base.errors import InputError, NotEvidenceError
 from pinchpoint.store.read import StoredRun

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from harness.analysis.build import Build
 from harness.analysis.disks import Seconds
 
-from pinchpoint.analysis.model.ask import ask
-from pinchpoint.analysis.model.prediction import Prediction
+from pinchpoint.analysis.model.ask import Prediction, ask
 from pinchpoint.forecast.other import between
 from pinchpoint.forecast.predict import read_asked
 from pinchpoint.store.read import StoredRun

@@ -14,10 +14,9 @@ from harness.comparison.example import saved
 from harness.probe.build import Disk, probe_of
 from support import run_cli
 
-from pinchpoint.analysis.model.ask import ask
+from pinchpoint.analysis.model.ask import Prediction, Throughput, ask
 from pinchpoint.analysis.model.commit import Sessions
 from pinchpoint.analysis.model.network import Commit, Model, Users, solve
-from pinchpoint.analysis.model.prediction import Prediction, Throughput
 from pinchpoint.analysis.model.settings import Setting
 from pinchpoint.base.errors import InputError
 from pinchpoint.forecast.predict import read_asked

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pinchpoint.analysis.causal import CONTROL, SLOWER, Effect, Model, answer, find_effects, predicted
+from pinchpoint.analysis.proof import CONTROL, SLOWER, Effect, Model, answer, find_effects, predicted
 from pinchpoint.run.prove.prover import ORDER, ORDER_WITH_CONTROL
 
 SAYS = Model(0.75, "all of it is used")

@@ -8,8 +8,7 @@ from typing import Protocol
 
 from pinchpoint.analysis.model.parts import UNQUEUED_S, Caps, Disk
 from pinchpoint.analysis.resources.base import Resource
-from pinchpoint.analysis.resources.disk.measures import measure_disk
-from pinchpoint.analysis.resources.disk.slowness import write_and_flush_s
+from pinchpoint.analysis.resources.disk.measures import measure_disk, write_and_flush_s
 from pinchpoint.analysis.resources.disk.types import limits_words
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.base import units

@@ -21,7 +21,7 @@ from pinchpoint.analysis.recordings.measures import (
     measure,
     overlap_s,
 )
-from pinchpoint.analysis.resources.disk.slowness import MINOR_SHARE
+from pinchpoint.analysis.resources.disk.measures import MINOR_SHARE
 from pinchpoint.analysis.thresholds import DISK_OCCUPIED, PRESSURE, UTILISATION, Threshold, latency_limit
 from pinchpoint.data.inputs import COMMIT_ROLES, DiskRole, Host, Inputs
 from pinchpoint.data.series import Floats, Key

@@ -28,7 +28,7 @@ from pinchpoint.analysis.resources.gain import Gain, advise
 from pinchpoint.analysis.resources.shared import OF_OPERATIONS, Figure, Shared
 from pinchpoint.analysis.sessions import sessions_at_work
 from pinchpoint.analysis.stages import Rows
-from pinchpoint.analysis.stations import Station
+from pinchpoint.analysis.stations import Station, at_work, calls
 from pinchpoint.analysis.stores import operations_inside
 from pinchpoint.analysis.thresholds import (
     HARDLY,
@@ -40,7 +40,6 @@ from pinchpoint.analysis.thresholds import (
     PRESSURE,
     at_least,
 )
-from pinchpoint.analysis.upstream import at_work, calls
 from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.base import units
 from pinchpoint.base.wording import grouped

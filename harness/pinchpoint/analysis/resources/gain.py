@@ -10,7 +10,7 @@ from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.base import wording
 
 if TYPE_CHECKING:
-    from pinchpoint.analysis.model.prediction import Throughput
+    from pinchpoint.analysis.model.ask import Throughput
 
 SAME = "the same mix of operations and the same cache ratio"
 NOTHING = 0.005

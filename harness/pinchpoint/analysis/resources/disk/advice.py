@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING
 from pinchpoint.analysis.resources.base import DiskMeasures, Resource
 from pinchpoint.analysis.resources.disk.classify import fell
 from pinchpoint.analysis.resources.disk.facts import level_words
-from pinchpoint.analysis.resources.disk.measures import kind_unknown, measure_disk
-from pinchpoint.analysis.resources.disk.slowness import slowness, write_and_flush_s
+from pinchpoint.analysis.resources.disk.measures import (
+    kind_unknown,
+    measure_disk,
+    slowness,
+    write_and_flush_s,
+)
 from pinchpoint.analysis.resources.disk.types import (
     AT_LEAST,
     Profile,

@@ -15,7 +15,7 @@ from pinchpoint.analysis.resources.base import (
     Resource,
     Suspicion,
 )
-from pinchpoint.analysis.resources.disk.slowness import is_slow, overwhelmed, write_and_flush_s
+from pinchpoint.analysis.resources.disk.measures import is_slow, overwhelmed, write_and_flush_s
 from pinchpoint.analysis.resources.disk.waits import waited
 from pinchpoint.analysis.thresholds import (
     BACKLOG,

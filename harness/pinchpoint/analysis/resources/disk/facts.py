@@ -11,7 +11,7 @@ from pinchpoint.analysis.resources.base import (
     Resource,
     Suspicion,
 )
-from pinchpoint.analysis.resources.disk.slowness import slow_way, slowness, too_long, write_and_flush_s
+from pinchpoint.analysis.resources.disk.measures import slow_way, slowness, too_long, write_and_flush_s
 from pinchpoint.analysis.thresholds import (
     BACKLOG,
     BY_SIZE,

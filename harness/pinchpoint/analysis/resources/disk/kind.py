@@ -31,12 +31,18 @@ from pinchpoint.analysis.resources.disk.facts import (
     standing,
 )
 from pinchpoint.analysis.resources.disk.machines import find_machine_disks
-from pinchpoint.analysis.resources.disk.measures import kind_unknown, measure_disk
+from pinchpoint.analysis.resources.disk.measures import (
+    MINOR_SHARE,
+    is_slow,
+    kind_unknown,
+    measure_disk,
+    write_and_flush_s,
+)
 from pinchpoint.analysis.resources.disk.rate_response import COUNT_ERROR
-from pinchpoint.analysis.resources.disk.slowness import MINOR_SHARE, is_slow, write_and_flush_s
 from pinchpoint.analysis.resources.disk.types import limits_words
 from pinchpoint.analysis.resources.disk.waits import most_waited
 from pinchpoint.analysis.stages import Rows
+from pinchpoint.analysis.stations import MOST
 from pinchpoint.analysis.thresholds import (
     DISK_OCCUPIED,
     HARDLY,
@@ -51,7 +57,6 @@ from pinchpoint.analysis.thresholds import (
     at_least,
     exceeds,
 )
-from pinchpoint.analysis.upstream import MOST
 from pinchpoint.analysis.verdict import Advice, Fact, Kind, Next, Suspect
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed

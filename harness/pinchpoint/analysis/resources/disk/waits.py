@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.base import DiskMeasures, Resource, mean_of
-from pinchpoint.analysis.resources.disk.slowness import write_and_flush_s
+from pinchpoint.analysis.resources.disk.measures import write_and_flush_s
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import MOSTLY_READS, ONE_AT_A_TIME, UTILISATION, WAIT_SHARE, at_least
 from pinchpoint.data.inputs import COMMIT_ROLES
