@@ -47,6 +47,8 @@ LABELS: Mapping[Axis, str] = {
 }
 
 
+_DIGITS = re.compile(r"((?<=[,MLHVCZ ])-?\d+\.\d)\d+(?=[,MLHVCZ\"])")
+"""Coordinates: a tenth of a pixel is drawn, more cannot be seen."""
 _NUMBERED = re.compile(r"(?<=[\"#])(?:clip|gradient_)\d+(?=[\")])")
 
 
@@ -132,7 +134,7 @@ def _cut(name: str) -> str:
 
 def svg_of(spec: Mapping[str, Any]) -> str:
     """A specification as a picture, the same each time; nothing is loaded for it."""
-    drawn: str = vl_convert.vegalite_to_svg(dict(spec), allowed_base_urls=[])
+    drawn: str = _DIGITS.sub(r"\1", vl_convert.vegalite_to_svg(dict(spec), allowed_base_urls=[]))
     # Vega numbers clips by a counter of the process; on a page each must have a name of its own.
     numbers = {old: f"{at}" for at, old in enumerate(dict.fromkeys(_NUMBERED.findall(drawn)))}
     first = _NUMBERED.sub(lambda found: numbers[found[0]], drawn)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 import altair as alt
@@ -38,6 +39,7 @@ _WIDTH, _HEIGHT = 310, 110
 _STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 604800)
 _TICKS = 5
 _REST = "#9aa3ad"
+_MOST_RUNS = 1_000_000
 _FAR = 4.0
 """A limit further above the data than this many times is named, not drawn: it would flatten the lines."""
 
@@ -182,6 +184,7 @@ def _panel(
 ) -> tuple[dict[str, Any], list[LegendEntry]]:
     data = Datasets()
     legend = _legend(whole.series)
+    panel, whole = _grouped(panel, legend), _grouped(whole, legend)
     highest = max((point.high for series in whole.series for point in series.points), default=1.0)
     drawn = [limit for limit in marks.limits if panel.axis == "ratio" or limit.value <= highest * _FAR]
     scale = _scale(whole, highest, drawn)
@@ -270,7 +273,7 @@ def _limits(limits: Sequence[Limit], data: Datasets, scale: alt.Scale) -> list[a
 
 
 def _legend(lines: Sequence[TimelineSeries]) -> dict[str, LegendEntry]:
-    """Line -> its colour and style; beyond what colours can distinguish, the smallest are one grey group."""
+    """Line -> its colour and style; beyond what colours can distinguish, the smallest are one grey line."""
     groups: dict[str, list[TimelineSeries]] = {}
     for place, line in enumerate(lines):
         stem = line.name.rpartition(" ")[0]
@@ -278,15 +281,38 @@ def _legend(lines: Sequence[TimelineSeries]) -> dict[str, LegendEntry]:
         groups.setdefault(stem if paired else line.name, []).append(line)
     ranked = sorted(groups, key=lambda name: -max(_highest(line) for line in groups[name]))
     kept = set(ranked if len(ranked) <= len(PALETTE) else ranked[: len(PALETTE) - 1])
-    rest = f"{len(groups) - len(kept)} others"
+    rest = LegendEntry(f"{len(groups) - len(kept)} others: mean, lowest to highest", _REST)
     colours = dict(zip((name for name in groups if name in kept), PALETTE, strict=False))
-    return {
+    own = {
         line.name: LegendEntry(line.name, colours[name], line.style)
+        for name in groups
         if name in colours
-        else LegendEntry(rest, _REST)
-        for name, group in groups.items()
-        for line in group
+        for line in groups[name]
     }
+    others = {line.name: rest for line in lines if line.name not in own}
+    return own | others | ({rest.name: rest} if others else {})
+
+
+def _grouped(panel: Panel, legend: Mapping[str, LegendEntry]) -> Panel:
+    """The panel with one line for all that have no colour of their own: a page of 20 hosts stays small."""
+    own = tuple(line for line in panel.series if legend[line.name].name == line.name)
+    points: dict[float, list[SamplePoint]] = {}
+    for line in panel.series:
+        if legend[line.name].name != line.name:
+            for point in line.points:
+                points.setdefault(point.t_s, []).append(point)
+    if not points:
+        return replace(panel, series=own)
+    rest = tuple(
+        SamplePoint(
+            t_s,
+            fmean(each.mean for each in points[t_s]),
+            min(each.low for each in points[t_s]),
+            max(each.high for each in points[t_s]),
+        )
+        for t_s in sorted(points)
+    )
+    return replace(panel, series=(*own, TimelineSeries(list(legend)[-1], rest)))
 
 
 def _begins_pair(lines: Sequence[TimelineSeries], place: int) -> bool:
@@ -310,9 +336,14 @@ def _lines(
     whole: Panel,
 ) -> list[alt.Chart]:
     """The lines of a panel, on the scale of ``whole``: itself, or both sides of a comparison together."""
-    step_s = clock.bucket_s
-    rows = [row for place, series in enumerate(panel.series) for row in _rows(series, place, clock)]
-    names = list(legend)
+    rows: list[dict[str, Any]] = []
+    alone: list[dict[str, Any]] = []
+    for place, series in enumerate(panel.series):
+        for row, is_alone in _rows(series, place, clock):
+            rows.append(row)
+            if is_alone:
+                alone.append(row)
+    names = [line.name for line in whole.series]
     colour = alt.Color(
         "name:N",
         scale=alt.Scale(domain=names, range=[legend[name].colour for name in names]),
@@ -322,13 +353,12 @@ def _lines(
     base = alt.Chart(data.named(rows)).encode(x=_x(clock), color=colour)
     y = alt.Y("v:Q", scale=scale, axis=_y_axis(whole))
     found = []
-    if step_s > 1 and len(panel.series) <= len(PALETTE) and any(row["low"] != row["high"] for row in rows):
+    if any("low" in row for row in rows):
         band = alt.Y("low:Q", scale=scale)
         found.append(base.mark_area(opacity=0.14, tooltip=False, clip=True).encode(y=band, y2="high:Q"))
     dashes = [[5, 3] if legend[name].style == "dashed" else [1, 0] for name in names]
     dash = alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=dashes), sort=names, legend=None)
     found.append(base.mark_line(strokeWidth=1.6, clip=True).encode(y=y, strokeDash=dash, detail="run:N"))
-    alone = [row for row in rows if row["alone"]]
     if alone:  # a line needs two points
         found.append(
             base.mark_point(filled=True, size=14, opacity=1).encode(y=y).properties(data=data.named(alone))
@@ -336,28 +366,27 @@ def _lines(
     return found
 
 
-def _rows(series: TimelineSeries, place: int, clock: TimeAxis) -> list[dict[str, Any]]:
-    """A series as rows; ``run`` counts up where buckets are missing, so that no line crosses a gap."""
-    rows: list[dict[str, Any]] = []
+def _rows(series: TimelineSeries, place: int, clock: TimeAxis) -> Iterator[tuple[dict[str, Any], bool]]:
+    """A series as rows, each with whether it has no neighbour.
+
+    ``run`` counts up where buckets are missing, so that no line crosses a gap.
+    """
     run = 0
     points = series.points
+    band = any(point.low != point.high for point in points)
     for index, point in enumerate(points):
         after_gap = index > 0 and _gap(points[index - 1], point, clock.bucket_s)
         before_gap = index + 1 < len(points) and _gap(point, points[index + 1], clock.bucket_s)
         run += after_gap
-        alone = (index == 0 or after_gap) and (index + 1 == len(points) or before_gap)
-        rows.append(
-            {
-                "t": point.t_s,
-                "name": series.name,
-                "v": digits(point.mean),
-                "low": digits(point.low),
-                "high": digits(point.high),
-                "run": f"{place}.{run}",
-                "alone": alone,
-            }
-        )
-    return rows
+        row: dict[str, Any] = {
+            "t": point.t_s,
+            "name": series.name,
+            "v": digits(point.mean),
+            "run": place * _MOST_RUNS + run,
+        }
+        if band:
+            row |= {"low": digits(point.low), "high": digits(point.high)}
+        yield row, (index == 0 or after_gap) and (index + 1 == len(points) or before_gap)
 
 
 def _gap(before: SamplePoint, after: SamplePoint, step_s: float) -> bool:

@@ -94,14 +94,18 @@ def test_lines_of_one_panel_are_told_apart_whatever_hosts_are_called() -> None:
 
 
 def test_twenty_lines_are_told_apart_as_far_as_colours_go() -> None:
-    """The highest have a colour each; all others are one grey group."""
+    """The highest have a colour each; all others are one grey line with their range."""
     build = Build(measure_s=20, warm_up_s=0)
     for number in range(20):
         build.host(f"web{number}", "web", f"m{number}").cpu(f"web{number}", number / 25, 0.0)
     run = build.run()
-    legend = panel_chart(_panels(run)["cpu"], clock_of(run)).legend
-    assert len({entry.colour for entry in legend}) == 8
-    assert [entry.name for entry in legend if "others" in entry.name]
+    chart = panel_chart(_panels(run)["cpu"], clock_of(run))
+    assert len({entry.colour for entry in chart.legend}) == 8
+    [rest] = [entry.name for entry in chart.legend if entry.name.endswith(" others: mean, lowest to highest")]
+    rows = max(chart.spec["datasets"].values(), key=len)
+    assert {row["name"] for row in rows} == {entry.name for entry in chart.legend}
+    lows = {(row["low"], row["low"] < row["v"] < row["high"]) for row in rows if row["name"] == rest}
+    assert lows == {(0.0, True)}
 
 
 def test_limits_and_when_the_bottleneck_was_at_its_own_are_marked() -> None:
