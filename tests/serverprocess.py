@@ -6,11 +6,12 @@ import os
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from support import until
 
 
 @dataclass
@@ -54,11 +55,7 @@ class ServerProcess:
                 stderr=log,
                 start_new_session=True,
             )
-        deadline = time.monotonic() + self.timeout_s
-        while not self.is_ready():
-            assert self._process.poll() is None, f"the server ended by itself:\n{self.log}"
-            assert time.monotonic() < deadline, f"the server did not serve in time:\n{self.log}"
-            time.sleep(0.1)
+        until(self.is_ready, lambda: self.log, within_s=self.timeout_s, process=self._process)
 
     def kill(self) -> None:
         """End it at once, as a power cut does to a process; nothing happens where it does not run."""

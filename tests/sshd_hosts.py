@@ -13,7 +13,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from typing import Any
 
 import psutil
 import pytest
-from support import missing, require
+from support import missing, require, until
 
 from pinchpoint_infra.ports import free_port
 
@@ -249,7 +248,7 @@ def _running(command: list[str], folder: Path) -> Iterator[subprocess.Popen[byte
 
 def _wait_for_namespace(pid: int) -> None:
     own = os.readlink("/proc/self/ns/net")  # noqa: PTH115 - the link's text, not a path
-    _wait(lambda: os.readlink(f"/proc/{pid}/ns/net") != own, "no network namespace")  # noqa: PTH115 - as above
+    until(lambda: os.readlink(f"/proc/{pid}/ns/net") != own, "no network namespace")  # noqa: PTH115 - as above
 
 
 def _wait_ready(host: SshdHost) -> None:
@@ -261,13 +260,6 @@ def _wait_ready(host: SshdHost) -> None:
             return False
 
     try:
-        _wait(greets, "sshd does not answer")
+        until(greets, "sshd does not answer")
     except AssertionError as error:
         raise AssertionError((host.folder / "sshd.log").read_text()) from error
-
-
-def _wait(until: Any, words: str) -> None:
-    deadline = time.monotonic() + _READY_S
-    while not until():
-        assert time.monotonic() < deadline, words
-        time.sleep(0.05)

@@ -10,23 +10,37 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 from unittest.mock import patch
 
 import pytest
 
 from pinchpoint import cli
 
+T = TypeVar("T")
 PINCHPOINT = Path(sys.executable).with_name("pinchpoint")
 
 
 def disk_folder() -> str:
     """How the names of this session's folders on a real disk begin: its leak check knows them by that."""
     return f"pinchpoint-{os.environ.get('PINCHPOINT_TEST_SESSION', '')[:8]}-"
+
+
+@contextmanager
+def untouched_folder() -> Iterator[Path]:
+    """A folder on a real disk, which probes leave as they found it."""
+    folder = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))
+    try:
+        yield folder
+        left = [path.name for path in folder.iterdir()]
+    finally:
+        shutil.rmtree(folder)
+    assert left == []
 
 
 def missing(sentence: str) -> NoReturn:
@@ -136,6 +150,25 @@ def wait_for_line(process: subprocess.Popen[str], words: str, timeout_s: float =
             return read
         assert time.monotonic() < deadline, f"no {words!r} within {timeout_s} s:\n{read}"
     raise AssertionError(f"ended without {words!r}:\n{read}")
+
+
+def until(
+    holds: Callable[[], T],
+    words: str | Callable[[], str] = "it did not come about",
+    *,
+    within_s: float = 60,
+    process: subprocess.Popen[Any] | None = None,
+) -> T:
+    """Wait until something holds, and return what it was; ``process`` must live meanwhile."""
+    deadline = time.monotonic() + within_s
+    while not (found := holds()):
+        late = time.monotonic() >= deadline
+        if late or (process is not None and process.poll() is not None):
+            said = words() if callable(words) else words
+            ended = f"; it ended: {process.communicate()}" if process is not None and not late else ""
+            pytest.fail(f"not within {within_s} s: {said}{ended}")
+        time.sleep(0.02)
+    return found
 
 
 def end(

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import pytest
 from collectors.asking import asking, read_again
-from support import frozen
+from support import frozen, until
 
 from pinchpoint_collectors.databases.base import ServerConnection
 from pinchpoint_collectors.errors import CollectorError
@@ -85,10 +85,7 @@ class ServerContract:
         finally:
             collector.close()
             collector.close()
-        deadline = time.monotonic() + 10
-        while peer.count is not None and peer.count():
-            assert time.monotonic() < deadline, "nothing stays behind"
-            time.sleep(0.05)
+        until(lambda: not (peer.count is not None and peer.count()), "nothing stays behind")
 
     def test_a_frozen_server_is_given_up_and_found_again(
         self, peer: Peer, monkeypatch: pytest.MonkeyPatch

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from collectors.prometheus_servers import (
@@ -20,6 +19,7 @@ from collectors.prometheus_servers import (
 from collectors.prometheus_watching import gathered, watch, watching
 from collectors.server_contract import README
 from serverprocess import ServerProcess
+from support import until
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.exporters.tables import NODE
@@ -37,13 +37,6 @@ def watched() -> Iterator[tuple[Relay, ServerProcess]]:
     with relayed() as relay, prometheus(relay.port) as server:
         until(lambda: len(relay.scrapes) >= 3)
         yield relay, server
-
-
-def until(holds: Any, timeout_s: float = 30) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.05)
 
 
 def by_scrape(samples: Sequence[Sample], metric: str, instance: str = "") -> dict[int, Sample]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import pytest
+from support import until
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Incident, Sample
@@ -62,13 +63,6 @@ class Events(list[tuple[str, dict[str, object]]]):
 
     def names(self) -> list[str]:
         return [name for name, _ in self]
-
-
-def waited(condition: Callable[[], bool], within_s: float = 10.0) -> bool:
-    end = time.monotonic() + within_s
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.01)
-    return condition()
 
 
 def test_slots_are_whole_seconds_of_utc() -> None:
@@ -197,7 +191,7 @@ def test_who_fails_until_the_end_leaves_a_gap_too() -> None:
     events = Events()
     failures = [CollectorError("gone")] * 1000
     with Sampler(Scripted(None, *failures), "ssh", ["h"], lambda _: None, on_event=events, interval_s=0.02):
-        assert waited(lambda: "collector_failed" in events.names())
+        until(lambda: "collector_failed" in events.names())
         time.sleep(0.1)
     assert events.names()[0] == "collector_failed"
     assert events.names()[-1] == "gap"
@@ -219,7 +213,7 @@ def test_readings_come_on_time_and_end_on_stop() -> None:
     got: list[Sample] = []
     collector = Scripted()
     with Sampler(collector, "local", ["sql1"], got.extend, on_event=Events(), interval_s=0.05):
-        assert waited(lambda: len(got) >= 4 * 4)
+        until(lambda: len(got) >= 4 * 4)
     count = len(got)
     time.sleep(0.12)
     assert len(got) == count
@@ -232,7 +226,7 @@ def test_a_slow_collector_leaves_a_gap_that_is_marked() -> None:
     events = Events()
     slow = Scripted(during=lambda: time.sleep(0.12))
     with Sampler(slow, "local", ["sql1"], lambda _: None, on_event=events, interval_s=0.05):
-        assert waited(lambda: "gap" in events.names())
+        until(lambda: "gap" in events.names())
     fields = events[events.names().index("gap")][1]
     missed = fields["missed"]
     assert isinstance(missed, int)
@@ -248,7 +242,7 @@ def test_a_sink_that_fails_ends_the_sampler_loudly() -> None:
 
     collector = Scripted()
     sampler = Sampler(collector, "local", ["sql1"], full, on_event=Events(), interval_s=0.02).start()
-    assert waited(lambda: sampler.error is not None)
+    until(lambda: sampler.error is not None)
     assert isinstance(sampler.error, OSError)
     reads = collector.reads
     time.sleep(0.06)
@@ -273,7 +267,7 @@ def test_a_reading_that_never_ends_is_named_at_stop() -> None:
 
     stuck = Scripted(during=hang)
     sampler = Sampler(stuck, "ssh", ["sql1"], lambda _: None, on_event=Events(), interval_s=0.02).start()
-    assert waited(lambda: stuck.reads == 1)
+    until(lambda: stuck.reads == 1)
     try:
         with pytest.raises(
             CollectorError, match=r"'ssh' of sql1: its last reading did not end within 0.05 s"

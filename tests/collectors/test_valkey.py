@@ -17,7 +17,7 @@ import valkey
 from collectors.asking import asking, found
 from collectors.server_contract import README, Peer, ServerContract
 from servers import redis, running
-from support import run_cli
+from support import run_cli, until
 
 from pinchpoint.farm.live import standing_farm
 from pinchpoint.plan import load_farm
@@ -188,10 +188,7 @@ def test_a_rewrite_forks_and_makes_the_files_growth_unknown(server: Server) -> N
         server.do("SET", "again", "x" * 2000)
     with watching(server.monitor) as collector:
         server.do("BGREWRITEAOF")
-        deadline = time.monotonic() + 30
-        while server.do("INFO", "persistence")["aof_rewrite_in_progress"]:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until(lambda: not server.do("INFO", "persistence")["aof_rewrite_in_progress"])
         samples = collector.read()
     (fork,) = [each for each in samples if each.metric == "db.fork_latency_s"]
     assert fork.weight == 1

@@ -27,6 +27,7 @@ from scenarios.support import (
     stalled,
     status,
 )
+from support import until
 
 from pinchpoint_scenarios.contract import Endpoint, Scenario
 from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
@@ -342,9 +343,7 @@ def test_a_crawl_that_repeats_starts_anew(sql: Endpoint, search: Search) -> None
         threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
         for thread in threads:
             thread.start()
-        deadline = time.monotonic() + 20
-        while len(events.named("crawl_ended")) < 3 and time.monotonic() < deadline:
-            time.sleep(0.02)
+        until(lambda: len(events.named("crawl_ended")) >= 3)
         over.set()
         for thread in threads:
             thread.join()

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +16,7 @@ import psutil
 import pytest
 from collectors.host_contract import says_what_local_says
 from sshd_hosts import SshdHost, sshd_host, sshd_hosts
+from support import until
 
 from pinchpoint_collectors import registry
 from pinchpoint_collectors.agent.collector import AgentCollector
@@ -50,7 +51,7 @@ def recorder(folder: Path, **more: Any) -> Iterator[subprocess.Popen[str]]:
         [COLLECT, "record", "--config", folder / "collect.toml"], stderr=subprocess.PIPE, text=True
     )
     try:
-        assert waited(lambda: any((folder / "ring").glob("readings-*")))
+        until(lambda: any((folder / "ring").glob("readings-*")))
         yield process
     finally:
         process.terminate()
@@ -58,13 +59,6 @@ def recorder(folder: Path, **more: Any) -> Iterator[subprocess.Popen[str]]:
             process.communicate(timeout=20)
         finally:
             process.kill()
-
-
-def waited(condition: Callable[[], bool], within_s: float = 30.0) -> bool:
-    end = time.monotonic() + within_s
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.1)
-    return condition()
 
 
 def connected(host: SshdHost, folder: Path, *names: str, **disks: str) -> AgentCollector:
@@ -88,7 +82,7 @@ def test_it_says_what_local_says(host: SshdHost, tmp_path: Path) -> None:
     assert {each.host for each in theirs} == {"sql1", "web1"}
     assert abs(busy(theirs)[0].time_ns - time.time_ns()) < 60e9
     says_what_local_says(theirs, facts, {"data": str(tmp_path)}, _OWN)
-    assert waited(lambda: host.ours() == []), "a tail is left on the host"
+    until(lambda: host.ours() == [], "a tail is left on the host")
 
 
 def test_a_cut_link_leaves_no_gap(host: SshdHost, tmp_path: Path) -> None:
@@ -131,7 +125,7 @@ def test_what_was_not_recorded_is_a_gap(host: SshdHost, tmp_path: Path) -> None:
                 told.extend(dict(each.fields) for each in collector.incidents() if each.event == "gap")
                 return bool(told)
 
-            assert waited(gap)
+            until(gap)
     assert told[0]["missed"] >= 8
     assert "did not record meanwhile" in told[0]["why"]
 
@@ -151,7 +145,7 @@ def test_a_ring_that_is_too_short_is_told(host: SshdHost, tmp_path: Path) -> Non
         collector.read()
         collector.close()
         ring = tmp_path / "ring"
-        assert waited(lambda: len(list(ring.glob("readings-*"))) > 2)
+        until(lambda: len(list(ring.glob("readings-*"))) > 2)
         for one in sorted(ring.glob("readings-*"))[:-1]:  # as hours later: only the newest are kept
             one.unlink()
         told: list[dict[str, Any]] = []
@@ -164,7 +158,7 @@ def test_a_ring_that_is_too_short_is_told(host: SshdHost, tmp_path: Path) -> Non
             told.extend(dict(each.fields) for each in collector.incidents() if each.event == "gap")
             return bool(told)
 
-        assert waited(gap)
+        until(gap)
     assert len(told) == 1
     assert "make `hours` or `size_bytes` larger" in told[0]["why"]
 

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from collectors.host_contract import says_what_local_says
 from collectors.workers import Worker
 from sshd_hosts import SshdHost, sshd_host
-from support import require
+from support import require, until
 
 from pinchpoint_collectors import registry
 from pinchpoint_collectors.errors import CollectorError
@@ -36,14 +36,7 @@ def watch(host: SshdHost, name: str = "sql1", disks: dict[str, str] | None = Non
 
 def gone(host: SshdHost, within_s: float = 10.0) -> bool:
     """Whether nothing of ours is left on the host."""
-    return waited(lambda: not host.ours(), within_s)
-
-
-def waited(condition: Callable[[], bool], within_s: float = 10.0) -> bool:
-    end = time.monotonic() + within_s
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.1)
-    return condition()
+    return until(lambda: not host.ours(), within_s=within_s)
 
 
 def is_busy(sample: Sample) -> bool:
@@ -213,7 +206,7 @@ def test_what_was_ended_on_the_host_is_started_again(host: SshdHost) -> None:
             found.extend(each.event for each in collector.incidents())
             return "gap" in found
 
-        assert waited(told, 20)
+        until(told)
         assert second_reading(collector)
     finally:
         collector.close()

@@ -13,6 +13,7 @@ import pytest
 from collectors.windows.sshhost import SshHost, ssh_host
 from collectors.windows.standin import Machine
 from collectors.windows.winrmhost import WinRmHost, winrm_host
+from support import until
 from winrmserver import PASSWORD
 
 from pinchpoint_collectors.errors import CollectorError
@@ -144,10 +145,10 @@ def test_nothing_is_left_on_the_machine(way: str, tmp_path: Path) -> None:
                 read_until(collector, lambda _: len(now := server.running()) == 1 and now != first)
             else:
                 assert [shell.running for shell in server.shells.values()]
-        deadline = time.monotonic() + 10
-        while server.running() if isinstance(server, SshHost) else server.shells:
-            assert time.monotonic() < deadline, "something is left there"
-            time.sleep(0.05)
+        until(
+            lambda: not (server.running() if isinstance(server, SshHost) else server.shells),
+            "something is left there",
+        )
         if isinstance(server, WinRmHost):
             assert server.actions[-1] == "Delete"
             assert set(server.idle) == {"PT60S"}, "what was cut off is ended by Windows after a minute"

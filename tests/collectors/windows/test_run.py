@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from collectors.windows.standin import Machine
 from collectors.windows.winrmhost import WinRmHost, winrm_host
-from support import end, run_cli, start_cli
+from support import end, run_cli, start_cli, until
 from winrmserver import PASSWORD
 
 from pinchpoint.base.errors import InputError
@@ -127,11 +127,12 @@ def test_a_run_watches_a_windows_machine_through_a_cut_link(
         plan, farm = write(tmp_path, collect_of(server), DISKS)
         process = start_cli("run", plan, "--farm", farm, "--out", tmp_path / "runs")
         try:
-            deadline = time.monotonic() + 120
-            while not measures(tmp_path / "runs"):
-                assert time.monotonic() < deadline, "it never came to measuring"
-                assert process.poll() is None, process.communicate()
-                time.sleep(0.1)
+            until(
+                lambda: measures(tmp_path / "runs"),
+                "it never came to measuring",
+                within_s=120,
+                process=process,
+            )
             time.sleep(3)
             server.forget()
             out, err = process.communicate(timeout=120)

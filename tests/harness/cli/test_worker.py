@@ -5,14 +5,13 @@ from __future__ import annotations
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
-from support import end, run_cli, start_cli
+from support import end, run_cli, start_cli, until
 
 from pinchpoint.loadgen.permits import TOKEN_VARIABLE
 
@@ -49,9 +48,6 @@ def test_no_command_line_shows_the_token(nowhere: str, tmp_path: Path) -> None:
     for given in (("--token-file", file), ()):
         worker = start_cli("worker", "--master", nowhere, *given, "--allow-env", "CANARY_FREE", env=more)
         child = _child(worker)
-        until = time.monotonic() + 20
-        while "pinchpoint.loadgen.remote" not in child.cmdline() and time.monotonic() < until:
-            time.sleep(0.05)
         shown = " ".join(psutil.Process(worker.pid).cmdline() + child.cmdline())
         environment = child.environ()
         end(worker, signal.SIGTERM)
@@ -112,9 +108,7 @@ def test_its_help_says_what_travels() -> None:
 
 
 def _child(worker: subprocess.Popen[str]) -> psutil.Process:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if children := psutil.Process(worker.pid).children():
-            return children[0]
-        time.sleep(0.05)
-    raise AssertionError("started no process for a run")
+    """The process of a run, as soon as it is that and no longer a copy of the worker."""
+    [child] = until(psutil.Process(worker.pid).children, "started no process for a run")
+    until(lambda: "pinchpoint.loadgen.remote" in child.cmdline())
+    return child

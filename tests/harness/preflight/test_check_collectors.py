@@ -6,14 +6,13 @@ import json
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sshd_hosts import SshdHost, sshd_host
-from support import require, run_cli
+from support import require, run_cli, until
 
 from pinchpoint.farm.live import standing_farm
 from pinchpoint.plan import load_farm
@@ -215,10 +214,7 @@ def test_a_host_that_records_itself_is_proved(
     (tmp_path / "collect.toml").write_text(f'folder = "{tmp_path}/ring"\ninterval_s = 0.5\n')
     recorder = subprocess.Popen([collect, "record", "--config", tmp_path / "collect.toml"])
     try:
-        end = time.monotonic() + 20
-        while not list(tmp_path.glob("ring/readings-*")):
-            assert time.monotonic() < end, "nothing is recorded"
-            time.sleep(0.1)
+        until(lambda: list(tmp_path.glob("ring/readings-*")), "nothing is recorded")
         options = host.options(command=str(collect), folder=f"{tmp_path}/ring")
         data = {"path": str(tmp_path), "write_test": str(tmp_path)}
         found = proofs(farm_of(tmp_path, {"kind": "agent", **options}, {"data": data}))

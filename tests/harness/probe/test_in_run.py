@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from click.testing import CliRunner
 from harness.analysis.build import START_S, Build
 from harness.probe.build import Disk, cells_of, trial_of
 from sshd_hosts import sshd_host
-from support import PINCHPOINT, disk_folder, require, run_cli
+from support import PINCHPOINT, disk_folder, require, run_cli, until
 
 from pinchpoint.analysis import analyse
 from pinchpoint.cli.report import report as report_command
@@ -214,11 +213,9 @@ def test_a_plan_that_probes_a_disk_over_ssh(tmp_path: Path, ended: str) -> None:
             command += ["--out", str(tmp_path / "runs")]
             with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
                 if ended == "Ctrl-C":
-                    deadline = time.monotonic() + 60
-                    while not list(folder.glob(f"{FOLDER}/running")):
-                        assert time.monotonic() < deadline, "fio did not begin there"
-                        assert run.poll() is None, run.communicate()
-                        time.sleep(0.2)
+                    until(
+                        lambda: list(folder.glob(f"{FOLDER}/running")), "fio did not begin there", process=run
+                    )
                     run.send_signal(signal.SIGINT)
                 stdout, stderr = run.communicate(timeout=170)
             assert run.returncode == (130 if ended == "Ctrl-C" else 0), stderr[-3000:]

@@ -8,11 +8,9 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -20,7 +18,7 @@ import psutil
 import pytest
 from harness.probe.build import Disk, probe_of
 from sshd_hosts import SshdHost, sshd_host, sshd_hosts
-from support import disk_folder, require
+from support import require, until, untouched_folder
 
 from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.plan import load_farm
@@ -52,31 +50,12 @@ class Host:
         return look(self.address, str(self.folder), None, "dev", "sql.log")
 
 
-@contextmanager
-def disk() -> Iterator[Path]:
-    """A folder on a real disk, which probes leave as they found it."""
-    folder = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))
-    try:
-        yield folder
-        left = [path.name for path in folder.iterdir()]
-    finally:
-        shutil.rmtree(folder)
-    assert left == []
-
-
 @pytest.fixture(scope="module")
 def host() -> Iterator[Host]:
     """A real sshd on loopback."""
     require("fio", "fio")
-    with disk() as folder, sshd_host() as sshd:
+    with untouched_folder() as folder, sshd_host() as sshd:
         yield Host(sshd, folder)
-
-
-def wait_for(holds: Callable[[], object], what: str, timeout_s: float = 20.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
-        time.sleep(0.1)
 
 
 def tools_in(folder: Path) -> list[int]:
@@ -152,7 +131,7 @@ def test_what_runs_is_ended_at_once(host: Host) -> None:
         folder = machine.folder
         with pytest.raises(ProbeStopped):
             machine.run(TOOLS["fio"], fio(machine, 60), lambda: bool(tools_in(folder)))
-        wait_for(lambda: not tools_in(folder), "fio has ended")
+        until(lambda: not tools_in(folder), "fio has ended")
     assert not folder.exists()
 
 
@@ -170,12 +149,12 @@ def test_a_cut_link_leaves_nothing_there(host: Host) -> None:
 
         working = threading.Thread(target=work)
         working.start()
-        wait_for(lambda: tools_in(folder), "fio runs")
+        until(lambda: tools_in(folder), "fio runs")
         for one in psutil.Process().children():
             if one.name() == "ssh":
                 one.send_signal(signal.SIGKILL)
-        wait_for(lambda: not folder.exists(), "the folder is gone")
-        wait_for(lambda: not tools_in(folder), "fio has ended")
+        until(lambda: not folder.exists(), "the folder is gone")
+        until(lambda: not tools_in(folder), "fio has ended")
         working.join(timeout=20)
         assert not working.is_alive()
 
@@ -187,7 +166,7 @@ def test_a_link_on_which_packets_vanish_leaves_nothing_there(monkeypatch: pytest
     monkeypatch.setattr(remote, "_BEAT_S", 0.5)
     monkeypatch.setattr(remote, "_SILENT_S", 4)
     monkeypatch.setattr(remote, "_END_S", 1.0)
-    with disk() as folder, sshd_hosts(1) as [sshd]:
+    with untouched_folder() as folder, sshd_hosts(1) as [sshd]:
         host = Host(sshd, folder)
         with there(host.address, host.looked(), SIZE) as machine:
             own = machine.folder
@@ -196,7 +175,7 @@ def test_a_link_on_which_packets_vanish_leaves_nothing_there(monkeypatch: pytest
                 time.sleep(1.0)
                 assert own.is_dir()
                 sshd.cut()
-                wait_for(lambda: not own.exists(), "the folder is gone")
+                until(lambda: not own.exists(), "the folder is gone")
                 running.kill()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from support import require
+from support import require, until
 
 from pinchpoint.base.glossary import TERMS
 from pinchpoint.report import registry, run_tables, verdict_tables
@@ -88,10 +87,9 @@ def _log(browser: webdriver.Chrome, name: str) -> list[dict[str, Any]]:
 
 
 def _wait_for(browser: webdriver.Chrome, condition: str) -> None:
-    deadline = time.monotonic() + 30
-    while not browser.execute_script(f"return {condition}"):
-        assert time.monotonic() < deadline, f"never became true: {condition}"
-        time.sleep(0.05)
+    until(
+        lambda: browser.execute_script(f"return {condition}"), f"never became true: {condition}", within_s=30
+    )
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import until
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.farm.live import standing_farm
@@ -45,13 +46,6 @@ class Scripted:
 
     def close(self) -> None:
         return
-
-
-def waited(condition: Callable[[], object], within_s: float = 15.0) -> bool:
-    end = time.monotonic() + within_s
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.05)
-    return bool(condition())
 
 
 def sample(metric: str, value: float | None, instance: str = "ssh", host: str = "sql1") -> Sample:
@@ -133,7 +127,7 @@ def test_a_collector_that_is_silent_when_the_load_ends_is_in_the_warnings(
     found.start([Connected("ssh", (host,), collector) for host, collector in named.items()])
     try:
         back.fails = True
-        assert waited(lambda: "collector_failed" in (tmp_path / "run" / "events.jsonl").read_text())
+        until(lambda: "collector_failed" in (tmp_path / "run" / "events.jsonl").read_text())
         back.fails, fails.fails = False, True
         ends.clear()
         silent = ("fails1", "hangs1")
@@ -142,7 +136,7 @@ def test_a_collector_that_is_silent_when_the_load_ends_is_in_the_warnings(
             blind = {one.hosts[0] for one in found.silences() if one.for_s > 2.5}
             return blind == set(silent)
 
-        assert waited(as_meant, 30)
+        until(as_meant)
     finally:
         found.stop()
         ends.set()
@@ -167,7 +161,7 @@ def test_a_run_goes_on_without_a_host_but_not_without_a_required_one(
         time.sleep(2.0)
         assert found.lost() is None
         needed.fails = True
-        assert waited(found.lost)
+        until(found.lost)
         assert found.errors == []
     finally:
         found.stop()
@@ -186,7 +180,7 @@ def test_a_clock_that_is_off_is_a_warning_of_the_run(tmp_path: Path) -> None:
     far = Scripted(Incident("clock_offset", {"offset_s": 61.5, "error_s": 0.004}))
     found = Collectors(store, ())
     found.start([Connected("ssh", ("sql1",), far)])
-    assert waited(lambda: store.manifest["warnings"])
+    until(lambda: store.manifest["warnings"])
     found.stop()
     store.close()
     (warning,) = store.manifest["warnings"]
@@ -249,7 +243,7 @@ def test_values_that_come_late_are_waited_for_unless_the_user_ends_it(
     got: list[Sample] = []
     watched = Collectors(store, (got.extend,))
     watched.start([Connected("azure", ("sql1",), late), Connected("ssh", ("sql1",), Scripted())])
-    assert waited(lambda: any(one.instance == "ssh" for one in got))
+    until(lambda: any(one.instance == "ssh" for one in got))
     said: list[str] = []
     watched.stop(collecting.LateValues(said.append, lambda: interrupted))
     store.close()

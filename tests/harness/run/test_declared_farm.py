@@ -17,7 +17,7 @@ import psutil
 import psycopg
 import pytest
 from servers import postgres, redis, valkey
-from support import end, frozen, run_cli, start_cli, wait_for_line
+from support import end, frozen, run_cli, start_cli, until, wait_for_line
 
 from pinchpoint.store.read import open_run
 
@@ -128,9 +128,7 @@ def test_killed_controller_leaves_a_run_that_can_be_analysed(farm: Path, tmp_pat
     time.sleep(4)
     killed = time.time()
     end(process, signal.SIGKILL)
-    deadline = time.monotonic() + 5
-    while left_over() and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(lambda: not left_over())
     assert not left_over()
     [directory] = out.iterdir()
     done = run_cli("analyse", directory)

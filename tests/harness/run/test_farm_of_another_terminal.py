@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
-from support import end, start_cli
+from support import end, start_cli, until
 
 from pinchpoint.farm.embedded import down, embedded_farm, status
 from pinchpoint.plan import load_farm
@@ -22,11 +21,7 @@ def test_a_run_leaves_up_what_another_command_was_starting(tmp_path: Path) -> No
     said: list[str] = []
     with start_cli("farm", "up", file) as terminal:
         try:
-            deadline = time.monotonic() + 30
-            while status(farm.identity).state != "starting":
-                assert terminal.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.002)
+            until(lambda: status(farm.identity).state == "starting", process=terminal)
             with embedded_farm(farm, said.append) as found:
                 assert found.state == "up"
             exit_status, out, err = end(terminal)

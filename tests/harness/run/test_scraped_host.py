@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
 from collectors.prometheus_servers import prometheus, relayed
 from servers import postgres
-from support import run_cli
+from support import run_cli, until
 
 from pinchpoint.store.read import open_run
 
@@ -20,10 +19,7 @@ def test_a_scraped_host_is_measured_at_its_own_pace(tmp_path: Path, monkeypatch:
     """CPU by scrape, the scrape interval in the manifest, a variable filled in."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with postgres() as url, relayed() as relay, prometheus(relay.port, "2s") as server:
-        deadline = time.monotonic() + 30
-        while len(relay.scrapes) < 3:
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
+        until(lambda: len(relay.scrapes) >= 3)
         monkeypatch.setenv("PROM", server.url.removeprefix("http://"))
         collect = {"kind": "prometheus", "url": "http://${PROM}", "labels": {"rack": "r1"}}
         farm = {

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support import until
 
 ASK = """
 import test_apart, time
@@ -42,12 +43,11 @@ def test_a_reader_ends_with_the_process_that_asks(work: str, tmp_path: Path) -> 
     """That process is killed: the reader ends within 2 s, in the middle of a library's call too."""
     begun = tmp_path / "begun"
     code = ASK.format(work=work, begun=str(begun))
-    found_here = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    here = Path(__file__)
+    found_here = os.environ | {"PYTHONPATH": f"{here.parent}:{here.parents[2]}"}
     with subprocess.Popen([sys.executable, "-c", code], env=found_here) as process:
         try:
-            deadline = time.monotonic() + 30
-            while not begun.exists() and time.monotonic() < deadline:
-                time.sleep(0.05)
+            until(begun.exists, process=process)
             readers = psutil.Process(process.pid).children()
             assert [reader.name() for reader in readers] == ["pp-reader"]
         finally:

@@ -16,13 +16,13 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
-from support import missing, require
+from support import missing, require, until
 
 import pinchpoint_collectors
 
@@ -111,20 +111,12 @@ def recording(installed: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def waited(process: subprocess.Popen[str], condition: Callable[[], bool], within_s: float = 30.0) -> None:
-    end = time.monotonic() + within_s
-    while not condition():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < end, "it records nothing"
-        time.sleep(0.1)
-
-
 @pytest.mark.root
 def test_it_records_with_the_unit_s_account_and_nothing_more(installed: Path) -> None:
     """No capability, one folder to write to; disks, interfaces and others' processes are seen."""
     with recording(installed) as process:
         ring = Path(f"/proc/{process.pid}/root/run/pinchpoint-collect")
-        waited(process, lambda: any(path.stat().st_size > 4000 for path in ring.glob("readings-*")))
+        until(lambda: any(each.stat().st_size > 4000 for each in ring.glob("readings-*")), process=process)
         text = Path(f"/proc/{process.pid}/status").read_text()
         status = dict(re.findall(r"^(\w+):\t(.*)$", text, re.MULTILINE))
         told = subprocess.run(
@@ -176,7 +168,7 @@ def test_the_unit_s_filter_allows_every_system_call_it_makes(installed: Path) ->
         text=True,
     )
     try:
-        waited(traced, lambda: any((installed / "ring").glob("readings-*")), 60.0)
+        until(lambda: any((installed / "ring").glob("readings-*")), process=traced)
         time.sleep(2)
         for child in psutil.Process(traced.pid).children():
             child.terminate()

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
-from support import held, require
+from support import held, require, until
 
 from pinchpoint_collectors.linux import diskstats
 from pinchpoint_infra.disks import DiskSpec, loop
@@ -142,9 +142,7 @@ def test_an_owner_that_is_killed_leaves_no_disk(wanted: FarmSpec) -> None:
         assert any("ready" in line for line in owner.stdout)
         assert loop.mounts_below(farm_directory(wanted.identity))
         owner.kill()
-    deadline = time.monotonic() + 20
-    while status(wanted.identity).state != "down" and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(lambda: status(wanted.identity).state == "down")
     nothing_left(wanted)
 
 

@@ -20,6 +20,7 @@ import psutil
 import psycopg
 import pytest
 import valkey as client
+from support import until
 
 from pinchpoint_infra.embedded import FarmError, FarmSpec, FarmStatus, down, known, status, up
 from pinchpoint_infra.embedded.place import STATE_VARIABLE, farm_directory, farm_id
@@ -332,9 +333,7 @@ def test_a_farm_on_a_lifeline_ends_with_its_owner(tmp_path: Path) -> None:
         before = status(wanted.identity)
         assert before.state == "up"
         owner.kill()
-    deadline = time.monotonic() + 15
-    while status(wanted.identity).state != "down" and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(lambda: status(wanted.identity).state == "down")
     nothing_left(wanted, before)
 
 
@@ -349,11 +348,7 @@ def started_elsewhere(identity: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A farm that another process has begun to start, and is still starting; down at the end."""
     try:
         with subprocess.Popen([sys.executable, "-c", STARTS, str(identity)]) as starter:
-            deadline = time.monotonic() + 30
-            while status(identity).state != "starting":
-                assert starter.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.002)
+            until(lambda: status(identity).state == "starting", process=starter)
             yield starter
     finally:
         down(identity)

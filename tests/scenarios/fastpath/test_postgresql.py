@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from scenarios.reference import ReferenceConnection
 from scenarios.sql_mix.helpers import ask, number, other_url
+from support import until
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.databases.contract import DatabaseFailure, SqlConnection
@@ -279,7 +280,6 @@ def test_closing_twice_is_no_error_and_leaves_nothing(sql: Endpoint) -> None:
         connection.execute("SELECT 1")
         connection.close()
         connection.close()
-    deadline = time.monotonic() + 5
-    while ask(sql, "SELECT FROM pg_stat_activity WHERE application_name = %s", APPLICATION):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(
+        lambda: not ask(sql, "SELECT FROM pg_stat_activity WHERE application_name = %s", APPLICATION),
+    )

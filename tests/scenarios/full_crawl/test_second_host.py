@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from scenarios.full_crawl.folders import crawled, ended, fill, prepared
 from scenarios.full_crawl.folders import source as folder
 from scenarios.full_crawl.pages import linking
 from scenarios.support import Events, Recorder, crawl, made
-from support import require
+from support import require, until
 
 from pinchpoint_scenarios.contract import Endpoint
 
@@ -61,7 +60,7 @@ class Host:
         inside = ["ip", "netns", "exec", self._name]
         command = [*inside, nginx, "-e", "stderr", "-c", str(config), "-p", str(self._root)]
         self._server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        _until_it_answers()
+        until(_answers, "nginx does not answer through the cable")
 
     def cut(self) -> None:
         """Nothing goes through any more, and nobody is told. The route stays: no packet goes elsewhere."""
@@ -94,13 +93,6 @@ class Host:
 
 def _run(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True, timeout=10)
-
-
-def _until_it_answers() -> None:
-    deadline = time.monotonic() + 10
-    while not _answers():
-        assert time.monotonic() < deadline, "nginx does not answer through the cable"
-        time.sleep(0.05)
 
 
 def _answers() -> bool:
@@ -172,7 +164,7 @@ def test_a_link_that_is_cut_fails_what_is_behind_it_and_nothing_else(
     assert away["site"]["repository_latency_s"] is None
     assert away["share"]["count"] == 30
     host.plug()
-    _until_it_answers()
+    until(_answers, "nginx does not answer through the cable")
     again = crawled(endpoints, params, sessions=4)
     assert (again["site"]["count"], again["site"]["failures"]) == (PAGES + 1, 0)
 

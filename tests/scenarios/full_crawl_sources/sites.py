@@ -6,12 +6,11 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from support import require
+from support import require, until
 
 from pinchpoint_infra.ports import free_port
 from pinchpoint_scenarios.full_crawl.sources import Fetched, Item, Source
@@ -58,11 +57,7 @@ def running(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, env=env
         )
     try:
-        deadline = time.monotonic() + 20
-        while not (ready() if ready else _open(port)):
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.05)
+        until(ready or (lambda: _open(port)), log.read_text, process=process)
         yield process
     finally:
         os.killpg(process.pid, signal.SIGCONT)

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 from scenarios.support import Events, Recorder, made, quiet
-from servers import Group, until, valkey_cluster, valkey_sentinels
+from servers import Group, valkey_cluster, valkey_sentinels
+from support import until
 from valkey.cluster import ValkeyCluster
 from valkey.crc import key_slot
 

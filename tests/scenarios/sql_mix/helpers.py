@@ -140,11 +140,3 @@ def press(endpoint: Endpoint, driver: Scenario, users: int, length_s: float) -> 
         while time.monotonic() < end:
             time.sleep(0.01)
     return recorder, waits
-
-
-def wait_for(what: Callable[[], bool], within_s: float = 60) -> None:
-    """Until it is so; fails when it has not come to it in time."""
-    deadline = time.monotonic() + within_s
-    while not what():
-        assert time.monotonic() < deadline, "it has not come to it"
-        time.sleep(0.02)

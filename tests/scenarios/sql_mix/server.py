@@ -7,12 +7,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from scenarios.sql_mix.helpers import ask
+from support import until
 
 from pinchpoint_infra.embedded.removal import free_shared_memory
 from pinchpoint_infra.embedded.tiers.sql import Sql
@@ -56,11 +56,7 @@ class Server:
                 user=self._tier.user,
                 extra_groups=[] if self._tier.user is not None else None,
             )
-        deadline = time.monotonic() + 30
-        while not self._tier.is_ready():
-            assert self._process.poll() is None, self._tier.log.read_text()
-            assert time.monotonic() < deadline, self._tier.log.read_text()
-            time.sleep(0.05)
+        until(self._tier.is_ready, self._tier.log.read_text, process=self._process)
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> None:
         """Stop it: SIGINT ends sessions in order ("fast"), SIGQUIT as a crash does ("immediate")."""

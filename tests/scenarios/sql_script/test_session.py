@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from scenarios.sql_mix.helpers import ask, loaded, number, performed
 from scenarios.sql_script.helpers import prepared, written
 from scenarios.support import Events, Recorder, made, quiet
+from support import until
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import ScenarioError
@@ -119,10 +119,7 @@ COMMIT;
     ask(bank, "ALTER DATABASE loadtest SET lock_timeout = '10s'")
     try:
         with prepared(bank, scripts=script, retries=100) as driver, loaded(driver, 4, 20) as recorder:
-            deadline = time.monotonic() + 20
-            while not recorder.counts(stages=True)["crossing/retried", "deadlock"]:
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+            until(lambda: recorder.counts(stages=True)["crossing/retried", "deadlock"])
     finally:
         ask(bank, "ALTER DATABASE loadtest RESET lock_timeout")
     counts = recorder.counts()

@@ -10,9 +10,10 @@ from random import Random
 from typing import Any
 
 import pytest
-from scenarios.sql_mix.helpers import LOG_ONLY, SMALL, loaded, performed, prepared, wait_for
+from scenarios.sql_mix.helpers import LOG_ONLY, SMALL, loaded, performed, prepared
 from scenarios.sql_servers.targets import SCHEMA, Maria, Postgres, Target
 from scenarios.support import made, quiet
+from support import until
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.databases.odbc.address import parse
@@ -117,7 +118,7 @@ def test_the_bulk_table_never_grows_without_bound(target: Target) -> None:
     params = {"operations": {"bulk_load": 1}, "copy_rows": 300, "bulk_bytes": "192KiB"}
     with prepared(target.endpoint, params) as driver:
         with loaded(driver, 3, 60.0) as recorder:
-            wait_for(lambda: len(recorder.rows) >= 18)
+            until(lambda: len(recorder.rows) >= 18)
         left = number(target, f"SELECT COUNT(*) FROM {SCHEMA}.{target.quoted('bulk')}")
     assert set(recorder.counts()) == {("bulk_load", "ok")}
     assert left < 300 * len(recorder.rows), "it was emptied on the way"
@@ -155,7 +156,7 @@ def test_hot_rows_are_changed_once_for_each_lock(target: Target) -> None:
     params = {"operations": {"lock_contend": 1}, "hot_rows": 40, "lock_rows": 2, "hold": "1ms", "retries": 50}
     with prepared(target.endpoint, params) as driver:
         with loaded(driver, 3, 60.0) as recorder:
-            wait_for(lambda: len(recorder.rows) >= 40)
+            until(lambda: len(recorder.rows) >= 40)
         changes = number(target, f"SELECT SUM(version) FROM {SCHEMA}.hot")
     assert set(recorder.counts()) == {("lock_contend", "ok")}
     assert changes == 2 * recorder.counts()["lock_contend", "ok"]

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 from mariadbserver import MariaDb, mariadb
-from scenarios.sql_mix.helpers import LOG_ONLY, loaded, performed, prepared, wait_for
+from scenarios.sql_mix.helpers import LOG_ONLY, loaded, performed, prepared
 from scenarios.sql_servers.targets import SCHEMA, Maria, Postgres, Target, need_driver
 from scenarios.support import Events, Recorder, made
-from support import require, run_cli
+from support import require, run_cli, until
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import EndpointUnreachable
@@ -35,7 +35,7 @@ def test_a_killed_connection_is_an_outcome_and_the_session_goes_on(odbc_target: 
                 time.sleep(0.2)
                 killed += odbc_target.kill_sessions()
             back = len(recorder.rows)
-            wait_for(lambda: [row.outcome for row in recorder.rows[back:]].count("ok") >= 40)
+            until(lambda: [row.outcome for row in recorder.rows[back:]].count("ok") >= 40)
         counts = recorder.counts()
         ((rows,),) = odbc_target.ask(COUNT)
     ok, lost = counts["log_append", "ok"], counts["log_append", "connection_lost"]
@@ -78,7 +78,7 @@ def test_without_retries_a_deadlock_is_the_outcome(odbc_target: Target) -> None:
     events = Events()
     with prepared(odbc_target.endpoint, params, event=events) as driver:
         with loaded(driver, 3, 60.0) as recorder:
-            wait_for(lambda: bool(recorder.counts()["lock_contend", "deadlock"]) and len(recorder.rows) >= 4)
+            until(lambda: bool(recorder.counts()["lock_contend", "deadlock"]) and len(recorder.rows) >= 4)
         ((changes,),) = odbc_target.ask(f"SELECT SUM(version) FROM {SCHEMA}.hot")
     counts = recorder.counts()
     assert set(counts) == {("lock_contend", "ok"), ("lock_contend", "deadlock")}
@@ -125,12 +125,12 @@ def test_the_load_outlives_a_crash_of_mariadb(maria_server: MariaDb, maria: Mari
     """Killed and started again: errors are counted, the load goes on, every ok row survived."""
     with prepared(maria.endpoint, LOG_ONLY) as driver:
         with loaded(driver, 3, 60.0) as recorder:
-            wait_for(lambda: len(recorder.rows) >= 30)
+            until(lambda: len(recorder.rows) >= 30)
             maria_server.process.kill()
             time.sleep(0.4)
             maria_server.process.start()
             back = len(recorder.rows)
-            wait_for(lambda: [row.outcome for row in recorder.rows[back:]].count("ok") >= 40)
+            until(lambda: [row.outcome for row in recorder.rows[back:]].count("ok") >= 40)
         counts = recorder.counts()
         ((rows,),) = maria.ask(COUNT)
     ok, lost = counts["log_append", "ok"], counts["log_append", "connection_lost"]

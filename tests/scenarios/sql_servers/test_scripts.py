@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scenarios.sql_mix.helpers import loaded, performed, wait_for
+from scenarios.sql_mix.helpers import loaded, performed
 from scenarios.sql_script.helpers import prepared, written
 from scenarios.sql_servers.copied import ACCOUNTS, Copied, copied
 from scenarios.sql_servers.targets import Maria, Target
 from scenarios.support import Events, Recorder, made, quiet
+from support import until
 
 from pinchpoint_scenarios.contract import Blocking, Endpoint
 from pinchpoint_scenarios.databases.odbc.address import MARIADB, OdbcDriver, parse
@@ -175,7 +176,7 @@ COMMIT;
 """
     (script,) = written(tmp_path, crossing=text.format(begin=copy.begin))
     with prepared(copy.endpoint, scripts=script, retries=100) as driver, loaded(driver, 3, 30) as recorder:
-        wait_for(lambda: recorder.counts(stages=True)["crossing/retried", "deadlock"] > 0, 30)
+        until(lambda: recorder.counts(stages=True)["crossing/retried", "deadlock"] > 0)
     counts = recorder.counts()
     assert set(counts) == {("crossing", "ok")}
     assert copy.number("SELECT COUNT(*) FROM ~moved") == counts["crossing", "ok"]

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +16,7 @@ import psutil
 import pytest
 from scenarios.support import Events, Recorder
 from sshd_hosts import SshdHost, sshd_host, sshd_hosts
-from support import disk_folder, require
+from support import require, until, untouched_folder
 
 from pinchpoint_scenarios.contract import Endpoint, ScenarioContext
 from pinchpoint_scenarios.errors import EndpointUnreachable
@@ -32,18 +28,6 @@ from pinchpoint_scenarios.storage_probe.scenario import PROBE_FAILED, PROBED, St
 SHORT: dict[str, Any] = {"suite": "stability", "repeat": 2, "time_per_cell": "300ms", "size": "16MiB"}
 
 
-@contextmanager
-def disk() -> Iterator[Path]:
-    """A folder on a real disk, which the probe leaves as it found it."""
-    folder = Path(tempfile.mkdtemp(prefix=disk_folder(), dir="/var/tmp"))
-    try:
-        yield folder
-        left = [path.name for path in folder.iterdir()]
-    finally:
-        shutil.rmtree(folder)
-    assert left == []
-
-
 @pytest.fixture(scope="module")
 def host() -> Iterator[SshdHost]:
     require("fio", "fio")
@@ -53,15 +37,8 @@ def host() -> Iterator[SshdHost]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    with disk() as found:
+    with untouched_folder() as found:
         yield found
-
-
-def wait_until(holds: Callable[[], object], what: str, timeout_s: float = 30.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
-        time.sleep(0.1)
 
 
 def endpoint(host: SshdHost, folder: Path, **more: str) -> Endpoint:
@@ -122,11 +99,11 @@ def test_a_session_that_is_closed_ends_its_job_there(host: SshdHost, folder: Pat
     session = measures.session(0)
     working = threading.Thread(target=session.perform, args=(record,))
     working.start()
-    wait_until(lambda: bool(tools_in(folder)), "fio runs there")
+    until(lambda: bool(tools_in(folder)), "fio runs there")
     session.close()
     working.join(timeout=30)
     assert not working.is_alive()
-    wait_until(lambda: not tools_in(folder), "fio has ended there")
+    until(lambda: not tools_in(folder), "fio has ended there")
     prepares.finish(keep_data=False)
     assert record.rows == []
 
@@ -154,10 +131,10 @@ def test_a_killed_run_leaves_nothing_there(host: SshdHost, folder: Path) -> None
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "prepared\n"
-        wait_until(lambda: bool(tools_in(folder)), "fio runs there")
+        until(lambda: bool(tools_in(folder)), "fio runs there")
         os.kill(process.pid, signal.SIGKILL)
-    wait_until(lambda: not (folder / FOLDER).exists(), "the folder is gone")
-    wait_until(lambda: not tools_in(folder), "fio has ended there")
+    until(lambda: not (folder / FOLDER).exists(), "the folder is gone")
+    until(lambda: not tools_in(folder), "fio has ended there")
 
 
 @pytest.mark.slow  # the keeper waits before it gives up
@@ -167,18 +144,18 @@ def test_a_lost_link_leaves_nothing_there(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(remote, "_BEAT_S", 0.5)
     monkeypatch.setattr(remote, "_SILENT_S", 4)
     monkeypatch.setattr(remote, "_END_S", 1.0)
-    with disk() as folder, sshd_hosts(1) as [cut_off]:
+    with untouched_folder() as folder, sshd_hosts(1) as [cut_off]:
         events, record = Events(), Recorder()
         probe = made(endpoint(cut_off, folder), events, time_per_cell="60s", repeat=1)
         probe.prepare(lambda _: None)
         working = threading.Thread(target=probe.session(0).perform, args=(record,))
         working.start()
-        wait_until(lambda: bool(tools_in(folder)), "fio runs there")
+        until(lambda: bool(tools_in(folder)), "fio runs there")
         cut_off.cut()
-        wait_until(lambda: not (folder / FOLDER).exists(), "the folder is gone", 60)
+        until(lambda: not (folder / FOLDER).exists(), "the folder is gone")
         working.join(timeout=60)
         assert not working.is_alive()
-        wait_until(lambda: not tools_in(folder), "fio has ended there")
+        until(lambda: not tools_in(folder), "fio has ended there")
         probe.finish(keep_data=False)
         assert [row.outcome for row in record.rows] == ["tool_failed"]
         [line] = events.named(PROBE_FAILED)

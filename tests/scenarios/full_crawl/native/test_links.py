@@ -15,6 +15,7 @@ import pytest
 from scenarios.full_crawl.native.farm import Farm, Source
 from scenarios.full_crawl.native.sshfarm import PASSWORD, SshFarm, ssh_farm
 from scenarios.full_crawl.native.winrmfarm import WinRmFarm, winrm_farm
+from support import until
 from winrmserver import PASSWORD as WINRM_PASSWORD
 
 from pinchpoint_collectors.common.powershell import LinkLost
@@ -185,10 +186,7 @@ def test_ssh_that_is_lost_for_good_stops_the_crawls(farm: Farm, tmp_path: Path) 
         link.ask({"do": "start", "sources": ["Intranet"], "grace_s": 0.2}, 20)
         server.cut()
         link.close()
-        deadline = time.monotonic() + 20
-        while farm.sources[0].line()["state"] != "Idle":
-            assert time.monotonic() < deadline, "the crawl was not stopped"
-            time.sleep(0.05)
+        until(lambda: farm.sources[0].line()["state"] == "Idle", "the crawl was not stopped")
         assert farm.did() == ["start", "stopped-as-orphan"]
 
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from scenarios.full_crawl.native.farm import Farm, Source
 from scenarios.full_crawl.native.sshfarm import PASSWORD, SshFarm, ssh_farm
 from scenarios.full_crawl.native.winrmfarm import winrm_farm
-from support import end, run_cli, start_cli
+from support import end, run_cli, start_cli, until
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.cli.run import run
@@ -154,10 +154,7 @@ def test_an_interrupted_run_leaves_the_farm_idle(farm: Farm, server: SshFarm, tm
     farm.sources[0].items = 1_000_000
     farm_file, plan_file = files(server, tmp_path, secret=PASSWORD)
     running = start_cli("run", plan_file, "--farm", farm_file, "--out", tmp_path / "runs")
-    deadline = time.monotonic() + 60
-    while farm.sources[0].line()["state"] != "CrawlingFull":
-        assert time.monotonic() < deadline, "the crawl was not started"
-        time.sleep(0.1)
+    until(lambda: farm.sources[0].line()["state"] == "CrawlingFull", "the crawl was not started")
     time.sleep(3)
     status, out, err = end(running, signal.SIGINT)
     assert status == 130, err
