@@ -76,7 +76,7 @@ ifdef TESTS
 	.venv/bin/pytest $(TESTS)
 else
 	.venv/bin/pytest -m "not slow and not alone" -n auto --dist loadfile $(AGAIN_WHERE_FAILED)
-	.venv/bin/pytest -m "not slow and alone" $(AGAIN_WHERE_FAILED)
+	.venv/bin/pytest -m "not slow and alone" $(AGAIN_WHERE_FAILED) $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 endif
 
 # As root on Debian and its kin, what the tests of real servers and browsers want is installed; elsewhere the

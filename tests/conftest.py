@@ -120,8 +120,8 @@ def pytest_sessionfinish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Three processes on two cores: tests wait for servers more than for a core; eight at most."""
-    return min(8, (os.cpu_count() or 1) * 3 // 2 or 1)
+    """Two processes for each core: most of their time tests wait for servers; eight at most."""
+    return min(8, (os.cpu_count() or 1) * 2)
 
 
 class _ByFile(LoadFileScheduling):  # type: ignore[misc]  # xdist ships no types
