@@ -116,7 +116,11 @@ def compare(base: Probe, other: Probe) -> ProbeComparison:
         changes=tuple(changes),
         moved=_moved(one, two, {cell.workload: theirs.workload for cell, theirs in both.items()}),
         confounders=tuple(_confounders(base, other)),
-        warnings=(*_warnings(base, other), *unsettled(base, one), *unsettled(other, two)),
+        warnings=(
+            *_warnings(base, other),
+            *unsettled(base.where.label, one),
+            *unsettled(other.where.label, two),
+        ),
     )
 
 
@@ -222,10 +226,10 @@ def _confounders(base: Probe, other: Probe) -> list[str]:
     ]
 
 
-def unsettled(probe: Probe, verdict: ProbeVerdict) -> list[str]:
+def unsettled(side: str, verdict: ProbeVerdict) -> list[str]:
     """A disk that is warming up, or lives on credits, is compared as it was then, not as it will be."""
     return [
-        f"{probe.where.label}: {listed(workloads)} {OVER_TIME[kind]}; its figures will still change"
+        f"{side}: {listed(workloads)} {OVER_TIME[kind]}; its figures will still change"
         for kind, workloads in verdict.over_time.items()
     ]
 

@@ -118,7 +118,7 @@ def _measure(
     with Shown(probe, expected["jobs"]) as shown:
         shown.say(words.estimate(expected))
         interrupts.graceful = True  # from before the folder is there until it is gone
-        with target.opened(expected["longest_bytes"]) as machine:
+        with target.opened(expected["size_bytes"]) as machine:
             watch = ProbeProgress(
                 stop=lambda: interrupts.requested,
                 say=shown.say,

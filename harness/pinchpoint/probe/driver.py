@@ -278,7 +278,7 @@ def estimate(suite: Suite, probe: Probe) -> dict[str, Any]:
     """What it will take; of a probe that is gone on with, what is left.
 
     ``jobs``, and whether it is ``at_most`` that many; ``seconds`` of timed ones; ``pauses_s``; ``untimed``
-    jobs; ``bytes`` of the file that is written before; ``longest_bytes``: the most that lies on the disk at
+    jobs; ``bytes`` of the file that is written before; ``size_bytes``: the most that lies on the disk at
     once. How long untimed work takes, and the writing of the file, depends on the disk: not known before.
     """
     options = probe.options
@@ -293,7 +293,7 @@ def estimate(suite: Suite, probe: Probe) -> dict[str, Any]:
         "pauses_s": suite.pause_s * sum(map(bool, left[1:])),
         "untimed": many - len(each),
         "bytes": options.file_bytes if any(job.uses_file for job in jobs) else 0,
-        "longest_bytes": max(options.file_bytes, *(job.room_bytes for job in jobs)),
+        "size_bytes": options.file_bytes,
     }
 
 

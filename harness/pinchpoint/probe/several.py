@@ -273,7 +273,7 @@ def _warnings(
     for probe, verdict, side in zip(probes, verdicts, sides, strict=True):
         if probe.state != "finished":
             yield f"{side.label}: the probe is not finished"
-        yield from unsettled(probe, verdict)
+        yield from unsettled(side.label, verdict)
         yield from (f"{side.label}: {why}" for why in verdict.host_cache)
         if verdict.contradicted:
             yield f"{side.label}: {verdict.contradicted}"

@@ -187,7 +187,7 @@ def estimate(found: dict[str, Any]) -> str:
     if found["pauses_s"]:
         parts.append(f"{units.seconds(found['pauses_s'])} of pauses")
     if found["untimed"]:
-        size = units.bytes_(found["longest_bytes"])
+        size = units.bytes_(found["size_bytes"])
         parts.append(f"{found['untimed']} that end when their I/O is done (up to {size} each)")
     if found["bytes"]:
         parts.append(

@@ -71,7 +71,6 @@ class Job:
         flush_each: every write is on the disk before the next one begins.
         flush_every: after this many writes all are brought to the disk; 0: never.
         uses_file: whether it works on the probe's file, which is written whole before.
-        room_bytes: the most that it lays down beside that file.
         threads: this many threads of the tool share what is outstanding, each in its own part of the file.
         options: what only its tool understands.
     """
@@ -82,7 +81,6 @@ class Job:
     flush_each: bool = False
     flush_every: int = 0
     uses_file: bool = True
-    room_bytes: int = 0
     threads: int = 1
     options: Mapping[str, int | str] = field(default_factory=dict)
 

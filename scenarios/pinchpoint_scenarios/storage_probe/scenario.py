@@ -60,11 +60,10 @@ class StorageProbe:
         for job in jobs:
             reads_only = all(cell.read_ratio == 1 for cell in job.cells)
             lasts = f"for {job.seconds:g} s" if job.seconds else "until its work is done"
-            room = f", up to {job.room_bytes:,} bytes beside the file" if job.room_bytes else ""
             sent.append(
                 Sent(
                     job.name,
-                    f"{job.tool}, {lasts}{room}, as fast as the disk answers",
+                    f"{job.tool}, {lasts}, as fast as the disk answers",
                     1 / len(jobs),
                     0,
                     0 if reads_only else None,
@@ -82,7 +81,7 @@ class StorageProbe:
     def prepare(self, progress: Callable[[str], None]) -> None:
         """Make the folder, and write the file whole: new blocks would cost extra later."""
         size = self._size(self._disk.look().memory_bytes) or 0
-        self._disk.prepare(max(size, *(job.room_bytes for job in self._jobs())))
+        self._disk.prepare(size)
         first = [TOOLS[job.tool] for job in self._jobs() if job.uses_file]
         place = self._place(1)
         command = first[0].prepare(place) if first else []

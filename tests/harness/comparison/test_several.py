@@ -31,7 +31,7 @@ from pinchpoint.comparison.statistics import call_of, holm, welch
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import DeclaredDisk, DiskPrice, Probe
 from pinchpoint.probe.record import save as save_probe
-from pinchpoint.probe.several import compare_probes
+from pinchpoint.probe.several import compare_probes, read_probes
 from pinchpoint.probe.verdict import probe_content
 from pinchpoint.report.charts import drawn_names
 from pinchpoint.report.registry import FORMATS, write_reports
@@ -240,6 +240,16 @@ def test_twelve_sides_with_hostile_names(make: Callable[[], SidesComparison], tm
     assert "<b>boom" not in page
     assert page.count("<svg") >= 2
     assert text(found)
+
+
+def test_a_warning_names_its_side_not_a_folder_that_several_have() -> None:
+    """Three probes of /srv/data, of which one's disk has spent its credits."""
+    places = [
+        Path(__file__).parents[2] / "golden_runs" / "probes" / name for name in ("uneven", "device", "floor")
+    ]
+    found = compare_probes(read_probes(places), places)
+    assert any(one.startswith("uneven: RND4K read fell to a lower") for one in found.warnings)
+    assert not any(one.startswith("/srv/data") for one in found.warnings)
 
 
 def test_names_of_charts_are_short_and_apart() -> None:

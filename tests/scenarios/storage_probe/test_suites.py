@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,9 +69,12 @@ def test_a_suite_whose_work_takes_as_long_as_it_takes_has_no_time_per_cell() -> 
         assert {job.seconds for job in each.jobs(5.0)} == ({None} if name in untimed else {5.0}), name
 
 
-def test_small_files_have_room_beside_a_small_file() -> None:
-    """16,384 files of up to 16 KiB are 256 MiB, however small --size makes the large file."""
-    assert max(job.room_bytes for job in SUITES["bonnie"].jobs(0.0)) == 16384 * 16384
+@pytest.mark.parametrize(("size_bytes", "thousands"), [(2**36, 100), (2**26, 4), (2**20, 1)])
+def test_small_files_take_no_more_room_than_the_large_one(size_bytes: int, thousands: int) -> None:
+    """102,400 files as in seed C; fewer where --size leaves room for fewer of 16 KiB."""
+    _, job = SUITES["bonnie"].jobs(0.0)
+    [command] = TOOLS["bonnie++"].commands(job, replace(PLACE, size_bytes=size_bytes))
+    assert f"-n{thousands}:16384:8192:{thousands}" in command
 
 
 def test_a_log_has_one_write_in_flight_on_the_disk() -> None:

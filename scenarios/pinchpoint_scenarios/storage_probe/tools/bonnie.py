@@ -10,7 +10,7 @@ from ..tool import ToolFailed, last_words
 
 _FORMAT = "1.98"
 _MIB = 2**20
-LARGEST_SMALL_BYTES, _SMALLEST_BYTES = 16384, 8192  # seed C: files of 8 to 16 KB
+_LARGEST_BYTES, _SMALLEST_BYTES = 16384, 8192  # seed C: files of 8 to 16 KB
 
 
 class Bonnie:
@@ -28,10 +28,10 @@ class Bonnie:
 
     def commands(self, job: Job, place: ProbePlace) -> Sequence[Sequence[str]]:
         """One call; as root bonnie++ needs an option."""
-        small = int(job.options["small_files"])
+        small = _thousands(int(job.options["small_files"]), place.size_bytes)
         sizes = [f"-s{place.size_bytes // _MIB}", "-n0"]
         if small:
-            sizes = ["-s0", f"-n{small}:{LARGEST_SMALL_BYTES}:{_SMALLEST_BYTES}:{small}"]
+            sizes = ["-s0", f"-n{small}:{_LARGEST_BYTES}:{_SMALLEST_BYTES}:{small}"]
         memory = [f"-r{_memory_mib(place)}"]
         user = ["-uroot"] if place.root else []
         return [[self.program, "-q", "-f", "-mprobe", "-d.", *sizes, *memory, *user]]
@@ -61,6 +61,11 @@ def line(stdout: str, stderr: str) -> Sequence[str]:
             f"{last_words(stderr, stdout)}"
         )
     return fields
+
+
+def _thousands(asked: int, size_bytes: int) -> int:
+    """Times 1,024 small files: they take no more room than the large one (--size)."""
+    return min(asked, max(1, size_bytes // (1024 * _LARGEST_BYTES)))
 
 
 def _memory_mib(place: ProbePlace) -> int:
