@@ -217,12 +217,20 @@ _STAGE_TITLES = {
     "enumerate": "enumeration",
     "crawl_db": "crawl database",
 }
+_WAITS_FOR = {
+    "the source and the way to it": ("politeness", "enumerate", "fetch"),
+    "the index": ("index",),
+    "the crawl database": ("crawl_db",),
+}
+"""For what a document waits in which stages."""
 
 
 def crawl_stages(verdict: Row) -> Table:
     """One row per content source, and one for where documents go."""
     rows: list[dict[str, Any]] = [
-        {**row, **(row.get("stages") or {})} for row in verdict.get("crawl") or () if row.get("stages")
+        {**row, **row["stages"], "waits_for": _waits_for(row["stages"])}
+        for row in verdict.get("crawl") or ()
+        if row.get("stages")
     ]
     rows += _destinations(verdict)
     there = [stage for stage in STAGES if any(stage in row for row in rows)]
@@ -232,6 +240,7 @@ def crawl_stages(verdict: Row) -> Table:
         (
             Column("source", "source"),
             *(duration(stage, _STAGE_TITLES.get(stage, stage)) for stage in there),
+            Column("waits_for", "most time for", absent="-"),
             number("workers_busy", "busy"),
             number("workers", "of at most"),
             share("workers_busy_ratio", "pool full"),
@@ -242,6 +251,13 @@ def crawl_stages(verdict: Row) -> Table:
         "documents go, mean number of requests there, over their limit, or the users.",
         empty="",
     )
+
+
+def _waits_for(stages: Mapping[str, float]) -> str | None:
+    """What takes most of a document's time, and its share of it."""
+    each = {name: sum(stages.get(stage, 0.0) for stage in of) for name, of in _WAITS_FOR.items()}
+    name = max(each, key=each.__getitem__)
+    return f"{name}, {units.percent(each[name] / sum(each.values()))}" if each[name] else None
 
 
 def _destinations(verdict: Row) -> list[dict[str, Any]]:

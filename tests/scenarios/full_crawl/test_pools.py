@@ -59,6 +59,15 @@ def test_documents_that_go_nowhere_fill_no_pool() -> None:
     assert [each["source"] for each in crawl_stages({"crawl": [row]}).rows] == ["site"]
 
 
+@pytest.mark.parametrize(
+    ("fetch_s", "words"), [(0.3, "the source and the way to it, 75 %"), (0.02, "the index, 83 %")]
+)
+def test_a_table_says_what_takes_most_of_a_document_s_time(fetch_s: float, words: str) -> None:
+    """A share behind a VPN is bound by its link; another source by the index."""
+    [row] = crawl_stages({"crawl": [{"source": "share", "stages": {"fetch": fetch_s, "index": 0.1}}]}).rows
+    assert row["waits_for"] == words
+
+
 def test_a_crawl_tells_its_requests_for_many(sql: Endpoint, tmp_path: Any) -> None:
     """Each bulk request once, however many sessions it served; how many there may be is in the event."""
     fill(tmp_path, 60)
