@@ -11,7 +11,7 @@ from pathlib import Path
 
 from support import disk_folder, require
 
-from pinchpoint_infra.disks import DiskSpec, loop, support
+from pinchpoint_infra.disks import DiskSpec, emulated, support
 from pinchpoint_infra.disks.emulated import EmulatedDisk, remove_all
 from pinchpoint_infra.disks.way import DiskStack, choose
 
@@ -51,8 +51,8 @@ class EmulatedDisks:
         remove_all(self.farm_id, self.place)
         for disk in self._disks:
             disk.close()
-        left = loop.devices_of(self.farm_id, self.place)
-        left += [mount.mount_point for mount in loop.mounts_below(self.place)]
+        left = emulated.devices_of(self.farm_id, self.place)
+        left += [mount.mount_point for mount in emulated.mounts_below(self.place)]
         assert left == []
 
 

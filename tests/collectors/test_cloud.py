@@ -21,7 +21,7 @@ from pinchpoint_collectors.linux import cloud
 from pinchpoint_collectors.linux.files import HostFiles
 from pinchpoint_collectors.linux_over_ssh import hello
 from pinchpoint_collectors.linux_over_ssh.script import script
-from pinchpoint_collectors.linux_over_ssh.session import FILES
+from pinchpoint_collectors.ssh import FILES
 
 DMI = "/sys/class/dmi/id/"
 AWS = {"sys_vendor": "Amazon EC2", "product_name": "m6i.large"}

@@ -54,7 +54,7 @@ from pinchpoint_scenarios.fastpath.drivers.http import HttpDriver, HttpError
 from pinchpoint_scenarios.fastpath.drivers.resp import RespDriver
 from pinchpoint_scenarios.full_crawl.failures import Failure
 from pinchpoint_scenarios.full_crawl.odata import page
-from pinchpoint_scenarios.full_crawl.sources import web_pages, web_scope, web_sitemaps
+from pinchpoint_scenarios.full_crawl.sources import web
 from pinchpoint_scenarios.full_crawl.unpacking import UnpackError, unpacked
 from pinchpoint_scenarios.full_crawl.urls import Page, canonical
 from pinchpoint_scenarios.sql_script.params import SqlScriptParams, read_scripts, read_text
@@ -751,16 +751,16 @@ _LISTS = (
 
 def _web(content: bytes) -> bool:
     """One body as each reader of the crawl takes it."""
-    said = web_pages._said(web_pages._utf8(content[: 2 * 2**20], "text/html; charset=cp1252"))
+    said = web._said(web._utf8(content[: 2 * 2**20], "text/html; charset=cp1252"))
     start = Page("http://h/p/")
     start.links(said.hrefs)
     for href in [*said.hrefs, said.base, said.canonical]:
         canonical(href)
-    rules = web_scope.parsed(content, "pinchpoint")
+    rules = web.parsed(content, "pinchpoint")
     rules.allow("http://h/aab")
     accepted = True
     try:
-        web_sitemaps.entries(content, "http://h/sitemap.xml")
+        web.entries(content, "http://h/sitemap.xml")
     except Failure:
         accepted = False
     try:

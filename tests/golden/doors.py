@@ -66,19 +66,19 @@ from pinchpoint_collectors.linux import (
 from pinchpoint_collectors.linux.inventory import core_list
 from pinchpoint_collectors.linux.sources import machine_sources
 from pinchpoint_collectors.linux_over_ssh import frame, hello
-from pinchpoint_collectors.linux_over_ssh.session import LinuxHost
 from pinchpoint_collectors.record import Watch
 from pinchpoint_collectors.remote.clock import HostClock
+from pinchpoint_collectors.ssh import LinuxHost
 from pinchpoint_collectors.windows.reader import ScriptReader
 from pinchpoint_collectors.windows.script import wanted
 from pinchpoint_collectors.windows.stream import Arrived
 from pinchpoint_infra.content.filling import ingest
 from pinchpoint_scenarios.contract import Endpoint, Scenario
 from pinchpoint_scenarios.databases import native
-from pinchpoint_scenarios.databases.libpq import FastConnection
+from pinchpoint_scenarios.databases.native import FastConnection
 from pinchpoint_scenarios.errors import ScenarioError
+from pinchpoint_scenarios.sql_replay import read_capture
 from pinchpoint_scenarios.sql_replay.capture import at_once, sessions_of
-from pinchpoint_scenarios.sql_replay.reading import read_capture
 
 _DOCUMENTS_S = 1_767_225_600
 

@@ -26,7 +26,7 @@ import valkey
 from scenarios.support import Events, Recorder, made, quiet
 
 from pinchpoint_scenarios.contract import Endpoint, Scenario
-from pinchpoint_scenarios.databases.libpq import FastConnection
+from pinchpoint_scenarios.databases.native import FastConnection
 from pinchpoint_scenarios.full_crawl.sources import files as files_source
 
 SESSIONS = 20

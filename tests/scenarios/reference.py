@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from pinchpoint_scenarios.databases.contract import Result
-from pinchpoint_scenarios.databases.libpq import FastConnection
+from pinchpoint_scenarios.databases.native import FastConnection
 
 
 class ReferenceConnection(FastConnection):

@@ -3,27 +3,412 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from pathlib import Path
 
-from pinchpoint.base.errors import InputError
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import dict_row
+
+from pinchpoint.base.clock import seconds_of
+from pinchpoint.base.errors import FarmUnavailable, InputError
 from pinchpoint.base.redact import redacted_text, redacted_word, remember_url
-from pinchpoint.fit.live import is_server, watched
+from pinchpoint.fit.figures import Figures, ProductionFigure, plain
 from pinchpoint.fit.mix import fitted
 from pinchpoint.fit.planfile import database_section, plan_text, store_section
 from pinchpoint.fit.production import Production, production
-from pinchpoint.fit.rates import LoadCourse, course
-from pinchpoint.fit.recording import recorded
-from pinchpoint.fit.snapshots import Snapshot, changes, read_csv
+from pinchpoint.fit.rates import LoadCourse, Rate, course
+from pinchpoint.fit.snapshots import DATABASE, IO, STATEMENTS, WAL, Snapshot, changes, read_csv
 from pinchpoint.fit.stores import live as live_store
-from pinchpoint.fit.stores import recorded as recorded_store
-from pinchpoint.fit.stores import valkey
+from pinchpoint.fit.stores import record, valkey
 from pinchpoint.fit.stores.fitted import records, span_s
-from pinchpoint.fit.stores.record import ProductionStore
+from pinchpoint.fit.stores.record import ProductionStore, StoreActivity
 from pinchpoint.fit.stores.valkey import Info, is_info, read_infos
 from pinchpoint.imports import open_source
+from pinchpoint.imports.places import HostPlaces
+from pinchpoint.imports.reading import Gathered, Read, TimeSpan, read_all
+from pinchpoint.imports.source import RecordingFile
+from pinchpoint.plan.production import DISK_IO_BYTES, DISK_READ_BYTES, DISK_WRITE_BYTES, LOG_WRITE_BYTES
+from pinchpoint.store import samples
+from pinchpoint.store.read import StoredRun, open_run
+from pinchpoint_collectors.imports.record import Settings
+from pinchpoint_collectors.record import Sample
+
+# The work of a production store from the samples of a run or an import.
+
+Series = Mapping[tuple[str, str], Mapping[int, float]]
+"""(metric, instance) -> number of the step -> mean of the step, all hosts together."""
+
+_MARKS = {
+    "valkey": "db.commands_per_s",
+    "cassandra": "db.requests_per_s",
+    "mongodb": "db.operations_per_s",
+}
+"""The metric by which a collector's samples are known."""
+_PRODUCTS = {"valkey": "Valkey or Redis", "cassandra": "Cassandra", "mongodb": "MongoDB"}
+_SERIES = """WITH marked AS (SELECT DISTINCT host FROM samples WHERE metric = $1),
+    reported AS (SELECT metric, instance, host, value, time_ns / 1e9 - interval_s / 2 AS middle_s FROM samples
+        WHERE host IN (SELECT host FROM marked) AND starts_with(metric, 'db.') AND value IS NOT NULL),
+    means AS (SELECT metric, instance, host, CAST(floor((middle_s - $2) / $3) AS BIGINT) AS step,
+            avg(value) AS mean FROM reported WHERE middle_s >= $2 AND middle_s < $4 GROUP BY ALL)
+    SELECT metric, instance, step, sum(mean) FROM means GROUP BY ALL"""
+
+
+def store(directory: Path) -> ProductionStore:
+    """The store that a run's collectors watched.
+
+    Args:
+        directory: a run directory; of one with load of ours its measure phase is taken, of samples alone all.
+
+    Raises:
+        InputError: it is no run, or has no samples of a store.
+    """
+    import duckdb  # noqa: PLC0415 -- a fifth of a second
+
+    run = open_run(directory)
+    connection = duckdb.connect()
+    samples.show(run.samples, connection)
+    there = {name for (name,) in connection.execute("SELECT DISTINCT metric FROM samples").fetchall()}
+    families = [family for family, mark in _MARKS.items() if mark in there]
+    if len(families) != 1:
+        found = " and ".join(_PRODUCTS[family] for family in families) or "none"
+        raise InputError(
+            f"{directory}: has samples of {found}; needed: those of one store, by a collector of kind "
+            f"{', '.join(_MARKS)}"
+        )
+    (family,) = families
+    begin_s, end_s = _window(run, directory)
+    step_s = max(1, math.ceil(samples.usual_interval_s(run.samples)))
+    rows = connection.execute(_SERIES, [_MARKS[family], begin_s, step_s, end_s]).fetchall()
+    series: dict[tuple[str, str], dict[int, float]] = {}
+    for metric, instance, step, value in rows:
+        series.setdefault((metric, instance), {})[step] = value
+    stretches = [
+        _stretch(family, series, step, begin_s, step_s)
+        for step in sorted(
+            {step for (metric, _), its in series.items() if metric == _MARKS[family] for step in its}
+        )
+    ]
+    if not any(stretch.operations for stretch in stretches):
+        raise InputError(f"{directory}: the store received no command while it was recorded")
+    return _store(family, directory.name, stretches)
+
+
+def _window(run: StoredRun, directory: Path) -> tuple[float, float]:
+    measured = [phase for phase in run.manifest.get("phases") or () if phase["name"] == "measure"]
+    if measured and measured[-1]["to"]:
+        return seconds_of(measured[0]["from"]), seconds_of(measured[-1]["to"])
+    extent = samples.extent(run.samples)
+    if extent is None:
+        raise InputError(f"{directory}: there is no sample in it")
+    return extent
+
+
+def _stretch(family: str, series: Series, step: int, begin_s: float, step_s: int) -> StoreActivity:
+    def added(metric: str, instance: str = "") -> float | None:
+        value = series.get((metric, instance), {}).get(step)
+        return None if value is None else value * step_s
+
+    began_s = begin_s + step * step_s
+    received = added("db.received_bytes_per_s")
+    if family == "valkey":
+        return StoreActivity(
+            began_s,
+            began_s + step_s,
+            operations=added("db.commands_per_s") or 0.0,
+            log_bytes=added("db.aof.bytes_per_s"),
+            received_bytes=received,
+            server_s=added("db.main_thread.commands_ratio"),
+        )
+    mark = _MARKS[family]
+    if family == "cassandra":
+        reads, inserts, writes = added(mark, "read") or 0.0, None, added(mark, "write") or 0.0
+    else:
+        reads, inserts = added(mark, "query") or 0.0, added(mark, "insert") or 0.0
+        writes = inserts + (added(mark, "update") or 0.0)
+    return StoreActivity(
+        began_s,
+        began_s + step_s,
+        operations=reads + writes,
+        reads=reads,
+        writes=writes,
+        inserts=inserts,
+        log_bytes=added("db.journal.bytes_per_s"),
+        received_bytes=received,
+    )
+
+
+def _store(family: str, name: str, stretches: list[StoreActivity]) -> ProductionStore:
+    notes = [f"{name}: its samples do not show the number of records and their lifetime"]
+    lacking, sizes = [], []
+    if family == "valkey":
+        lacking.append(
+            f"which commands read and which write, the samples of {name} do not show: all are updates here; "
+            "two answers to INFO all beside them would show it"
+        )
+        logged = [stretch for stretch in stretches if stretch.log_bytes is not None]
+        if commands := sum(stretch.operations for stretch in logged):
+            each = sum(stretch.log_bytes or 0.0 for stretch in logged) / commands
+            value = record.payload_of_request(each, record.key(0, 0.0), 0.0, kept=True)
+            sizes.append(
+                ProductionFigure(
+                    value, f"{name}: the append-only file grew {plain(each)} bytes for a command"
+                )
+            )
+    return ProductionStore(
+        family=family,
+        product=_PRODUCTS[family],
+        source=name,
+        stretches=stretches,
+        sizes=sizes,
+        notes=notes,
+        lacking=lacking,
+    )
+
+
+# The daily course of a database host's load from recordings of perfmon, sar and other tools.
+
+_NS = 1e9
+_READS, _WRITES, _IOS = "disk.reads_per_s", "disk.writes_per_s", "disk.transfers_per_s"
+_READ_BYTES, _WRITE_BYTES = "disk.read_bytes_per_s", "disk.write_bytes_per_s"
+_LOG_BYTES, _LOG_FLUSHES = "db.log_bytes_per_s", "db.log_flushes_per_s"
+_DISKS = (_READS, _WRITES, _IOS, _READ_BYTES, _WRITE_BYTES)
+_SERVER = ("db.batches_per_s", "db.transactions_per_s", _LOG_BYTES, _LOG_FLUSHES)
+_ACTIVITIES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("the server's batches", ("db.batches_per_s",)),
+    ("the server's transactions", ("db.transactions_per_s",)),
+    ("I/Os", (_READS, _WRITES)),
+    ("I/Os", (_IOS,)),
+)
+"""What says how busy the server was, the best first: what clients ask for, else what the disks got of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskReading:
+    """A machine in one interval.
+
+    Attributes:
+        ended_s: its end, UTC seconds.
+        interval_s: its length.
+        values: metric -> value, all disks together.
+    """
+
+    ended_s: float
+    interval_s: float
+    values: Mapping[str, float]
+
+
+def recorded(
+    paths: Sequence[Path], zone: tzinfo | None, host: str | None, counted: tuple[float, float] | None
+) -> LoadCourse:
+    """What recordings of one machine say of its day.
+
+    Args:
+        paths: the files.
+        zone: of times that name none, and the zone of the hours shown; None: UTC.
+        host: the machine whose readings are taken; None: the only one there is.
+        counted: when the statements were counted, UTC seconds.
+
+    Raises:
+        InputError: a file is of no known kind, is damaged, is of several machines, or has no disks in it.
+    """
+    sources = [open_source(path, None) for path in paths]
+    _not_twice(sources)
+    names = ", ".join(path.name for path in paths)
+    readings, notes = _readings(sources, zone, host, names)
+    for what, metrics in _ACTIVITIES:
+        rates = list(_rates(readings, metrics))
+        if any(rate.per_s for rate in rates):
+            found = course(rates, what, names, zone, counted)
+            return replace(found, notes=(*notes, *found.notes), figures=_sizes(readings, names))
+    raise InputError(
+        f"{names}: no disk did any I/O in it, and no SQL Server had a batch; record the database host's "
+        "disks (LogicalDisk of perfmon, sar -d)"
+    )
+
+
+def _not_twice(sources: Sequence[RecordingFile]) -> None:
+    seen: dict[str, Path] = {}
+    for source in sources:
+        if source.sha256 in seen:
+            raise InputError(f"{source.path}: is the same as {seen[source.sha256]}; give each recording once")
+        seen[source.sha256] = source.path
+
+
+def _readings(
+    sources: Sequence[RecordingFile], zone: tzinfo | None, host: str | None, names: str
+) -> tuple[list[DiskReading], tuple[str, ...]]:
+    totals: dict[tuple[int, float], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    machines: dict[str, None] = {}
+    notes: list[str] = []
+    for source in sources:
+        samples, read = _read(source, None)
+        if read.found.zone_assumed and zone is not None:
+            samples, read = _read(source, zone)
+        machines |= dict.fromkeys(read.machines)
+        notes += [f"{source.path.name}: {note}" for note in read.found.notes]
+        for sample in samples:
+            if sample.value is not None and (host is None or _same(host, sample.host)):
+                totals[sample.time_ns, sample.interval_s][sample.metric] += sample.value
+    _one_machine(list(machines), host, names)
+    readings = [
+        DiskReading(time_ns / _NS, interval_s, values)
+        for (time_ns, interval_s), values in sorted(totals.items())
+    ]
+    return readings, tuple(notes)
+
+
+def _read(source: RecordingFile, zone: tzinfo | None) -> tuple[list[Sample], Read]:
+    """What a file has of disks and of the server; ``zone`` goes before what the file says of its own."""
+    gathered = Gathered()
+    samples = [
+        sample
+        for sample in read_all([source], Settings(zone=zone), _Places(), TimeSpan(), gathered)
+        if sample.metric in _DISKS or (sample.metric in _SERVER and not sample.instance)
+    ]
+    return samples, gathered.reads[0]
+
+
+class _Places(HostPlaces):
+    """A file that names no machine is of the one that is asked about."""
+
+    def host_of(self, machine: str, hosts: Iterable[str] = ()) -> str:
+        del hosts
+        return machine or "production"
+
+
+def _same(wanted: str, machine: str) -> bool:
+    return wanted.casefold() in (machine.casefold(), machine.casefold().partition(".")[0])
+
+
+def _one_machine(machines: Sequence[str], host: str | None, names: str) -> None:
+    listed = ", ".join(machines)
+    if host is None and len(machines) > 1:
+        raise InputError(f"{names}: of several machines ({listed}); choose one: --host {machines[0]}")
+    if host is not None and not any(_same(host, machine) for machine in machines):
+        raise InputError(f"--host {host}: no recording contains that machine; found: {listed}")
+
+
+def _rates(readings: Sequence[DiskReading], metrics: tuple[str, ...]) -> Iterable[Rate]:
+    """Their sum, where all of them were recorded."""
+    for reading in readings:
+        if all(metric in reading.values for metric in metrics):
+            per_s = sum(reading.values[metric] for metric in metrics)
+            yield Rate(reading.ended_s, reading.interval_s, per_s)
+
+
+def _sizes(readings: Sequence[DiskReading], names: str) -> Figures:
+    """Sizes of I/Os; reads and writes together where the recording has them together, as sar's have."""
+    found: Figures = {}
+    for figure, counts, sizes, origin in (
+        (DISK_READ_BYTES, (_READS,), (_READ_BYTES,), "bytes read ÷ reads, all disks"),
+        (DISK_WRITE_BYTES, (_WRITES,), (_WRITE_BYTES,), "bytes written ÷ writes, all disks"),
+        (DISK_IO_BYTES, (_IOS,), (_READ_BYTES, _WRITE_BYTES), "bytes ÷ I/Os, all disks"),
+        (LOG_WRITE_BYTES, (_LOG_FLUSHES,), (_LOG_BYTES,), "log bytes ÷ log flushes"),
+    ):
+        both = [reading for reading in readings if {*counts, *sizes} <= reading.values.keys()]
+        count, total = (_total(both, metrics) for metrics in (counts, sizes))
+        if count and total:
+            found[figure] = ProductionFigure(total / count, f"{names}: {origin}")
+    if DISK_READ_BYTES in found or DISK_WRITE_BYTES in found:
+        found.pop(DISK_IO_BYTES, None)  # each for itself says more
+    return found
+
+
+def _total(readings: Sequence[DiskReading], metrics: tuple[str, ...]) -> float:
+    return sum(reading.values[metric] * reading.interval_s for reading in readings for metric in metrics)
+
+
+# Takes two snapshots of a PostgreSQL server's statistics.
+
+SCHEMES = ("postgresql://", "postgres://")
+_CONNECT_S = 5
+_IO_SINCE = 160_000
+_WAL_SINCE = 140_000
+_EXTENSION = (
+    "pg_stat_statements is not installed; needed: shared_preload_libraries = 'pg_stat_statements', a restart "
+    "and CREATE EXTENSION pg_stat_statements in that database"
+)
+_PLACE = """SELECT pg_catalog.quote_ident(nspname) FROM pg_extension
+    JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'pg_stat_statements'"""
+"""The extension's schema: a view of that name elsewhere is another's."""
+_EMPTY = "pg_stat_statements is empty; set pg_stat_statements.track = top (or all)"
+
+
+def is_server(source: str) -> bool:
+    """Whether a source is a server's URL, and not a file."""
+    return source.startswith(SCHEMES)
+
+
+def watched(url: str, over_s: float, say: Callable[[str], None]) -> list[Snapshot]:
+    """The tables of a server, before and after ``over_s`` seconds of whatever load it has; reads only.
+
+    Raises:
+        FarmUnavailable: the server cannot be reached, or refuses the user.
+        InputError: it has no statistics of statements, or keeps none.
+    """
+    shown = redacted_text(url)
+    try:
+        conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:  # it quotes parts of the url
+        raise InputError(
+            f"--from: {shown}: the url cannot be read; in a password write %25 for '%', %2F for '/', "
+            "%40 for '@'"
+        ) from error
+    try:
+        with psycopg.connect(url, autocommit=True, connect_timeout=_CONNECT_S) as connection:
+            before = _snapshots(connection, shown)
+            say(f"watching {shown} for {over_s:.0f} s")
+            time.sleep(over_s)
+            return before + _snapshots(connection, shown)
+    except psycopg.errors.UndefinedTable as error:
+        raise InputError(f"{shown}: {_EXTENSION}") from error
+    except psycopg.errors.ObjectNotInPrerequisiteState as error:
+        raise InputError(f"{shown}: {_EXTENSION}") from error
+    except psycopg.Error as error:
+        said = (error.diag.message_primary or str(error)).strip().partition("\n")[0]
+        raise FarmUnavailable(
+            f"{shown}: {redacted_text(said)}; correct the url, or export CSV files"
+        ) from error
+
+
+@contextmanager
+def _read_only(connection: psycopg.Connection[tuple[object, ...]]) -> Iterator[None]:
+    """A transaction in which names are the server's own, and which can write nothing.
+
+    It leaves no setting behind: a pooler may hand the server's session to others.
+    """
+    with connection.transaction():
+        connection.execute("SET TRANSACTION READ ONLY")
+        connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
+        yield
+
+
+def _snapshots(connection: psycopg.Connection[tuple[object, ...]], source: str) -> list[Snapshot]:
+    version = connection.info.server_version
+    with _read_only(connection):
+        place = connection.execute(_PLACE).fetchone()
+    if place is None:
+        raise InputError(f"{source}: {_EXTENSION}")
+    kinds = [STATEMENTS, DATABASE]
+    kinds += [kind for kind, since in ((WAL, _WAL_SINCE), (IO, _IO_SINCE)) if version >= since]
+    found = []
+    for kind in kinds:
+        export = kind.export.replace("FROM pg_stat_statements", f"FROM {place[0]}.pg_stat_statements")
+        with _read_only(connection), connection.cursor(row_factory=dict_row) as cursor:
+            rows = cursor.execute(export.encode()).fetchall()
+        if kind is STATEMENTS and not rows:  # our own would be in it
+            raise InputError(f"{source}: {_EMPTY}")
+        texts = [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows]
+        found.append(Snapshot(kind, source, texts))
+    return found
+
 
 _NEEDED = (
     "needed: two CSV exports of pg_stat_statements, one of the Query Store, postgresql://USER@HOST/DATABASE; "
@@ -146,7 +531,7 @@ def _sorted(sources: Sequence[str], over_s: float, say: Callable[[str], None]) -
                 f"--from: {redacted_word(source)}: there is no such file, and it is no URL; {_NEEDED}"
             )
         elif path.is_dir():
-            given.stores.append(recorded_store.store(path))
+            given.stores.append(store(path))
         else:
             _file(path, given)
     return given

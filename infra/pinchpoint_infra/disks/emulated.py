@@ -7,15 +7,132 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pinchpoint_infra.disks import loop, throttle
+from pinchpoint_collectors.linux import mountinfo
+from pinchpoint_infra.disks import throttle
 from pinchpoint_infra.disks.raid import columns
 from pinchpoint_infra.disks.record import DiskError, DiskSpec
-from pinchpoint_infra.disks.support import support
+from pinchpoint_infra.disks.support import find_tool, support
 from pinchpoint_infra.disks.way import DiskStack
+
+# Loop devices and what is mounted from them: made, and found again by the folder their files lie in.
+
+_BLOCK = Path("/sys/block")
+_PATIENCE_S = 10.0
+
+
+def run(*command: str) -> str:
+    """Run a system program; its output. Raises DiskError with what it said."""
+    program = find_tool(command[0])
+    if program is None:
+        raise DiskError(f"{command[0]} is not installed")
+    done = subprocess.run([program, *command[1:]], capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip()
+        raise DiskError(f"{' '.join(command)} ended with status {done.returncode}: {said}")
+    return done.stdout.strip()
+
+
+def attach(file: Path) -> str:
+    """A loop device over a file or block device, past the page cache; its name (``loop3``)."""
+    device = run("losetup", "--find", "--show", "--direct-io=on", str(file))
+    name = Path(device).name
+    if (_BLOCK / name / "loop" / "dio").read_text().strip() != "1":
+        run("losetup", "--detach", device)
+        raise DiskError(
+            f"the file system of {file} has no direct I/O, so a disk there would be served from memory; "
+            "name another folder in PINCHPOINT_STATE"
+        )
+    return name
+
+
+def detach(name: str) -> None:
+    """Free a loop device."""
+    run("losetup", "--detach", f"/dev/{name}")
+
+
+def acknowledge_durably(name: str) -> None:
+    """Make the kernel send no flushes: the device behind loses nothing it has acknowledged.
+
+    Flushes would be counted as writes (METHOD section 2, "Traps") and against caps.
+    """
+    (_BLOCK / name / "queue" / "write_cache").write_text("write through")
+
+
+def read_ahead(name: str, size_bytes: int) -> None:
+    """Set how far the kernel reads ahead: a device that is used again has its last one's setting."""
+    (_BLOCK / name / "queue" / "read_ahead_kb").write_text(str(size_bytes // 1024))
+
+
+def numbers(name: str) -> str:
+    """``major:minor`` of a device."""
+    return (_BLOCK / name / "dev").read_text().strip()
+
+
+def make_file_system(name: str, *, journal: bool) -> None:
+    """An empty ext4 with nothing left to be done in the background."""
+    features = [] if journal else ["-O", "^has_journal"]
+    lazy = "lazy_itable_init=0,lazy_journal_init=0,nodiscard"
+    run("mkfs.ext4", "-q", "-F", "-m", "0", "-E", lazy, *features, f"/dev/{name}")
+
+
+def mount(name: str, folder: Path) -> None:
+    """Mount a device on a folder, which is empty then."""
+    run("mount", "-t", "ext4", "-o", "noatime,nodev,nosuid", f"/dev/{name}", str(folder))
+    (folder / "lost+found").rmdir()  # servers want their folder empty
+
+
+def unmount(folder: Path) -> None:
+    """Unmount; what is still being written gets a moment."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            run("umount", str(folder))
+        except DiskError as error:
+            if "not mounted" in str(error) or "no mount point" in str(error):
+                return
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+        else:
+            return
+
+
+def mounts_below(directory: Path) -> list[mountinfo.Mount]:
+    """What is mounted below a folder, the deepest and latest first."""
+    mounts = mountinfo.parse(Path("/proc/self/mountinfo").read_text(encoding="utf-8"))
+    return [m for m in reversed(mounts) if Path(m.mount_point).is_relative_to(directory)]
+
+
+def devices_of(farm_id: str, directory: Path) -> list[str]:
+    """Loop devices over a farm's files and over such devices, the outermost first.
+
+    A file is the farm's because it lies in the farm's folder; one whose file system is gone has lost its
+    folder, but still carries the farm's id in its name.
+    """
+    behind = dict(_backing_files())
+    inner = [
+        name
+        for name, file in behind.items()
+        if Path(file).is_relative_to(directory) or Path(file).name.startswith(f"{farm_id}.")
+    ]
+    outer = [name for name, file in behind.items() if Path(file).name in inner and file.startswith("/dev/")]
+    return outer + inner
+
+
+def _backing_files() -> Iterator[tuple[str, str]]:
+    for device in _BLOCK.glob("loop*"):
+        file = device / "loop" / "backing_file"
+        try:
+            text = os.fsdecode(file.read_bytes()).removesuffix("\n")
+        except FileNotFoundError:
+            continue  # free, or being freed at this moment
+        yield device.name, text.removesuffix(" (deleted)")
+
 
 _START_S = 15.0
 _NICE = -10
@@ -64,17 +181,17 @@ class EmulatedDisk:
         """Make it, unlimited for now. Raises DiskError."""
         self._folder.mkdir(parents=True, mode=0o700)
         file = self._start_model() if self._way.model else self._backing(0, self._spec.size_bytes)
-        device = loop.attach(file)
+        device = attach(file)
         if self._way.throttle:
-            self._throttled = loop.numbers(device)
-            device = loop.attach(Path("/dev") / device)
+            self._throttled = numbers(device)
+            device = attach(Path("/dev") / device)
         self.device = device
-        loop.acknowledge_durably(device)
-        loop.read_ahead(device, self._spec.read_ahead_bytes)
+        acknowledge_durably(device)
+        read_ahead(device, self._spec.read_ahead_bytes)
         # Version 2 charges a journal's I/O to no group: without one nothing escapes.
-        loop.make_file_system(device, journal=self._way.throttle != "v2")
+        make_file_system(device, journal=self._way.throttle != "v2")
         self._mount.mkdir(parents=True, exist_ok=True)
-        loop.mount(device, self._mount)
+        mount(device, self._mount)
 
     def apply(self, *, on: bool, group: Path | None) -> None:
         """Let its limits hold from now on, from their beginning; or lift them.
@@ -200,18 +317,18 @@ def remove_all(farm_id: str, directory: Path) -> list[str]:
     The farm's processes must have ended. What is found belongs to the farm because of where it lies.
     """
     done = []
-    devices = loop.devices_of(farm_id, directory)
+    devices = devices_of(farm_id, directory)
     machine = support()
     if machine.v1:
         for name in devices:  # first: unmounting writes, and device numbers are used again
-            throttle.set_v1(machine.v1, loop.numbers(name), {})
-    mounts = loop.mounts_below(directory)
+            throttle.set_v1(machine.v1, numbers(name), {})
+    mounts = mounts_below(directory)
     for mount in (m for m in mounts if not m.file_system.startswith("fuse")):
-        loop.unmount(Path(mount.mount_point))
+        unmount(Path(mount.mount_point))
     for name in devices:
-        loop.detach(name)
+        detach(name)
     for mount in (m for m in mounts if m.file_system.startswith("fuse")):
-        loop.unmount(Path(mount.mount_point))
+        unmount(Path(mount.mount_point))
     if mounts:
         done.append(f"unmounted {len(mounts)} emulated file system{'s' if len(mounts) > 1 else ''}")
     if devices:

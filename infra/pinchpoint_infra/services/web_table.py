@@ -2,18 +2,286 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import quote
 
 from starlette.responses import Response
 
+from pinchpoint_infra.content.database import SITE, list_id
 from pinchpoint_infra.services import web_access
 from pinchpoint_infra.services.odata import Call, RefusalError, Tree
-from pinchpoint_infra.services.odata_answer import collection
+from pinchpoint_infra.services.odata_answer import Entity, collection, entity
+from pinchpoint_infra.services.odata_filter import FOLDER, NAME, Fields, condition, order, time, truth
+from pinchpoint_infra.services.web_access import item_access, list_access
 from pinchpoint_infra.services.web_changes import ChangeLog
-from pinchpoint_infra.services.web_files import OF_A_FOLDER, WebFiles
-from pinchpoint_infra.services.web_lists import OF_AN_ITEM, PARENTS, Lists
-from pinchpoint_infra.services.web_people import People
-from pinchpoint_infra.services.web_store import ContentStore
+from pinchpoint_infra.services.web_files import (
+    COLUMNS,
+    OF_A_FOLDER,
+    WebFiles,
+    file_entity,
+    folder_entity,
+    item_link,
+    utc,
+)
+from pinchpoint_infra.services.web_people import People, made_up, user_id
+from pinchpoint_infra.services.web_store import (
+    DEFAULT_PAGE,
+    LARGEST_PAGE,
+    WEB_ID,
+    ContentStore,
+    item_id,
+    item_number,
+)
+
+# Lists and their items.
+
+_NEXT_ID = re.compile(r"(?:.*p_ID=)?(\d{1,9})\Z")
+_BACKWARDS = "pagedprev=true"
+_OWN_ACCESS_EVERY = 10
+"""Every this many documents there is one with an access list of its own."""
+PARENTS: Tree = {"rootfolder": {}, "parentweb": {}}
+"""What can be expanded of a list."""
+OF_AN_ITEM: Tree = {
+    "file": {},
+    "parentlist": PARENTS,
+    "roleassignments": {"member": {}, "roledefinitionbindings": {}},
+    "author": {},
+    "editor": {},
+}
+"""What can be expanded of an item."""
+
+
+def _numbered(guid: str) -> int:
+    number = item_number(guid)
+    if number is None:
+        raise ValueError(guid)
+    return number
+
+
+_ITEM_FIELDS: Fields = {
+    "id": ("id", int),
+    "guid": ("id", _numbered),
+    "title": (NAME, str),
+    "fileref": ("path", str),
+    "fileleafref": (NAME, str),
+    "filedirref": (FOLDER, str),
+    "file_x0020_size": ("size_bytes", int),
+    "modified": ("modified", time),
+    "created": ("modified", time),
+    "fsobjtype": ("0", int),
+    "filesystemobjecttype": ("0", int),
+}
+"""What items can be chosen by and sorted by."""
+
+_LIST_FIELDS: Fields = {
+    "id": ("guid::text", str.lower),
+    "title": ("title", str),
+    "entitytypename": ("title", str),
+    "itemcount": ("documents", int),
+    "hidden": ("false", truth),
+    "basetype": ("1", int),
+    "basetemplate": ("101", int),
+}
+
+
+class Lists:
+    """The requests below ``web/lists``.
+
+    Args:
+        store: the content database.
+        files: gives the bytes of an item's file.
+        people: how many users there are.
+    """
+
+    def __init__(self, store: ContentStore, files: WebFiles, people: int) -> None:
+        self._store = store
+        self._files = files
+        self._people = people
+
+    async def all(self, call: Call) -> Response:
+        """The lists."""
+        call.allow_expand(PARENTS)
+        table = "SELECT title, documents FROM lists"
+        rows, following = await self._store.page(call, table, _LIST_FIELDS)
+        return collection(call, [_library(call, *row) for row in rows], call.next_link(following))
+
+    async def one(self, call: Call) -> Response:
+        """One list."""
+        _, title, documents = await self._store.list_of(call)
+        return entity(call, _library(call, title, documents))
+
+    async def access(self, call: Call) -> Response:
+        """Who may do what with a list."""
+        _, title, _ = await self._store.list_of(call)
+        return collection(call, list_access(title))
+
+    async def items(self, call: Call) -> Response:
+        """A page of a list's items."""
+        call.allow_expand(OF_AN_ITEM)
+        call.refuse_options("$top", "$skiptoken", "$filter", "$orderby", "$expand")
+        top = call.number("$top", DEFAULT_PAGE, 1, LARGEST_PAGE)
+        number, title, _ = await self._store.list_of(call)
+        chosen, values = condition(call.query.get("$filter", ""), _ITEM_FIELDS)
+        token, sort = call.query.get("$skiptoken", ""), call.query.get("$orderby", "")
+        if sort:  # sorted by anything else, a page begins after so many items, not after an item
+            after, where, sorted_by = _after(token), "%s >= 0", order(sort, _ITEM_FIELDS)
+        elif _BACKWARDS in token.lower():
+            after, where, sorted_by = _after(token), "id < %s", "id DESC"
+        else:
+            after, where, sorted_by = _after(token), "id > %s", "id"
+        rows = await self._store.rows(
+            f"SELECT {COLUMNS} FROM documents WHERE list_id = %s AND {where} AND {chosen}"  # noqa: S608 - made of our own words
+            f" ORDER BY {sorted_by} LIMIT %s OFFSET %s",
+            (number, after, *values, top + 1, after if sort else 0),
+        )
+        following = None
+        if len(rows) > top and sorted_by != "id DESC":
+            following = _next_link(call, top, after + top if sort else rows[top - 1][0])
+        page = rows[:top] if sorted_by != "id DESC" else rows[top - 1 :: -1]
+        return collection(call, [self.entity(call, title, *row) for row in page], following)
+
+    async def item(self, call: Call) -> Response:
+        """One item."""
+        title, row = await self._found_item(call)
+        return entity(call, self.entity(call, title, *row))
+
+    async def item_access(self, call: Call) -> Response:
+        """Who may do what with an item: its own access list, or its list's."""
+        title, row = await self._found_item(call)
+        return collection(call, self._access(title, row[0]))
+
+    async def item_file(self, call: Call) -> Response:
+        """The file of an item."""
+        _, row = await self._found_item(call)
+        return entity(call, file_entity(*row))
+
+    async def item_content(self, call: Call) -> Response:
+        """Its bytes."""
+        _, row = await self._found_item(call)
+        return await self._files.content(row[1])
+
+    async def file_item(self, call: Call) -> Response:
+        """The item of a file."""
+        row = await self._files.found(call)
+        return entity(call, self.entity(call, row[1].removeprefix(f"{SITE}/").partition("/")[0], *row))
+
+    def entity(
+        self,
+        call: Call,
+        title: str,
+        number: int,
+        path: str,
+        size_bytes: int,
+        modified: Any,
+        content_type: str,
+    ) -> Entity:
+        """An item, as the API has it, with what is expanded."""
+        folder, _, name = path.rpartition("/")
+        moment, author_id = utc(modified), user_id(number, self._people)
+        fields: dict[str, Any] = {
+            "Id": number,
+            "Title": name,
+            "FileRef": path,
+            "FileLeafRef": name,
+            "FileDirRef": folder,
+            "FileSystemObjectType": 0,
+            "File_x0020_Size": str(size_bytes),
+            "Created": moment,
+            "Modified": moment,
+            "AuthorId": author_id,
+            "EditorId": author_id,
+            "GUID": item_id(number),
+            "HasUniqueRoleAssignments": _has_own(number),
+        }
+        expanded = call.expanded
+        if "file" in expanded:
+            fields["File"] = file_entity(number, path, size_bytes, modified, content_type)
+        if "roleassignments" in expanded:
+            fields["RoleAssignments"] = self._access(title, number)
+        if "parentlist" in expanded:
+            parents = _parents(call, title, expanded["parentlist"])
+            fields["ParentList"] = Entity(
+                "SP.List", _list_link(title), {"Id": list_id(title), "Title": title} | parents
+            )
+        for role in {"author", "editor"} & expanded.keys():
+            fields[role.capitalize()] = made_up(author_id)
+        return Entity("SP.ListItem", item_link(title, number), fields)
+
+    @staticmethod
+    def _access(title: str, number: int) -> list[Entity]:
+        return item_access(title, number) if _has_own(number) else list_access(title)
+
+    async def _found_item(self, call: Call) -> tuple[str, tuple[Any, ...]]:
+        number, title, _ = await self._store.list_of(call)
+        given = call.arguments[1] if len(call.arguments) > 1 else ""
+        if not (given.isascii() and given.isdecimal() and len(given) < 10):
+            raise RefusalError(400, f"items({given}): a whole number is needed")
+        rows = await self._store.rows(
+            f"SELECT {COLUMNS} FROM documents WHERE id = %s AND list_id = %s",  # noqa: S608 - made of our own words
+            (int(given), number),
+        )
+        if not rows:
+            raise RefusalError(404, f"list {title!a} has no item {given}")
+        return title, rows[0]
+
+
+def _library(call: Call, title: str, documents: int) -> Entity:
+    fields = {
+        "Id": list_id(title),
+        "Title": title,
+        "ItemCount": documents,
+        "Hidden": False,
+        "BaseType": 1,
+        "BaseTemplate": 101,
+        "EntityTypeName": title,
+        "ListItemEntityTypeFullName": "SP.ListItem",
+        "ParentWebUrl": "/",
+    }
+    return Entity("SP.List", _list_link(title), fields | _parents(call, title, call.expanded))
+
+
+def _list_link(title: str) -> str:
+    return f"Web/Lists(guid'{list_id(title)}')"
+
+
+def _parents(call: Call, title: str, expanded: Tree) -> dict[str, Any]:
+    """What a list lies in and what lies in it, as far as it is expanded."""
+    found: dict[str, Any] = {}
+    if "rootfolder" in expanded:
+        found["RootFolder"] = folder_entity(f"{SITE}/{title}")
+    if "parentweb" in expanded:
+        fields = {"Id": WEB_ID, "Url": call.origin, "ServerRelativeUrl": "/"}
+        found["ParentWeb"] = Entity("SP.Web", "Web", fields)
+    return found
+
+
+def _has_own(number: int) -> bool:
+    return number % _OWN_ACCESS_EVERY == 0
+
+
+def _after(token: str) -> int:
+    found = _NEXT_ID.match(token or "0")
+    if found is None:
+        raise RefusalError(400, "$skiptoken: not one of this site's; follow odata.nextLink as it is")
+    return int(found[1])
+
+
+def _next_link(call: Call, top: int, last: int) -> str:
+    query = f"$skiptoken={quote(f'Paged=TRUE&p_ID={last}')}&$top={top}"
+    for option in ("$select", "$expand", "$filter", "$orderby"):
+        if given := call.query.get(option):
+            query += f"&{option}={quote(given, safe=',')}"
+    how, name = ("getbyid", call.argument) if "getbyid" in call.steps else ("getbytitle", call.argument)
+    if call.steps.startswith("web/lists()"):
+        where = f"lists(guid'{name}')"
+    elif call.steps.startswith("web/getlist()"):
+        where = f"getlist('{quote(name.replace(chr(39), chr(39) * 2), safe=chr(39))}')"
+    else:
+        where = f"lists/{how}('{quote(name.replace(chr(39), chr(39) * 2), safe=chr(39))}')"
+    return f"{call.origin}/_api/web/{where}/items?{query}"
+
 
 Answer = Callable[[Call], Awaitable[Response]]
 Answers = dict[str, Answer]

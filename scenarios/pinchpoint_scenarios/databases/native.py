@@ -3,21 +3,397 @@
 from __future__ import annotations
 
 import select
+import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Any
+from dataclasses import dataclass
+from operator import call
+from typing import Any, LiteralString
 
 import psycopg
+from psycopg.adapt import Transformer
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.postgres import types
+from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
+from psycopg.pq.abc import PGresult
 
 from ..contract import Endpoint
 from ..errors import EndpointUnreachable
+from ..fastpath.readiness import readiness
+from ..sql_text import forgets
 from .access import Access
-from .contract import Link, ReadableResult
-from .libpq import FastConnection
-from .postgresql import Connection, connect, first_line, refused
+from .contract import DatabaseFailure, Link, ReadableResult, Reopening, Result, TextResult, Texts
+from .postgresql import CONNECTION_LOST, Connection, connect, first_line, outcome_of, refused
 from .servers.contract import POSTGRESQL
+
+# Runs PostgreSQL statements directly over libpq (psycopg's ``pq``), at nearly the cost of a C program.
+#
+# What is left out against a cursor: finding out types and formats for each call (a statement is described
+# once, when it is prepared), generators that drive the protocol, a watcher for each wait, rows that are not
+# fetched.
+
+# As plain numbers: comparing with an enumeration's members takes longer than asking libpq.
+_BINARY = int(Format.BINARY)
+_IN_TRANSACTION = frozenset({int(TransactionStatus.INTRANS), int(TransactionStatus.INERROR)})
+_ROWS = int(ExecStatus.TUPLES_OK)
+_FAILED = int(ExecStatus.FATAL_ERROR)
+# A pool's ping may be no more than a comment: that is an empty query.
+_GOOD = frozenset({int(ExecStatus.COMMAND_OK), _ROWS, int(ExecStatus.EMPTY_QUERY)})
+_PARTS = _GOOD | {_FAILED}  # after any other status libpq waits for us, or never ends
+
+_Encode = Callable[[Any], bytes]
+_BINARY_FORMS: Mapping[str, _Encode] = {
+    "bool": struct.Struct(">?").pack,
+    "int2": struct.Struct(">h").pack,
+    "int4": struct.Struct(">i").pack,
+    "int8": struct.Struct(">q").pack,
+    "float4": struct.Struct(">f").pack,
+    "float8": struct.Struct(">d").pack,
+    "bytea": bytes.__bytes__,
+}
+"""Type -> how its values travel in binary (PostgreSQL's sources, each type's ``*recv`` function)."""
+_AS_TEXT = ("text", "varchar", "bpchar")
+
+
+class FastConnection(Reopening):
+    """One session's connection: each statement is run by libpq itself.
+
+    COPY and what begins and ends a transaction of several statements are psycopg's.
+
+    Args:
+        endpoint: the server.
+        application: what the server shows for it (``application_name``).
+        statement_timeout_s: after so long the server gives a statement up.
+        greet: called with every new connection before it is used (search path, what must be known first).
+        pinned: see ``connect``.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        application: str,
+        statement_timeout_s: float,
+        greet: Callable[[Connection], None],
+        pinned: bool = True,
+    ) -> None:
+        super().__init__()
+        self._endpoint = endpoint
+        self._application = application
+        self._statement_timeout_s = statement_timeout_s
+        self._greet = greet
+        self._pinned = pinned
+        self._connection: Connection | None = None
+        self._direct: _Direct | None = None
+
+    def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> Result:
+        """Run one prepared statement; raises ``DatabaseFailure``. See ``SqlConnection``."""
+        direct = self._direct or self._open()
+        try:
+            return direct.execute(statement, parameters)
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+
+    def query(self, text: str) -> TextResult:
+        """Send a text as it is, one statement or several with ``;`` between; raises ``DatabaseFailure``.
+
+        Several are one transaction unless they say otherwise; what the last one gave is returned.
+        """
+        direct = self._direct or self._open()
+        try:
+            return direct.query(text)
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+
+    def execute_as_text(
+        self, statement: str, parameters: Sequence[bytes | None], *, prepared: bool = True
+    ) -> TextResult:
+        """Run one statement whose ``$1`` placeholders are of whatever type the server finds.
+
+        Args:
+            statement: the statement.
+            parameters: as the server reads them from text; None is null.
+            prepared: whether it is prepared once, or parsed and planned each time.
+
+        Raises:
+            DatabaseFailure: also where a parameter's text is none of its type.
+        """
+        direct = self._direct or self._open()
+        try:
+            if prepared:
+                return direct.execute_prepared(statement, parameters)
+            return direct.execute_once(statement, parameters)
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+
+    def copy(self, statement: LiteralString, content: bytes) -> Result:
+        """Run ``COPY ... FROM STDIN`` with ``content`` as its whole input; raises ``DatabaseFailure``.
+
+        Outside ``transaction()`` it is a transaction of its own: returned means committed.
+        """
+        cursor = self._opened().cursor()
+        try:
+            with cursor.copy(statement) as copying:
+                copying.write(content)
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+        return cursor
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A transaction around several statements: committed at the end, rolled back by an exception."""
+        connection = self._opened()
+        try:
+            with connection.transaction():
+                yield
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction that a statement began has not ended yet."""
+        found = self._connection
+        return found is not None and found.pgconn.transaction_status in _IN_TRANSACTION
+
+    def roll_back(self) -> None:
+        """End the transaction that is open, where one is; raises ``DatabaseFailure``."""
+        if self.in_transaction:
+            self.query("ROLLBACK")
+
+    def _opened(self) -> Connection:
+        if self._connection is None:
+            self._open()
+        assert self._connection is not None  # noqa: S101 - for the type: opened, or it has raised
+        return self._connection
+
+    def _open(self) -> _Direct:
+        try:
+            connection = connect(self._endpoint, self._application, pinned=self._pinned)
+        except psycopg.Error as error:
+            self._backoff.failed()
+            raise DatabaseFailure(outcome_of(error, connecting=True), str(error)) from error
+        try:
+            timeout_ms = str(max(1, round(self._statement_timeout_s * 1000)))
+            connection.execute("SELECT pg_catalog.set_config('statement_timeout', %s, false)", [timeout_ms])
+            self._greet(connection)
+        except psycopg.Error as error:
+            connection.close()
+            self._backoff.failed()
+            raise DatabaseFailure(outcome_of(error), str(error)) from error
+        self._backoff.succeeded()
+        self._connection, self._direct = connection, _Direct(connection)
+        return self._direct
+
+    def _failure(self, error: psycopg.Error) -> DatabaseFailure:
+        outcome = outcome_of(error)
+        if outcome == CONNECTION_LOST or (self._connection is not None and self._connection.closed):
+            self._drop()
+        return DatabaseFailure(outcome, str(error))
+
+    def _drop(self) -> None:
+        if self._direct is not None:
+            self._direct.close()  # before its descriptor is
+            self._direct = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A statement as the server knows it: its name there, how each parameter is encoded, in which format."""
+
+    name: bytes
+    encoders: tuple[_Encode, ...]
+    formats: list[int]
+
+    def encoded(self, parameters: Sequence[Any]) -> list[bytes | None]:
+        if len(parameters) != len(self.encoders):
+            raise psycopg.ProgrammingError(
+                f"{len(parameters)} parameters were given to a statement that takes {len(self.encoders)}"
+            )
+        try:
+            return list(map(call, self.encoders, parameters))
+        except (struct.error, TypeError):  # a None is among them; or else it is raised again
+            pairs = zip(self.encoders, parameters, strict=True)
+            return [None if value is None else encode(value) for encode, value in pairs]
+
+
+_NO_TEXTS = Texts((), ())
+
+
+class _Direct:
+    """An open connection, past psycopg's cursors, and the ``Result`` of its last statement.
+
+    Whatever goes wrong is raised as ``psycopg.Error``.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._pgconn = connection.pgconn  # non-blocking, as psycopg leaves it
+        self._encoding = connection.info.encoding
+        self._readiness = readiness(self._pgconn.socket)
+        self._transformer = Transformer(connection)
+        self._statements: dict[str, _Statement] = {}
+        self._names: dict[str, bytes] = {}
+        self._named = 0
+        self._result: PGresult | None = None
+        self._results: list[PGresult] = []
+        self._next_row = 0
+
+    def execute(self, statement: LiteralString, parameters: Sequence[Any]) -> _Direct:
+        known = self._statements.get(statement) or self._prepare(statement)
+        self._pgconn.send_query_prepared(known.name, known.encoded(parameters), known.formats, _BINARY)
+        self._result = self._answer()
+        self._next_row = 0
+        return self
+
+    def query(self, text: str) -> _Direct:
+        if self._names and forgets(text):
+            self._names.clear()  # ours are forgotten, too
+        self._pgconn.send_query(text.encode(self._encoding))
+        self._result = self._answer()
+        return self
+
+    def execute_once(self, statement: str, parameters: Sequence[bytes | None]) -> _Direct:
+        self._pgconn.send_query_params(statement.encode(self._encoding), parameters)
+        self._result = self._answer()
+        return self
+
+    def execute_prepared(self, statement: str, parameters: Sequence[bytes | None]) -> _Direct:
+        name = self._names.get(statement)
+        if name is None:
+            self._named += 1  # no name twice: one that DEALLOCATE named is forgotten, others are not
+            name = b"text_%d" % self._named
+            self._pgconn.send_prepare(name, statement.encode(self._encoding))
+            self._answer()
+            self._names[statement] = name
+        self._pgconn.send_query_prepared(name, parameters)
+        self._result = self._answer()
+        return self
+
+    def texts(self) -> Texts:
+        return self._texts(self._result)
+
+    def every(self) -> list[Texts]:
+        return [self._texts(each) for each in self._results]
+
+    def _texts(self, answer: PGresult | None) -> Texts:
+        """Every value of an answer in text format."""
+        if answer is None or answer.status != _ROWS:
+            return _NO_TEXTS
+        columns, encoding = range(answer.nfields), self._encoding
+        names = tuple((answer.fname(column) or b"").decode(encoding) for column in columns)
+        found = (tuple(answer.get_value(row, column) for column in columns) for row in range(answer.ntuples))
+        rows = tuple(
+            tuple(None if value is None else value.decode(encoding) for value in values) for values in found
+        )
+        return Texts(names, rows)
+
+    def close(self) -> None:
+        self._readiness.close()
+
+    # ---- the last statement's result -------------------------------------------------------------
+
+    @property
+    def rowcount(self) -> int:
+        """Rows inserted, changed or selected; -1 where the statement is none that counts."""
+        rows = self._result.command_tuples if self._result else None
+        return -1 if rows is None else rows
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row; None after the last."""
+        if self._next_row >= self._rows():
+            return None
+        self._next_row += 1
+        return self._transformer.load_row(self._next_row - 1, tuple)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All further rows."""
+        first, self._next_row = self._next_row, self._rows()
+        return self._transformer.load_rows(first, self._next_row, tuple)
+
+    def _rows(self) -> int:
+        result = self._result
+        if result is None or result.status != _ROWS:
+            raise psycopg.ProgrammingError("the statement gives no rows")
+        if self._transformer.pgresult is not result:
+            self._transformer.set_pgresult(result)
+        return result.ntuples
+
+    # ---- statements ------------------------------------------------------------------------------
+
+    def _prepare(self, statement: LiteralString) -> _Statement:
+        name = b"direct_%d" % len(self._statements)
+        self._pgconn.send_prepare(name, statement.encode(self._encoding))
+        self._answer()
+        self._pgconn.send_describe_prepared(name)
+        described = self._answer()
+        encoders = tuple(
+            self._encoder(statement, number, described.param_type(number))
+            for number in range(described.nparams)
+        )
+        known = _Statement(name, encoders, [_BINARY] * len(encoders))
+        self._statements[statement] = known
+        return known
+
+    def _encoder(self, statement: str, number: int, oid: int) -> _Encode:
+        found = types.get(oid)
+        name = found.name if found else f"of OID {oid}"
+        if name in _AS_TEXT:
+            return lambda value: str.encode(value, self._encoding)
+        if name not in _BINARY_FORMS:
+            raise psycopg.ProgrammingError(
+                f"parameter ${number + 1} of {statement!r} has type {name}; "
+                f"cast it to one of {', '.join((*_BINARY_FORMS, *_AS_TEXT))}"
+            )
+        return _BINARY_FORMS[name]
+
+    # ---- answers ---------------------------------------------------------------------------------
+
+    def _answer(self) -> PGresult:
+        """Wait for the whole answer to what was sent; its first failure, else its last part, is what counts.
+
+        A statement that went well is not yet committed: its commit's failure comes after it. All parts stay
+        for ``every``.
+        """
+        pgconn, wait = self._pgconn, self._readiness.wait_readable
+        answer: PGresult | None = None
+        parts = self._results = []
+        try:
+            while pgconn.flush():
+                self._readiness.wait_writable()
+                pgconn.consume_input()
+            while True:
+                while pgconn.is_busy():
+                    wait()
+                    pgconn.consume_input()
+                part = pgconn.get_result()
+                if part is None:
+                    break
+                parts.append(part)
+                if answer is None or answer.status != _FAILED:
+                    answer = part
+                if part.status not in _PARTS:
+                    break
+        except psycopg.OperationalError:
+            if answer is None or answer.status != _FAILED:  # else the server has said why before it hung up
+                raise
+        if answer is None or answer.status not in _GOOD:
+            raise self._error(answer)
+        return answer
+
+    def _error(self, answer: PGresult | None) -> psycopg.Error:
+        if answer is None:
+            return psycopg.OperationalError("the server sent no answer")
+        if answer.status != _FAILED:
+            found = ExecStatus(answer.status).name
+            return psycopg.ProgrammingError(f"execute: a statement cannot be answered by {found}")
+        error = psycopg.errors.error_from_result(answer, encoding=self._encoding)
+        if error.sqlstate is None and self._pgconn.status == ConnStatus.BAD:
+            return psycopg.OperationalError(str(error))  # libpq's own words for a lost connection
+        return error
+
 
 _UNLOCK_S = 5.0
 _INSPECTION_TIMEOUT = "SET LOCAL statement_timeout = '5s'"

@@ -4,21 +4,120 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, cast
+
+from pydantic import Field, field_validator
 
 from ..addresses import place, within
-from ..contract import Intent, Params, ScenarioContext, Sent, Target
+from ..contract import FileParams, Intent, Params, ScenarioContext, Sent, Target
 from ..databases.contract import FailureReport, TextConnection
 from ..errors import ScenarioError
 from ..sql_script.marked_copy import MarkedCopy
+from ..sql_script.values import delimiter_of
 from ..sql_text import bare
-from .capture import CapturedSession, LogEntry, at_once, sessions_of
-from .params import SqlReplayParams
-from .reading import read_capture
+from ..units import Seconds
+from .capture import XEL, CapturedSession, LogEntry, at_once, opened, sessions_of
+from .extended_events import read_events
+from .pglog import read_logs
 from .session import ReplaySession, Tape, verb
+from .slowlog import read_slow_logs
+
+# The parameters of sql-replay in a plan.
+
+
+class SqlReplayParams(FileParams):
+    """``params`` of sql-replay.
+
+    Attributes:
+        capture: the log files, or exported events, of one server, from the plan's folder on; any number of
+            parts, in any order.
+        database: of a log with several databases, the one whose statements are replayed.
+        speed: how much faster than captured: 2 halves every pause.
+        timeout_s: after so long the server gives a statement up (outcome ``statement_timeout``).
+    """
+
+    capture: tuple[str, ...] = ()
+    database: str | None = None
+    speed: Annotated[float, Field(gt=0, le=1000)] = 1.0
+    timeout_s: Seconds = 600.0
+
+    @field_validator("capture", mode="before", json_schema_input_type=str | tuple[str, ...])
+    @classmethod
+    def _one_or_several(cls, capture: Any) -> Any:
+        return [capture] if isinstance(capture, str) else capture
+
+    @classmethod
+    def placed(cls, given: Mapping[str, Any], directory: Path) -> dict[str, Any]:
+        capture = given.get("capture")
+        if isinstance(capture, str):
+            capture = [capture]
+        if not isinstance(capture, list | tuple):
+            return dict(given)
+        paths = [
+            str(directory / Path(each).expanduser()) if isinstance(each, str) else each for each in capture
+        ]
+        return {**given, "capture": paths}
+
+    def paths(self) -> tuple[str, ...]:
+        return self.capture
+
+    def read_files(self) -> None:
+        """Whether they are there; a log may be long, and is read when it is needed."""
+        if not self.capture:
+            raise ScenarioError("no capture is named; needed: capture, the log files of the server")
+        for path in self.capture:
+            if not Path(path).is_file():
+                raise ScenarioError(f"{path}: there is no such file; check the path")
+
+
+# Detects the kind of capture files, and reads every statement in them.
+
+_HEAD = 4096
+
+_PGLOG, _PGLOG_JSON = "a PostgreSQL log as CSV", "a PostgreSQL log as JSON"
+_XE_CSV = "Extended Events as CSV"
+_SLOW_LOG = "an export of mysql.slow_log"
+_SLOW_LOG_COLUMNS = {"start_time", "query_time", "thread_id", "db", "sql_text"}
+_KINDS: Mapping[str, Callable[[Sequence[Path]], Iterator[LogEntry]]] = {
+    _PGLOG: read_logs,
+    _PGLOG_JSON: read_logs,
+    _SLOW_LOG: read_slow_logs,
+    _XE_CSV: read_events,
+}
+"""Kind of a capture's files -> how they are read."""
+
+
+def read_capture(paths: Sequence[Path]) -> Iterator[LogEntry]:
+    """Every statement of a capture. Raises ``ScenarioError`` naming file and line of what is none."""
+    kinds = {path: _kind_of(path) for path in paths}
+    for path, kind in kinds.items():
+        first = paths[0]
+        if kind != kinds[first]:
+            raise ScenarioError(
+                f"{path}: {kind}, and {first} is {kinds[first]}; allowed: the files of one server's capture"
+            )
+    yield from _KINDS[kinds[paths[0]]](paths)
+
+
+def _kind_of(path: Path) -> str:
+    """Which kind of capture a file is, by its beginning; raises ``ScenarioError``."""
+    with opened(path, errors="replace") as file:
+        head = file.read(_HEAD)
+    if "\0" in head:
+        raise ScenarioError(f"{path}: a binary file; allowed: a log, or events that were exported: {XEL}")
+    if head.startswith("{"):
+        return _PGLOG_JSON
+    first = head.lstrip().partition("\n")[0]
+    columns = {each.strip(' "\r').lower() for each in first.split(delimiter_of(first))}
+    if first.startswith("<") or "event_data" in columns:
+        raise ScenarioError(f"{path}: Extended Events as XML; allowed: as CSV: {XEL}")
+    if columns >= _SLOW_LOG_COLUMNS:
+        return _SLOW_LOG
+    return _XE_CSV if {"name", "timestamp"} <= columns else _PGLOG
+
 
 __all__ = ["SqlReplay", "SqlReplayParams"]
 

@@ -20,7 +20,7 @@ from support import until
 
 from pinchpoint_collectors import registry
 from pinchpoint_collectors.agent.collector import AgentCollector
-from pinchpoint_collectors.agent.ring import RingReader
+from pinchpoint_collectors.agent.command import RingReader
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Sample, Watch
 

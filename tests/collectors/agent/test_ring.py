@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from pinchpoint_collectors.agent.codec import Decoder, Encoder, RingReading
-from pinchpoint_collectors.agent.command import Config, main
-from pinchpoint_collectors.agent.ring import Ring, RingReader
+from pinchpoint_collectors.agent.command import Config, Ring, RingReader, main
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Sample
 

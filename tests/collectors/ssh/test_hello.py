@@ -14,10 +14,10 @@ from pinchpoint_collectors.linux.inventory import interfaces, machine_facts, usa
 from pinchpoint_collectors.linux_over_ssh.frame import FileText, Frame
 from pinchpoint_collectors.linux_over_ssh.hello import Hello, parse
 from pinchpoint_collectors.linux_over_ssh.script import script
-from pinchpoint_collectors.linux_over_ssh.session import FILES, LinuxHost
 from pinchpoint_collectors.linux_over_ssh.tiers import parse_all
 from pinchpoint_collectors.record import Processes, Watch
 from pinchpoint_collectors.remote.clock import HostClock
+from pinchpoint_collectors.ssh import FILES, LinuxHost
 
 POSTGRES = "612 (postgres) S 1 612 612 0 -1 4194560 5 0 0 0 250 50 10 5 20 0 1 0 900 1 2" + " 0" * 30
 

@@ -22,7 +22,7 @@ from harness.report.example import suspect
 from pinchpoint.analysis.capacity import ONE_LEVEL
 from pinchpoint.base.errors import InputError
 from pinchpoint.comparison import Comparison, compare, exit_status, sides_of
-from pinchpoint.comparison.efforts import Effort
+from pinchpoint.comparison.sides import Effort
 from pinchpoint.comparison.statistics import pair
 
 

@@ -11,7 +11,7 @@ from harness.analysis.build import Build
 from harness.comparison.example import saved
 
 from pinchpoint.comparison import compare, read_sides
-from pinchpoint.comparison.efforts import Effort, efforts_of
+from pinchpoint.comparison.sides import Effort, efforts_of
 from pinchpoint.data.inputs import read_inputs
 from pinchpoint.report.comparison import gather
 

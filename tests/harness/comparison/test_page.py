@@ -16,7 +16,7 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 from pinchpoint.comparison import compare, sides_of
-from pinchpoint.comparison.efforts import Effort
+from pinchpoint.comparison.sides import Effort
 from pinchpoint.report import registry
 from pinchpoint.report.comparison import gather
 

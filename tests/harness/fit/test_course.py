@@ -12,8 +12,8 @@ import pytest
 from harness.fit.exports import DISK, log_of, perfmon
 
 from pinchpoint.base.errors import InputError
+from pinchpoint.fit.fit import recorded
 from pinchpoint.fit.rates import LoadCourse
-from pinchpoint.fit.recording import recorded
 
 NINE_S = datetime(2026, 11, 20, 9, tzinfo=UTC).timestamp()
 NINE_TO_TEN = (NINE_S, NINE_S + 3600)

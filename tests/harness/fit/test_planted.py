@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planted import planted
 
-from pinchpoint.fit.live import watched
+from pinchpoint.fit.fit import watched
 
 
 def test_nothing_planted_is_used() -> None:

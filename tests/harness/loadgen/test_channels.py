@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pinchpoint.loadgen.channels import Child
+from pinchpoint.loadgen.pool import Child
 
 Started = Callable[[str], Child]
 

@@ -9,7 +9,7 @@ import pytest
 
 from pinchpoint.loadgen import shares
 from pinchpoint.loadgen.load import session_numbers
-from pinchpoint.loadgen.schedule import ArrivalSchedule
+from pinchpoint.loadgen.users import ArrivalSchedule
 from pinchpoint.plan.arrivals import Constant, arrival_times
 
 EVERYTHING = frozenset(range(shares.SLOTS))

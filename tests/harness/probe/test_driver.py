@@ -12,7 +12,7 @@ from support import require
 
 from pinchpoint.base.errors import FarmUnavailable
 from pinchpoint.probe import words
-from pinchpoint.probe.driver import ProbeProgress, SuiteDriver, estimate, version_of
+from pinchpoint.probe.conduct import ProbeProgress, SuiteDriver, estimate, version_of
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.machine import LocalMachine
 from pinchpoint.probe.record import Options, Probe

@@ -16,7 +16,7 @@ from scenarios.support import Events, Recorder
 from sshd_hosts import SshdHost, sshd_host
 from support import disk_folder, require
 
-from pinchpoint.probe.driver import ProbeProgress, SuiteDriver
+from pinchpoint.probe.conduct import ProbeProgress, SuiteDriver
 from pinchpoint.probe.machine import here
 from pinchpoint.probe.record import Options
 from pinchpoint.probe.remote import look, there

@@ -10,7 +10,7 @@ import pytest
 from harness.probe.build import Disk, declared, probe_of
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.probe.driver import resumed
+from pinchpoint.probe.conduct import resumed
 from pinchpoint.probe.figures import TrialMean, of
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe, Trial, load, save

@@ -23,7 +23,7 @@ from support import require, until, untouched_folder
 from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.plan import load_farm
 from pinchpoint.probe import target
-from pinchpoint.probe.driver import ProbeProgress, SuiteDriver
+from pinchpoint.probe.conduct import ProbeProgress, SuiteDriver
 from pinchpoint.probe.record import DiskPrice, Options
 from pinchpoint.probe.remote import RemoteDisk, SshMachine, look, there
 from pinchpoint_collectors.remote import ssh

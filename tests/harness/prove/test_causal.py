@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pinchpoint.analysis.proof import CONTROL, SLOWER, Effect, Model, answer, find_effects, predicted
-from pinchpoint.run.prove.prover import ORDER, ORDER_WITH_CONTROL
+from pinchpoint.run.prove import ORDER, ORDER_WITH_CONTROL
 
 SAYS = Model(0.75, "all of it is used")
 

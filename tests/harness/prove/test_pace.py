@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pinchpoint.plan import Plan
-from pinchpoint.run.prove.prover import ORDER, ORDER_WITH_CONTROL, WindowPlan, pace
+from pinchpoint.run.prove import ORDER, ORDER_WITH_CONTROL, WindowPlan, pace
 
 
 def plan(**load: Any) -> Plan:

@@ -15,7 +15,7 @@ from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.report import registry
 from pinchpoint.report.report import gather
-from pinchpoint.run.prove.prover import ORDER, ORDER_WITH_CONTROL
+from pinchpoint.run.prove import ORDER, ORDER_WITH_CONTROL
 from pinchpoint.store.read import StoredRun
 
 WARM_UP_S, MEASURE_S, EACH_S, GAP_S = 10, 60, 6, 2

@@ -20,9 +20,8 @@ from pinchpoint.analysis import analyse
 from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.plan import Farm, Plan, guard_proof, load_farm
 from pinchpoint.run.progress import Board, ProgressDisplay
-from pinchpoint.run.prove import Prover, restore_leftover
+from pinchpoint.run.prove import ORDER, Prover, restore_leftover
 from pinchpoint.run.prove.knobs import NoKnob, knob_for, note_slower, run_command
-from pinchpoint.run.prove.prover import ORDER
 from pinchpoint.store.write import RunWriter
 
 PLAN = Plan.from_json(

@@ -13,7 +13,7 @@ from servers import postgres
 from support import end, require, run_cli, start_cli, until
 
 from pinchpoint.farm.embedded import status
-from pinchpoint.run.prove.prover import ORDER, ORDER_WITH_CONTROL
+from pinchpoint.run.prove import ORDER, ORDER_WITH_CONTROL
 
 pytestmark = [
     pytest.mark.farm,

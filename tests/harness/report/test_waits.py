@@ -6,8 +6,8 @@ import pytest
 from harness.analysis.build import Build
 
 from pinchpoint.data.timeaxis import clock_of
+from pinchpoint.report.report import RUNNING, waits
 from pinchpoint.report.tables import Table
-from pinchpoint.report.waits import RUNNING, waits
 
 
 def table(build: Build) -> Table:

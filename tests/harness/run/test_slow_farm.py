@@ -11,7 +11,7 @@ import pytest
 from support import require, run_cli
 
 from pinchpoint.store.read import StoredRun, open_run
-from pinchpoint_infra.disks import loop
+from pinchpoint_infra.disks import emulated
 from pinchpoint_infra.embedded.place import farm_directory, farm_id
 
 pytestmark = [
@@ -32,7 +32,7 @@ def run(folder: Path, embedded: dict[str, object], scenarios: dict[str, object],
     assert done.returncode in (0, 3), done.stderr
     directory = farm_directory(farm)
     assert not directory.exists()
-    assert loop.devices_of(farm_id(farm), directory) == []
+    assert emulated.devices_of(farm_id(farm), directory) == []
     return open_run(Path(done.stdout.splitlines()[-1]))
 
 

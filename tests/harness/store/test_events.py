@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pinchpoint.store.events import IN_FULL, EventLog
+from pinchpoint.store.write import IN_FULL, EventLog
 
 
 class Clock:

@@ -14,7 +14,7 @@ from infra.services.serving import serving
 from infra.services.site import BEARER, MODULE, TOKEN
 from servers import postgres
 
-from pinchpoint_infra.content import ContentError, filling, loading, survey
+from pinchpoint_infra.content import ContentError, filling, survey
 from pinchpoint_infra.content.corpus import Folder
 from pinchpoint_infra.content.filling import ingest
 from pinchpoint_infra.content.survey import Copies, CorpusDocument
@@ -133,9 +133,9 @@ def test_what_went_away_since_it_was_looked_at_is_counted(tmp_path: Path) -> Non
     documents = found(b"gone", b"there")
     files = [(each, each.path) for each in documents]
     source = Folder(tmp_path / "corpus")
-    loaded = loading.load_files((source, tmp_path / "share", files))
+    loaded = filling.load_files((source, tmp_path / "share", files))
     assert (loaded.documents, dict(loaded.lost)) == (1, {"not readable: no such file or directory": 1})
-    copied = loading.load_files(
+    copied = filling.load_files(
         (source, tmp_path / "share", [(each, each.path + b"~2") for each in documents])
     )
     assert (copied.documents, copied.stored_bytes) == (1, 0)

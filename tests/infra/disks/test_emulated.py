@@ -18,7 +18,7 @@ from emulateddisks import EmulatedDisks, emulated_disks
 from support import held
 
 from pinchpoint_collectors.linux import diskstats
-from pinchpoint_infra.disks import Device, DiskSpec, loop, support, throttle
+from pinchpoint_infra.disks import Device, DiskSpec, emulated, support, throttle
 from pinchpoint_infra.disks.emulated import EmulatedDisk, remove_all
 from pinchpoint_infra.disks.raid import Level
 from pinchpoint_infra.disks.way import DiskStack, without_caps
@@ -267,13 +267,13 @@ def test_a_strangers_loop_device_is_left_alone(made: Made) -> None:
     stranger = made.place.with_name(f"{made.place.name}-stranger")
     with stranger.open("wb") as file:
         file.truncate(2**22)
-    name = loop.attach(stranger)
+    name = emulated.attach(stranger)
     try:
         made.make(DiskSpec(iops=50))
         remove_all(made.farm_id, made.place)
-        assert name in dict(loop._backing_files())
+        assert name in dict(emulated._backing_files())
     finally:
-        loop.detach(name)
+        emulated.detach(name)
         stranger.unlink()
 
 

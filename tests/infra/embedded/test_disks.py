@@ -15,7 +15,7 @@ import pytest
 from support import held, require, until
 
 from pinchpoint_collectors.linux import diskstats
-from pinchpoint_infra.disks import DiskSpec, loop
+from pinchpoint_infra.disks import DiskSpec, emulated
 from pinchpoint_infra.embedded import FarmSpec, FarmStatus, down, limit, status, up
 from pinchpoint_infra.embedded.place import STATE_VARIABLE, farm_directory, farm_id
 from pinchpoint_infra.embedded.removal import behind_disks, of_farm
@@ -41,8 +41,8 @@ def started(wanted: FarmSpec) -> FarmStatus:
 def nothing_left(wanted: FarmSpec) -> None:
     """No mount, device, throttle, process or file of this farm."""
     directory, identifier = farm_directory(wanted.identity), farm_id(wanted.identity)
-    assert loop.mounts_below(directory) == []
-    assert loop.devices_of(identifier, directory) == []
+    assert emulated.mounts_below(directory) == []
+    assert emulated.devices_of(identifier, directory) == []
     assert behind_disks(identifier) == []
     assert of_farm(identifier, directory) == []
     assert not directory.exists()
@@ -140,7 +140,7 @@ def test_an_owner_that_is_killed_leaves_no_disk(wanted: FarmSpec) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
         assert any("ready" in line for line in owner.stdout)
-        assert loop.mounts_below(farm_directory(wanted.identity))
+        assert emulated.mounts_below(farm_directory(wanted.identity))
         owner.kill()
     until(lambda: status(wanted.identity).state == "down")
     nothing_left(wanted)

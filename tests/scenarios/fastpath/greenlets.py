@@ -24,7 +24,7 @@ import valkey
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.databases.contract import DatabaseFailure
-from pinchpoint_scenarios.databases.libpq import FastConnection
+from pinchpoint_scenarios.databases.native import FastConnection
 from pinchpoint_scenarios.fastpath.readiness import readiness
 from pinchpoint_scenarios.nosql_burst.params import NosqlBurstParams
 from pinchpoint_scenarios.nosql_burst.stores.valkey import Valkey

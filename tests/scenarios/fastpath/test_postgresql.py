@@ -17,7 +17,7 @@ from support import until
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.databases.contract import DatabaseFailure, SqlConnection
-from pinchpoint_scenarios.databases.libpq import FastConnection
+from pinchpoint_scenarios.databases.native import FastConnection
 from pinchpoint_scenarios.databases.postgresql import Connection
 
 DRIVERS = (FastConnection, ReferenceConnection)

@@ -18,7 +18,7 @@ from scenarios.support import Recorder, made
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
-from pinchpoint_scenarios.full_crawl.destinations.batches import Batches
+from pinchpoint_scenarios.full_crawl.destinations.opensearch import Batches
 from pinchpoint_scenarios.full_crawl.failures import Failure
 
 FAST = {"timeout_s": 5, "retries": 1}

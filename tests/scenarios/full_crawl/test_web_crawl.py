@@ -16,7 +16,7 @@ from scenarios.full_crawl_sources.sites import nginx
 from scenarios.support import Events, Recorder, Search, crawl, made, stalled, status
 
 from pinchpoint_scenarios.contract import Endpoint
-from pinchpoint_scenarios.databases.libpq import FastConnection
+from pinchpoint_scenarios.databases.native import FastConnection
 
 NOWHERE = Endpoint("search", "", {"kind": "none"})
 INCREMENTAL = {"mode": "incremental"}

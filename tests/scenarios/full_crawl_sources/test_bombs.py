@@ -21,9 +21,8 @@ from pinchpoint_scenarios.full_crawl.destinations import service
 from pinchpoint_scenarios.full_crawl.failures import Failure, Skipped
 from pinchpoint_scenarios.full_crawl.http import Http, HttpAnswer
 from pinchpoint_scenarios.full_crawl.params import FullCrawlParams, SourceParams
-from pinchpoint_scenarios.full_crawl.sources import repository, web_scope
-from pinchpoint_scenarios.full_crawl.sources.web_pages import reading
-from pinchpoint_scenarios.full_crawl.sources.web_sitemaps import entries
+from pinchpoint_scenarios.full_crawl.sources import repository, web
+from pinchpoint_scenarios.full_crawl.sources.web import entries, reading
 
 MIB = 2**20
 HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -129,7 +128,7 @@ def test_robots_txt_of_100_mib_whose_patterns_begin_anew_everywhere() -> None:
     """500 KiB of it are read; a pattern of many wildcards takes no longer than another."""
     begun_s = time.process_time()
     content = b"User-agent: *\n" + b"Disallow: /*a*a*a*a*a*a*a*a*b$\n" * (100 * MIB // 32)
-    assert web_scope.parsed(content, "test").allow("http://h/" + "a" * 8_000)
+    assert web.parsed(content, "test").allow("http://h/" + "a" * 8_000)
     assert time.process_time() - begun_s < _CPU_S
 
 

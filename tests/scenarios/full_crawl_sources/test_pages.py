@@ -9,7 +9,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from pinchpoint_scenarios.fastpath.http import Response
 from pinchpoint_scenarios.full_crawl.http import HttpAnswer
-from pinchpoint_scenarios.full_crawl.sources.web_pages import PageContent, is_page, reading
+from pinchpoint_scenarios.full_crawl.sources.web import PageContent, is_page, reading
 
 HTML = "text/html"
 URL = "http://h/a/p.html"

@@ -9,7 +9,7 @@ from scenarios.sql_mix.server import Server
 from scenarios.support import made
 
 from pinchpoint_scenarios.contract import Endpoint
-from pinchpoint_scenarios.databases.libpq import FastConnection
+from pinchpoint_scenarios.databases.native import FastConnection
 from pinchpoint_scenarios.databases.postgresql import outcome_of
 from pinchpoint_scenarios.errors import EndpointUnreachable
 

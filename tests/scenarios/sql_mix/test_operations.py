@@ -19,7 +19,7 @@ from scenarios.support import Recorder, made, quiet
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.databases import native
-from pinchpoint_scenarios.databases.libpq import FastConnection
+from pinchpoint_scenarios.databases.native import FastConnection
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.sql_mix.operations import OPERATIONS
 

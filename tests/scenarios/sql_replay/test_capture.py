@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from scenarios.sql_replay.exported import Happened, exported_csv
 
+from pinchpoint_scenarios.sql_replay import read_capture
 from pinchpoint_scenarios.sql_replay.capture import Captured, CapturedSession, LogEntry, at_once, sessions_of
 from pinchpoint_scenarios.sql_replay.pglog import as_sent
-from pinchpoint_scenarios.sql_replay.reading import read_capture
 from pinchpoint_scenarios.sql_replay.session import verb
 
 

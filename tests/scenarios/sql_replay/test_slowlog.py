@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pinchpoint_scenarios.errors import ScenarioError
+from pinchpoint_scenarios.sql_replay import read_capture
 from pinchpoint_scenarios.sql_replay.capture import LogEntry
-from pinchpoint_scenarios.sql_replay.reading import read_capture
 
 # Written by `mariadb --batch` of MariaDB 10.11.
 BATCH = (

@@ -24,7 +24,7 @@ try:
 except ImportError as missing:
     pytest.skip(f"ODBC's driver manager is missing: {missing} (Debian: unixodbc)", allow_module_level=True)
 
-from pinchpoint_scenarios.databases.odbc.connection import OdbcConnection
+from pinchpoint_scenarios.databases.odbc.access import OdbcConnection
 from pinchpoint_scenarios.databases.odbc.failures import outcome_of, parsed, refused
 from pinchpoint_scenarios.databases.odbc.link import OdbcLink
 

@@ -27,8 +27,8 @@ from support import require, run_cli
 from pinchpoint.store.read import open_run
 from pinchpoint_scenarios.contract import Blocking, Verified
 from pinchpoint_scenarios.errors import ScenarioError
+from pinchpoint_scenarios.sql_replay import read_capture
 from pinchpoint_scenarios.sql_replay.capture import sessions_of
-from pinchpoint_scenarios.sql_replay.reading import read_capture
 
 USERS, TURNS, PAUSE_S = 3, 4, 0.2
 NOTE = "it''s é"

@@ -25,7 +25,7 @@ try:
 except ImportError as missing:
     pytest.skip(f"ODBC's driver manager is missing: {missing} (Debian: unixodbc)", allow_module_level=True)
 
-from pinchpoint_scenarios.databases.odbc.connection import Transactions
+from pinchpoint_scenarios.databases.odbc.access import Transactions
 from pinchpoint_scenarios.databases.odbc.link import keywords
 
 TRANSFER = """\\set amount random(-5000, 5000)

@@ -3,21 +3,209 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyodbc
 
 from ...contract import Endpoint
 from ...errors import EndpointUnreachable, ScenarioError
+from ...sql_text import forgets
 from ..access import Access
-from ..contract import Link
+from ..contract import DatabaseFailure, Link, ReadableResult, Reopening
+from ..postgresql import CONNECTION_LOST
 from ..servers import kind_of
-from ..servers.contract import KINDS
+from ..servers.contract import KINDS, ServerSql
 from .address import parse
-from .connection import OdbcConnection, OdbcTextConnection
-from .failures import message, refused, state
+from .failures import message, outcome_of, refused, state
 from .link import OdbcLink, found_driver, open_link
+
+# One session's ODBC connection, which names its failures and comes back, and one for the user's own SQL.
+
+
+class OdbcConnection(Reopening):
+    """A ``LoadingConnection``.
+
+    It waits inside the driver's C code: under gevent its calls belong into threads (``contract.Blocking``).
+
+    Args:
+        kind: the server's, one of ``servers.contract.KINDS``: how its failures are named.
+        connect: opens a link, ready to be used; raises ``pyodbc.Error``.
+    """
+
+    def __init__(self, kind: str, connect: Callable[[], OdbcLink]) -> None:
+        super().__init__()
+        self._kind = kind
+        self._connect = connect
+        self._link: OdbcLink | None = None
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> ReadableResult:
+        """Run one prepared statement (``$1`` placeholders); raises ``DatabaseFailure``."""
+        link = self._usable()
+        try:
+            return link.execute(statement, parameters)
+        except pyodbc.Error as error:
+            raise self._failure(error) from error
+
+    def insert_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> ReadableResult:
+        """Run one prepared statement with each row, as one transaction; raises ``DatabaseFailure``."""
+        link = self._usable()
+        try:
+            return link.insert_many(statement, rows)
+        except pyodbc.Error as error:
+            raise self._failure(error) from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A transaction around several statements: committed at the end, rolled back by an exception."""
+        link = self._usable()
+        try:
+            with link.transaction():
+                yield
+        except pyodbc.Error as error:
+            raise self._failure(error) from error
+
+    def _usable(self) -> OdbcLink:
+        """The link for the next statement; a new one where the last one cannot be used any more."""
+        if self._link is not None and not self._link.usable:
+            self._drop()
+        return self._link or self._open()
+
+    def _open(self) -> OdbcLink:
+        try:
+            self._link = self._connect()
+        except pyodbc.Error as error:
+            self._backoff.failed()
+            raise DatabaseFailure(
+                outcome_of(error, self._kind, connecting=True), message(error, self._kind)
+            ) from error
+        self._backoff.succeeded()
+        return self._link
+
+    def _failure(self, error: pyodbc.Error) -> DatabaseFailure:
+        outcome = outcome_of(error, self._kind)
+        if outcome in (CONNECTION_LOST, "unreachable"):
+            self._drop()
+        return DatabaseFailure(outcome, message(error, self._kind))
+
+    def _drop(self) -> None:
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+
+_BEGIN = re.compile(r"(?i)\s*(?:begin(?:\s+(?:work|tran|transaction))?|start\s+transaction)\s*;?\s*")
+_COMMIT = re.compile(r"(?i)\s*(?:commit|end)(?:\s+(?:work|tran|transaction))?\s*;?\s*")
+_ROLLBACK = re.compile(r"(?i)\s*(?:rollback|abort)(?:\s+(?:work|tran|transaction))?\s*;?\s*")
+_DOUBT = re.compile(
+    r"\b(?:begin|start\s+transaction|commit|rollback|abort|tran|transaction|autocommit|implicit_transactions)\b",
+    re.IGNORECASE,
+)
+
+
+class Transactions:
+    """What texts that were sent say of the transactions they have left open.
+
+    No driver reports it, and asking the server is a message more: so it is asked only where this is not sure.
+    """
+
+    def __init__(self) -> None:
+        self._depth: int | None = 0
+
+    @property
+    def surely_none(self) -> bool:
+        """Whether certainly none is open."""
+        return self._depth == 0
+
+    def sent(self, text: str) -> None:
+        """A text was run without a failure."""
+        if _BEGIN.fullmatch(text):
+            self._depth = None if self._depth is None else self._depth + 1
+        elif _COMMIT.fullmatch(text):
+            self._depth = None if self._depth is None else max(0, self._depth - 1)
+        elif _ROLLBACK.fullmatch(text):
+            self._depth = 0
+        elif _DOUBT.search(text):
+            self._depth = None
+
+    def failed(self, text: str) -> None:
+        """A text failed: what that did to an open transaction differs from server to server."""
+        if self._depth != 0 or _DOUBT.search(text):
+            self._depth = None
+
+    def observed(self, *, is_open: bool) -> None:
+        """The server was asked, or none can be open any more."""
+        self._depth = 1 if is_open else 0
+
+
+class OdbcTextConnection(OdbcConnection):
+    """A ``TextConnection``.
+
+    Args:
+        kind: the server's, one of ``servers.contract.KINDS``.
+        server: what it is asked.
+        connect: opens a link, ready to be used; raises ``pyodbc.Error``.
+    """
+
+    def __init__(self, kind: str, server: ServerSql, connect: Callable[[], OdbcLink]) -> None:
+        super().__init__(kind, connect)
+        self._server = server
+        self._transactions = Transactions()
+
+    def query(self, text: str) -> ReadableResult:
+        link = self._usable()
+        if forgets(text):
+            link.forget()
+        return self._noted(text, lambda: link.send(text))
+
+    def execute_as_text(
+        self, statement: str, parameters: Sequence[Any], *, prepared: bool = True
+    ) -> ReadableResult:
+        del prepared  # each driver has its own ways
+        link = self._usable()
+        return self._noted(statement, lambda: link.execute(statement, parameters))
+
+    @property
+    def in_transaction(self) -> bool:
+        if self._link is None or not self._link.usable or self._transactions.surely_none:
+            return False
+        try:
+            found = self._link.execute(self._server.transactions).fetchone()
+        except pyodbc.Error as error:
+            raise self._failure(error) from error
+        self._transactions.observed(is_open=bool(found and found[0]))
+        return not self._transactions.surely_none
+
+    def roll_back(self) -> None:
+        if self._link is None or not self._link.usable or self._transactions.surely_none:
+            return
+        try:
+            self._link.send(self._server.roll_back)
+        except pyodbc.Error as error:
+            raise self._failure(error) from error
+        self._transactions.observed(is_open=False)
+
+    def _noted(self, text: str, send: Callable[[], ReadableResult]) -> ReadableResult:
+        try:
+            answer = send()
+        except pyodbc.Error as error:
+            self._transactions.failed(text)
+            raise self._failure(error) from error
+        self._transactions.sent(text)
+        return answer
+
+    def _failure(self, error: pyodbc.Error) -> DatabaseFailure:
+        try:
+            return super()._failure(error)
+        except pyodbc.Error:
+            # pyodbc's own words: it cannot send, or fetch, what the user's statement asks for.
+            return DatabaseFailure(f"sqlstate_{error.args[-1]}", str(error.args[0]))
+
+    def _drop(self) -> None:
+        super()._drop()
+        self._transactions.observed(is_open=False)
 
 
 class OdbcAccess(Access):

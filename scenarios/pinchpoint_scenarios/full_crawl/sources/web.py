@@ -2,24 +2,440 @@
 
 from __future__ import annotations
 
+import io
+import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+from xml.parsers import expat
+
+from lxml import etree  # type: ignore[import-untyped] # it ships no types
+from protego import Protego
+from w3lib.encoding import html_to_unicode
 
 from ...contract import Endpoint
 from ...errors import ScenarioError
 from ..failures import Failure, Skipped
-from ..http import Http, HttpAnswer, refusal
+from ..http import LARGEST_BYTES, Http, HttpAnswer, refusal
 from ..login import header_login
 from ..memo import Memo
 from ..params import FullCrawlParams, SourceParams
 from ..politeness import NO_WAIT, RequestLimits
+from ..unpacking import UnpackError, unpacked
 from ..urls import Page, canonical, host_of, origin_of, target_of
 from .contract import Changes, Fetched, Item
-from .web_pages import PageContent, is_page, reading
-from .web_scope import Robots, Scope, read
-from .web_sitemaps import entries
+
+# Sitemaps (sitemaps.org): an index of others, or addresses with their last change; also packed.
+
+_GZIP = b"\x1f\x8b"
+_SITEMAP_BEGINNINGS = (b"<", b"\xff\xfe", b"\xfe\xff")  # the latter two: of UTF-16
+_PLACES = {"url": False, "sitemap": True}
+_MOST_ENTRIES, _MOST_ELEMENTS, _LARGEST_ELEMENT_BYTES = 100_000, 1_000_000, 4 * 2**20
+"""The protocol allows 50,000 entries. These are read in the generator's own time, in about a second."""
+_DEEPEST = 100
+_STEP_BYTES = 2**20
+"""What a handler refuses ends the parser at the end of a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class SitemapEntry:
+    """One entry of a sitemap.
+
+    Attributes:
+        url: as it stands there.
+        is_sitemap: whether it is another sitemap.
+        version: when it was changed last; "" where that is not said.
+    """
+
+    url: str
+    is_sitemap: bool
+    version: str
+
+
+def entries(content: bytes, where: str) -> list[SitemapEntry]:
+    """What a sitemap names; text with an address a line is one, too. Raises ``Failure`` where it is none."""
+    plain = _unpacked(content, where) if content.startswith(_GZIP) else content
+    if plain.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(_SITEMAP_BEGINNINGS):
+        found = _read(plain.lstrip(), where)
+    else:
+        found = _lines(plain, where)
+    kept = list(islice(found, _MOST_ENTRIES + 1))
+    if len(kept) > _MOST_ENTRIES:
+        raise _no_sitemap(where, f"it has more than {_MOST_ENTRIES:,} entries")
+    return kept
+
+
+def _lines(plain: bytes, where: str) -> Iterator[SitemapEntry]:
+    for number, line in enumerate(io.TextIOWrapper(io.BytesIO(plain), "utf-8-sig", "replace")):
+        if number >= _MOST_ELEMENTS:
+            raise _no_sitemap(where, f"it has more than {_MOST_ELEMENTS:,} lines")
+        if (url := line.strip()).startswith("http"):
+            yield SitemapEntry(url, False, "")
+
+
+def _read(plain: bytes, where: str) -> Iterator[SitemapEntry]:
+    # Only a document type defines entities. A chain of 60,000 crashes expat before 2.7. Every encoding it
+    # reads keeps these letters as ASCII, in UTF-16 beside a zero byte.
+    if b"<!DOCTYPE" in plain.replace(b"\0", b""):
+        raise _no_sitemap(where, "it has a DOCTYPE")
+    reader = _SitemapReader()
+    try:
+        for at in range(0, len(plain), _STEP_BYTES):
+            reader.feed(plain[at : at + _STEP_BYTES])
+            yield from reader.taken()
+        reader.feed(b"", last=True)
+    except (expat.ExpatError, LookupError, ValueError) as error:  # the latter two: of its encoding, its depth
+        raise _no_sitemap(where, str(error)) from error
+    yield from reader.taken()
+
+
+class _SitemapReader:
+    """Makes entries of elements as the parser meets them: no tree is built."""
+
+    def __init__(self) -> None:
+        parser = expat.ParserCreate(namespace_separator="}")
+        parser.buffer_text = True
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+        self._parser = parser
+        self._entries: list[SitemapEntry] = []
+        self._depth = self._elements = self._fed_bytes = 0
+        self._place, self._at = "", 0  # the element that is an entry, and how deep it lies
+        self._said: dict[str, str] = {}
+        self._field = ""
+        self._text: list[str] | None = None  # of an element right in it, up to that one's first own
+
+    def feed(self, step: bytes, *, last: bool = False) -> None:
+        """Read on."""
+        self._parser.Parse(step, last)
+        self._fed_bytes += len(step)
+        if self._fed_bytes - self._parser.CurrentByteIndex > _LARGEST_ELEMENT_BYTES:
+            # The parser reads the begin of one again with every step.
+            raise ValueError(f"it has a tag larger than {_LARGEST_ELEMENT_BYTES // 2**20} MiB")
+
+    def taken(self) -> list[SitemapEntry]:
+        """The entries that have ended since."""
+        taken, self._entries = self._entries, []
+        return taken
+
+    def _start(self, name: str, _: dict[str, str]) -> None:
+        self._depth += 1
+        self._elements += 1
+        if self._elements > _MOST_ELEMENTS:
+            raise ValueError(f"it has more than {_MOST_ELEMENTS:,} elements")
+        if self._depth > _DEEPEST:
+            raise ValueError(f"its elements lie more than {_DEEPEST} deep in each other")
+        if self._place:
+            self._keep()
+            if self._depth == self._at + 1:
+                self._field, self._text = _local(name), []
+        elif _local(name) in _PLACES:
+            self._place, self._at, self._said = _local(name), self._depth, {}
+
+    def _characters(self, text: str) -> None:
+        if self._text is not None:
+            self._text.append(text)
+
+    def _end(self, _: str) -> None:
+        self._keep()
+        if self._place and self._depth == self._at:
+            if url := self._said.get("loc"):
+                self._entries.append(SitemapEntry(url, _PLACES[self._place], self._said.get("lastmod", "")))
+            self._place = ""
+        self._depth -= 1
+
+    def _keep(self) -> None:
+        if self._text is not None:
+            self._said[self._field] = "".join(self._text).strip()
+            self._text = None
+
+
+def _local(name: str) -> str:
+    return name.rpartition("}")[2].lower()
+
+
+def _unpacked(content: bytes, where: str) -> bytes:
+    try:
+        return unpacked(content, LARGEST_BYTES)
+    except UnpackError as error:
+        raise Failure("bad_answer", f"{where} cannot be unpacked: {error}", permanent=True) from error
+
+
+def _no_sitemap(where: str, why: str) -> Failure:
+    return Failure("bad_answer", f"{where} is no sitemap: {why}", permanent=True)
+
+
+# Which addresses belong to a web source, and what a host's robots.txt allows of them (RFC 9309).
+
+
+class Scope:
+    """What a web source may crawl.
+
+    Args:
+        start: its canonical address.
+        source: its parameters ``hosts``, ``include``, ``exclude``, ``depth``.
+    """
+
+    def __init__(self, start: str, source: SourceParams) -> None:
+        self._near = origin_of(start) + "/"  # nearly all of a site is there
+        self._hosts = {host_of(start), *(host.lower() for host in source.hosts if not host.startswith("*."))}
+        self._domains = tuple(host[1:].lower() for host in source.hosts if host.startswith("*."))
+        self._include = _pattern(source.include)
+        self._exclude = _pattern(source.exclude)
+        self._depth = source.depth
+
+    def holds(self, url: str, depth: int) -> bool:
+        """Whether a canonical address this many links away from the start belongs to it."""
+        return self.reaches(depth) and self.covers(url)
+
+    def reaches(self, depth: int) -> bool:
+        """Whether it goes this many links away from the start."""
+        return self._depth is None or depth <= self._depth
+
+    def covers(self, url: str) -> bool:
+        """Whether a canonical address belongs to it, however far away it is."""
+        if not self.has_host(url):
+            return False
+        if self._include is None and self._exclude is None:
+            return True
+        parts = urlsplit(url)
+        local = parts.path + (f"?{parts.query}" if parts.query else "")
+        if self._exclude is not None and self._exclude.match(f"{local}\n{url}"):
+            return False
+        return self._include is None or self._include.match(f"{local}\n{url}") is not None
+
+    def has_host(self, url: str) -> bool:
+        """Whether a canonical address is on one of its hosts: no other is asked for anything."""
+        if url.startswith(self._near):
+            return True
+        host = host_of(url)
+        return host in self._hosts or host.partition(":")[0].endswith(self._domains or ("\0",))
+
+
+def _pattern(given: Iterable[str]) -> re.Pattern[str] | None:
+    """One expression for all of them, for the path and, on a second line, the whole address."""
+    parts = []
+    for wanted in given:
+        each = "[^\n]*".join(re.escape(part) for part in wanted.split("*"))
+        parts.append(rf"{each}\n" if wanted.startswith("/") else rf"[^\n]*\n{each}\Z")
+    return re.compile("|".join(parts)) if parts else None
+
+
+_LARGEST_BYTES = 500 * 1024
+"""This much of it has to be read at least, and need not be more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Robots:
+    """One host's rules for one user agent.
+
+    Attributes:
+        delay_s: the pause between two requests it asks for; 0 without any.
+        sitemaps: the addresses of its sitemaps.
+    """
+
+    _rules: Protego | None
+    _user_agent: str
+    delay_s: float = 0.0
+    sitemaps: tuple[str, ...] = ()
+
+    def allow(self, url: str) -> bool:
+        """Whether an address may be asked for."""
+        return self._rules is None or _allowed(self._rules, url, self._user_agent)
+
+
+@lru_cache(maxsize=2**15)
+def _allowed(rules: Protego, url: str, user_agent: str) -> bool:
+    return bool(rules.can_fetch(url, user_agent))
+
+
+def parsed(content: bytes, user_agent: str) -> Robots:
+    """The rules in a robots.txt."""
+    if len(content) > _LARGEST_BYTES:
+        content = content[:_LARGEST_BYTES].rpartition(b"\n")[0]  # the begin of a rule would be another one
+    rules = Protego.parse(content.decode("utf-8-sig", "replace"))
+    rate = rules.request_rate(user_agent)
+    delay_s = max(
+        float(rules.crawl_delay(user_agent) or 0.0),
+        rate.seconds / rate.requests if rate and rate.requests else 0.0,
+    )
+    return Robots(rules, user_agent, delay_s, tuple(rules.sitemaps))
+
+
+def read(ask: Callable[[], HttpAnswer], user_agent: str) -> Robots:
+    """The rules a host gives; whatever is allowed where it has none.
+
+    Raises:
+        Failure: it cannot say at present, so nothing may be asked for (RFC 9309, 2.3.1.4).
+    """
+    try:
+        return parsed(ask().body, user_agent)
+    except Skipped:
+        return Robots(None, user_agent)
+    except Failure as failure:
+        if failure.permanent and failure.kind not in {"bad_answer", "tls"}:  # 4xx, 3xx: it has none
+            return Robots(None, user_agent)
+        raise
+
+
+# What an HTML page says to a crawler: its links, its address, whether it wants to be indexed.
+
+_HTML = ("text/html", "application/xhtml+xml")
+_BEGINNINGS = (b"<!doctype html", b"<html")
+_LINKS = frozenset({"a", "area", "frame", "iframe"})
+_OTHERS = frozenset({"base", "link", "meta"})
+_REFRESH = re.compile(r"[\d.\s]*[;,]\s*(?:url\s*=)?\s*[\"']?([^\"']+)", re.IGNORECASE)
+_ADDRESSED = re.compile(r"\s*([\w.*/-]+)\s*:\s*(.*)")  # X-Robots-Tag: otherbot: noindex
+_WITH_VALUES = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
+_MOST_LINKS = 10_000
+"""Of one page; what comes behind them is a listing that has no end."""
+_READ_BYTES = 2 * 2**20
+"""This much of a page is read for links: 64 MiB of tags would stop the generator's load for 20 s."""
+
+
+class PageContent(NamedTuple):
+    """What a page says.
+
+    Attributes:
+        links: canonical addresses it links to, each once, in order.
+        follow: those of them that may be followed, but not its own.
+        canonical: the address it says is its own; "" where it says none.
+        noindex: whether it asks not to be indexed.
+    """
+
+    links: tuple[str, ...]
+    follow: tuple[str, ...]
+    canonical: str
+    noindex: bool
+
+
+@dataclass(slots=True)
+class _PageTags:
+    """What stands in a page, as it stands there."""
+
+    hrefs: dict[str, bool] = field(default_factory=dict)  # and whether one of its links may be followed
+    choosy: bool = False  # whether there is one that may not
+    base: str = ""
+    canonical: str = ""
+    words: set[str] = field(default_factory=set)  # of robots
+
+
+class _PageReader:
+    """Takes the tags of a page as libxml2 meets them: no tree is built, however deep it is nested."""
+
+    def __init__(self) -> None:
+        self._said = _PageTags()
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        if tag in _LINKS:
+            href = attributes.get("href") or attributes.get("src")
+            hrefs = self._said.hrefs
+            if href and len(hrefs) < _MOST_LINKS:
+                rel = attributes.get("rel")
+                if not rel or "nofollow" not in rel.lower().split():
+                    hrefs[href] = True
+                else:
+                    hrefs.setdefault(href, False)
+                    self._said.choosy = True
+        elif tag in _OTHERS:
+            _note(tag, attributes, self._said)
+
+    def close(self) -> _PageTags:
+        said, self._said = self._said, _PageTags()
+        return said
+
+
+_PARSER = etree.HTMLParser(encoding="utf-8", target=_PageReader(), huge_tree=True)
+"""One for all: what is not UTF-8 is made so before."""
+
+
+def is_page(content_type: str, body: bytes) -> bool:
+    """Whether an answer is HTML: by its type; without a type, by its beginning."""
+    if content_type:
+        return content_type.lower().startswith(_HTML)
+    return body[:100].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_BEGINNINGS)
+
+
+def reading(answer: HttpAnswer, content_type: str, url: str, user_agent: str) -> PageContent:
+    """What a page says to a crawler of that name; ``url`` is its canonical address."""
+    said = _said(_utf8(answer.body[:_READ_BYTES], content_type))
+    if answer.response.header(b"x-robots-tag"):
+        said.words |= _header_words(answer, user_agent)
+    page = Page((said.base and Page(url).link(said.base)) or url)
+    found = page.links(said.hrefs)
+    links = follow = dict.fromkeys(filter(None, found))
+    if said.words and said.words & {"nofollow", "none"}:
+        follow = {}
+    elif said.choosy:
+        pairs = zip(found, said.hrefs.values(), strict=True)
+        follow = dict.fromkeys(link for link, followed in pairs if link and followed)
+    return PageContent(
+        tuple(links),
+        tuple([link for link in follow if link != url]),
+        (said.canonical and page.link(said.canonical)) or "",
+        bool(said.words and said.words & {"noindex", "none"}),
+    )
+
+
+def _said(body: bytes) -> _PageTags:
+    try:
+        said: _PageTags = etree.fromstring(body, _PARSER)
+    except etree.XMLSyntaxError:  # nothing in it that could be an element
+        return _PageTags()
+    return said
+
+
+def _note(tag: str, attributes: Mapping[str, str], said: _PageTags) -> None:
+    """Note what something says that is no link: the first ``base`` and ``canonical``, every ``meta``."""
+    if tag == "base":
+        said.base = said.base or attributes.get("href", "")
+    elif tag == "link":
+        if "canonical" in attributes.get("rel", "").lower().split():
+            said.canonical = said.canonical or attributes.get("href", "")
+    elif attributes.get("name", "").strip().lower() == "robots":
+        said.words |= _words(attributes.get("content", ""))
+    elif attributes.get("http-equiv", "").strip().lower() == "refresh":
+        leads = _REFRESH.match(attributes.get("content", ""))
+        if leads:
+            said.hrefs[leads[1].strip()] = True
+
+
+def _utf8(body: bytes, content_type: str) -> bytes:
+    """A page in UTF-8, whatever it came in: its byte order mark, its server, then itself say what."""
+    if body.isascii() and b"\0" not in body:
+        return body
+    try:
+        text: str = html_to_unicode(content_type or None, body)[1]
+    except (LookupError, UnicodeError):  # a codec of Python's that is no charset: rot13, idna
+        text = body.decode("utf-8", "replace")
+    return text.encode("utf-8", "replace")
+
+
+def _header_words(answer: HttpAnswer, user_agent: str) -> set[str]:
+    """What ``X-Robots-Tag`` says to everybody, or to a crawler of this name; a field may name another."""
+    words = set()
+    for name, value in answer.response.headers:
+        if name.lower() != b"x-robots-tag":
+            continue
+        text = value.decode("latin-1")
+        addressed = _ADDRESSED.match(text)
+        if addressed and addressed[1].lower() not in _WITH_VALUES:
+            if not user_agent.lower().startswith(addressed[1].lower()):
+                continue
+            text = addressed[2]
+        words |= _words(text)
+    return words
+
+
+def _words(text: str) -> set[str]:
+    return {word.strip().lower() for word in text.split(",")}
+
 
 _START = "start"
 _SITEMAP = "sitemap"
