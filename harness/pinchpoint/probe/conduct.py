@@ -20,9 +20,8 @@ from pinchpoint.base.errors import ExitStatus, FarmUnavailable, InputError
 from pinchpoint.base.interrupts import Interrupts
 from pinchpoint.base.redact import masked
 from pinchpoint.probe import record, words
-from pinchpoint.probe.machine import ProbedMachine
 from pinchpoint.probe.record import Options, Probe, State, Trial
-from pinchpoint.probe.target import ProbeTarget
+from pinchpoint.probe.target import ProbeTarget, explained
 from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint.store.write import free_path
 from pinchpoint_collectors.common.times import utc
@@ -40,7 +39,8 @@ from pinchpoint_scenarios.storage_probe import (
     suite,
 )
 from pinchpoint_scenarios.storage_probe.params import LEAST_BYTES, UNTIMED
-from pinchpoint_scenarios.storage_probe.process import ProbeStopped
+from pinchpoint_scenarios.storage_probe.place import ProbedMachine
+from pinchpoint_scenarios.storage_probe.process import ProbeStopped, ToolOutput
 from pinchpoint_scenarios.storage_probe.tool import answer, too_fast
 from pinchpoint_scenarios.storage_probe.tools.fio import settles
 
@@ -258,7 +258,7 @@ class SuiteDriver:
         for name in dict.fromkeys(job.tool for job in jobs):
             try:
                 tool = self.machine.tool(name)
-                said = self.machine.run(tool, tool.version(), lambda: False)
+                said = self._ran(tool, tool.version(), lambda: False)
                 self.probe.versions[tool.name] = version_of(said.stdout + said.stderr)
             except ToolMissing as error:
                 found[name] = str(error)
@@ -307,13 +307,18 @@ class SuiteDriver:
     def _measured(self, job: Job, trial: int) -> Mapping[Cell, CellFigures]:
         tool, place = self.machine.tool(job.tool), self._place(trial)
         stdout, stderr = self._called(tool, tool.commands(job, place))
-        return answer(tool, job, replace(place, folder=self.machine.brought()), stdout, stderr)
+        with explained(), self.machine.results() as folder:
+            return answer(tool, job, replace(place, folder=folder), stdout, stderr)
+
+    def _ran(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
+        with explained():
+            return self.machine.run(tool, command, stop)
 
     def _called(self, tool: Tool, commands: Sequence[Sequence[str]]) -> tuple[str, str]:
         """Run the commands one by one: what the last one said. Raises ToolFailed, FarmUnavailable."""
         stdout = stderr = ""
         for command in commands:
-            said = self.machine.run(tool, command, self.watch.stop)
+            said = self._ran(tool, command, self.watch.stop)
             stdout, stderr = said.stdout, said.stderr
             if said.status:
                 why = tool.why(stdout, stderr)
@@ -328,9 +333,9 @@ class SuiteDriver:
             folder=self.machine.folder,
             size_bytes=self.probe.options.file_bytes,
             device=f"/dev/{device}" if device else None,
-            memory_bytes=self.machine.memory_bytes,
+            memory_bytes=self.machine.looked.memory_bytes,
             trial=trial,
-            root=self.machine.root,
+            root=self.machine.looked.root,
         )
 
     def _pause(self, pause_s: float) -> None:
@@ -496,7 +501,7 @@ def _measure(
     with Shown(probe, expected["jobs"]) as shown:
         shown.say(words.estimate(expected))
         interrupts.graceful = True  # from before the folder is there until it is gone
-        with target.opened(expected["size_bytes"]) as machine:
+        with explained(), target.opened(expected["size_bytes"]) as machine:
             watch = ProbeProgress(
                 stop=lambda: interrupts.requested,
                 say=shown.say,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -9,20 +11,93 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.base.errors import GuardError, InputError
+from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.comparison.costs import disk_cost
 from pinchpoint.data.inputs import Limits
 from pinchpoint.farm.live import claimed, embedded
 from pinchpoint.plan import Farm, FarmDisk
 from pinchpoint.plan.farm import FarmHost
-from pinchpoint.probe import machine
-from pinchpoint.probe.machine import ProbedMachine, here, memory_bytes
 from pinchpoint.probe.record import DeclaredDisk, DiskPrice, Where
-from pinchpoint.probe.remote import look, there
 from pinchpoint_collectors.common.names import nearest_name
 from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux import mountinfo
+from pinchpoint_collectors.linux.disks import Disks
 from pinchpoint_collectors.remote.ssh import OPTIONS, Address
 from pinchpoint_infra.catalogue import Profile, UnknownProfile, profile
+from pinchpoint_scenarios.errors import EndpointUnreachable
+from pinchpoint_scenarios.storage_probe import remote
+from pinchpoint_scenarios.storage_probe.folder import NoRoom, NotOurs, NotRemoved
+from pinchpoint_scenarios.storage_probe.place import LocalFacts, ProbedMachine, here
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """What goes wrong on a probed machine, as errors of a command."""
+    try:
+        yield
+    except remote.DiskNotThere as error:
+        raise InputError(str(error)) from error
+    except NotOurs as error:
+        raise GuardError(str(error)) from error
+    except (EndpointUnreachable, remote.HostUnreachable, NoRoom, NotRemoved) as error:
+        raise FarmUnavailable(str(error)) from error
+
+
+def check(folder: Path) -> Path:
+    """The folder, resolved. Raises GuardError for a device or a file, InputError for what is no folder."""
+    if folder.is_block_device() or folder.is_char_device():
+        raise GuardError(
+            f"{folder}: is a raw device; a probe writes, so its content would be lost. Create a file "
+            "system on it, mount it, and give a folder there"
+        )
+    if folder.is_file():
+        raise GuardError(
+            f"{folder}: is a file that Pinchpoint did not create, so it is not overwritten; give the "
+            "folder that contains it"
+        )
+    if not folder.is_dir():
+        raise InputError(f"{folder}: is not a folder; give an existing folder on the disk to be probed")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"{folder}: no write permission; give a folder on that disk that you may write to")
+    return folder.resolve()
+
+
+def described(folder: Path, farm: str | None = None, disk: str | None = None) -> Where:
+    """The disk a folder lies on, as the kernel knows it."""
+    disks = Disks(mountinfo.parse(Path("/proc/self/mountinfo").read_text(encoding="utf-8")))
+    try:
+        found = disks.place(str(folder))
+    except CollectorError as error:
+        raise InputError(f"{folder}: {error}") from error
+    return Where(
+        folder=str(folder),
+        host=socket.gethostname(),
+        device=found.device,
+        file_system=found.mount.file_system if found.mount else None,
+        model=disks.facts(found.device)["model"] if found.device else None,
+        farm=farm,
+        disk=disk,
+        read_ahead_bytes=_read_ahead(found.device) if found.device else None,
+    )
+
+
+def _read_ahead(device: str) -> int | None:
+    """The kernel's setting of a disk of this machine; None where it has none."""
+    try:
+        text = Path(f"/sys/class/block/{device}/queue/read_ahead_kb").read_text(encoding="ascii")
+        return int(text) * 1024
+    except (OSError, ValueError):
+        return None
+
+
+def mount_of_device(device: str) -> Path | None:
+    """Where a device is mounted on this machine; None where it is not."""
+    disks = Disks(mountinfo.parse(Path("/proc/self/mountinfo").read_text(encoding="utf-8")))
+    try:
+        mount = disks.place(device).mount
+    except CollectorError as error:
+        raise InputError(str(error)) from error
+    return Path(mount.mount_point) if mount else None
 
 
 def of_profile(entry: Profile, stripes: int) -> DeclaredDisk:
@@ -87,14 +162,14 @@ class ProbeTarget:
 
 def of_folder(folder: Path, profile_name: str | None) -> ProbeTarget:
     """A folder, with the type that is named for it. Raises InputError, GuardError."""
-    found = machine.check(folder)
+    found = check(folder)
     try:
         said = of_profile(profile(profile_name), 1) if profile_name else DeclaredDisk()
     except UnknownProfile as error:
         raise InputError(f"--profile: {error}") from error
     if profile_name and profile(profile_name).kind != "disk":
         raise InputError(f"--profile: {profile_name!r} is a machine; a disk's type is needed")
-    return _here(found, machine.described(found), said)
+    return _here(found, described(found), said)
 
 
 @contextmanager
@@ -137,7 +212,7 @@ def of_farm(
         said = host.disks[role] if host else None
         embedded().limit(farm.identity, hold=True)
         try:
-            where = machine.described(folder, farm.name, chosen)
+            where = described(folder, farm.name, chosen)
             built = emulated["way"] if emulated else None
             where = replace(where, machine=host.machine if host else None, emulated=built)
             yield _here(folder, where, priced(farm, chosen, said))
@@ -166,17 +241,15 @@ def _declared_disk(farm: Farm, name: str | None, copied: Path | None) -> ProbeTa
             f"{_THERE} or {_WINDOWS} (to probe it from here) or {_HERE}; add one, or log on to that host "
             "and give `pinchpoint probe` a folder on the disk"
         )
-    given = (
-        Path(disk.path) if disk.path else machine.mount_of_device(str(disk.device)) if disk.device else None
-    )
+    given = Path(disk.path) if disk.path else mount_of_device(str(disk.device)) if disk.device else None
     if given is None:
         raise InputError(
             f"{farm.identity}: {chosen} has no path, and its device is not mounted here; give a folder on "
             "it instead"
         )
-    folder = machine.check(given)
-    described = machine.described(folder, farm.name, chosen)
-    return _on(host, _here(folder, described, priced(farm, chosen, disk)))
+    folder = check(given)
+    where = described(folder, farm.name, chosen)
+    return _on(host, _here(folder, where, priced(farm, chosen, disk)))
 
 
 def _on(host: FarmHost, found: ProbeTarget) -> ProbeTarget:
@@ -185,7 +258,7 @@ def _on(host: FarmHost, found: ProbeTarget) -> ProbeTarget:
 
 
 def _here(folder: Path, where: Where, said: DeclaredDisk) -> ProbeTarget:
-    return ProbeTarget(where, said, memory_bytes(), partial(here, folder))
+    return ProbeTarget(where, said, LocalFacts(folder).memory_bytes, partial(here, folder))
 
 
 def _remote(farm: Farm, chosen: str, disk: FarmDisk, options: Mapping[str, Any]) -> ProbeTarget:
@@ -198,9 +271,19 @@ def _remote(farm: Farm, chosen: str, disk: FarmDisk, options: Mapping[str, Any])
         address = Address.of({key: value for key, value in options.items() if key in OPTIONS})
     except CollectorError as error:
         raise InputError(f"{farm.identity}: {chosen}: {error}") from error
-    looked = look(address, disk.path, disk.device, farm.name, chosen)
+    with explained():
+        found = remote.look(address, disk.path, disk.device, chosen)
+    where = Where(
+        folder=str(found.folder),
+        host=found.host,
+        device=found.device,
+        file_system=found.file_system,
+        model=found.model,
+        farm=farm.name,
+        disk=chosen,
+    )
     said = priced(farm, chosen, disk)
-    return ProbeTarget(looked.where, said, looked.facts.memory_bytes, partial(there, address, looked))
+    return ProbeTarget(where, said, found.memory_bytes, partial(remote.there, address, found))
 
 
 def _windows(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import shutil
 import subprocess
 import tempfile
 import time
@@ -26,7 +25,6 @@ from pypsrp.complex_objects import PSInvocationState
 from pypsrp.powershell import DEFAULT_CONFIGURATION_NAME, PowerShell, RunspacePool
 
 from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
-from pinchpoint.probe import machine
 from pinchpoint.probe.record import Where
 from pinchpoint_collectors.common import winrm
 from pinchpoint_collectors.common.powershell import POWERSHELL, Line, LinkLost, encoded, line_of, loader
@@ -36,7 +34,7 @@ from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.windows.options import WinRm, transport
 from pinchpoint_collectors.windows.winrm import connection
 from pinchpoint_scenarios.storage_probe import Tool, ToolFailed, ToolMissing
-from pinchpoint_scenarios.storage_probe.folder import FOLDER
+from pinchpoint_scenarios.storage_probe.folder import FOLDER, check_room
 from pinchpoint_scenarios.storage_probe.process import ProbeStopped, ToolOutput
 from pinchpoint_scenarios.storage_probe.tools.diskspd import DiskSpd
 
@@ -229,14 +227,14 @@ class WindowsDisk:
         memory_bytes: the machine's.
         free_bytes: of the volume.
         total_bytes: likewise.
-        administrator: whether we are one there.
+        root: whether we are an administrator there.
     """
 
     where: Where
     memory_bytes: int
     free_bytes: int
     total_bytes: int
-    administrator: bool
+    root: bool
 
 
 @contextmanager
@@ -277,7 +275,7 @@ def look(
         memory_bytes=int(found["memory_bytes"]),
         free_bytes=int(found["free_bytes"]),
         total_bytes=int(found["total_bytes"]),
-        administrator=bool(found["administrator"]),
+        root=bool(found["administrator"]),
     )
 
 
@@ -287,21 +285,10 @@ class Windows:
 
     looked: WindowsDisk
     opened: WindowsScriptSession
-    copies: Path
     folder: Path = field(init=False)
 
     def __post_init__(self) -> None:
         self.folder = Path(f"{self.looked.where.folder.rstrip(chr(92))}{chr(92)}{FOLDER}")
-
-    @property
-    def memory_bytes(self) -> int:
-        """The machine's."""
-        return self.looked.memory_bytes
-
-    @property
-    def root(self) -> bool:
-        """Whether we are an administrator there."""
-        return self.looked.administrator
 
     def tool(self, name: str) -> Tool:
         """DiskSpd in place of fio; other programs are none of Windows."""
@@ -328,9 +315,11 @@ class Windows:
             raise ToolFailed(f"{tool.program}: {error}") from error
         return ToolOutput(str(said["stdout"]), str(said["stderr"]), int(said["status"]))
 
-    def brought(self) -> Path:
+    @contextmanager
+    def results(self) -> Iterator[Path]:
         """DiskSpd leaves nothing beside its output."""
-        return self.copies
+        with tempfile.TemporaryDirectory(prefix="pinchpoint-probe-") as copies:
+            yield Path(copies)
 
 
 @contextmanager
@@ -348,19 +337,17 @@ def there(
     Raises GuardError where the folder there is not ours, FarmUnavailable.
     """
     where = looked.where
-    machine.check_space(f"{where.host}:{where.folder}", needed_bytes, looked.free_bytes, looked.total_bytes)
+    check_room(f"{where.host}:{where.folder}", needed_bytes, looked.free_bytes, looked.total_bytes)
     with _worded(str(where.disk)):
         opened = session(options)
-    copies = Path(tempfile.mkdtemp(prefix="pinchpoint-probe-"))
     try:
         with _worded(str(where.disk)):
             _open(opened, options, looked, copied)
-        yield Windows(looked, opened, copies)
+        yield Windows(looked, opened)
     finally:
         with contextlib.suppress(LinkLost, ScriptRefused, CollectorError):
             opened.ask({"do": "bye"}, _ANSWER_S)
         opened.close()
-        shutil.rmtree(copies, ignore_errors=True)
 
 
 def _open(

@@ -94,14 +94,8 @@ def remove_left(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-def check_space(folder: Path, needed_bytes: int) -> None:
-    """Raises NoRoom where the file would not fit, or fill the file system."""
-    usage = shutil.disk_usage(folder)
-    check_room(str(folder), needed_bytes, usage.free, usage.total)
-
-
 def check_room(place: str, needed_bytes: int, free_bytes: int, total_bytes: int) -> None:
-    """Likewise, of a file system with that room."""
+    """Raises NoRoom where the file would not fit, or fill the file system."""
     if needed_bytes > free_bytes - total_bytes * SPARE_RATIO:
         raise NoRoom(
             f"{place}: a file of {needed_bytes // _MIB:,} MiB does not fit: {free_bytes // _MIB:,} MiB are "

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -17,9 +18,10 @@ from pinchpoint_collectors.remote.ssh import OPTIONS, Address
 from ..contract import Endpoint
 from ..errors import EndpointUnreachable
 from . import remote
-from .folder import FOLDER, Claimed, check_space, claim
+from .folder import FOLDER, NotRemoved, check_room, claim
 from .process import ToolOutput, run
 from .tool import Tool, installed, resolved
+from .tools import TOOLS
 
 DISK = "disk:"
 """What the names of endpoints begin with that are disks (``disk:sql.log``): their ``url`` is a folder on the
@@ -27,44 +29,46 @@ disk, their option ``host`` the machine's name. Of a disk of another machine the
 how it is reached; its ``url`` may be empty, and the option ``device`` then names it."""
 
 
-class ProbedDisk(Protocol):
-    """One disk, with a folder of ours on it from ``prepare`` to ``release``."""
+class Looked(Protocol):
+    """What is known of a disk's machine."""
 
     @property
-    def words(self) -> str:
-        """The probe's folder, for a person."""
+    def memory_bytes(self) -> int:
+        """Its memory."""
         ...
 
     @property
-    def memory_bytes(self) -> int | None:
-        """The machine's memory; None: not known without asking the machine."""
+    def root(self) -> bool:
+        """Whether tools run as root there."""
         ...
 
-    def check(self, tools: Sequence[Tool]) -> dict[str, str]:
-        """Tool -> its version or name. Raises EndpointUnreachable, ToolMissing."""
+
+class ProbedMachine(Protocol):
+    """One machine, with a folder of the probe's own on the disk."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder, as it is called there."""
         ...
 
-    def look(self) -> remote.RemoteFacts | LocalFacts:
-        """What is known of the disk. Raises EndpointUnreachable."""
+    @property
+    def looked(self) -> Looked:
+        """The machine itself."""
         ...
 
-    def prepare(self, needed_bytes: int) -> None:
-        """Make the folder. Raises NotOurs, NoRoom, EndpointUnreachable, HostUnreachable."""
-        ...
-
-    def release(self) -> None:
-        """Remove the folder. Safe to call again. Raises NotRemoved."""
+    def tool(self, name: str) -> Tool:
+        """The program there that does what a job asks of one of ``TOOLS``. Raises ToolMissing."""
         ...
 
     def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
         """Run one of a tool's commands in the folder.
 
-        Raises ToolMissing, ToolFailed, ProbeStopped, OSError, HostUnreachable.
+        Raises ToolMissing, ToolFailed, ProbeStopped as soon as ``stop`` says so, EndpointUnreachable,
+        HostUnreachable.
         """
         ...
 
-    @contextmanager
-    def results(self) -> Iterator[Path]:
+    def results(self) -> AbstractContextManager[Path]:
         """A folder of this machine with what the last command left beside its output."""
         ...
 
@@ -105,12 +109,97 @@ class LocalFacts:
         return os.geteuid() == 0
 
 
+@dataclass(frozen=True, slots=True)
+class LocalMachine:
+    """This machine (a ``ProbedMachine``).
+
+    Attributes:
+        folder: the probe's own.
+        looked: the disk it lies on.
+    """
+
+    folder: Path
+    looked: LocalFacts
+
+    def tool(self, name: str) -> Tool:
+        return TOOLS[name]
+
+    def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
+        try:
+            return run(resolved(tool, command), self.folder, stop)
+        except OSError as error:
+            raise EndpointUnreachable(
+                f"{self.folder}: {tool.program} cannot be started: {error.strerror}; is the disk still "
+                "mounted?"
+            ) from error
+
+    @contextmanager
+    def results(self) -> Iterator[Path]:
+        yield self.folder
+
+
+@contextmanager
+def here(parent: Path, needed_bytes: int) -> Iterator[LocalMachine]:
+    """This machine, with a folder of ours in ``parent`` that has room; it is gone afterwards.
+
+    One that a killed probe left is removed first. Raises NotOurs, NoRoom, NotRemoved.
+    """
+    claimed = claim(parent)
+    try:
+        usage = shutil.disk_usage(claimed.path)
+        check_room(str(claimed.path), needed_bytes, usage.free, usage.total)
+        yield LocalMachine(claimed.path, LocalFacts(parent))
+    finally:
+        try:
+            claimed.release()
+        except NotRemoved:
+            raise
+        except BaseException:
+            claimed.release()  # Ctrl-C in the midst of it: it raises once, and nothing is to be left
+            raise
+
+
+class ProbedDisk(Protocol):
+    """One disk of a plan, with a folder of ours on it from ``prepare`` to ``release``."""
+
+    @property
+    def words(self) -> str:
+        """The probe's folder, for a person."""
+        ...
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """The machine's memory; None: not known without asking the machine."""
+        ...
+
+    @property
+    def machine(self) -> ProbedMachine:
+        """The machine, once the disk is prepared, by this process or another one."""
+        ...
+
+    def check(self, tools: Sequence[Tool]) -> dict[str, str]:
+        """Tool -> its version or name. Raises EndpointUnreachable, ToolMissing."""
+        ...
+
+    def look(self) -> remote.RemoteFacts | LocalFacts:
+        """What is known of the disk. Raises EndpointUnreachable."""
+        ...
+
+    def prepare(self, needed_bytes: int) -> None:
+        """Make the folder. Raises NotOurs, NoRoom, EndpointUnreachable, HostUnreachable."""
+        ...
+
+    def release(self) -> None:
+        """Remove the folder. Safe to call again. Raises NotRemoved."""
+        ...
+
+
 class LocalDisk:
     """A folder on a disk of this machine (see ``ProbedDisk``)."""
 
     def __init__(self, folder: Path) -> None:
         self._facts = LocalFacts(folder)
-        self._claimed: Claimed | None = None
+        self._held = ExitStack()
 
     @property
     def words(self) -> str:
@@ -119,6 +208,10 @@ class LocalDisk:
     @property
     def memory_bytes(self) -> int | None:
         return self._facts.memory_bytes
+
+    @property
+    def machine(self) -> ProbedMachine:
+        return LocalMachine(self._facts.folder / FOLDER, self._facts)
 
     def check(self, tools: Sequence[Tool]) -> dict[str, str]:
         parent = self._facts.folder
@@ -134,19 +227,10 @@ class LocalDisk:
         return self._facts
 
     def prepare(self, needed_bytes: int) -> None:
-        check_space(self._facts.folder, needed_bytes)
-        self._claimed = claim(self._facts.folder)
+        self._held.enter_context(here(self._facts.folder, needed_bytes))
 
     def release(self) -> None:
-        if self._claimed is not None:
-            self._claimed.release()
-
-    def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
-        return run(resolved(tool, command), self._facts.folder / FOLDER, stop)
-
-    @contextmanager
-    def results(self) -> Iterator[Path]:
-        yield self._facts.folder / FOLDER
+        self._held.close()
 
 
 class SshDisk:
@@ -169,6 +253,10 @@ class SshDisk:
     @property
     def memory_bytes(self) -> int | None:
         return None
+
+    @property
+    def machine(self) -> ProbedMachine:
+        return self._there or remote.Guest(self._address, self.look())
 
     def check(self, tools: Sequence[Tool]) -> dict[str, str]:
         self.look()
@@ -195,18 +283,6 @@ class SshDisk:
 
     def release(self) -> None:
         self._held.close()
-
-    def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
-        return self._guest.run(tool, command, stop)
-
-    @contextmanager
-    def results(self) -> Iterator[Path]:
-        with tempfile.TemporaryDirectory(prefix="pinchpoint-probe-") as made:
-            yield self._guest.brought(Path(made))
-
-    @property
-    def _guest(self) -> remote.Guest:
-        return self._there or remote.Guest(self._address, self.look())
 
 
 def disk_of(name: str, endpoint: Endpoint) -> ProbedDisk:

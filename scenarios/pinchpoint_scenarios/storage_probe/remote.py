@@ -12,6 +12,7 @@ import base64
 import re
 import shlex
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -184,7 +185,7 @@ def _missing(tool: Tool, address: Address) -> ToolMissing:
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """Another machine, in a folder of ours that a keeper of this or another process holds.
+    """Another machine (a ``ProbedMachine``), in a folder that a keeper of this or another process holds.
 
     Attributes:
         address: how it is reached.
@@ -199,25 +200,10 @@ class Guest:
         """The probe's own folder, there."""
         return Path(self.looked.folder / FOLDER)
 
-    @property
-    def memory_bytes(self) -> int:
-        """The machine's."""
-        return self.looked.memory_bytes
-
-    @property
-    def root(self) -> bool:
-        """Whether we are root there."""
-        return self.looked.root
-
     def tool(self, name: str) -> Tool:
-        """The one of that name."""
         return TOOLS[name]
 
     def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> ToolOutput:
-        """Run one of a tool's commands in the folder there.
-
-        Raises ToolMissing, ToolFailed, ProbeStopped as soon as ``stop`` says so, HostUnreachable.
-        """
         script = _RUN.format(
             folder=shlex.quote(str(self.folder)),
             path=_PATH,
@@ -244,20 +230,18 @@ class Guest:
             raise _missing(tool, self.address)
         return said
 
-    def brought(self, copies: Path) -> Path:
-        """Logs of the last command, copied into that folder; they are removed there.
-
-        Raises HostUnreachable.
-        """
+    @contextmanager
+    def results(self) -> Iterator[Path]:
         script = _BRING.format(folder=shlex.quote(str(self.folder)))
         try:
             said = ssh.run(self.address, _command(script))
         except CollectorError as error:
             raise HostUnreachable(str(error)) from error
-        for part in said.split("== ")[1:]:
-            name, _, text = part.partition("\n")
-            (copies / PurePosixPath(name.strip()).name).write_text(text, encoding="utf-8")
-        return copies
+        with tempfile.TemporaryDirectory(prefix="pinchpoint-probe-") as copies:
+            for part in said.split("== ")[1:]:
+                name, _, text = part.partition("\n")
+                (Path(copies) / PurePosixPath(name.strip()).name).write_text(text, encoding="utf-8")
+            yield Path(copies)
 
     def end(self) -> None:
         """End what runs there; where that fails the keeper does so at the end."""

@@ -87,7 +87,7 @@ class StorageProbe:
         command = first[0].prepare(place) if first else []
         if command:
             progress(f"writing {size // 2**20:,} MiB to {self._disk.words}")
-            said = self._disk.run(first[0], command, lambda: False)
+            said = self._disk.machine.run(first[0], command, lambda: False)
             if said.status:
                 why = first[0].why(said.stdout, said.stderr)
                 raise ScenarioError(f"storage-probe: {place.folder.parent}: {why}")
@@ -141,10 +141,10 @@ class StorageProbe:
         tool, place = TOOLS[job.tool], self._place(trial)
         said = ToolOutput("", "", 0)
         for command in tool.commands(job, place):
-            said = self._disk.run(tool, command, stop)
+            said = self._disk.machine.run(tool, command, stop)
             if said.status:
                 raise ToolFailed(f"{tool.program} failed: {tool.why(said.stdout, said.stderr)}")
-        with self._disk.results() as results:
+        with self._disk.machine.results() as results:
             return answer(tool, job, replace(place, folder=results), said.stdout, said.stderr)
 
     def _report(self, event: str, cell: Cell, trial: int, started: float, **found: Any) -> None:

@@ -14,10 +14,14 @@ from pinchpoint.base.errors import FarmUnavailable
 from pinchpoint.probe import words
 from pinchpoint.probe.conduct import ProbeProgress, SuiteDriver, estimate, version_of
 from pinchpoint.probe.judge import judge
-from pinchpoint.probe.machine import LocalMachine
 from pinchpoint.probe.record import Options, Probe
 from pinchpoint_scenarios.storage_probe import SUITES, Job, Tool, process, tool
+from pinchpoint_scenarios.storage_probe.place import LocalFacts, LocalMachine
 from pinchpoint_scenarios.storage_probe.process import ToolOutput
+
+
+def local(folder: Path) -> LocalMachine:
+    return LocalMachine(folder, LocalFacts(folder))
 
 
 def probe_in(folder: Path, suite: str) -> Probe:
@@ -42,7 +46,10 @@ def test_a_suite_whose_only_tool_is_missing_is_an_error(
     """The program and Debian's package are named; nothing was run."""
     without(monkeypatch, "fio")
     driver = SuiteDriver(
-        SUITES["database"], probe_in(tmp_path, "database"), LocalMachine(tmp_path), watching([])
+        SUITES["database"],
+        probe_in(tmp_path, "database"),
+        local(tmp_path),
+        watching([]),
     )
     with pytest.raises(FarmUnavailable, match=r"fio is not installed here.*apt-get install fio"):
         driver.run()
@@ -53,7 +60,7 @@ def test_one_of_several_tools_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_pa
     """Without hdparm dd still measures; the row says which package is missing, and so does a warning."""
     without(monkeypatch, "hdparm")
     probe, said = probe_in(tmp_path, "sequential"), list[str]()
-    SuiteDriver(SUITES["sequential"], probe, LocalMachine(tmp_path), watching(said)).run()
+    SuiteDriver(SUITES["sequential"], probe, local(tmp_path), watching(said)).run()
     assert probe.state == "finished"
     failed = {cell.name: trials[0].failed for cell, trials in probe.cells.items()}
     assert "apt-get install hdparm" in (failed["hdparm read"] or "")
@@ -69,7 +76,10 @@ def test_a_failing_tool_s_own_words_are_kept(tmp_path: Path) -> None:
     (gone / "probe.data").mkdir()  # no file to write to
     with pytest.raises(FarmUnavailable, match=r"dd failed with exit status 1: .*Is a directory"):
         SuiteDriver(
-            SUITES["sequential"], probe_in(gone, "sequential"), LocalMachine(gone), watching([])
+            SUITES["sequential"],
+            probe_in(gone, "sequential"),
+            local(gone),
+            watching([]),
         ).run()
 
 
@@ -93,7 +103,7 @@ def test_a_machine_that_is_lost_ends_the_probe_and_keeps_what_it_has(tmp_path: P
         lambda: False, said.append, lambda *_: None, lambda *_: None, lambda made: kept.append(made.state)
     )
     with pytest.raises(FarmUnavailable, match="the link is cut"):
-        SuiteDriver(SUITES["database"], probe, Lost(tmp_path), watch).run()
+        SuiteDriver(SUITES["database"], probe, Lost(tmp_path, LocalFacts(tmp_path)), watch).run()
     assert (probe.state, kept[-1]) == ("interrupted", "interrupted")
     assert sum(len(trials) for trials in probe.cells.values()) == 1
 
@@ -185,7 +195,7 @@ def test_a_bisection_finds_the_line_where_the_whole_matrix_has_it(
     for chosen in (suite, replace(suite, bisected=False)):
         probe = probe_in(tmp_path, suite.name)
         probe.options = Options(2, 5.0, 16 * 2**20, line_s)
-        Formula(chosen, probe, LocalMachine(tmp_path), watching([]), disk=disk).run()
+        Formula(chosen, probe, local(tmp_path), watching([]), disk=disk).run()
         probes.append(probe)
     few, whole = ({one.workload: one for one in judge(probe).workloads} for probe in probes)
     assert {name: (one.line_holds_to, one.line_crossed_at, one.kind) for name, one in few.items()} == {

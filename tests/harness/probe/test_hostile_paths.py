@@ -17,13 +17,12 @@ from sshd_hosts import SshdHost, sshd_host
 from support import disk_folder, require
 
 from pinchpoint.probe.conduct import ProbeProgress, SuiteDriver
-from pinchpoint.probe.machine import here
 from pinchpoint.probe.record import Options
-from pinchpoint.probe.remote import look, there
 from pinchpoint_collectors.remote.ssh import Address
 from pinchpoint_scenarios.contract import Endpoint, ScenarioContext
-from pinchpoint_scenarios.storage_probe import SUITES, TOOLS
+from pinchpoint_scenarios.storage_probe import SUITES, TOOLS, remote
 from pinchpoint_scenarios.storage_probe.params import StorageProbeParams
+from pinchpoint_scenarios.storage_probe.place import ProbedMachine, here
 from pinchpoint_scenarios.storage_probe.scenario import PROBED, StorageProbe
 
 SIZE = 16 * 2**20
@@ -84,11 +83,11 @@ def test_every_tool_has_a_suite_here() -> None:
         assert tool in {job.tool for job in SUITES[suite].jobs(0.2)}
 
 
-def measured_by(suite: str, machine: object) -> set[str]:
+def measured_by(suite: str, machine: ProbedMachine) -> set[str]:
     """Tools that measured something there."""
     probe = probe_of(Disk(), [], suite)
     probe.options = Options(1, 0.3 if SUITES[suite].seconds else None, SIZE, 0.02)
-    SuiteDriver(SUITES[suite], probe, machine, WATCH).run()  # type: ignore[arg-type]  # Here or There
+    SuiteDriver(SUITES[suite], probe, machine, WATCH).run()
     tools = {cell: job.tool for job in SUITES[suite].jobs(0.3) for cell in job.cells}
     return {tools[cell] for cell, trials in probe.cells.items() if any(one.failed is None for one in trials)}
 
@@ -119,9 +118,9 @@ def test_over_ssh(sshd: SshdHost, parent: Path, name: str, suite: str) -> None:
     before = contents(parent)
     address = Address.of(sshd.options())
     with ExitStack() as stack:
-        looked = look(address, str(folder), None, "dev", "sql.log")
-        assert str(looked.facts.folder) == str(folder)
-        tools = measured_by(suite, stack.enter_context(there(address, looked, SIZE)))
+        looked = remote.look(address, str(folder), None, "sql.log")
+        assert str(looked.folder) == str(folder)
+        tools = measured_by(suite, stack.enter_context(remote.there(address, looked, SIZE)))
     assert contents(parent) == before
     assert tools & ({"fio", "dd", "bonnie++"} & {job.tool for job in SUITES[suite].jobs(0.3)})
 

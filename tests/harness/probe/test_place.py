@@ -6,29 +6,37 @@ import json
 import os
 import shutil
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.base.interrupts import Interrupted
-from pinchpoint.probe import machine
-from pinchpoint.probe.machine import LocalMachine
+from pinchpoint.probe.target import check, described, explained
 from pinchpoint_scenarios.storage_probe import TOOLS
-from pinchpoint_scenarios.storage_probe.folder import FOLDER
+from pinchpoint_scenarios.storage_probe.folder import FOLDER, check_room
+from pinchpoint_scenarios.storage_probe.place import LocalFacts, LocalMachine, here
+
+
+@contextmanager
+def own_folder(parent: Path) -> Iterator[Path]:
+    with explained(), here(parent, 0) as machine:
+        yield machine.folder
 
 
 def test_the_folder_is_gone_afterwards(tmp_path: Path) -> None:
     """Also when the work in it failed; what lay beside it stays."""
     (tmp_path / "precious").write_text("x")
-    with pytest.raises(FileNotFoundError), machine.own_folder(tmp_path) as folder:
+    with pytest.raises(FileNotFoundError), own_folder(tmp_path) as folder:
         (folder / "nowhere" / "probe.data").write_bytes(b"0" * 4096)
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
 
 
 def test_a_folder_that_somebody_took_away_is_gone(tmp_path: Path) -> None:
     """A disk that was unmounted in between is no error of the clearing away."""
-    with machine.own_folder(tmp_path) as folder:
+    with own_folder(tmp_path) as folder:
         shutil.rmtree(folder)
     assert not list(tmp_path.iterdir())
 
@@ -46,22 +54,23 @@ def test_ctrl_c_in_the_midst_of_clearing_away_leaves_nothing(
         remove(path)
 
     monkeypatch.setattr(shutil, "rmtree", cut_short)
-    with pytest.raises(Interrupted), machine.own_folder(tmp_path):
+    with pytest.raises(Interrupted), own_folder(tmp_path):
         pass
     assert not list(tmp_path.iterdir())
 
 
 def test_a_tool_is_started_in_a_folder_that_is_gone(tmp_path: Path) -> None:
     """A sentence, no traceback."""
-    with pytest.raises(FarmUnavailable, match=r"dd cannot be started.*still mounted"):
-        LocalMachine(tmp_path / "gone").run(TOOLS["dd"], TOOLS["dd"].version(), lambda: False)
+    gone = LocalMachine(tmp_path / "gone", LocalFacts(tmp_path))
+    with pytest.raises(FarmUnavailable, match=r"dd cannot be started.*still mounted"), explained():
+        gone.run(TOOLS["dd"], TOOLS["dd"].version(), lambda: False)
 
 
 def test_a_folder_of_that_name_that_is_not_ours_stays(tmp_path: Path) -> None:
     theirs = tmp_path / FOLDER
     theirs.mkdir()
     (theirs / "precious").write_text("x")
-    with pytest.raises(GuardError, match="not by Pinchpoint"), machine.own_folder(tmp_path):
+    with pytest.raises(GuardError, match="not by Pinchpoint"), own_folder(tmp_path):
         pass
     assert (theirs / "precious").read_text() == "x"
 
@@ -72,7 +81,7 @@ def test_a_link_of_that_name_is_not_followed(tmp_path: Path) -> None:
     elsewhere.mkdir()
     (elsewhere / "owner.json").write_text("{}")
     (tmp_path / FOLDER).symlink_to(elsewhere)
-    with pytest.raises(GuardError), machine.own_folder(tmp_path):
+    with pytest.raises(GuardError), own_folder(tmp_path):
         pass
     assert elsewhere.exists()
 
@@ -83,18 +92,18 @@ def test_what_a_killed_probe_left_is_removed(tmp_path: Path) -> None:
     owner = {"pid": 2**22 - 1, "began": 1.0, "host": socket.gethostname()}
     (left / "owner.json").write_text(json.dumps(owner))
     (left / "probe.data").write_bytes(b"0")
-    with machine.own_folder(tmp_path) as folder:
+    with own_folder(tmp_path) as folder:
         assert not (folder / "probe.data").exists()
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_two_probes_do_not_meet(tmp_path: Path, elsewhere: bool) -> None:
     """One that lives, or one on another machine that shares the disk: its folder stays."""
-    with machine.own_folder(tmp_path) as folder:
+    with own_folder(tmp_path) as folder:
         if elsewhere:
             owner = {"pid": 1, "began": 1.0, "host": "another"}
             (folder / "owner.json").write_text(json.dumps(owner))
-        with pytest.raises(GuardError, match="another probe uses it"), machine.own_folder(tmp_path):
+        with pytest.raises(GuardError, match="another probe uses it"), own_folder(tmp_path):
             pass
         assert folder.exists()
 
@@ -102,31 +111,31 @@ def test_two_probes_do_not_meet(tmp_path: Path, elsewhere: bool) -> None:
 def test_raw_devices_and_files_are_refused(tmp_path: Path) -> None:
     """A device: its content would be lost. A file: Pinchpoint did not make it."""
     with pytest.raises(GuardError, match="raw device"):
-        machine.check(Path("/dev/null"))
+        check(Path("/dev/null"))
     file = tmp_path / "data.mdf"
     file.write_text("x")
     with pytest.raises(GuardError, match="did not create"):
-        machine.check(file)
+        check(file)
     with pytest.raises(InputError, match="is not a folder"):
-        machine.check(tmp_path / "nowhere")
+        check(tmp_path / "nowhere")
     assert file.read_text() == "x"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_one_may_not_write_to() -> None:
     with pytest.raises(InputError, match="may not write"):
-        machine.check(Path("/"))
+        check(Path("/"))
 
 
 def test_a_file_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     """Nor one that would leave less than a twentieth of the file system."""
-    with pytest.raises(FarmUnavailable, match="does not fit"):
-        machine.check_space(str(tmp_path), 96, 100, 1000)
-    machine.check_space(str(tmp_path), 49, 100, 1000)
+    with pytest.raises(FarmUnavailable, match="does not fit"), explained():
+        check_room(str(tmp_path), 96, 100, 1000)
+    check_room(str(tmp_path), 49, 100, 1000)
 
 
 def test_the_disk_is_described(tmp_path: Path) -> None:
-    found = machine.described(tmp_path, "dev", "sql.log")
+    found = described(tmp_path, "dev", "sql.log")
     assert found.folder == str(tmp_path)
     assert found.file_system
     assert found.label == "sql.log of dev"

@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -25,7 +26,7 @@ from pinchpoint.plan import load_farm
 from pinchpoint.probe import target
 from pinchpoint.probe.conduct import ProbeProgress, SuiteDriver
 from pinchpoint.probe.record import DiskPrice, Options
-from pinchpoint.probe.remote import RemoteDisk, SshMachine, look, there
+from pinchpoint.probe.target import explained
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.ssh import Address
 from pinchpoint_scenarios.storage_probe import SUITES, TOOLS, ToolMissing, remote
@@ -46,8 +47,15 @@ class Host:
     def address(self) -> Address:
         return Address.of(self.sshd.options())
 
-    def looked(self) -> RemoteDisk:
-        return look(self.address, str(self.folder), None, "dev", "sql.log")
+    def looked(self) -> remote.RemoteFacts:
+        return remote.look(self.address, str(self.folder), None, "sql.log")
+
+
+@contextmanager
+def there(address: Address, looked: remote.RemoteFacts, needed_bytes: int) -> Iterator[remote.There]:
+    """The machine, with the errors of a command."""
+    with explained(), remote.there(address, looked, needed_bytes) as machine:
+        yield machine
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +75,7 @@ def tools_in(folder: Path) -> list[int]:
     ]
 
 
-def fio(machine: SshMachine, seconds: int) -> list[str]:
+def fio(machine: remote.There, seconds: int) -> list[str]:
     """A command of fio that writes for so long."""
     return [
         *(
@@ -91,11 +99,11 @@ def fio(machine: SshMachine, seconds: int) -> list[str]:
 def test_the_disk_is_described(host: Host) -> None:
     """As it is known there: folder, machine, memory, room, rights."""
     found = host.looked()
-    assert found.facts.folder == PurePosixPath(host.folder)
-    assert found.where.host == socket.gethostname()
-    assert found.facts.memory_bytes == psutil.virtual_memory().total
-    assert found.facts.root == (os.geteuid() == 0)
-    assert found.where.file_system
+    assert found.folder == PurePosixPath(host.folder)
+    assert found.host == socket.gethostname()
+    assert found.memory_bytes == psutil.virtual_memory().total
+    assert found.root == (os.geteuid() == 0)
+    assert found.file_system
 
 
 @pytest.mark.parametrize(
@@ -103,8 +111,8 @@ def test_the_disk_is_described(host: Host) -> None:
     [("/no/such/folder", None, "is not a folder"), (None, "nosuchdisk9", "is not mounted there")],
 )
 def test_a_disk_that_is_not_there(host: Host, path: str | None, device: str | None, says: str) -> None:
-    with pytest.raises(InputError, match=says):
-        look(host.address, path, device, "dev", "sql.log")
+    with pytest.raises(InputError, match=says), explained():
+        remote.look(host.address, path, device, "sql.log")
 
 
 @pytest.mark.slow  # ten seconds
@@ -144,7 +152,7 @@ def test_a_cut_link_leaves_nothing_there(host: Host) -> None:
         def work() -> None:
             try:
                 machine.run(TOOLS["fio"], fio(machine, 60), lambda: False)
-            except FarmUnavailable as error:
+            except remote.HostUnreachable as error:
                 failed.append(error)
 
         working = threading.Thread(target=work)
@@ -243,8 +251,8 @@ def test_nobody_is_there(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, and nobody listens
         nobody = Address.of({"address": "127.0.0.1", "port": int(taken.getsockname()[1])})
-    with pytest.raises(FarmUnavailable, match="nothing listens there"):
-        look(nobody, str(tmp_path), None, "dev", "sql.log")
+    with pytest.raises(FarmUnavailable, match="nothing listens there"), explained():
+        remote.look(nobody, str(tmp_path), None, "sql.log")
 
 
 def test_a_farm_s_disk_on_another_machine(host: Host, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.probe import windows
 from pinchpoint.probe.figures import figures
 from pinchpoint.probe.record import load
+from pinchpoint.probe.target import explained
 from pinchpoint_collectors.common.powershell import POWERSHELL
 from pinchpoint_scenarios.storage_probe import SUITES, Cell, Job, ProbePlace, ToolFailed, ToolMissing
 from pinchpoint_scenarios.storage_probe.process import ProbeStopped
@@ -194,6 +195,7 @@ def test_what_cannot_be_reached(tmp_path: Path) -> None:
         looked = windows.look(options, FOLDER, None, "prod", "sql.data")
         with (
             pytest.raises(FarmUnavailable, match="does not fit"),
+            explained(),
             windows.there(options, looked, None, 2**40),
         ):
             pass
