@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import subprocess
@@ -15,6 +16,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
+from infra.services.serving import serving
+from scenarios.full_crawl_sources.sites import samba
 from servers import postgres, valkey
 from soak import agent
 from sshd_hosts import SshdHost, sshd_host
@@ -22,6 +25,7 @@ from stalling import StallingProxy, stalling_proxy
 from support import PINCHPOINT
 
 from pinchpoint.loadgen.permits import TOKEN_VARIABLE
+from pinchpoint_infra.content.filling import ingest
 from pinchpoint_infra.ports import free_port
 
 MARK = "PINCHPOINT_FAULTS"
@@ -45,6 +49,7 @@ class Cell:
         worker: the remote worker.
         host: the host that is watched by ssh.
         agent: the process that records this machine.
+        crawled: by tier (web, search, files), the URL of the server that a crawl needs.
     """
 
     out: Path
@@ -62,6 +67,7 @@ class Cell:
     worker: subprocess.Popen[bytes] | None = None
     host: SshdHost | None = None
     agent: psutil.Process | None = None
+    crawled: dict[str, str] = field(default_factory=dict)
     _ends: list[Callable[[], object]] = field(default_factory=list)
 
     @property
@@ -143,7 +149,7 @@ def mount_ext4(out: Path) -> None:
 
 @contextmanager
 def prepared(*parts: str) -> Iterator[Cell]:
-    """Servers, a proxy, the files of a run, and further parts: ``worker``, ``ssh``, ``agent``, ``ext4``."""
+    """Servers, a proxy, the files of a run; parts: ``worker``, ``ssh``, ``agent``, ``crawl``, ``ext4``."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pinchpoint-faults-")))
         out = stack.enter_context(_small_disk(folder, "ext4" if "ext4" in parts else "tmpfs"))
@@ -167,28 +173,61 @@ def prepared(*parts: str) -> Iterator[Cell]:
             hosts["db3"] = {"collect": [stack.enter_context(agent(cell.host, folder))]}
             [cell.agent] = [one for one in psutil.Process().children() if "record" in one.cmdline()]
         through = sql.replace(f":{port}", f":{proxy.port}", 1)
+        crawled = _crawled(stack, cell, folder) if "crawl" in parts else {}
         farm.write_text(
             json.dumps(
                 {
                     "name": "faults",
                     "environment": "test",
-                    "endpoints": {"sql": {"url": through}, "nosql": {"url": nosql}},
+                    "endpoints": {"sql": {"url": through}, "nosql": {"url": nosql}, **crawled},
                     "tiers": {"sql": {"hosts": hosts}},
                 }
             )
         )
         # A worker is missed after four seconds of silence, a collector is in the warnings after three.
-        write_plan(plan, 16 if {"worker", "ssh", "agent"} & set(parts) else 8)
+        write_plan(cell, 16 if {"worker", "ssh", "agent"} & set(parts) else 8)
         yield cell
 
 
-def write_plan(plan: Path, measure_s: int) -> None:
-    """Two scenarios, for so long."""
+def _crawled(stack: ExitStack, cell: Cell, folder: Path) -> dict[str, Any]:
+    """Start the servers of a crawl, the one of files as root; their endpoints."""
+    docs, user, password = folder / "docs", getpass.getuser(), "a word of the faults"
+    for place in (docs, folder / "web", folder / "search", folder / "share"):
+        place.mkdir()
+    for number in range(200):
+        (docs / f"{number}.txt").write_text(f"document {number}\n" * 20)
+    content = stack.enter_context(postgres())
+    ingest(docs, None, content, None, lambda _: None)
+    login = {"token": TOKEN}
+    web = stack.enter_context(
+        serving("pinchpoint_infra.services.web", folder / "web", **login, database_url=content, people=5)
+    )
+    index = {"directory": str(folder / "search"), "login": TOKEN}
+    search = stack.enter_context(
+        serving("pinchpoint_infra.services.search", folder / "search", **login, **index)
+    )
+    cell.crawled = {"web": web.url, "search": search.url}
+    endpoints: dict[str, Any] = {
+        "sharepoint": {"url": web.url, "auth": "bearer", **login},
+        "search": {"url": search.url, "kind": "pinchpoint", **login},
+    }
+    if os.geteuid() == 0:
+        folder.chmod(0o755)
+        url, _ = stack.enter_context(samba(folder / "share", docs, user, password))
+        cell.crawled["files"] = url
+        endpoints["files"] = {"path": url, "user": user, "password": password}
+    return endpoints
+
+
+def write_plan(cell: Cell, measure_s: int) -> None:
+    """Two scenarios, or three with a crawl, for so long."""
     load = {"model": "open", "rate": "40/s"}
     operations = {"operations": {"log_append": 3, "point_read": 1}, "scale": 5}
-    scenarios = {
+    scenarios: dict[str, Any] = {
         "orders": {"use": "sql-mix", "load": load, "params": operations},
         "burst": {"use": "nosql-burst", "load": load},
     }
+    if cell.crawled:
+        scenarios["crawl"] = {"use": "full-crawl", "load": {"model": "closed", "users": 2}}
     phases = {"warm_up": "4s", "measure": f"{measure_s}s"}
-    plan.write_text(json.dumps({"name": "faults", "scenarios": scenarios, "phases": phases}))
+    cell.plan.write_text(json.dumps({"name": "faults", "scenarios": scenarios, "phases": phases}))

@@ -19,7 +19,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -62,6 +63,7 @@ class Fault:
         apply: makes it happen.
         phases: in which it is tried.
         statuses: exit statuses that fit.
+        late: those that fit in the report phase, in which the farm is no longer used; empty: the same.
         words: what must be said, in the output or among the run's warnings; "": nothing need be.
         even_fine: it must be said with exit status 0, too, where it happens before the load ends; not after.
         never: what must not be said.
@@ -74,6 +76,7 @@ class Fault:
     statuses: frozenset[int]
     words: str = ""
     even_fine: bool = False
+    late: frozenset[int] = frozenset()
     never: str = ""
     parts: tuple[str, ...] = ()
     mend: Callable[[Cell], None] = lambda cell: (cell.out / "ballast").unlink(missing_ok=True)
@@ -134,6 +137,14 @@ def _kill_server(cell: Cell, url: str) -> None:
 def _stand_server(url: str) -> None:
     server = _server(url)
     _stand(server, *server.children(recursive=True))
+
+
+def _kill_tier(cell: Cell, tier: str) -> None:
+    _kill_server(cell, cell.crawled[tier])
+
+
+def _stand_tier(cell: Cell, tier: str) -> None:
+    _stand_server(cell.crawled[tier])
 
 
 def _cut(cell: Cell) -> None:
@@ -241,6 +252,13 @@ NOT_KEPT = ("directory removed", "disk read-only")
 GOES_ON = frozenset({0, 1, 3})
 FAILS = frozenset({3, 5})
 LOADED = ("warm-up", "measure")
+NEEDED = frozenset({1, 3, 5})
+"""Of a server that has to be there until the data is removed from it."""
+CRAWLED = ("web", "search", "files")
+"""Tiers of a crawl's servers; files is one of Samba, which needs root."""
+REMOTE = Fault(
+    lambda _: None, (*PHASES,), GOES_ON | {5}, "generator2|worker", even_fine=True, parts=("worker",)
+)
 FAULTS: dict[str, Fault] = {
     "controller SIGKILL": Fault(_kill_controller, tuple(PHASES), frozenset({-9})),
     "controller SIGSTOP 5 s": Fault(
@@ -258,26 +276,42 @@ FAULTS: dict[str, Fault] = {
     ),
     "generator SIGSTOP 5 s": Fault(lambda cell: _stand(*cell.generators()), LOADED, GOES_ON),
     "SQL server SIGKILL": Fault(
-        lambda cell: _kill_server(cell, cell.sql), tuple(PHASES)[:5], frozenset({1, 3, 5}), "sql|127.0.0.1"
+        lambda cell: _kill_server(cell, cell.sql), tuple(PHASES), NEEDED, "sql|127.0.0.1", late=GOES_ON
     ),
-    "SQL server SIGSTOP 5 s": Fault(lambda cell: _stand_server(cell.sql), tuple(PHASES)[:5], GOES_ON),
+    "SQL server SIGSTOP 5 s": Fault(lambda cell: _stand_server(cell.sql), tuple(PHASES), GOES_ON),
     "NoSQL server SIGKILL": Fault(
-        lambda cell: _kill_server(cell, cell.nosql),
-        tuple(PHASES)[:5],
-        frozenset({1, 3, 5}),
-        "nosql|127.0.0.1",
+        lambda cell: _kill_server(cell, cell.nosql), tuple(PHASES), NEEDED, "nosql|127.0.0.1", late=GOES_ON
     ),
-    "NoSQL server SIGSTOP 5 s": Fault(lambda cell: _stand_server(cell.nosql), tuple(PHASES)[:5], GOES_ON),
-    "link to SQL cut": Fault(_cut, tuple(PHASES)[:5], frozenset({1, 3, 5}), "sql|127.0.0.1"),
-    "link to SQL stalled": Fault(_stall, tuple(PHASES)[:5], frozenset({1, 3, 5}), "sql|127.0.0.1"),
-    "link to SQL answers garbage": Fault(_garble, tuple(PHASES)[:5], frozenset({1, 3, 5}), "sql|127.0.0.1"),
-    "disk full": Fault(_fill, ("start", *LOADED, "write", "report"), FAILS, "space|room"),
-    "directory removed": Fault(
-        _remove, (*LOADED, "write", "report"), FAILS, "gone|kept|removed|missing|no such"
-    ),
+    "NoSQL server SIGSTOP 5 s": Fault(lambda cell: _stand_server(cell.nosql), tuple(PHASES), GOES_ON),
+    **{
+        f"{tier} server SIGKILL": Fault(
+            partial(_kill_tier, tier=tier),
+            tuple(PHASES),
+            GOES_ON | {5},
+            "operations failed|127.0.0.1",
+            even_fine=True,
+            parts=("crawl",),
+        )
+        for tier in CRAWLED
+    },
+    **{
+        f"{tier} server SIGSTOP 5 s": Fault(
+            partial(_stand_tier, tier=tier),
+            tuple(PHASES),
+            GOES_ON,
+            parts=("crawl",),
+        )
+        for tier in CRAWLED
+    },
+    **{
+        f"link to SQL {how}": Fault(break_it, tuple(PHASES), NEEDED, "sql|127.0.0.1", late=GOES_ON)
+        for how, break_it in (("cut", _cut), ("stalled", _stall), ("answers garbage", _garble))
+    },
+    "disk full": Fault(_fill, tuple(PHASES), FAILS, "space|room"),
+    "directory removed": Fault(_remove, tuple(PHASES), FAILS, "gone|kept|removed|missing|no such"),
     "disk read-only": Fault(
         _abort_disk,
-        ("start", *LOADED, "write", "report"),
+        tuple(PHASES),
         FAILS,
         "read-only",
         parts=("ext4",),
@@ -290,25 +324,12 @@ FAULTS: dict[str, Fault] = {
     "memory of the generator limited": Fault(
         lambda cell: _no_memory(*cell.generators()), LOADED, GOES_ON | {5}
     ),
-    "remote worker SIGKILL": Fault(
-        lambda cell: _kill(*cell.remote()),
-        LOADED,
-        GOES_ON,
-        "generator2.*was lost",
-        parts=("worker",),
-    ),
-    "remote worker SIGSTOP 5 s": Fault(
-        lambda cell: _stand(*cell.remote()), LOADED, GOES_ON, parts=("worker",)
-    ),
-    "link to the remote worker cut": Fault(
-        lambda cell: _break_link(cell, "cut"), LOADED, GOES_ON, "generator2.*was lost", parts=("worker",)
-    ),
-    "link to the remote worker stalled": Fault(
-        lambda cell: _break_link(cell, "stalled"), LOADED, GOES_ON, "generator2.*was lost", parts=("worker",)
-    ),
-    "link to the remote worker answers garbage": Fault(
-        lambda cell: _break_link(cell, "garbled"), LOADED, GOES_ON, "generator2.*was lost", parts=("worker",)
-    ),
+    "remote worker SIGKILL": replace(REMOTE, apply=lambda cell: _kill(*cell.remote())),
+    "remote worker SIGSTOP 5 s": replace(REMOTE, apply=lambda cell: _stand(*cell.remote()), words=""),
+    **{
+        f"link to the remote worker {how}": replace(REMOTE, apply=partial(_break_link, how=name))
+        for how, name in (("cut", "cut"), ("stalled", "stalled"), ("answers garbage", "garbled"))
+    },
     "ssh host SIGKILL": Fault(
         _kill_host, tuple(PHASES), GOES_ON | {5}, "db2", even_fine=True, parts=("ssh",)
     ),
@@ -403,12 +424,13 @@ def _last(words: str) -> str:
 
 
 def _wrong_words(fault: Fault, phase: str, status: int, words: str, cell: Cell) -> Iterator[str]:
-    if status not in fault.statuses:
-        yield f"exit status {status}, allowed {sorted(fault.statuses)}: {_last(words)}"
+    allowed = (phase == "report" and fault.late) or fault.statuses
+    if status not in allowed:
+        yield f"exit status {status}, allowed {sorted(allowed)}: {_last(words)}"
     for word in ("Traceback", "internal error"):
         if word in words:
             yield f"it printed {word!r}: {words[-600:]}"
-    due = phase in ("start", "prepare", *LOADED) if fault.even_fine else status != 0
+    due = phase in ("start", "prepare", *LOADED) if fault.even_fine else status != 0 and allowed != fault.late
     if fault.words and due and not re.search(fault.words, words + _warnings(cell), re.IGNORECASE):
         yield f"no word of {fault.words!r}: {_last(words)}"
 
@@ -461,7 +483,7 @@ def _processes(mark: str) -> list[str]:
 
 def _next_run(cell: Cell) -> Iterator[str]:
     """What is wrong with another run on the same farm."""
-    write_plan(cell.plan, 2)
+    write_plan(cell, 2)
     said = cell.farm.with_name("again.txt")
     process = cell.started(said, *(["--take-over"] if cell.killed else []))
     try:
