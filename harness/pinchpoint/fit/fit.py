@@ -558,6 +558,8 @@ def _check_recording(path: Path) -> None:
 
 def _text(path: Path, most_bytes: int = -1) -> str:
     try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path}: is no plain file; write what comes out of it into one")
         with path.open("rb") as file:
             content = file.read(most_bytes)
     except OSError as error:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from pinchpoint.base.errors import InputError
 from pinchpoint_collectors.common.legible import ForeignFileError
@@ -61,7 +63,7 @@ class RecordingFile:
                 return
             # Letters of an unknown code page cost no more than themselves: numbers and paths are ASCII.
             with self.path.open(encoding=self.encoding, errors="replace", newline="") as file:
-                yield from self.format.read(file, settings, found)
+                yield from self.format.read(_lines(file), settings, found)
         except (OSError, UnicodeError) as error:
             raise InputError(f"{self.path}: cannot be read: {error}") from error
 
@@ -69,6 +71,19 @@ class RecordingFile:
         """What is wrong with it, with its name and the line."""
         place = f"{self.path}:{error.line}" if error.line else str(self.path)
         return InputError(f"{place}: {error}")
+
+
+def _lines(file: TextIO) -> Iterator[str]:
+    """Its lines, with their ends. Raises ForeignFileError: one would fill the memory."""
+    for number in itertools.count(1):
+        line = file.readline(_MOST_BYTES + 1)
+        if len(line) > _MOST_BYTES:
+            raise ForeignFileError(
+                f"a line of more than {_MOST_BYTES:,} characters; export it again with fewer figures", number
+            )
+        if not line:
+            return
+        yield line
 
 
 def open_source(path: Path, kind: str | None, said: str | None = None) -> RecordingFile:

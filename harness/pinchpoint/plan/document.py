@@ -115,6 +115,8 @@ class _Unreadable(Exception):  # noqa: N818 - never leaves this module
 
 def _text(path: FilePath) -> str:
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise _Unreadable("is no plain file", "write what comes out of it into one")
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:

@@ -236,6 +236,8 @@ def _add(archive: zipfile.ZipFile, path: Path) -> dict[str, int | str]:
 def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
     """The archive; what is wrong with it as a ZIP file becomes one sentence."""
     try:
+        if file.exists() and not (file.is_file() or file.is_dir()):
+            raise InputError(f"{file}: is no plain file; give an archive (NAME{ENDING})")
         with zipfile.ZipFile(file) as archive:
             yield archive
     except FileNotFoundError as error:

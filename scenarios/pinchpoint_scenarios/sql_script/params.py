@@ -156,6 +156,8 @@ def read_scripts(params: SqlScriptParams, kinds: Collection[str] = ()) -> list[C
 def read_text(path: Path, kinds: Collection[str]) -> str:
     """A file's text, which stays in the database that it is run in. Raises ``ScriptError``; see above."""
     try:
+        if path.exists() and not path.is_file():
+            raise ScriptError(f"{path}: is no plain file; name a text file with SQL")
         size_bytes = path.stat().st_size
         if size_bytes > _LARGEST_BYTES:
             raise ScriptError(

@@ -151,6 +151,8 @@ def _sequence(values: ValuesParams, listed: Sequence[Value], session: int, numbe
 def read_csv(path: Path, field: str | None) -> list[Value]:
     """One column of a CSV file with a header. Raises ``ScriptError``."""
     try:
+        if path.exists() and not path.is_file():
+            raise ScriptError(f"{path}: is no plain file; name a CSV file")
         with path.open(newline="", encoding="utf-8-sig") as file:
             first = file.readline()
             rows = csv.reader(chain([first], file), delimiter=delimiter_of(first))

@@ -47,6 +47,15 @@ def test_the_run_directory_is_whole_or_not_there(tmp_path: Path) -> None:
     assert list((tmp_path / "runs").iterdir()) == []
 
 
+def test_a_line_that_would_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused by its length, with its number: a line of 1 GB took 2.2 GB of memory."""
+    monkeypatch.setattr("pinchpoint.imports.source._MOST_BYTES", 1000)
+    lines = day(hours=1).splitlines()
+    lines[3] = lines[3][:-1] + "1" * 1001 + '"'
+    with pytest.raises(InputError, match=r"farm\.csv:4: a line of more than 1,000 characters; export"):
+        imported(tmp_path, "\n".join(lines))
+
+
 def test_a_binary_log(tmp_path: Path) -> None:
     """Recognised by its beginning, whatever its name; another file is not taken for one."""
     path = tmp_path / "monday.bin"

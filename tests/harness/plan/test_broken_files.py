@@ -6,6 +6,7 @@ and ``expected.txt``, the whole message.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -122,6 +123,13 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         "'pinchpoint init DIR' writes a farm.yaml and a plan.yaml\n"
         f"{tmp_path}: this is a folder; name the YAML file in it"
     )
+
+
+def test_a_pipe_that_nothing_is_written_to(tmp_path: Path) -> None:
+    """Refused, where reading it would never end."""
+    os.mkfifo(tmp_path / "farm.yaml")
+    with pytest.raises(InputError, match=r"farm\.yaml: is no plain file"):
+        load_farm(tmp_path / "farm.yaml")
 
 
 def test_a_symbolic_link_to_itself(tmp_path: Path) -> None:

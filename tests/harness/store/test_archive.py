@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
 import shutil
 import stat
@@ -152,6 +153,7 @@ def _hostile(target: Path, files: dict[str, bytes], *, mode: int = stat.S_IFREG,
         (lambda at: at.write_bytes(b""), "is no archive"),
         (lambda at: at.write_text("a text"), "is no archive"),
         (lambda at: at.mkdir(), "is a folder"),
+        (os.mkfifo, "is no plain file"),
         (lambda at: None, "there is no such file"),
     ],
 )  # fmt: skip
