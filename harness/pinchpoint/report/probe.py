@@ -10,6 +10,7 @@ from typing import Any
 
 from pinchpoint.base import units
 from pinchpoint.base.text import aligned, wrapped
+from pinchpoint.base.wording import listed
 from pinchpoint.probe import words
 from pinchpoint.probe.caps import rate as rate_words
 from pinchpoint.probe.compare import CellChange, ProbeComparison
@@ -302,6 +303,10 @@ _NARROWEST = 8
 """A heading has at least this number of characters a line."""
 
 
+_NAMED = 3
+"""Workloads of which the same is said are named up to this number."""
+
+
 def probe_text(probe: Probe, verdict: ProbeVerdict) -> str:
     """Summary, tables, the arithmetic per workload, warnings."""
     found = figures(probe)
@@ -312,8 +317,7 @@ def probe_text(probe: Probe, verdict: ProbeVerdict) -> str:
         said = f"Not measured yet: {untried} of {counted(len(probe.cells), 'cell')}. Continue with --resume."
         blocks.append(wrapped(said))
     blocks.append(_drawn(workloads(verdict, probe.options.line_s), _WORKLOADS))
-    why = [f"{one.workload}: {one.cells[-1].why}" for one in verdict.workloads]
-    why += [cap.why for _, cap in verdict.caps]
+    why = [*_each_once(verdict), *(cap.why for _, cap in verdict.caps)]
     blocks += _listed("How each limit was found, at the highest queue depth:", why)
     if verdict.behaves_like:
         names = ", ".join(
@@ -325,6 +329,17 @@ def probe_text(probe: Probe, verdict: ProbeVerdict) -> str:
         blocks.append(wrapped(distance))
     notes = [f"{cell.name}: {why}" for cell, one in found.items() for why in one.failed]
     return "\n\n".join([*blocks, *_listed("Warnings:", [*words.notes(probe, verdict), *notes], "  ! ")])
+
+
+def _each_once(verdict: ProbeVerdict) -> list[str]:
+    """How the limit of each workload was found; what is the same of several is said once."""
+    of: dict[str, list[str]] = {}
+    for one in verdict.workloads:
+        of.setdefault(one.cells[-1].why, []).append(one.workload)
+    return [
+        f"{listed(names) if len(names) <= _NAMED else f'{len(names)} workloads'}: {why}"
+        for why, names in of.items()
+    ]
 
 
 def comparison_text(found: ProbeComparison) -> str:
