@@ -65,10 +65,16 @@ _IN_THIS_PROCESS = frozenset(
 
 
 def run_cli(
-    *arguments: str | Path, timeout_s: float = 120, env: dict[str, str] | None = None
+    *arguments: str | Path,
+    timeout_s: float = 120,
+    env: dict[str, str] | None = None,
+    starts_nothing: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``pinchpoint`` as a user would; no exit status is an error here."""
-    if arguments[0] in _IN_THIS_PROCESS:
+    """Run ``pinchpoint`` as a user would; no exit status is an error here.
+
+    A command that ``starts_nothing``, because it is refused or only asks, needs no process of its own.
+    """
+    if starts_nothing or arguments[0] in _IN_THIS_PROCESS:
         return _in_this_process([str(each) for each in arguments], env or {})
     return subprocess.run(
         [PINCHPOINT, *arguments],

@@ -106,7 +106,7 @@ def test_check_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with winrm_host(Machine(), tmp_path) as server:
         plan, farm = write(tmp_path, {**collect_of(server), "service": "MSSQLSERVER"}, DISKS)
         monkeypatch.setenv("WATCHER_PASSWORD", PASSWORD)
-        done = run_cli("check", plan, "--farm", farm)
+        done = run_cli("check", plan, "--farm", farm, starts_nothing=True)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "collector windows (sql1)" in done.stdout
         assert "cpu.busy_ratio thread:*" in done.stdout

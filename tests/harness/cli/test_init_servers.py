@@ -104,6 +104,6 @@ def test_the_template_of_postgresql_is_ready_once_it_is_filled_in(sql: str, tmp_
     }.items():
         assert before in farm.read_text()
         farm.write_text(farm.read_text().replace(before, after))
-    done = run_cli("check", tmp_path / "new", "--out", tmp_path)
+    done = run_cli("check", tmp_path / "new", "--out", tmp_path, starts_nothing=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "scenario orders: sql: postgresql" in done.stdout

@@ -75,7 +75,7 @@ def test_without_a_token_of_its_own_it_does_not_start(
         file.write_text(token)
         file.chmod(mode)
     given = ("--token-file", file) if token is not None else ()
-    done = run_cli("worker", "--master", "127.0.0.1", *given)
+    done = run_cli("worker", "--master", "127.0.0.1", *given, starts_nothing=True)
     assert done.returncode == 2
     assert said in done.stderr
     assert token is None or token not in done.stderr
@@ -88,14 +88,15 @@ def test_what_may_be_permitted(tmp_path: Path) -> None:
         (("--allow-env", "A B"), "'A B'"),
         (("--allow-path", tmp_path / "no"), "is no folder here"),
     ):
-        done = run_cli("worker", "--master", "127.0.0.1", *given, env={TOKEN_VARIABLE: TOKEN})
+        command = ("worker", "--master", "127.0.0.1", *given)
+        done = run_cli(*command, env={TOKEN_VARIABLE: TOKEN}, starts_nothing=True)
         assert done.returncode == 2
         assert said in done.stderr
 
 
 def test_its_help_says_what_travels() -> None:
     """Both ways, that it is encrypted, and what the token's owner can do."""
-    said = " ".join(run_cli("worker", "--help").stdout.split())
+    said = " ".join(run_cli("worker", "--help", starts_nothing=True).stdout.split())
     for words in (
         "What the controller sends",
         "What this worker sends",

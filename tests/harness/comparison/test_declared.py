@@ -109,7 +109,7 @@ def test_check_shows_what_a_plan_declares(tmp_path: Path) -> None:
     """Before anything runs: names, what counts as the same, how far one run may be from the next."""
     said = f"compare: {{metrics: [scenario.orders.throughput_per_s, {LOG}], margin: 10%, bound: 2}}\n"
     farm, plan = write(tmp_path, plan=f"{PLAN}{said}")
-    done = run_cli("check", plan, "--farm", farm, "--out", tmp_path)
+    done = run_cli("check", plan, "--farm", farm, "--out", tmp_path, starts_nothing=True)
     assert done.returncode == 0, done.stderr
     assert (
         f"ok   compare: judged: scenario.orders.throughput_per_s, {LOG}; within 10 % the same; one run up to "

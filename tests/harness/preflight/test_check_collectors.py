@@ -60,7 +60,9 @@ def checked(folder: Path, farm: Path, *options: str) -> tuple[int, str]:
         "phases": {"warm_up": "1s", "measure": "1s"},
     }
     (folder / "plan.yaml").write_text(json.dumps(plan))
-    done = run_cli("check", folder / "plan.yaml", "--farm", farm, "--out", folder, *options)
+    done = run_cli(
+        "check", folder / "plan.yaml", "--farm", farm, "--out", folder, *options, starts_nothing=True
+    )
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout + done.stderr
 
@@ -303,7 +305,9 @@ def test_the_confidence_that_a_plan_can_reach(
     (tmp_path / "plan.yaml").write_text(
         f"name: p\nscenarios: {{a: {{use: sql-mix, load: {load}}}}}\nphases: {{measure: {measure}}}\n"
     )
-    found = json.loads(run_cli("check", tmp_path, "--out", tmp_path, "--json").stdout)["checks"]
+    found = json.loads(run_cli("check", tmp_path, "--out", tmp_path, "--json", starts_nothing=True).stdout)[
+        "checks"
+    ]
     by_name = {each["what"]: each["found"] for each in found}
     assert "busy before the load begins" in by_name["load generator (this machine)"]
     assert ("confidence" in by_name) == (said is not None)

@@ -214,7 +214,8 @@ def test_what_cannot_be_reached_is_one_clear_sentence(
 ) -> None:
     """Wrong password, unknown database, malformed URL: no traceback, the right status, nothing started."""
     farm = write_farm(tmp_path, urls[0].replace(*change), urls[1])
-    done = run_cli("run", write_plan(tmp_path), "--farm", farm, "--out", tmp_path / "runs")
+    command = ("run", write_plan(tmp_path), "--farm", farm, "--out", tmp_path / "runs")
+    done = run_cli(*command, starts_nothing=True)
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr
     assert said in done.stderr
@@ -240,7 +241,8 @@ def test_redis_of_the_system_is_driven_too(urls: tuple[str, str], tmp_path: Path
 def test_production_is_refused(urls: tuple[str, str], tmp_path: Path) -> None:
     """A guard, exit status 4: nothing was reached, nothing written."""
     farm = write_farm(tmp_path, *urls, environment="production")
-    done = run_cli("run", write_plan(tmp_path), "--farm", farm, "--out", tmp_path / "runs")
+    command = ("run", write_plan(tmp_path), "--farm", farm, "--out", tmp_path / "runs")
+    done = run_cli(*command, starts_nothing=True)
     assert done.returncode == 4
     assert "production" in done.stderr
     assert not (tmp_path / "runs").exists()

@@ -53,7 +53,7 @@ def test_a_dry_run_says_what_the_run_then_makes(urls: tuple[str, str], tmp_path:
     sql, nosql = urls
     endpoints = {"sql": {"url": sql}, "nosql": {"url": nosql}}
     command = written(tmp_path, {"name": "mine", "environment": "test", "endpoints": endpoints}, PLAN)
-    dry = run_cli(*command, "--dry-run")
+    dry = run_cli(*command, "--dry-run", starts_nothing=True)
     assert dry.returncode == 0, dry.stderr
     told = " ".join(dry.stdout.split())
     found = re.findall(r"(?:table )?(\w+), ([\d,]+) rows, size", told)
@@ -106,7 +106,7 @@ def test_an_embedded_farm_that_is_down_is_not_started(tmp_path: Path) -> None:
     }
     farm = {"name": "all", "environment": "test",
             "embedded": {"tiers": ["web", "sql", "search", "nosql", "files"]}}  # fmt: skip
-    done = run_cli(*written(tmp_path, farm, plan), "--dry-run")
+    done = run_cli(*written(tmp_path, farm, plan), "--dry-run", starts_nothing=True)
     assert done.returncode == 0, done.stderr
     told = " ".join(done.stdout.split())
     assert all(f"Scenario {name} (" in told for name in uses)
@@ -121,7 +121,7 @@ def test_a_dry_run_on_production_is_refused_like_the_run(tmp_path: Path) -> None
     """The guard says so before anything is asked: exit status 4."""
     endpoints = {"sql": {"url": "postgresql://a@db.invalid/x"}, "nosql": {"url": "valkey://kv.invalid"}}
     farm = {"name": "prod", "environment": "production", "endpoints": endpoints}
-    assert run_cli(*written(tmp_path, farm, PLAN), "--dry-run").returncode == 4
+    assert run_cli(*written(tmp_path, farm, PLAN), "--dry-run", starts_nothing=True).returncode == 4
 
 
 def test_a_server_that_must_be_asked_and_does_not_answer_is_said(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_server_that_must_be_asked_and_does_not_answer_is_said(tmp_path: Path)
         "nosql": {"url": "valkey://127.0.0.1:9"},
     }
     farm = {"name": "mine", "environment": "test", "endpoints": endpoints}
-    done = run_cli(*written(tmp_path, farm, PLAN), "--dry-run")
+    done = run_cli(*written(tmp_path, farm, PLAN), "--dry-run", starts_nothing=True)
     assert done.returncode == 5
     assert "endpoint sql (127.0.0.1:9)" in done.stderr
     assert "canary" not in done.stdout + done.stderr

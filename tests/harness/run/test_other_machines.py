@@ -184,9 +184,9 @@ def test_nobody_comes(tmp_path: Path) -> None:
         (("--remote-workers", "2"), "add --listen"),
         (("--listen", HERE), "--remote-workers"),
     ):
-        done = run_cli("run", plan, "--farm", farm, *given)
+        done = run_cli("run", plan, "--farm", farm, *given, starts_nothing=True)
         assert done.returncode == 2
         assert remedy in done.stderr
-    done = run_cli("worker", "--master", "nowhere:port")
+    done = run_cli("worker", "--master", "nowhere:port", starts_nothing=True)
     assert done.returncode == 2
     assert "'nowhere:port'" in done.stderr

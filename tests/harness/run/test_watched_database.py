@@ -91,7 +91,8 @@ def test_a_variable_that_is_not_set_is_said_with_its_place(tmp_path: Path) -> No
         ({}, "postgresql://loader:${NO_SUCH}@127.0.0.1:1/x", "endpoints.sql.url"),
         ({"password": "${NO_SUCH}"}, "postgresql://127.0.0.1:1/x", "tiers.sql.hosts.db1.collect[0].password"),
     ):
-        done = run_cli("run", plan, "--farm", farm_file(tmp_path, url, **collect), "--out", tmp_path / "r")
+        command = ("run", plan, "--farm", farm_file(tmp_path, url, **collect), "--out", tmp_path / "r")
+        done = run_cli(*command, starts_nothing=True)
         assert done.returncode == 2, done.stderr
         assert place in done.stderr
         assert "the environment variable NO_SUCH is not set" in done.stderr

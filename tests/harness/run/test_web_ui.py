@@ -134,7 +134,7 @@ def test_what_the_page_cannot_steer_is_refused(
     plan = folder / "plan.yaml"
     plan.write_text(plan.read_text().replace(old, new) if old else plan.read_text())
     port = f"--web-ui={_free_port()}"
-    ended = run_cli("run", port, plan, "--farm", folder / "farm.yaml", *options)
+    ended = run_cli("run", port, plan, "--farm", folder / "farm.yaml", *options, starts_nothing=True)
     assert (ended.returncode, why in ended.stderr) == (2, True), ended.stderr
 
 
@@ -142,6 +142,7 @@ def test_a_port_in_use_is_said(folder: Path) -> None:
     """Before anything starts, with exit status 5."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        ended = run_cli("run", f"--web-ui={port}", folder / "plan.yaml", "--farm", folder / "farm.yaml")
+        command = ("run", f"--web-ui={port}", folder / "plan.yaml", "--farm", folder / "farm.yaml")
+        ended = run_cli(*command, starts_nothing=True)
     assert ended.returncode == 5
     assert f"port {port} of 127.0.0.1 cannot be used" in ended.stderr

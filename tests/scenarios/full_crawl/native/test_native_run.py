@@ -65,17 +65,8 @@ def test_a_run_crawls_the_farm_and_reports_it_as_any_crawl(
 ) -> None:
     """The verdict's crawl table, the report and the manifest have the farm's crawl; the password no file."""
     farm_file, plan_file = files(server, tmp_path)
-    done = run_cli(
-        "run",
-        plan_file,
-        "--farm",
-        farm_file,
-        "--out",
-        tmp_path / "runs",
-        "--reset-index",
-        farm.application,
-        env={"SP_PASSWORD": PASSWORD},
-    )
+    command = ("run", plan_file, "--farm", farm_file, "--out", tmp_path / "runs")
+    done = run_cli(*command, "--reset-index", farm.application, env={"SP_PASSWORD": PASSWORD})
     assert done.returncode == 0, done.stderr
     assert "all of it is lost, of 2 content sources (Intranet: SuccessCount 7,777" in done.stderr
     assert farm.resets == 1
@@ -109,7 +100,8 @@ def test_two_search_service_applications_in_one_run(tmp_path: Path) -> None:
     public = farm.others[0]
     with ssh_farm(farm, tmp_path) as server:
         farm_file, plan_file = files(server, tmp_path)
-        unnamed = run_cli("check", plan_file, "--farm", farm_file, env={"SP_PASSWORD": PASSWORD})
+        env = {"SP_PASSWORD": PASSWORD}
+        unnamed = run_cli("check", plan_file, "--farm", farm_file, env=env, starts_nothing=True)
         assert unnamed.returncode == 5
         assert "params: {native: {application: NAME}}" in unnamed.stdout
         plan = json.loads(plan_file.read_text())
@@ -120,7 +112,7 @@ def test_two_search_service_applications_in_one_run(tmp_path: Path) -> None:
         plan_file.write_text(json.dumps(plan))
         asked = ("run", plan_file, "--farm", farm_file, "--out", tmp_path / "runs")
         resets = ("--reset-index", farm.application, "--reset-index", public.application)
-        done = run_cli(*asked, *resets, env={"SP_PASSWORD": PASSWORD})
+        done = run_cli(*asked, *resets, env=env)
     assert done.returncode == 0, done.stderr
     assert (farm.resets, public.resets) == (1, 1)
     directory = Path(done.stdout.strip().splitlines()[-1])
@@ -170,11 +162,11 @@ def test_check_asks_the_farm_and_changes_nothing(farm: Farm, server: SshFarm, tm
     """What it is, and that it would be crawled as it is; a farm that is busy is a failed check."""
     farm_file, plan_file = files(server, tmp_path)
     arguments = ("check", plan_file, "--farm", farm_file, "--out", tmp_path)
-    fine = run_cli(*arguments, env={"SP_PASSWORD": PASSWORD})
+    fine = run_cli(*arguments, env={"SP_PASSWORD": PASSWORD}, starts_nothing=True)
     assert fine.returncode == 0, fine.stdout + fine.stderr
     assert "crawler: SharePoint 16.0.10417.20018; the farm crawls into its index as it is" in fine.stdout
     farm.sources[0].state = "CrawlingFull"
-    busy = run_cli(*arguments, env={"SP_PASSWORD": PASSWORD})
+    busy = run_cli(*arguments, env={"SP_PASSWORD": PASSWORD}, starts_nothing=True)
     assert busy.returncode == 5
     assert "Intranet is being crawled; wait until all are idle" in busy.stdout
     assert farm.did() == ["bye", "bye"]
