@@ -150,16 +150,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def ordinary_user() -> list[str]:
-    """A command prefix that runs what follows without root's rights; as an ordinary user, nothing."""
-    if os.geteuid() != 0:
-        return []
-    if shutil.which("setpriv") is None:
-        pytest.skip("setpriv (package util-linux) is missing: cannot drop root's rights")
-    return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-
-
-@pytest.fixture
 def real_disk() -> Callable[[Path], str]:
     """The whole disk a folder lies on; skips where none does (a test folder in memory or on an overlay)."""
 

@@ -22,11 +22,8 @@ from serverprocess import ServerProcess
 from support import until
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.exporters.tables import NODE
 from pinchpoint_collectors.record import Sample, Telling, Watch
 from pinchpoint_collectors.registry import kind
-
-SCRAPED = ("up", *NODE.names)
 
 pytestmark = pytest.mark.usefixtures("straight")
 

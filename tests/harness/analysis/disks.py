@@ -53,21 +53,6 @@ class Capped(Disk):
         return begins + BELOW_S * random.lognormal(0, 0.3)
 
 
-class Quota(Disk):
-    """So many I/Os in each part of a second; what is beyond waits for the next part, and begins with it."""
-
-    def __init__(self, count: int, part_s: float) -> None:
-        self.count, self.part_s, self.part, self.done_in_part = count, part_s, -1, 0
-
-    def done(self, now: float, size: int, random: np.random.Generator) -> float:
-        if int(now / self.part_s) > self.part:
-            self.part, self.done_in_part = int(now / self.part_s), 0
-        if self.done_in_part == self.count:
-            self.part, self.done_in_part = self.part + 1, 0
-        self.done_in_part += 1
-        return max(now, self.part * self.part_s) + BELOW_S * random.lognormal(0, 0.3)
-
-
 class Distant(Disk):
     """Every I/O takes its time, whatever else goes on."""
 

@@ -72,12 +72,6 @@ class Peer:
         """As a worker: what it is."""
         self.say({"type": "hello", "host": "rogue1", "cores": [0], "version": version("pinchpoint")})
 
-    def given_work(self) -> dict[str, Any]:
-        """As a worker: join, and be told what to do."""
-        self.hello()
-        found: dict[str, Any] = self.until("assignment")["assignment"]
-        return found
-
 
 @contextmanager
 def peer(kind: int, token: str | None, port: int) -> Iterator[Peer]:
