@@ -12,12 +12,8 @@ from servers import running
 from pinchpoint_infra.embedded.tiers.sql import Sql
 
 
-class _Counting(Sql):
-    """The embedded farm's server, which keeps statistics of statements."""
-
-    def prepare(self) -> None:
-        self.settings = {"shared_preload_libraries": "pg_stat_statements"}
-        super().prepare()
+class Counting(Sql):
+    """The embedded farm's server, of whose statistics of statements the superuser is asked."""
 
     @property
     def admin(self) -> str:
@@ -70,8 +66,8 @@ def planted() -> Iterator[str]:
     Functions, operators, tables and views: all that PostgreSQL has of its own and that can be made again. The
     extension pg_stat_statements lies in the schema ``statistics``.
     """
-    with running(_Counting) as tier:
-        assert isinstance(tier, _Counting)
+    with running(Counting) as tier:
+        assert isinstance(tier, Counting)
         with psycopg.connect(tier.admin, autocommit=True) as connection:
             connection.execute("CREATE SCHEMA statistics")
             connection.execute("CREATE EXTENSION pg_stat_statements SCHEMA statistics")

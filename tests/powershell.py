@@ -187,3 +187,15 @@ def _plain(node: Node) -> str:
 
 def _said(node: Node) -> str:
     return (node.text or b"").decode()
+
+
+def check_script(name: str, text: str) -> None:
+    """One file that parses, where a brace too few is found out, and that the console cannot spoil.
+
+    Windows PowerShell reads a file without a mark as the system's code page.
+    """
+    assert name.endswith(".ps1")
+    assert text.isascii()
+    assert "\t" not in text
+    assert not wrong(text)
+    assert parse(text.replace("\n}\n", "\n", 1)).has_error

@@ -28,6 +28,17 @@ def found(samples: Sequence[Sample]) -> Mapping[tuple[str, str], float | None]:
     return {(each.metric, each.instance): each.value for each in samples}
 
 
+def of(values: Any) -> dict[tuple[str, str], tuple[float | None, float | None]]:
+    """Values with their weights, by metric and instance."""
+    return {(value.metric, value.instance): (value.value, value.weight) for value in values}
+
+
+def only(samples: Sequence[Sample], metric: str, instance: str) -> Sample:
+    """The one sample of a metric's instance."""
+    (one,) = (each for each in samples if (each.metric, each.instance) == (metric, instance))
+    return one
+
+
 def read_again(collector: Collector, within_s: float) -> None:
     """Read until a reading works. Raises ``AssertionError`` where none does in time."""
     deadline = time.monotonic() + within_s

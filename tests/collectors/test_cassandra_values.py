@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from collectors.asking import of
+
 from pinchpoint_collectors.databases import cassandra
 from pinchpoint_collectors.databases.cassandra import TABLES
 
@@ -46,10 +48,6 @@ RECORDED: dict[str, list[dict[str, Any]]] = {
     ],
     "pending_hints": [{"files": 2}, {"files": 1}],
 }
-
-
-def of(values: Any) -> dict[tuple[str, str], tuple[float | None, float | None]]:
-    return {(value.metric, value.instance): (value.value, value.weight) for value in values}
 
 
 def test_an_older_node_sends_what_it_has_and_lists_the_rest() -> None:

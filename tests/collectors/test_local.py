@@ -6,10 +6,11 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from collectors.asking import only
 
 from pinchpoint_collectors import local
 from pinchpoint_collectors.errors import CollectorError
@@ -19,16 +20,11 @@ from pinchpoint_collectors.linux.files import Here
 from pinchpoint_collectors.linux.processes import ProcessTable
 from pinchpoint_collectors.local import LocalKind
 from pinchpoint_collectors.options import tier_processes
-from pinchpoint_collectors.record import Collector, Processes, Sample, Watch
+from pinchpoint_collectors.record import Collector, Processes, Watch
 
 
 def connect(*watches: Watch) -> Collector:
     return LocalKind().connect(watches)
-
-
-def only(samples: Sequence[Sample], metric: str, instance: str) -> Sample:
-    (found,) = (each for each in samples if (each.metric, each.instance) == (metric, instance))
-    return found
 
 
 def sectors_written(device: str) -> int:

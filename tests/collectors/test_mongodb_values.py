@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from collectors.asking import of
+
 from pinchpoint_collectors.databases import mongodb
 
 # MongoDB 4.2, the primary of a replica set at rest; the parts that are read.
@@ -65,10 +67,6 @@ def later(**changes: float) -> dict[str, Any]:
             here = here[folder]
         here[name] += grown
     return status
-
-
-def of(values: Any) -> dict[tuple[str, str], tuple[float | None, float | None]]:
-    return {(value.metric, value.instance): (value.value, value.weight) for value in values}
 
 
 def test_a_restart_is_no_growth() -> None:

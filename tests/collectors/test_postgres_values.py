@@ -70,10 +70,6 @@ def test_an_interval_is_the_mean_of_its_samples() -> None:
     }
 
 
-def of(values: Any) -> dict[tuple[str, str], tuple[float | None, float | None]]:
-    return {(value.metric, value.instance): (value.value, value.weight) for value in values}
-
-
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_version_is_asked_for_the_views_it_has(version: int) -> None:
     """Each view is named only where it exists and holds the columns that are read."""

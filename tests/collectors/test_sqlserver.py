@@ -8,12 +8,13 @@ from __future__ import annotations
 import datetime
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import sqlglot
+from collectors.asking import found
 from collectors.server_contract import README
 from support import missing
 
@@ -22,7 +23,7 @@ from pinchpoint_collectors.databases import sqlserver
 from pinchpoint_collectors.databases.base import DatabaseTarget
 from pinchpoint_collectors.databases.sqlserver import SqlserverCollector
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.record import Sample, Watch
+from pinchpoint_collectors.record import Watch
 from pinchpoint_collectors.registry import kind
 
 URL = os.environ.get("PINCHPOINT_MSSQL_URL")
@@ -135,10 +136,6 @@ def watching(server: Recorded) -> Iterator[SqlserverCollector]:
     finally:
         collector.close()
     assert server.closed
-
-
-def found(samples: Sequence[Sample]) -> dict[tuple[str, str], float | None]:
-    return {(each.metric, each.instance): each.value for each in samples}
 
 
 # ---- values -------------------------------------------------------------------------------------------

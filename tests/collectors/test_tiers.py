@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from collectors.asking import only
 from collectors.workers import Worker
 
 from pinchpoint_collectors.linux.processes import ProcessTable, Roots
@@ -37,11 +38,6 @@ def start() -> Iterator[Callable[..., Worker]]:
 
 def connect(*watches: Watch) -> Collector:
     return LocalKind().connect(watches)
-
-
-def only(samples: Sequence[Sample], metric: str, instance: str) -> Sample:
-    (found,) = (each for each in samples if (each.metric, each.instance) == (metric, instance))
-    return found
 
 
 def cpu_s(collector: Collector, instance: str = "tier:app") -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from collectors.asking import of
 
 from pinchpoint_collectors.databases import valkey
 from pinchpoint_collectors.databases.valkey import Spike
@@ -35,10 +36,6 @@ REDIS_5: dict[str, Any] = {
     and not key.endswith("_main_thread")
     and key != "maxclients"
 } | {"redis_version": "5.0.14"}
-
-
-def of(values: Any) -> dict[tuple[str, str], tuple[float | None, float | None]]:
-    return {(value.metric, value.instance): (value.value, value.weight) for value in values}
 
 
 @pytest.mark.parametrize(

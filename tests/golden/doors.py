@@ -20,8 +20,9 @@ from zoneinfo import ZoneInfo
 
 import urllib3
 from golden.commands import workplace
+from infra.content.corpora import put
 from infra.services.serving import serving
-from infra.services.site import FILES, MODULE, TOKEN, put
+from infra.services.site import FILES, MODULE, TOKEN
 from scenarios.reference import ReferenceConnection
 from scenarios.sql_mix.helpers import ask
 from scenarios.sql_mix.server import made_in

@@ -56,7 +56,6 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: int) -> tup
     return tmp_path / "web_shop", {"PYTHONPATH": str(site)}
 
 
-@pytest.mark.alone
 def test_ten_lines_run_a_package_of_its_own(package: tuple[Path, dict[str, str]]) -> None:
     """The page's notebook makes a run with the written scenario, which the written collector measures."""
     folder, environ = package

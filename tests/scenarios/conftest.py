@@ -6,7 +6,10 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from mariadbserver import MariaDb, mariadb
+from scenarios.sql_servers.targets import need_driver
 from servers import postgres, valkey
+from valkey import Valkey
 
 from pinchpoint_scenarios.contract import Endpoint
 
@@ -31,6 +34,23 @@ def nosql() -> Iterator[Endpoint]:
     """A Valkey server."""
     with valkey() as url:
         yield Endpoint("nosql", url)
+
+
+@pytest.fixture
+def client(nosql: Endpoint) -> Iterator[Valkey]:
+    """A client of the Valkey server, which is empty before and after."""
+    with Valkey.from_url(nosql.url) as found:
+        found.flushdb()
+        yield found
+        found.flushdb()
+
+
+@pytest.fixture(scope="session")
+def maria_server() -> Iterator[MariaDb]:
+    """A MariaDB server."""
+    need_driver("MariaDB", package="odbc-mariadb")
+    with mariadb() as server:
+        yield server
 
 
 def _drop_all(endpoint: Endpoint) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from harness.analysis.build import Build, crawl_bound_by_search
 from harness.analysis.disks import Capped, Distant, reads
-from harness.analysis.test_capacity import MB, judged
-from harness.analysis.verdicts import first, two_machines
+from harness.analysis.test_capacity import MB
+from harness.analysis.verdicts import first, judged, two_machines
 
 from pinchpoint.analysis import Verdict
 

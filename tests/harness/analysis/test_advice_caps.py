@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from harness.analysis.build import Build
-from harness.analysis.test_capacity import MB, judged, two_disks, with_machine
-from harness.analysis.verdicts import first
+from harness.analysis.test_capacity import MB, two_disks, with_machine
+from harness.analysis.verdicts import first, judged
 
 from pinchpoint_infra.catalogue import profile
 

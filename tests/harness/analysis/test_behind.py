@@ -6,18 +6,11 @@ from collections.abc import Callable
 
 import pytest
 from harness.analysis.build import Build
-from harness.analysis.test_shapes import answer
 from harness.analysis.tiers import COMMITS, READS, behind, idle, logging, reading
+from harness.analysis.verdicts import answer, judged
 
-from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.analysis.flows import find_flows
 from pinchpoint.data.inputs import read_inputs
-
-
-def judged(build: Build) -> Verdict:
-    verdict = analyse(build.run())
-    verdict.to_json()
-    return verdict
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

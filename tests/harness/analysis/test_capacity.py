@@ -8,17 +8,12 @@ import numpy as np
 import pytest
 from harness.analysis.build import Build, Floats
 from harness.analysis.test_levels import EACH_S, WARM_UP_S, climb, over_time
+from harness.analysis.verdicts import judged
 
-from pinchpoint.analysis import Verdict, analyse
+from pinchpoint.analysis import Verdict
 
 MB = 1e6
 LARGE = 65536
-
-
-def judged(build: Build) -> Verdict:
-    verdict = analyse(build.run())
-    verdict.to_json()
-    return verdict
 
 
 def demand(verdict: Verdict, **of: str) -> Any:

@@ -7,17 +7,10 @@ import re
 import numpy as np
 import pytest
 from harness.analysis.build import Build, Floats
-
-from pinchpoint.analysis import Verdict, analyse
+from harness.analysis.verdicts import judged
 
 P10 = {"iops": 500.0, "bytes_per_s": 100e6}
 USERS = 32
-
-
-def judged(build: Build) -> Verdict:
-    verdict = analyse(build.run())
-    verdict.to_json()
-    return verdict
 
 
 def reading(

@@ -8,16 +8,11 @@ from harness.analysis.build import Build, crawl_bound_by_search
 from harness.analysis.test_levels import climb
 from harness.analysis.test_shapes import told
 from harness.analysis.test_timeline import two_in_turn
+from harness.analysis.verdicts import judged
 
-from pinchpoint.analysis import Verdict, analyse
+from pinchpoint.analysis import Verdict
 from pinchpoint.analysis.verdict import Check, Considered
 from pinchpoint.report.explained import explanation_text
-
-
-def judged(build: Build) -> Verdict:
-    verdict = analyse(build.run())
-    verdict.to_json()
-    return verdict
 
 
 def row(verdict: Verdict, text: str) -> Considered:

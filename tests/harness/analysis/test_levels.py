@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from harness.analysis.build import Build, Floats
 from harness.analysis.test_shapes import told
+from harness.analysis.verdicts import judged
 
-from pinchpoint.analysis import Verdict, analyse, exit_status
+from pinchpoint.analysis import exit_status
 from pinchpoint.report.verdict_tables import level_words, objectives
 
 EACH_S = 20
@@ -38,12 +39,6 @@ def climb(levels: Floats, cap: float, *, witness: bool = True, unit: str = "per_
     build.operations("orders", "log_append", done, takes, noise=0.01)
     rates = {"orders": (offered, done)} if unit == "per_s" else {}
     return build.generator(**rates)  # type: ignore[arg-type]  # one value a second is as good as a number
-
-
-def judged(build: Build) -> Verdict:
-    verdict = analyse(build.run())
-    verdict.to_json()
-    return verdict
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

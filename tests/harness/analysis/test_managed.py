@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pytest
 from harness.analysis.build import Build
-
-from pinchpoint.analysis import Verdict, analyse
+from harness.analysis.verdicts import judged
 
 SEEDS = (1, 2, 3)
 CAP = 500.0
@@ -37,12 +35,6 @@ def log(build: Build, rate: float, flush_s: float, noise: float = 0.01, files: s
     build.metric("db1", "db.fsync_s_per_s", busy, files, 0.02)
     build.metric("db1", "db.write_latency_s", 2e-5, files, 0.1, writes)
     return build.metric("db1", "db.fsync_latency_s", flush_s, files, 0.05, writes)
-
-
-def judged(build: Build) -> Verdict:
-    verdict = analyse(build.run())
-    json.dumps(verdict.to_json(), allow_nan=False)
-    return verdict
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from harness.analysis.build import START_S, Build
-from harness.analysis.test_capacity import judged
+from harness.analysis.verdicts import judged
 
 from pinchpoint.analysis.resources.disk.platform_shares import recorded_shares
 

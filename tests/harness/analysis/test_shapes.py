@@ -12,8 +12,9 @@ import pytest
 from ground_truth.noises import noises
 from harness.analysis import shapes
 from harness.analysis.build import START_S
-from harness.analysis.shapes import WARM_UP_S, Answer, Shape
+from harness.analysis.shapes import WARM_UP_S, Shape
 from harness.analysis.tiers import BEHIND
+from harness.analysis.verdicts import answer
 
 from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.analysis.verdict import Fact
@@ -23,12 +24,6 @@ SHAPES = {**shapes.SHAPES, **BEHIND}
 MEASURE_S = 60
 SHORT_S = 20
 CLOCK_S = 0.8
-
-
-def answer(verdict: Verdict) -> Answer:
-    """(kind, tier, role), or the outcome where nobody is named."""
-    found = verdict.bottleneck
-    return (verdict.outcome,) if found is None else (found.kind, found.tier, found.role)
 
 
 def told(verdict: Verdict) -> Iterator[Fact]:

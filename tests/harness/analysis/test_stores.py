@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from harness.analysis.build import Build
+from harness.analysis.verdicts import judged
 
-from pinchpoint.analysis import Verdict, analyse
+from pinchpoint.analysis import Verdict
 from pinchpoint.analysis.verdict import Fact
 
 SEEDS = (1, 2, 3)
 USERS = 16
-
-
-def judged(build: Build) -> Verdict:
-    verdict = analyse(build.run())
-    json.dumps(verdict.to_json(), allow_nan=False)
-    return verdict
 
 
 def store(seed: int = 1, cpu: float = 0.1, service_s: float = 0.033, users: int = USERS) -> Build:

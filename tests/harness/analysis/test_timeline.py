@@ -6,16 +6,9 @@ import numpy as np
 import pytest
 from harness.analysis.build import Build, Floats, crawl_bound_by_search
 from harness.analysis.test_levels import climb
-
-from pinchpoint.analysis import Verdict, analyse
+from harness.analysis.verdicts import judged
 
 WARM_UP_S = 10
-
-
-def judged(build: Build) -> Verdict:
-    verdict = analyse(build.run())
-    verdict.to_json()
-    return verdict
 
 
 def halves(first: float, second: float, turn_s: int, measure_s: int) -> Floats:

@@ -6,20 +6,13 @@ import numpy as np
 import pytest
 from harness.analysis.build import Build
 from harness.analysis.disks import Seconds
-from harness.analysis.test_shapes import answer
+from harness.analysis.verdicts import answer, judged
 
-from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.analysis.flows import find_flows
 from pinchpoint.analysis.resources.base import Resource
 from pinchpoint.analysis.resources.disk.measures import seldom
 from pinchpoint.analysis.resources.kinds import find_resources
 from pinchpoint.data.inputs import DiskRole, read_inputs
-
-
-def judged(build: Build) -> Verdict:
-    verdict = analyse(build.run())
-    verdict.to_json()
-    return verdict
 
 
 def test_commits_that_take_less_than_a_write_do_not_wait_for_it() -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.browser import in_view, log, show
 from harness.comparison.example import TIMES, invalid, run, two_sides
 from harness.comparison.test_judged import repeated
 from harness.report.example import HOSTILE
-from harness.report.test_page import _log, _seen, _show, _start
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
@@ -23,25 +22,18 @@ from pinchpoint.report.comparison import gather
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    started = _start(tmp_path_factory.mktemp("chromium"))
-    yield started
-    started.quit()
-
-
 def _content() -> dict[str, Any]:
     return compare(two_sides(), ["disks"]).to_json()
 
 
 def _open(browser: webdriver.Chrome, folder: Path, content: dict[str, Any], width: int = 1280) -> None:
-    _show(browser, registry.write_reports(gather(content), ["html"], folder)[0], (width, 800))
+    show(browser, registry.write_reports(gather(content), ["html"], folder)[0], (width, 800))
 
 
 def test_the_first_screen_answers_the_three_questions(browser: webdriver.Chrome, tmp_path: Path) -> None:
     """What changed, did the bottleneck move and from what to what, how sure: without scrolling."""
     _open(browser, tmp_path, _content())
-    seen = _seen(browser)
+    seen = in_view(browser)
     assert "The bottleneck moved: from the log disk of sql in dev to the CPU of search in prod." in seen
     assert f"crawl 3.4/s → 15.2/s (4.47 {TIMES})" in seen
     assert "It moved" in seen
@@ -62,7 +54,7 @@ def test_the_cells_of_the_tables_are_the_data(browser: webdriver.Chrome, tmp_pat
         for name in ("ratios", "figures", "work", "differences", "evidence")
     ]
     assert places == sorted(places)
-    assert _log(browser, "browser") == []
+    assert log(browser, "browser") == []
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -114,7 +106,7 @@ def test_an_invalid_run_is_said_before_anything_else(browser: webdriver.Chrome, 
     """A banner below the verdict, no conclusion, and still the tables."""
     _open(browser, tmp_path, compare(two_sides(**invalid())).to_json())
     assert "is not valid" in browser.find_element(By.CSS_SELECTOR, "[role=alert]").text
-    assert "No conclusion" in _seen(browser)
+    assert "No conclusion" in in_view(browser)
     assert browser.find_elements(By.CSS_SELECTOR, "table[data-table=disks] tbody tr")
 
 

@@ -12,13 +12,13 @@ from random import Random
 
 import psycopg
 import pytest
+from planted import Counting
 from servers import running
 from support import run_cli
 
 from pinchpoint.base.errors import FarmUnavailable, InputError
 from pinchpoint.fit.fit import fit
 from pinchpoint.fit.mix import APPEND_LOG_BYTES, BATCH_LOG_BYTES, BATCH_ROW_LOG_BYTES, UPDATE_LOG_BYTES
-from pinchpoint_infra.embedded.tiers.sql import Sql
 
 pytestmark = pytest.mark.farm
 
@@ -27,24 +27,11 @@ INSERTS, UPDATES, READS = 60, 150, 150
 ALIKE = ("reads_per_write", "rows_per_write", "log_bytes_per_write")
 
 
-class Watched(Sql):
-    """The embedded farm's server, which keeps statistics of statements."""
-
-    def prepare(self) -> None:
-        self.settings = {"shared_preload_libraries": "pg_stat_statements"}
-        super().prepare()
-
-    @property
-    def admin(self) -> str:
-        """The load test's database, as the superuser."""
-        return self._url("admin", self._admin, "loadtest")
-
-
 @pytest.fixture(scope="module")
-def server() -> Iterator[Watched]:
+def server() -> Iterator[Counting]:
     """One for all tests of this module; the load test's user may see all statistics."""
-    with running(Watched) as tier:
-        assert isinstance(tier, Watched)
+    with running(Counting) as tier:
+        assert isinstance(tier, Counting)
         _ask(tier.admin, "GRANT pg_monitor TO loader")
         yield tier
 
@@ -116,7 +103,7 @@ def written(url: str) -> float:
 
 
 @pytest.mark.slow  # half a minute of two servers' time; the parts are tested by themselves
-def test_a_replay_is_like_what_it_was_fitted_to(server: Watched, tmp_path: Path) -> None:
+def test_a_replay_is_like_what_it_was_fitted_to(server: Counting, tmp_path: Path) -> None:
     """Reads, rows and bytes of the log for a write within a tenth, from the server's statistics alone."""
     url = server.endpoint()["url"]
     _ask(server.admin, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements", "CHECKPOINT")
@@ -159,7 +146,7 @@ def test_a_replay_is_like_what_it_was_fitted_to(server: Watched, tmp_path: Path)
     ],
 )
 def test_what_an_operation_writes_to_the_log(
-    server: Watched, params: dict[str, object], expected: float
+    server: Counting, params: dict[str, object], expected: float
 ) -> None:
     """About what mix.py says."""
     from scenarios.support import Recorder, made, quiet  # noqa: PLC0415 - of the scenarios' tests
@@ -183,7 +170,7 @@ def test_what_an_operation_writes_to_the_log(
     assert float(str(after)) - float(str(before)) == pytest.approx(1000 * expected, rel=0.15)
 
 
-def test_a_server_that_keeps_no_statements_is_said_before_the_wait(server: Watched) -> None:
+def test_a_server_that_keeps_no_statements_is_said_before_the_wait(server: Counting) -> None:
     """The extension is there and its setting is not: what to set."""
     off = "ALTER DATABASE loadtest SET pg_stat_statements.track = 'none'"
     _ask(server.admin, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements", off)
@@ -197,7 +184,7 @@ def test_a_server_that_keeps_no_statements_is_said_before_the_wait(server: Watch
     assert said == []
 
 
-def test_a_server_that_cannot_be_asked_is_said(server: Watched) -> None:
+def test_a_server_that_cannot_be_asked_is_said(server: Counting) -> None:
     """Without the extension; not there at all; the password is not shown."""
     url = server.endpoint()["url"]
     _ask(server.admin, "DROP EXTENSION IF EXISTS pg_stat_statements")

@@ -172,7 +172,6 @@ def shop(server: Server, tmp_path_factory: pytest.TempPathFactory) -> StoredRun:
 
 
 @pytest.mark.farm
-@pytest.mark.alone
 def test_every_request_is_recorded_as_the_server_counted_it(shop: StoredRun, server: Server) -> None:
     """HttpUser and FastHttpUser, named or not, whatever came of them; and the requests of on_start."""
     found = counts(shop)
@@ -186,7 +185,6 @@ def test_every_request_is_recorded_as_the_server_counted_it(shop: StoredRun, ser
 
 
 @pytest.mark.farm
-@pytest.mark.alone
 def test_failures_have_names(shop: StoredRun) -> None:
     """A status, what a file says itself, what a task raises; the rest is ok."""
     outcomes = {
@@ -210,7 +208,6 @@ def test_failures_have_names(shop: StoredRun) -> None:
 
 
 @pytest.mark.farm
-@pytest.mark.alone
 def test_times_and_bytes_are_those_of_the_requests(shop: StoredRun) -> None:
     """50 ms at the server are 50 ms here; what the file does afterwards is not the request's time."""
     slow = shop.operations.filter(pc.field("operation") == f"{SLASH}slow")
@@ -224,7 +221,6 @@ def test_times_and_bytes_are_those_of_the_requests(shop: StoredRun) -> None:
 
 
 @pytest.mark.farm
-@pytest.mark.alone
 def test_the_run_is_one_like_any_other(shop: StoredRun) -> None:
     """Its verdict counts the users, is no complaint about them, and its plan tells the file."""
     verdict = json.loads((shop.directory / "verdict.json").read_text())

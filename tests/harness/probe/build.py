@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.record import DeclaredDisk, Options, Probe, Trial, Where
+from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint.store import times
 from pinchpoint_infra.catalogue import profile
 from pinchpoint_scenarios.storage_probe import SUITES, Cell, CellSeries
@@ -133,3 +134,9 @@ def cells_of(suite: str) -> Sequence[Cell]:
 def geometric(low: int, high: int) -> list[int]:
     """Powers of two from one to the other."""
     return [2**power for power in range(int(math.log2(low)), int(math.log2(high)) + 1)]
+
+
+def kind_of(verdict: ProbeVerdict, workload: str) -> str | None:
+    """What limits a workload, by the verdict."""
+    [found] = [one for one in verdict.workloads if one.workload == workload]
+    return found.kind

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from harness.probe.build import Disk, cells_of, declared, probe_of, trial_of
+from harness.probe.build import Disk, cells_of, declared, kind_of, probe_of, trial_of
 
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import DeclaredDisk, Probe
-from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint_scenarios.storage_probe import Cell, CellSeries
 
 _STEP_S = 0.05
@@ -76,11 +75,6 @@ def _instants() -> Iterator[str]:
     while True:
         yield begun.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         begun += timedelta(seconds=6.5)
-
-
-def kind_of(verdict: ProbeVerdict, workload: str) -> str | None:
-    [found] = [one for one in verdict.workloads if one.workload == workload]
-    return found.kind
 
 
 @pytest.mark.parametrize("full", [3_000, 20_000, 60_000])

@@ -6,23 +6,17 @@ import random
 from dataclasses import replace
 
 import pytest
-from harness.probe.build import Disk, cells_of, declared, geometric, probe_of, trial_of
+from harness.probe.build import Disk, cells_of, declared, geometric, kind_of, probe_of, trial_of
 
 from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.caps import PART_MATCH, PARTS
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import DeclaredDisk
 from pinchpoint.probe.target import of_profile
-from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint_infra.catalogue import catalogue, profile
 from pinchpoint_scenarios.storage_probe import Cell
 
 SUITES = ("crystaldiskmark", "iometer", "database")
-
-
-def kind_of(verdict: ProbeVerdict, workload: str) -> str | None:
-    [found] = [one for one in verdict.workloads if one.workload == workload]
-    return found.kind
 
 
 @pytest.mark.parametrize("suite", SUITES)

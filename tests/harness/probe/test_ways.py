@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from harness.probe.build import Disk, cells_of, probe_of
+from harness.probe.build import Disk, cells_of, kind_of, probe_of
 
 from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.disk import measured_disk
@@ -14,11 +14,6 @@ from pinchpoint.probe.record import DeclaredDisk
 from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint.report.probe import probe_text
 from pinchpoint_scenarios.storage_probe import Cell
-
-
-def kind_of(verdict: ProbeVerdict, workload: str) -> str | None:
-    [found] = [one for one in verdict.workloads if one.workload == workload]
-    return found.kind
 
 
 @pytest.mark.parametrize("suite", ["crystaldiskmark", "iometer", "database"])

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harness.analysis.build import Build
+from harness.browser import in_view, log, show, start, wait_for
 from harness.report.example import HOSTILE, saved_run, suspect, verdict
 from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from support import require, until
 
 from pinchpoint.base.glossary import TERMS
 from pinchpoint.report import registry, run_tables, verdict_tables
@@ -23,40 +21,6 @@ from pinchpoint.report.report import gather
 from pinchpoint.store.read import StoredRun
 
 pytestmark = pytest.mark.browser
-
-_ARGUMENTS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--hide-scrollbars",
-)
-
-
-def _start(profile: Path, *, scripts: bool = True) -> webdriver.Chrome:
-    chromium, driver = require("chromium", "chromium"), require("chromedriver", "chromium-driver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for argument in (*_ARGUMENTS, f"--user-data-dir={profile}"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    if not scripts:
-        options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
-    started = webdriver.Chrome(options=options, service=Service(driver))
-    started.set_page_load_timeout(60)
-    return started
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    started = _start(tmp_path_factory.mktemp("chromium"))
-    yield started
-    started.quit()
 
 
 def _open(
@@ -66,30 +30,7 @@ def _open(
     content: dict[str, Any],
 ) -> None:
     """Write a page and show it."""
-    _show(browser, registry.write_reports(gather(run, content), ["html"], folder)[0])
-
-
-def _show(browser: webdriver.Chrome, path: Path, size: tuple[int, int] = (1280, 800)) -> None:
-    """Open a page at exactly that viewport, and wait until its charts are drawn."""
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False},
-    )
-    _log(browser, "performance")
-    _log(browser, "browser")
-    browser.get(path.as_uri())
-    _wait_for(browser, "document.documentElement.dataset.charts === 'drawn' || !window.vegaEmbed")
-
-
-def _log(browser: webdriver.Chrome, name: str) -> list[dict[str, Any]]:
-    """What the browser logged since it was last asked."""
-    return list(browser.get_log(name))  # type: ignore[no-untyped-call]  # selenium leaves it untyped
-
-
-def _wait_for(browser: webdriver.Chrome, condition: str) -> None:
-    until(
-        lambda: browser.execute_script(f"return {condition}"), f"never became true: {condition}", within_s=30
-    )
+    show(browser, registry.write_reports(gather(run, content), ["html"], folder)[0])
 
 
 @pytest.fixture(scope="module")
@@ -102,34 +43,13 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def page(browser: webdriver.Chrome, example: Path) -> webdriver.Chrome:
     """The example's page at 1280 x 800, opened once."""
-    _show(browser, example)
+    show(browser, example)
     return browser
-
-
-def _seen(browser: webdriver.Chrome) -> str:
-    """All text inside the first viewport."""
-    return str(
-        browser.execute_script(
-            """
-            const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-            const seen = [];
-            while (walker.nextNode()) {
-              const range = document.createRange();
-              range.selectNodeContents(walker.currentNode);
-              const box = range.getBoundingClientRect();
-              const inside = box.width > 0 && box.height > 0 && box.top >= 0
-                && box.bottom <= window.innerHeight && box.left >= 0 && box.right <= window.innerWidth;
-              if (inside) seen.push(walker.currentNode.textContent.trim());
-            }
-            return seen.filter(Boolean).join('\\n');
-            """
-        )
-    )
 
 
 def test_the_first_screen_answers(page: webdriver.Chrome) -> None:
     """Verdict, confidence, what limits next, and what each scenario did: nothing to scroll."""
-    seen = _seen(page)
+    seen = in_view(page)
     assert "It was 97 % busy; search used 68 % of it." in seen
     assert "confidence:\nmedium" in seen
     assert "NEXT BOTTLENECK\nThe log disk of sql" in seen.replace("Next bottleneck", "NEXT BOTTLENECK")
@@ -217,7 +137,7 @@ def test_pointing_at_the_timeline_tells_every_value_and_the_utc_time(page: webdr
     )
     for step in (0, 12):
         page.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": x + step, "y": y})
-    _wait_for(page, "document.querySelector('#vg-tooltip-element.visible') !== null")
+    wait_for(page, "document.querySelector('#vg-tooltip-element.visible') !== null")
     told = page.find_element(By.ID, "vg-tooltip-element").text
     assert re.search(r"time\s*00:00:\d\d UTC", told)
     assert re.search(r"crawl\s*\d+/s", told)
@@ -230,7 +150,7 @@ def test_a_time_has_the_reader_s_own_in_its_tooltip(page: webdriver.Chrome) -> N
     page.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Kolkata"})
     try:
         page.refresh()
-        _wait_for(page, "document.querySelector('header.top time') !== null")
+        wait_for(page, "document.querySelector('header.top time') !== null")
         stamp = page.find_element(By.CSS_SELECTOR, "header.top time")
         shown, at = stamp.text, stamp.get_attribute("datetime")
         assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", shown)
@@ -278,18 +198,18 @@ def test_the_cells_of_the_tables_are_the_data(page: webdriver.Chrome) -> None:
 
 def test_nothing_is_fetched_and_nothing_goes_wrong(browser: webdriver.Chrome, example: Path) -> None:
     """No request but the file itself (and data: URLs), no line in the console."""
-    _show(browser, example)
-    messages = [json.loads(entry["message"])["message"] for entry in _log(browser, "performance")]
+    show(browser, example)
+    messages = [json.loads(entry["message"])["message"] for entry in log(browser, "performance")]
     asked = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
     assert [url for url in asked if not url.startswith("data:")] == [example.as_uri()]
-    assert _log(browser, "browser") == []
+    assert log(browser, "browser") == []
     assert example.stat().st_size < 4_000_000
 
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_nothing_overflows(browser: webdriver.Chrome, example: Path, width: int) -> None:
     """On a desktop and on a phone the page itself never scrolls sideways, and the charts are still drawn."""
-    _show(browser, example, (width, 800))
+    show(browser, example, (width, 800))
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert len(browser.find_elements(By.CSS_SELECTOR, ".live svg")) == _charts()
     widest = browser.execute_script(
@@ -311,7 +231,7 @@ def test_text_from_a_farm_never_runs(browser: webdriver.Chrome, tmp_path: Path) 
     assert browser.find_element(By.TAG_NAME, "h1").text == f"{HOSTILE} gives way first."
     assert HOSTILE in browser.find_element(By.CSS_SELECTOR, "#quality pre").text
     assert HOSTILE[:20] in browser.find_element(By.CSS_SELECTOR, "#chart-throughput").text
-    assert _log(browser, "browser") == []
+    assert log(browser, "browser") == []
 
 
 def _hostile_run() -> StoredRun:
@@ -341,7 +261,7 @@ def test_a_run_that_proves_nothing_says_so_first(
         outcome=outcome, bottleneck=blame, candidates=candidates, next=None, experiment=experiment
     )
     _open(browser, tmp_path, saved_run(), content)
-    seen = _seen(browser)
+    seen = in_view(browser)
     assert expected in seen.upper()
     assert experiment in seen
     if candidates:
@@ -355,7 +275,7 @@ def test_an_interrupted_run_says_so_in_a_banner(browser: webdriver.Chrome, tmp_p
     run = saved_run()
     run.manifest["state"] = "interrupted"
     _open(browser, tmp_path, run, verdict())
-    assert "This run was interrupted." in _seen(browser)
+    assert "This run was interrupted." in in_view(browser)
     banner, first = (browser.find_element(By.CSS_SELECTOR, css) for css in ("[role=alert]", "#verdict"))
     assert banner.location["y"] > first.location["y"]
 
@@ -379,12 +299,12 @@ def test_an_empty_run_still_has_a_page(browser: webdriver.Chrome, tmp_path: Path
     assert "This run is incomplete" in text
     assert "No whole second with operations was recorded." in text
     assert browser.find_elements(By.TAG_NAME, "svg") == []
-    assert _log(browser, "browser") == []
+    assert log(browser, "browser") == []
 
 
 def test_the_page_reads_without_scripts(example: Path, tmp_path: Path) -> None:
     """With JavaScript off: verdict, picture, tables, and every chart as a picture with its lines."""
-    browser = _start(tmp_path / "chromium", scripts=False)
+    browser = start(tmp_path / "chromium", scripts=False)
     try:
         browser.get(example.as_uri())
         assert "Bottleneck" in browser.find_element(By.TAG_NAME, "h1").text
@@ -401,7 +321,7 @@ def test_the_page_reads_without_scripts(example: Path, tmp_path: Path) -> None:
 
 def test_a_keyboard_and_a_screen_reader_find_their_way(browser: webdriver.Chrome, example: Path) -> None:
     """The first key leads past the header; what scrolls takes the focus; tables and charts have names."""
-    _show(browser, example)
+    show(browser, example)
     browser.execute_script("document.activeElement.blur(); window.scrollTo(0, 0)")
     browser.find_element(By.TAG_NAME, "body").send_keys(Keys.TAB)
     assert browser.switch_to.active_element.text == "Skip to the answer"
@@ -423,13 +343,13 @@ def test_a_keyboard_and_a_screen_reader_find_their_way(browser: webdriver.Chrome
 
 def test_the_figures_behind_each_chart_are_a_table(browser: webdriver.Chrome, example: Path) -> None:
     """Opened, it has a row a point of time and a column a line."""
-    _show(browser, example)
+    show(browser, example)
     browser.execute_script(
         "document.querySelectorAll('figure details.data').forEach((one) => { one.open = true; })"
     )
     charts = len(browser.find_elements(By.CSS_SELECTOR, "figure.chart script[type='application/json']"))
     assert charts > 6
-    _wait_for(browser, f"document.querySelectorAll('figure details.data tbody tr').length > {charts}")
+    wait_for(browser, f"document.querySelectorAll('figure details.data tbody tr').length > {charts}")
     assert len(browser.find_elements(By.CSS_SELECTOR, "figure details.data table")) == charts
     table = browser.find_element(By.CSS_SELECTOR, "#chart-throughput details.data table")
     heads = [cell.text for cell in table.find_elements(By.TAG_NAME, "th")]
@@ -451,7 +371,7 @@ def test_eight_hours_are_a_small_page_that_opens_at_once(browser: webdriver.Chro
     assert path.stat().st_size <= 3_000_000
 
     def opened() -> float:
-        _show(browser, path)
+        show(browser, path)
         return float(
             browser.execute_script("return performance.getEntriesByType('navigation')[0].loadEventEnd / 1000")
         )

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
-from servers import postgres, redis, valkey
+from servers import redis
 from support import end, frozen, run_cli, start_cli, until, wait_for_line
 
 from pinchpoint.store.read import open_run
@@ -24,12 +23,6 @@ from pinchpoint.store.read import open_run
 pytestmark = pytest.mark.farm
 
 MEASURE_S = 6
-
-
-@pytest.fixture(scope="module")
-def urls() -> Iterator[tuple[str, str]]:
-    with postgres() as sql, valkey() as nosql:
-        yield sql, nosql
 
 
 @pytest.fixture

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from servers import postgres, valkey
 from support import run_cli
 from valkey import Valkey
 
@@ -33,12 +31,6 @@ PLAN = {
     },
     "phases": {"warm_up": "1s", "measure": "5s"},
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def urls() -> Iterator[tuple[str, str]]:
-    with postgres() as sql, valkey() as nosql:
-        yield sql, nosql
 
 
 def written(folder: Path, farm: Any, plan: Any) -> list[str | Path]:

@@ -21,7 +21,6 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 from support import end, require, start_cli, wait_for_line
@@ -54,23 +53,6 @@ OF_SERVERS = (
     "data disk mean disk.write_latency_s at most 50 s",
     "nosql1 min mem.available_bytes at least 1 B",
 )
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = require("chromium", "chromium")
-    for argument in (
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        f"--user-data-dir={tmp_path / 'chromium'}",
-    ):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    started = webdriver.Chrome(options=options, service=Service(require("chromedriver", "chromium-driver")))
-    yield started
-    started.quit()
 
 
 def _get(url: str, **headers: str) -> str:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from servers import running
 from support import require, run_cli
 
 from pinchpoint.farm import embedded
@@ -50,13 +48,6 @@ def measured(folder: Path, farm: Path, measure: str, users: int) -> dict[str, An
     assert done.returncode in (0, 3), done.stderr
     verdict: dict[str, Any] = json.loads((Path(done.stdout.splitlines()[-1]) / "verdict.json").read_text())
     return verdict
-
-
-@pytest.fixture
-def sql() -> Iterator[Sql]:
-    with running(Sql) as tier:
-        assert isinstance(tier, Sql)
-        yield tier
 
 
 @pytest.mark.slow  # eighteen seconds; test_watched_database has a run in which only the database is seen

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from servers import running
 from support import run_cli
 
 from pinchpoint.farm.live import standing_farm
@@ -53,13 +51,6 @@ def means(directory: Path) -> dict[tuple[str, str, str], float]:
         if row["value"] is not None:
             series.setdefault((row["host"], row["metric"], row["instance"]), []).append(row["value"])
     return {key: sum(values) / len(values) for key, values in series.items()}
-
-
-@pytest.fixture
-def sql() -> Iterator[Sql]:
-    with running(Sql) as tier:
-        assert isinstance(tier, Sql)
-        yield tier
 
 
 def test_a_declared_database_is_watched_alone(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -12,7 +11,6 @@ import pytest
 from infra.content.corpora import in_folder, put
 from infra.services.serving import serving
 from infra.services.site import BEARER, MODULE, TOKEN
-from servers import postgres
 
 from pinchpoint_infra.content import ContentError, filling, survey
 from pinchpoint_infra.content.corpus import Folder
@@ -23,20 +21,6 @@ BYTES = {
     b"a/%03d.txt" % number if number % 4 else b"b/c/%03d" % number: b"document %d" % number
     for number in range(40)
 }
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with postgres() as url:
-        yield url
-
-
-@pytest.fixture
-def url(server: str) -> Iterator[str]:
-    """An empty database."""
-    yield server
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute("DROP TABLE IF EXISTS lists, folders, documents")
 
 
 def corpus(folder: Path) -> Path:
@@ -54,7 +38,7 @@ def found(*paths: bytes) -> list[CorpusDocument]:
 
 @pytest.mark.parametrize("cores", [{0}, {0, 1}])
 def test_a_hundred_documents_of_forty(
-    tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch, cores: set[int]
+    tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch, cores: set[int]
 ) -> None:
     """All are there, by one process or several; a copy takes no bytes, and gives those of the first."""
     for module in (survey, filling):
@@ -68,15 +52,15 @@ def test_a_hundred_documents_of_forty(
     told = ingest(
         corpus(tmp_path / "corpus"),
         100,
-        url,
+        database,
         share,
         sentences.append,
         {usable[core % len(usable)] for core in cores},
     )
-    with psycopg.connect(url) as connection:
+    with psycopg.connect(database) as connection:
         rows = connection.execute("SELECT path, size_bytes, content, content_of FROM documents").fetchall()
         lists = connection.execute("SELECT title, documents FROM lists").fetchall()
-    with serving(MODULE, tmp_path, token=TOKEN, database_url=url) as service:
+    with serving(MODULE, tmp_path, token=TOKEN, database_url=database) as service:
         paths = [path for path, _, _, of in rows if of is not None]
         answers = {
             path: service.get(f"/_api/web/getfilebyserverrelativeurl('{path}')/$value", **BEARER).data
@@ -142,14 +126,14 @@ def test_what_went_away_since_it_was_looked_at_is_counted(tmp_path: Path) -> Non
     assert set(in_folder(tmp_path / "share")) == {b"there", b"there~2"}
 
 
-def test_a_filling_that_fails_leaves_the_database_as_it_was(tmp_path: Path, url: str) -> None:
+def test_a_filling_that_fails_leaves_the_database_as_it_was(tmp_path: Path, database: str) -> None:
     """The folder refuses when the database is filled already: its tables go, the sentence says why."""
     share = tmp_path / "share"
     share.mkdir()
     (share / "b").write_text("in the way")
     with pytest.raises(ContentError, match="the files folder did not take b/"):
-        ingest(corpus(tmp_path / "corpus"), 60, url, share, lambda _: None)
-    with psycopg.connect(url) as connection:
+        ingest(corpus(tmp_path / "corpus"), 60, database, share, lambda _: None)
+    with psycopg.connect(database) as connection:
         assert connection.execute("SELECT to_regclass('documents'), to_regclass('lists')").fetchone() == (
             None,
             None,

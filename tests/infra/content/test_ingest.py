@@ -11,7 +11,6 @@ from pathlib import Path
 import psycopg
 import pytest
 from infra.content.corpora import in_folder, put
-from servers import postgres
 
 from pinchpoint_infra.content import ContentError, filling
 from pinchpoint_infra.content.database import readable
@@ -32,19 +31,6 @@ ODD_NAMES = (
     b"-rf",
     b".hidden",
 )
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with postgres() as url:
-        yield url
-
-
-@pytest.fixture
-def database(server: str) -> Iterator[str]:
-    yield server
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute("DROP TABLE IF EXISTS lists, folders, documents")
 
 
 @pytest.fixture

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from infra.content.corpora import put
 from infra.services.serving import Service, serving
-from infra.services.site import FILES, MODULE, TOKEN, put
+from infra.services.site import FILES, MODULE, TOKEN
 from servers import postgres
 
 from pinchpoint_infra.content.filling import ingest

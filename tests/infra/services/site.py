@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
-from pathlib import Path
 
 MODULE = "pinchpoint_infra.services.web"
 TOKEN = "a-token"
@@ -24,10 +22,3 @@ FILES: dict[bytes, bytes] = {
     b"deep/" + b"/".join(["ü".encode() * 120] * 14): b"long",
     **{b"many/%03d.txt" % number: b"number %d" % number for number in range(25)},
 }
-
-
-def put(root: Path, path: bytes, content: bytes) -> None:
-    """A file below a folder, whatever the bytes of its name."""
-    where = Path(os.fsdecode(os.fsencode(root) + b"/" + path))
-    where.parent.mkdir(parents=True, exist_ok=True)
-    where.write_bytes(content)

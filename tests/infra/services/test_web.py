@@ -12,8 +12,9 @@ from typing import Any
 
 import psutil
 import pytest
+from infra.content.corpora import put
 from infra.services.serving import Service, serving
-from infra.services.site import BEARER, FILES, MODULE, TOKEN, put
+from infra.services.site import BEARER, FILES, MODULE, TOKEN
 from office365.runtime.auth.token_response import TokenResponse
 from office365.sharepoint.changes.query import ChangeQuery
 from office365.sharepoint.client_context import ClientContext

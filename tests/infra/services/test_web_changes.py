@@ -10,8 +10,9 @@ from typing import Any
 
 import psycopg
 import pytest
+from infra.content.corpora import put
 from infra.services.serving import Service, serving
-from infra.services.site import BEARER, MODULE, TOKEN, put
+from infra.services.site import BEARER, MODULE, TOKEN
 from servers import postgres
 
 from pinchpoint_infra.content.filling import ingest

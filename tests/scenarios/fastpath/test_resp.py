@@ -46,14 +46,6 @@ def opened(endpoint: Endpoint, fast: bool, timeout_s: float = 5) -> Iterator[Wri
         connection.close()
 
 
-@pytest.fixture
-def client(nosql: Endpoint) -> Iterator[valkey.Valkey]:
-    with valkey.Valkey.from_url(nosql.url) as client:
-        client.flushdb()
-        yield client
-        client.flushdb()
-
-
 def run(client: valkey.Valkey, *command: str) -> None:
     ask: Callable[..., object] = client.execute_command
     ask(*command)

@@ -10,12 +10,12 @@ from typing import Any
 
 import pymysql
 import pytest
-from mariadbserver import MariaDb, mariadb
+from mariadbserver import MariaDb
 from scenarios.full_crawl.changelog import Log, in_place_of_folders
 from scenarios.full_crawl.folders import crawled, ended, fill, prepared, source
 from scenarios.full_crawl.killing import killed_after, resuming
 from scenarios.full_crawl.pages import Pages, linking
-from scenarios.sql_servers.targets import Maria, Target, mssql, need_driver
+from scenarios.sql_servers.targets import Maria, Target, mssql
 from scenarios.support import Events, Recorder, crawl, made, quiet
 from support import run_script
 
@@ -26,14 +26,6 @@ pytestmark = pytest.mark.slow  # a server of its own, which takes five seconds t
 NOWHERE = Endpoint("search", "", {"kind": "none"})
 INCREMENTAL = {"mode": "incremental"}
 DOCUMENTS = 150
-
-
-@pytest.fixture(scope="module")
-def maria_server() -> Iterator[MariaDb]:
-    """One MariaDB for all tests here."""
-    need_driver("MariaDB", package="odbc-mariadb")
-    with mariadb() as server:
-        yield server
 
 
 @pytest.fixture(params=["mysql+odbc", "mssql+odbc"])

@@ -22,14 +22,6 @@ OWN = {f"{PREFIX}owner".encode(), f"{PREFIX}holder".encode()}
 """Keys that are no records: the mark, and which run is using them."""
 
 
-@pytest.fixture
-def client(nosql: Endpoint) -> Iterator[valkey.Valkey]:
-    with valkey.Valkey.from_url(nosql.url) as client:
-        client.flushdb()
-        yield client
-        client.flushdb()
-
-
 def _keys(client: valkey.Valkey) -> set[bytes]:
     return set(cast("list[bytes]", client.keys()))
 

@@ -6,21 +6,13 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 import pytest
-from mariadbserver import MariaDb, mariadb
+from mariadbserver import MariaDb
 from scenarios.sql_servers.targets import Maria, Postgres, Target, by_odbc, mssql, need_driver
 
 from pinchpoint_scenarios.contract import Endpoint
 
 Cleaned = TypeVar("Cleaned", bound=Target)
 TARGETS = ("postgresql", "postgresql+odbc", "mysql+odbc", "mssql+odbc")
-
-
-@pytest.fixture(scope="session")
-def maria_server() -> Iterator[MariaDb]:
-    """One MariaDB for all tests of a session."""
-    need_driver("MariaDB", package="odbc-mariadb")
-    with mariadb() as server:
-        yield server
 
 
 @pytest.fixture

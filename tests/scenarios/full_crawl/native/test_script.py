@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from powershell import named, parse, wrong
+from powershell import check_script, named
 from scenarios.full_crawl.native.farm import Farm, Source
 
 from pinchpoint_scenarios.full_crawl.native.link import SCRIPT, script
@@ -20,17 +20,8 @@ FUNCTIONS_OF_SHAREPOINT = {
 }
 
 
-def test_the_script_parses() -> None:
-    """No error and no missing token; a script with a brace too few is found out."""
-    assert not wrong(script())
-    assert parse(script().replace("\n}\n", "\n", 1)).has_error
-
-
-def test_the_script_is_one_file_of_ascii_that_the_console_cannot_spoil() -> None:
-    """Windows PowerShell reads a file without a mark as the system's code page."""
-    assert SCRIPT.endswith(".ps1")
-    assert script().isascii()
-    assert "\t" not in script()
+def test_the_script_can_be_read_by_windows() -> None:
+    check_script(SCRIPT, script())
 
 
 def test_every_command_is_its_own_powershell_s_or_sharepoint_s() -> None:

@@ -1,0 +1,25 @@
+"""Servers that were there before a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from servers import postgres, running, valkey
+
+from pinchpoint_infra.embedded.tiers.sql import Sql
+
+
+@pytest.fixture(scope="module")
+def urls() -> Iterator[tuple[str, str]]:
+    """A PostgreSQL and a Valkey."""
+    with postgres() as sql, valkey() as nosql:
+        yield sql, nosql
+
+
+@pytest.fixture
+def sql() -> Iterator[Sql]:
+    """A PostgreSQL, with its roles."""
+    with running(Sql) as tier:
+        assert isinstance(tier, Sql)
+        yield tier
