@@ -80,6 +80,20 @@ def redis() -> Iterator[str]:
         yield server.url
 
 
+def open_redis(port: int, folder: Path, *options: str) -> list[str]:
+    """The command of a Redis of the system that other machines reach, and that keeps its data."""
+    kept = ("--dir", str(folder), "--save", "", "--appendonly", "yes")
+    return [
+        require("redis-server", "redis-server"),
+        "--port",
+        str(port),
+        "--protected-mode",
+        "no",
+        *kept,
+        *options,
+    ]
+
+
 @contextmanager
 def killable_valkey(fsync: str | None = "always") -> Iterator[ServerProcess]:
     """A Valkey that can be killed and started again on its data.

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from lossylinks import Link, lossy_link, other_network, own_network
+from servers import open_redis
 from sshd_hosts import SshdHost, sshd_hosts
 from support import PINCHPOINT, end, require, start_cli, wait_for_line
 from valkey import Valkey
@@ -58,15 +59,9 @@ class Machines:
     def start_worker(self, number: int) -> subprocess.Popen[bytes]:
         """A load worker that takes part in run after run."""
         master = f"10.77.{number}.1:{MASTER_PORT}"
-        command: list[str | Path] = [
-            "nsenter",
-            f"--target={self.workers[number]}",
-            "--net",
-            PINCHPOINT,
-            "worker",
-        ]
+        there = ("nsenter", f"--target={self.workers[number]}", "--net")
         process = subprocess.Popen(
-            [*command, "--master", master],
+            [*there, PINCHPOINT, "worker", "--master", master],
             env={**os.environ, TOKEN_VARIABLE: TOKEN},
             start_new_session=True,
             stdout=subprocess.DEVNULL,
@@ -89,7 +84,7 @@ def machines(tmp_path: Path) -> Iterator[Machines]:
         pytest.skip("needs root: machines are network namespaces")
     for program, package in (("ip", "iproute2"), ("nsenter", "util-linux"), ("setpriv", "util-linux")):
         require(program, package)
-    server = require("redis-server", "redis-server")
+    store_command = open_redis(PORT, tmp_path)
     links: list[Link] = []
 
     @contextmanager
@@ -100,19 +95,7 @@ def machines(tmp_path: Path) -> Iterator[Machines]:
 
     with ExitStack() as stack:
         stack.enter_context(own_network())
-        options: list[str] = [
-            "--port",
-            str(PORT),
-            "--save",
-            "",
-            "--protected-mode",
-            "no",
-            "--dir",
-            f"{tmp_path}",
-        ]
-        store = stack.enter_context(
-            subprocess.Popen([server, *options, "--appendonly", "yes"], stdout=subprocess.DEVNULL)
-        )
+        store = stack.enter_context(subprocess.Popen(store_command, stdout=subprocess.DEVNULL))
         stack.callback(store.kill)
         workers = []
         for number in range(3):

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from servers import open_redis
 from support import PINCHPOINT, end, require, run_cli, wait_for_line
 
 from pinchpoint.loadgen.permits import TOKEN_VARIABLE
@@ -44,20 +45,8 @@ class Machines:
         for name in (self.here, self.there):
             ip("netns", "add", name)
             ip("-n", name, "link", "set", "lo", "up")
-        ip(
-            "link",
-            "add",
-            "cable",
-            "netns",
-            self.here,
-            "type",
-            "veth",
-            "peer",
-            "name",
-            "cable",
-            "netns",
-            self.there,
-        )
+        peer = ("peer", "name", "cable", "netns", self.there)
+        ip("link", "add", "cable", "netns", self.here, "type", "veth", *peer)
         for name, address in ((self.here, HERE), (self.there, THERE)):
             ip("-n", name, "address", "add", f"{address}/24", "dev", "cable")
             ip("-n", name, "link", "set", "cable", "up")
@@ -94,23 +83,11 @@ def machines(tmp_path: Path) -> Iterator[Machines]:
     if os.geteuid() != 0:
         pytest.skip("needs root: hosts of its own are network namespaces")
     require("ip", "iproute2")
-    server = require("redis-server", "redis-server")
+    store = open_redis(PORT, tmp_path, "--bind", HERE, "--appendfsync", "always")
     found = Machines()
-    options = (
-        "--bind",
-        HERE,
-        "--port",
-        str(PORT),
-        "--save",
-        "",
-        "--protected-mode",
-        "no",
-        "--dir",
-        str(tmp_path),
-    )
     try:
         found.make()
-        with found.start(found.here, server, *options, "--appendonly", "yes", "--appendfsync", "always"):
+        with found.start(found.here, *store):
             yield found
     finally:
         found.remove()
