@@ -42,6 +42,8 @@ PHASES = {
 }
 """Phase -> the words of standard error with which it begins."""
 ENDS_WITHIN_S = 150.0
+WAITED_FOR_S = 120.0
+"""How much longer it may take where a remote worker is waited for."""
 _STANDS_S = 5.0
 _INTO_MEASURE_S = 4.0
 OF_RUN = {
@@ -308,7 +310,7 @@ FAULTS: dict[str, Fault] = {
         for how, break_it in (("cut", _cut), ("stalled", _stall), ("answers garbage", _garble))
     },
     "disk full": Fault(_fill, tuple(PHASES), FAILS, "space|room"),
-    "directory removed": Fault(_remove, tuple(PHASES), FAILS, "gone|kept|removed|missing|no such"),
+    "directory removed": Fault(_remove, tuple(PHASES)[1:], FAILS, "gone|kept|removed|missing|no such"),
     "disk read-only": Fault(
         _abort_disk,
         tuple(PHASES),
@@ -382,8 +384,9 @@ def tried(name: str, phase: str) -> Row:
             fault.apply(cell)
         except psutil.NoSuchProcess as gone:
             late = [f"what was to fail had ended: {gone}"] if process.poll() is None else []
+        within_s = ENDS_WITHIN_S + WAITED_FOR_S * ("worker" in fault.parts)
         try:
-            out, _ = process.communicate(timeout=ENDS_WITHIN_S)
+            out, _ = process.communicate(timeout=within_s)
         except subprocess.TimeoutExpired:
             words = said.read_text()
             process.send_signal(signal.SIGABRT)  # it says where it is
@@ -392,7 +395,7 @@ def tried(name: str, phase: str) -> Row:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-            why = f"it did not end within {ENDS_WITHIN_S:g} s: {said.read_text()[len(words) :][-3000:]}"
+            why = f"it did not end within {within_s:g} s: {said.read_text()[len(words) :][-3000:]}"
             return Row(name, phase, _last(words), None, [], False, why)
         fault.mend(cell)
         words = out + said.read_text()

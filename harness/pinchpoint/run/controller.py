@@ -136,18 +136,16 @@ def run(
             stage = _Stage(plan, live, store, progress, board, interrupts, ended, reach, options=options)
             if options.prove:
                 stage.prover = Prover(farm, plan, store, progress, stage.left_slower)
-            prepared = False
             try:
                 live.limit(False)  # data is loaded at full speed, also on a farm that was up
                 stage.prepare(made)
-                prepared = True
                 stage.measure(assignments, connected)
             finally:
                 interrupts.shield()
                 try:
                     stage.clear_away(made)
                 finally:
-                    if not prepared:
+                    if not stage.is_ready:
                         store.discard()
             stage.finish()
     if interrupts.requested and ExitStatus.INTERRUPTED not in ended.statuses:
@@ -257,6 +255,7 @@ class _Stage:
         self._ready: set[str] = set()  # the scenarios whose data is there
         self._load_by_hand: LoadByHand | None = None
         self.prover: Prover | None = None
+        self.is_ready = False  # data and workers are there: of a run that ends before, nothing is kept
 
     def left_slower(self, why: str) -> None:
         """Something of the farm is slower than it was found: the measurement stands, the farm does not."""
@@ -297,6 +296,7 @@ class _Stage:
         )
         try:
             self._gather(pool, crew, assignments.elsewhere)
+            self.is_ready = True
             pool.start()
             for pid in pool.local_pids:
                 self._live.confine(pid)
