@@ -274,7 +274,7 @@ def _warnings(
         if probe.state != "finished":
             yield f"{side.label}: the probe is not finished"
         yield from unsettled(side.label, verdict)
-        yield from (f"{side.label}: {why}" for why in verdict.host_cache)
+        yield from (f"{side.label}: a cache on the host is suspected: {why}" for why in verdict.host_cache)
         if verdict.contradicted:
             yield f"{side.label}: {verdict.contradicted}"
         yield from (f"{side.label}: {warning}" for warning in dict.fromkeys(probe.warnings))

@@ -22,7 +22,7 @@ from pinchpoint_infra.disks.way import DiskStack
 # Loop devices and what is mounted from them: made, and found again by the folder their files lie in.
 
 _BLOCK = Path("/sys/block")
-_PATIENCE_S = 10.0
+_PATIENCE_S = 60.0
 
 
 def run(*command: str) -> str:

@@ -249,6 +249,7 @@ def test_a_warning_names_its_side_not_a_folder_that_several_have() -> None:
     ]
     found = compare_probes(read_probes(places), places)
     assert any(one.startswith("uneven: RND4K read fell to a lower") for one in found.warnings)
+    assert any(one.startswith("uneven: a cache on the host is suspected: reads") for one in found.warnings)
     assert not any(one.startswith("/srv/data") for one in found.warnings)
 
 
