@@ -124,15 +124,19 @@ def pytest_xdist_auto_num_workers() -> int:
     return min(8, (os.cpu_count() or 1) * 2)
 
 
+_TOGETHER = ("tests/scenarios/nosql_burst", "tests/scenarios/sql_servers")
+
+
+def _together(nodeid: str) -> str | None:
+    """The folder whose tests one worker runs, of a test in one."""
+    return next((folder for folder in _TOGETHER if nodeid.startswith(f"{folder}/")), None)
+
+
 class _ByFile(LoadFileScheduling):  # type: ignore[misc]  # xdist ships no types
     """A file's tests to one worker, and a folder's where they share a server that takes long to start."""
 
-    _TOGETHER = ("tests/scenarios/nosql_burst", "tests/scenarios/sql_servers")
-
     def _split_scope(self, nodeid: str) -> str:
-        return next((folder for folder in self._TOGETHER if nodeid.startswith(f"{folder}/")), None) or str(
-            super()._split_scope(nodeid)
-        )
+        return _together(nodeid) or str(super()._split_scope(nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -144,9 +148,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _ByFile
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with farms and of scenarios first: no worker should begin a long one when others are done."""
+    """Folders of one worker first, then files with farms and of scenarios: what is long begins early."""
     long = {item.path for item in items if item.get_closest_marker("farm") or "scenarios" in item.path.parts}
-    items.sort(key=lambda item: item.path not in long)
+    items.sort(key=lambda item: (_together(item.nodeid) is None, item.path not in long))
 
 
 @pytest.fixture
