@@ -91,6 +91,7 @@ _TABLE: tuple[tuple[str, ValueRange], ...] = (
     ("generator.allowed_cores", _CORES),
     ("cpu.run_queue", _TASKS),
     ("cpu.waiting_threads", _TASKS),
+    ("cpu.blocked_threads", _TASKS),
     ("net.output_queue", _COUNT),
     ("web.requests_queued", _COUNT),
     ("generator.users", _COUNT),

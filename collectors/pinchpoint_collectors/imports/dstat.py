@@ -206,6 +206,7 @@ _DISK: Mapping[Column, tuple[str, float]] = {
 """Kind of a disk's group, and name -> what it is, and our unit. Groups of some plugins are the disk alone."""
 _PLAIN: Mapping[Column, str] = {
     ("procs", "run"): "cpu.run_queue",
+    ("procs", "blk"): "cpu.blocked_threads",
     ("paging", "in"): "mem.paged_in_bytes_per_s",
     ("paging", "out"): "mem.paged_out_bytes_per_s",
 }

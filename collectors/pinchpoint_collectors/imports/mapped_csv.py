@@ -18,7 +18,14 @@ METRICS = frozenset(
     {
         *(
             f"cpu.{name}"
-            for name in ("busy_ratio", "steal_ratio", "wait_ratio", "run_queue", "waiting_threads")
+            for name in (
+                "busy_ratio",
+                "steal_ratio",
+                "wait_ratio",
+                "run_queue",
+                "waiting_threads",
+                "blocked_threads",
+            )
         ),
         *(
             f"mem.{name}"
@@ -28,6 +35,7 @@ METRICS = frozenset(
                 "paged_in_bytes_per_s",
                 "paged_out_bytes_per_s",
                 "paged_bytes_per_s",
+                "major_faults_per_s",
             )
         ),
         *(f"disk.{way}s_per_s" for way in ("read", "write", "transfer")),

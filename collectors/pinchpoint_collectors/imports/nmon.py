@@ -164,6 +164,7 @@ class _Recording:
                         yield _NET_MEANS[match[2]], match[1], scaled(value, KIB), None
             elif table == "PROC":
                 yield "cpu.run_queue", "", figure(its, "Runnable"), None
+                yield "cpu.blocked_threads", "", figure(its, "Blocked"), None
             else:
                 yield from _memory(table, its, step_s, self._found)
 

@@ -24,13 +24,12 @@ from pinchpoint_collectors.record import Sample
 from pinchpoint_collectors.windows.counters import (
     HYPERVISOR,
     LANGUAGES,
-    LOGGED,
     NAMED_INSTANCE,
     TOTAL,
     Counter,
     english,
     folded,
-    instance_of,
+    placed,
 )
 
 _HEADER = re.compile(
@@ -342,7 +341,10 @@ def _known(paths: Iterable[str], names: Mapping[str, frozenset[int]]) -> Iterato
         if ours is None or logged.casefold().endswith(f",{TOTAL}"):  # the sum of one NUMA node
             continue
         name, counter = ours
-        instance = instance_of(name, logged)  # sums are left out elsewhere, and counted
+        becomes = placed(name, counter, logged)
+        if becomes is None:
+            continue
+        means, instance = becomes
         yield CounterColumn(
             at=at,
             path=path,
@@ -351,8 +353,8 @@ def _known(paths: Iterable[str], names: Mapping[str, frozenset[int]]) -> Iterato
             server=_sql_instance(of),
             object=name,
             counter=counter,
-            means=LOGGED[name][counter],
-            instance=logged.strip() if instance is None else instance,
+            means=means,
+            instance=instance,
         )
 
 

@@ -107,6 +107,10 @@ def values(statistics: Fields, block: Fields, interval_s: float, found: FileFact
             yield metric, instance, value, None
     if queue := mapping(statistics.get("queue"), "queue"):
         yield "cpu.run_queue", "", number(queue, "runq-sz"), None
+        if "blocked" in queue:
+            yield "cpu.blocked_threads", "", number(queue, "blocked"), None
+    if paging := mapping(statistics.get("paging"), "paging"):
+        yield "mem.major_faults_per_s", "", number(paging, "majflt"), None
     yield from _memory(statistics, block, found)
     for disk in listed(statistics.get("disk"), "disk"):
         yield from _disk(disk, interval_s)

@@ -25,6 +25,7 @@ _TABLES: Mapping[str, tuple[str, ...]] = {
     "runq-sz": ("queue",),
     "kbmemfree": ("memory",),
     "pswpin/s": ("swap-pages",),
+    "majflt/s": ("paging",),
     "await": ("disk",),
     "rxkB/s": ("network", "net-dev"),
     "rxbyt/s": ("network", "net-dev"),

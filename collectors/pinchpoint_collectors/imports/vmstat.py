@@ -31,7 +31,7 @@ _FIRST = re.compile(r"[\ufeff\s]*-*procs-*\s.*memory.*swap")
 _TIME = re.compile(r"\s*(?P<figures>.*?)\s+(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")
 _NAMES = {"id": "idle", "wa": "iowait", "st": "steal"}
 LEAST_KIB = 256 * KIB
-"""With less, free and cached together, it is no KiB: no server runs Linux in that."""
+"""With less, free, cached and swapped out together, it is no KiB: no server runs Linux in that."""
 ALL = "all"
 """The disks together."""
 
@@ -50,7 +50,8 @@ class Vmstat:
         """One sample per value; see ``Format.read``."""
         rows = _rows(lines, found)
         found.facts("").update(os="Linux")
-        cached = [total(*(figure(row, name) for name in ("free", "buff", "cache"))) for _, _, row in rows]
+        held = ("free", "buff", "cache", "swpd")
+        cached = [total(*(figure(row, name) for name in held)) for _, _, row in rows]
         most = max((one for one in cached if one is not None), default=None)
         is_kib = most is not None and most >= LEAST_KIB
         if most is not None and not is_kib:
@@ -113,6 +114,7 @@ def _time_s(
 def _values(row: Fields, *, is_kib: bool, found: FileFacts) -> Iterator[Reported]:
     yield from ((metric, "", value, None) for metric, value in cpu_values(row))
     yield "cpu.run_queue", "", figure(row, "r"), None
+    yield "cpu.blocked_threads", "", figure(row, "b"), None
     if is_kib:
         cached = total(figure(row, "buff"), figure(row, "cache"))
         available = available_of(None, figure(row, "free"), cached, found)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 
 TOTAL = "_total"
@@ -116,6 +116,40 @@ def instance_of(name: str, instance: str) -> str | None:
     if grouped:
         return grouped[2] if grouped[1] == "0" else text
     return "" if total else text
+
+
+WAIT_STATISTICS = "SQLServer:Wait Statistics"
+_SAYS = {"waits in progress": (1.0, True, 0), "cumulative wait time (ms) per second": (0.001, False, 1)}
+"""Of its instances those that say how many sessions wait -> scale, whether it is of the moment, rank.
+
+Milliseconds that are waited in a second are sessions that wait, by Little's law.
+"""
+_WAITED_FOR = {
+    "Page IO latch waits": "Data",
+    "Log write waits": "Log",
+    "Log buffer waits": "Log",
+    "Log Flush Wait Time": "Log",
+    "Page latch waits": "Latch",
+    "Non-Page latch waits": "Latch",
+    "Network IO waits": "Client",
+}
+"""Counters of waiting sessions -> what these wait for, as the collector of SQL Server names it."""
+
+
+def placed(name: str, counter: str, logged: str) -> tuple[Counter, str] | None:
+    """What a counter of an object and instance becomes, and the instance as ours; None: it is not used."""
+    means, text = LOGGED[name][counter], logged.strip()
+    own = instance_of(name, text)
+    instance = text if own is None else own  # sums are left out elsewhere, and counted
+    if name == WAIT_STATISTICS:
+        said = _SAYS.get(text.casefold())
+        if said is None:
+            return None
+        scale, instant, rank = said
+        means, instance = replace(means, scale=scale, instant=instant, rank=means.rank + rank), ""
+    if counter in _WAITED_FOR:
+        instance = f"{_WAITED_FOR[counter]}:{instance or counter}"
+    return means, instance
 
 
 # ---- names in other languages -----------------------------------------------------------------------------

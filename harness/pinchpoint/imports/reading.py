@@ -245,6 +245,8 @@ def inventory(gathered: Gathered, places: HostPlaces) -> dict[str, dict[str, Any
             known = hosts.setdefault(host, {"roles": {}, "disks": {}, "not_measured": []})
             known |= {key: value for key, value in facts.items() if value is not None}
             known["hostname"] = machine or host
+            if known.get("cores") and not known.get("usable_cores"):
+                known["usable_cores"] = list(range(known["cores"]))
             if memory := places.memory_of(host):
                 known["memory_bytes"] = memory
             there = {metric for name, metric, _ in gathered.series if name == host}

@@ -72,7 +72,6 @@ NOT_JUDGED: dict[str, str] = {
     "db.write_concern_latency_s": "waiting for other members of the replica set, which are not in the farm",
     "disk.data_write_latency_s": "read as the way `disk.data_write` with its ending",
     "mem.*_hits_per_s": BESIDE,  # mem.refaulted_bytes_per_s
-    "mem.major_faults_per_s": BESIDE,
     "mem.reclaimed_bytes_per_s": BESIDE,
 }
 """Metrics that feed no measure -> why. A pattern stands for all of a kind."""

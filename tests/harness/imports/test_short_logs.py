@@ -20,6 +20,7 @@ QUIET = {
     r"LogicalDisk(D:)\Avg. Disk sec/Transfer": 0.002,
     r"LogicalDisk(D:)\Disk Transfers/sec": 70,
 }
+WAITS = "SQLServer:Wait Statistics"
 CORES = {rf"Processor({core})\% Processor Time": 4 for core in range(1, 4)}
 
 
@@ -43,6 +44,78 @@ CASES: dict[str, tuple[dict[str, float], str, str | None, str]] = {
         "bottleneck",
         "lock",
         "lock",
+    ),
+    "locks, by how often and how long they are waited for": (
+        {
+            **QUIET,
+            r"SQLServer:Locks(_Total)\Average Wait Time (ms)": 9000,
+            r"SQLServer:Locks(_Total)\Lock Waits/sec": 3,
+        },
+        "bottleneck",
+        "lock",
+        "lock",
+    ),
+    "lock waits that are short": (
+        {
+            **QUIET,
+            r"SQLServer:Locks(_Total)\Average Wait Time (ms)": 20,
+            r"SQLServer:Locks(_Total)\Lock Waits/sec": 3,
+        },
+        "inconclusive",
+        None,
+        "memory",
+    ),
+    "sessions wait, by what they wait for": (
+        {
+            **QUIET,
+            rf"{WAITS}(Waits in progress)\Lock waits": 24,
+            rf"{WAITS}(Waits started per second)\Lock waits": 3,
+        },
+        "bottleneck",
+        "lock",
+        "lock",
+    ),
+    "sessions wait for pages, the disk is fast": (
+        {**QUIET, rf"{WAITS}(Cumulative wait time (ms) per second)\Page IO latch waits": 31000},
+        "inconclusive",
+        None,
+        "disk",
+    ),
+    "sessions wait for the log": (
+        {**QUIET, r"SQLServer:Databases(_Total)\Log Flush Wait Time": 24000},
+        "inconclusive",
+        None,
+        "disk",
+    ),
+    "sessions wait for pages in memory": (
+        {**QUIET, rf"{WAITS}(Waits in progress)\Page latch waits": 30},
+        "inconclusive",
+        None,
+        "lock",
+    ),
+    "sessions wait for their clients": (
+        {**QUIET, rf"{WAITS}(Waits in progress)\Network IO waits": 40},
+        "inconclusive",
+        None,
+        "dependency",
+    ),
+    "sessions wait for a worker": (
+        {**QUIET, rf"{WAITS}(Waits in progress)\Wait for the worker": 60},
+        "bottleneck",
+        "pool",
+        "pool",
+    ),
+    "no session waits": (
+        {**QUIET, rf"{WAITS}(Waits in progress)\Page IO latch waits": 1},
+        "inconclusive",
+        None,
+        "memory",
+    ),
+    "pages are read, without the available memory": (
+        {r"Processor(_Total)\% Processor Time": 22, r"Memory\Page Reads/sec": 900},
+        "inconclusive",
+        None,
+        "memory",
     ),
     "an interface is full, both ways together": (
         {
@@ -308,3 +381,42 @@ def test_cpu_time_that_the_hypervisor_took_is_a_limit(
     assert first["resource"] == resource
     assert verdict["outcome"] == ("bottleneck" if resource == "cpu" else "inconclusive")
     assert ("stolen" in verdict["summary"]) is (resource == "cpu")
+
+
+TABLES: dict[str, tuple[str, str, str | None]] = {
+    # sar's table -> a row, outcome, resource that is named or the first candidate; None: none was at a limit
+    "runq-sz plist-sz ldavg-1 ldavg-5 ldavg-15 blocked": ("38 900 36.2 33.1 22.0 0", "bottleneck", "cpu"),
+    "runq-sz plist-sz ldavg-1 ldavg-5 blocked": ("1 900 36.2 33.1 34", "inconclusive", "disk"),
+    "runq-sz plist-sz ldavg-1 blocked": ("3 900 3.2 1", "inconclusive", None),
+    "pswpin/s pswpout/s": ("1900.20 2450.11", "inconclusive", "memory"),
+    "pgpgin/s pgpgout/s fault/s majflt/s": ("64000.00 42000.00 9000.00 1800.00", "inconclusive", "memory"),
+    "CPU %user %nice %system %iowait %steal %idle": (
+        "all 8.0 0.0 4.0 71.0 0.0 17.0",
+        "inconclusive",
+        "disk",
+    ),
+    "IFACE rxerr/s txerr/s rxdrop/s txdrop/s": ("eth0 0.0 0.0 4200.0 0.0", "inconclusive", "network"),
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_one_table_of_sar_is_judged_by_what_it_has(table: str, tmp_path: Path) -> None:
+    """Of a single table what waited is named or a candidate; the header says how many CPUs there are."""
+    row, outcome, resource = TABLES[table]
+    text = f"Linux 6.1.0 (db1) \t2026-11-20 \t_x86_64_\t(4 CPU)\n\n09:00:00 {table}\n"
+    text += "".join(f"09:{minute:02}:00 {row}\n" for minute in range(1, 8))
+    verdict = judged(tmp_path, text, places(), "sar.txt")
+    assert verdict["outcome"] == outcome
+    first = verdict["bottleneck"] or verdict["candidates"][0]
+    assert resource is None or first["resource"] == resource
+    assert ("saturated (" in verdict["summary"]) is (resource is not None)
+
+
+def test_a_machine_without_memory_left_is_read_in_kib(tmp_path: Path) -> None:
+    """Of 4 GiB nearly all is swapped out: what is free and cached is less than any server has."""
+    names = "r b swpd free buff cache si so bi bo in cs us sy id wa st UTC"
+    row = "2 14 4194300 90000 1200 80000 8800 9400 9000 9600 4000 9000 5 12 3 80 0"
+    text = f"procs -----memory----- ---swap--\n{names}\n"
+    text += "".join(f"{row} 2026-11-20 09:{minute:02}:00\n" for minute in range(8))
+    verdict = judged(tmp_path, text, places(host="db1"), "vmstat.txt")
+    assert [one["resource"] for one in verdict["candidates"]] == ["memory", "disk"]

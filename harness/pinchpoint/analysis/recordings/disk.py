@@ -6,7 +6,7 @@ disk that is at its declared limit is ``disk_cap``, and any other that is slow i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,8 +20,10 @@ from pinchpoint.analysis.recordings.measures import (
     figure,
     measure,
     overlap_s,
+    sessions_waiting,
 )
 from pinchpoint.analysis.resources.disk.measures import MINOR_SHARE
+from pinchpoint.analysis.sessions import DATA_WAITS, LOG_WAITS, TEMPORARY_WAITS
 from pinchpoint.analysis.thresholds import DISK_OCCUPIED, PRESSURE, UTILISATION, Threshold, latency_limit
 from pinchpoint.data.inputs import COMMIT_ROLES, DiskRole, Host, Inputs
 from pinchpoint.data.series import Floats, Key
@@ -40,6 +42,12 @@ CONTEXT = (
     ("disk.flush_latency_s", "a flush took"),
 )
 BUSY = ("disk.busy_ratio", "busy")
+_WAITS = (
+    ("pressure.io_ratio", PRESSURE, "work waited for I/O, of any disk,"),
+    ("cpu.wait_ratio", PRESSURE, "idle CPU time while I/O was outstanding:"),
+    ("cpu.blocked_threads", QUEUED, "threads that waited for I/O:"),
+)
+_OF_FILES = "sessions of the database that waited for I/O of its files:"
 LOG_CONTEXT = (
     ("db.log_flushes_per_s", "log flushes of the database server"),
     ("db.log_flush_waits_per_s", "commits that waited for a log flush"),
@@ -49,13 +57,13 @@ LOG_CONTEXT = (
 
 
 def disks(inputs: Inputs, host: Host) -> Iterator[Resource]:
-    """Each disk of a host; where none was recorded, one for all of them."""
-    own = [disk for disk in inputs.disks if disk.host == host.name]
-    waited = _pressure(inputs, host.name)
-    yield from (_disk(inputs, disk, waited) for disk in own)
-    if own:
+    """Each disk of a host; one for all of them where none was recorded, or none explains that work waited."""
+    waits = _waits(inputs, host.name)
+    own = [_disk(inputs, disk, waits) for disk in inputs.disks if disk.host == host.name]
+    yield from own
+    slow = [one for one in waits if one.at_limit]
+    if own and (not slow or any(overlap_s(one.stretches, slow[0].stretches) for one in own)):
         return
-    slow = waited is not None and waited.at_limit
     yield Resource(
         kind="disk",
         resource="disk",
@@ -64,11 +72,13 @@ def disks(inputs: Inputs, host: Host) -> Iterator[Resource]:
         instance="",
         role=None,
         name=f"disks of {host.name}",
-        metric="pressure.io_ratio" if waited else "disk.write_latency_s",
-        measures=(waited,) if waited else (),
-        missing=f"no disk of {host.name} was recorded",
+        metric=waits[0].metric if waits else "disk.write_latency_s",
+        measures=waits,
+        missing="" if own else f"no disk of {host.name} was recorded",
         doubt="which disk work waited for was not recorded" if slow else "",
-        remedy=f"record the disks of {host.name}",
+        remedy=f"record latency and IOPS of each disk of {host.name}, network file systems, too"
+        if own
+        else f"record the disks of {host.name}",
     )
 
 
@@ -81,7 +91,7 @@ class _Seen:
     queue: Measure | None
 
 
-def _disk(inputs: Inputs, disk: DiskRole, waited: Measure | None) -> Resource:
+def _disk(inputs: Inputs, disk: DiskRole, waits: Sequence[Measure]) -> Resource:
     device = disk.device or ""
     name = f"{disk.role} disk of {disk.tier} ({disk.host}{f', {device}' if device else ''})"
     if disk.role == disk.device:
@@ -95,14 +105,13 @@ def _disk(inputs: Inputs, disk: DiskRole, waited: Measure | None) -> Resource:
     if slow:
         doubt, remedy = _doubt(inputs, disk, slow[0], seen)
         kept = [*slow, *(one for one in seen.latencies if one not in slow), *queued]
-        if waited and waited.at_limit and overlap_s(waited.stretches, slow[0].stretches):
-            kept.append(waited)
+        kept += [one for one in waits if one.at_limit and overlap_s(one.stretches, slow[0].stretches)]
     elif queued and not seen.latencies:
         kept = queued
         doubt = "a disk that serves I/Os in parallel can be busy all the time and have room"
     else:  # busy, or a queue, is no limit where latency is not
         kept = [one for one in (capped, *seen.latencies) if one]
-        room = _has_room(seen, capped, waited)
+        room = _has_room(seen, capped, waits)
         figures = CONTEXT if room else (BUSY, *CONTEXT)  # a hint, and no measure
     if disk.device is None or not (kept or seen.busy or seen.queue):
         missing = f"the {name} was not measured{f': {disk.why}' if disk.why else ''}"
@@ -214,8 +223,8 @@ def _doubt(inputs: Inputs, disk: DiskRole, slow: Measure, seen: _Seen) -> tuple[
     return "", ""
 
 
-def _has_room(seen: _Seen, capped: Measure | None, waited: Measure | None) -> bool | None:
-    if waited is not None and waited.at_limit:
+def _has_room(seen: _Seen, capped: Measure | None, waits: Sequence[Measure]) -> bool | None:
+    if any(one.at_limit for one in waits):
         return None
     if capped is not None:
         return capped.has_room
@@ -224,9 +233,15 @@ def _has_room(seen: _Seen, capped: Measure | None, waited: Measure | None) -> bo
     return True if seen.latencies else None
 
 
-def _pressure(inputs: Inputs, host: str) -> Measure | None:
-    rows = figure(inputs, host, "pressure.io_ratio")
-    return measure(inputs, rows, PRESSURE, "attribution", "work waited for I/O, of any disk,")
+def _waits(inputs: Inputs, host: str) -> tuple[Measure, ...]:
+    """That work waited for I/O, of whatever disk; those at their limits first."""
+    of_files = (*LOG_WAITS, *DATA_WAITS, *TEMPORARY_WAITS)
+    found = [
+        measure(inputs, figure(inputs, host, metric), limit, "attribution", noun)
+        for metric, limit, noun in _WAITS
+    ]
+    found.append(measure(inputs, sessions_waiting(inputs, host, of_files), QUEUED, "attribution", _OF_FILES))
+    return tuple(sorted(filter(None, found), key=lambda one: not one.at_limit))
 
 
 def _at_cap(inputs: Inputs, disk: DiskRole) -> Measure | None:

@@ -287,6 +287,19 @@ def figure(inputs: Inputs, host: str, metric: str, instance: str = "") -> Rows |
     return Rows.of(inputs.samples.series(*key), key)
 
 
+def sessions_waiting(inputs: Inputs, host: str, kinds: Sequence[str]) -> Rows | None:
+    """Sessions of the host's database that waited for one of these kinds of things, all together."""
+    keys = [
+        key
+        for key in inputs.samples.keys("db.sessions_waiting")
+        if key.host == host and key.instance.startswith(tuple(kinds))
+    ]
+    if not keys:
+        return None
+    total = np.nansum([inputs.samples.steps(*key) for key in keys], axis=0)
+    return Rows.of(inputs.samples.series(*keys[0]), keys[0], total)
+
+
 def context(inputs: Inputs, host: str, metric: str, instance: str, words: str) -> Fact | None:
     """A further figure in words, where it was measured and is not 0 throughout."""
     rows = figure(inputs, host, metric, instance)

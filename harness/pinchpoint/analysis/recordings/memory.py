@@ -43,6 +43,7 @@ CONTEXT = (
 PAGE_LIFE, COMMITTED = "db.page_life_s", "mem.committed_ratio"
 SHORT_LIFE = Threshold(300.0, "PAL", "Page life expectancy: pages stay for less than 300 seconds")
 COMMITTED_LIMIT = Threshold(0.95, "design", "95 % of what can be committed is in use: allocations fail soon")
+_PAGE_BYTES = 4096.0
 SMALL = Threshold(2.0 * 1024**3, "design", "less than 2 GiB: below a tenth of what most servers have")
 GRANTS_PENDING = Threshold(1.0, "MS", "Memory Grants Pending: 0 is healthy; queries wait from 1 on")
 
@@ -99,6 +100,7 @@ def _of_host(inputs: Inputs, host: Host) -> Resource:
     """Little available while paging: without paging little available is no limit (METHOD 3.2)."""
     left = figure(inputs, host.name, LEFT)
     paged = figure(inputs, host.name, PAGED) or figure(inputs, host.name, BOTH_WAYS)
+    paged = paged or _faults(inputs, host.name)
     waits = figure(inputs, host.name, "pressure.memory_ratio")
     paging = measure(inputs, paged, PAGING, "saturation", "paged")
     noun = "work waited for memory"
@@ -119,13 +121,17 @@ def _of_host(inputs: Inputs, host: Host) -> Resource:
                 f"record the paging of {host.name}",
             )
     elif paging is not None:
-        small = _least(inputs, host.name)
+        is_known, small = figure(inputs, host.name, LEFT_BYTES) is not None, _least(inputs, host.name)
         if paging.at_limit and small:
             found, room = [paging], None
             doubt = f"{small} was available at least; the size of its memory was not recorded"
             remedy = f"say how much memory {host.name} has (--memory {host.name}=SIZE), and import again"
-        else:  # pages are read in for files as well
-            room = not paging.at_limit or figure(inputs, host.name, LEFT_BYTES) is not None or None
+        elif paging.at_limit and not is_known:
+            found, room = [paging], None
+            doubt = "pages are read in for files as well, and the available memory was not recorded"
+            remedy = f"record the available memory of {host.name}"
+        else:
+            room = True
     if waited is not None:
         found.append(waited)
         room = False if waited.at_limit else room
@@ -194,6 +200,12 @@ def pages_to(inputs: Inputs, memory: Resource, disk: Resource) -> bool:
 def _bytes(inputs: Inputs, host: str, metrics: Sequence[str], instance: str, during: Steps) -> float:
     rows = [figure(inputs, host, metric, instance) for metric in metrics]
     return sum(float(np.nansum((one.values * one.covered_s)[during])) for one in rows if one)
+
+
+def _faults(inputs: Inputs, host: str) -> Rows | None:
+    """What was paged in at least: a page of 4 KiB for each fault that had to read."""
+    faults = figure(inputs, host, "mem.major_faults_per_s")
+    return faults and replace(faults, values=_PAGE_BYTES * faults.values, metric=PAGED)
 
 
 def _least(inputs: Inputs, host: str) -> str:

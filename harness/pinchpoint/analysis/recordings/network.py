@@ -15,14 +15,15 @@ from pinchpoint.data.series import Key
 SPEED = "net.speed_bytes_per_s"
 CONTEXT = (("net.errors_per_s", "errors"), ("net.drops_per_s", "packets dropped"))
 RECEIVED, BOTH, USED = "net.received_bytes_per_s", "net.total_bytes_per_s", "net.used_ratio"
-QUEUE = "net.output_queue"
+QUEUE, DROPS = "net.output_queue", "net.drops_per_s"
+DROPPED = Threshold(10.0, "design", "packets are dropped all the time: ten a second, or more")
 WAITING = Threshold(2.0, "PAL", "Output Queue Length: critical when more than 2 packets wait")
 
 
 def interfaces(inputs: Inputs, host: Host) -> Iterator[Resource]:
     """Each interface with traffic; one for all where none was recorded."""
     samples = inputs.samples
-    keys = (key for metric in (RECEIVED, BOTH, USED, QUEUE) for key in samples.keys(metric))
+    keys = (key for metric in (RECEIVED, BOTH, USED, QUEUE, DROPS) for key in samples.keys(metric))
     names = sorted({key.instance for key in keys if key.host == host.name})
     for name in names:
         yield _interface(inputs, host, name)
@@ -57,16 +58,18 @@ def _interface(inputs: Inputs, host: Host, name: str) -> Resource:
     used = measure(inputs, rows, NETWORK, "utilisation", "of its speed it used")
     noun = "packets that waited to be sent:"
     queue = measure(inputs, figure(inputs, host.name, QUEUE, name), WAITING, "saturation", noun, above=True)
-    queued = queue is not None and queue.at_limit
+    dropped = measure(inputs, figure(inputs, host.name, DROPS, name), DROPPED, "errors", "packets dropped:")
+    queued = any(one and one.at_limit for one in (queue, dropped))
     doubt = remedy = missing = ""
     if used is None:
         missing = f"the speed of interface {name} of {host.name} was not recorded"
         remedy = f"record the speed of interface {name} of {host.name} (Current Bandwidth, ifutil)"
+        doubt = "how much of its speed it used was not recorded" if queued else ""
     elif used.at_limit and not apart:
         doubt = "received and sent bytes were recorded together: a full-duplex interface has room for both"
         remedy = f"record received and sent bytes of interface {name} of {host.name} apart"
     elif queued and not used.at_limit:
-        doubt = "packets waited though it used less than 90 % of its speed"
+        doubt = "packets waited, or were dropped, though it used less than 90 % of its speed"
         remedy = f"look at the driver, the switch and the errors of interface {name} of {host.name}"
     return Resource(
         kind="network",
@@ -77,7 +80,7 @@ def _interface(inputs: Inputs, host: Host, name: str) -> Resource:
         role=None,
         name=f"network interface {name} of {host.name}",
         metric=metric,
-        measures=(*((replace(used, metric=metric),) if used else ()), *((queue,) if queue else ())),
+        measures=tuple(filter(None, (used and replace(used, metric=metric), queue, dropped))),
         has_room=None if used is None else used.has_room and not queued,
         missing=missing,
         doubt=doubt,

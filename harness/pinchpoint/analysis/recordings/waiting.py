@@ -15,7 +15,9 @@ from pinchpoint.analysis.recordings.measures import (
     contexts,
     figure,
     measure,
+    sessions_waiting,
 )
+from pinchpoint.analysis.sessions import LOCK
 from pinchpoint.analysis.thresholds import UTILISATION, Threshold
 from pinchpoint.analysis.verdict import Kind
 from pinchpoint.data.inputs import Host, Inputs
@@ -26,6 +28,8 @@ QUEUED = Threshold(BLOCKED.value, "design", "work waits for a thread or a ticket
 REFUSED = Threshold(0.1, "design", "connections are refused: one in ten seconds, or more")
 ON_NETWORK = Threshold(0.75, "PAL", "crawler: critical when more than 75 % of its threads access the network")
 
+_LATCHES = ("Latch:", "LWLock:Buffer")
+_CLIENTS = ("Client:",)
 _LOCKS = (
     ("db.lock_waiters", "sessions that waited for a lock:"),
     ("db.sessions_blocked", "sessions that were blocked:"),
@@ -57,6 +61,10 @@ CRAWL = (("search.waiting", "documents that waited to be crawled"),)
 def locks(inputs: Inputs, host: Host) -> Iterator[Resource]:
     """The locks of the host's database, where sessions that wait for one were recorded."""
     blocked = [_saturation(inputs, host, metric, noun) for metric, noun in _LOCKS]
+    if blocked[0] is None:
+        waited = _waiters(inputs, host.name, "lock")
+        waited = waited or sessions_waiting(inputs, host.name, [LOCK])
+        blocked[0] = measure(inputs, waited, BLOCKED, "saturation", _LOCKS[0][1])
     found = [one for one in blocked if one]
     waits = _saturation(inputs, host, "db.lock_waits_per_s", "lock requests that waited:")
     if waits and (any(one.at_limit for one in found) or not waits.at_limit):
@@ -67,8 +75,40 @@ def locks(inputs: Inputs, host: Host) -> Iterator[Resource]:
         yield replace(_waited_for(host, "lock", "", name, tuple(found)), context=facts)
 
 
+def _waiters(inputs: Inputs, host: str, of: str) -> Rows | None:
+    """How many waited at a time, by Little's law: how long a wait took x waits a second."""
+    took, rate = figure(inputs, host, f"db.{of}_wait_s"), figure(inputs, host, f"db.{of}_waits_per_s")
+    if took is None or rate is None:
+        return None
+    values = np.nan_to_num(took.values) * rate.values
+    return replace(rate, values=values, metric=f"db.{of}_waiters")
+
+
 def _saturation(inputs: Inputs, host: Host, metric: str, noun: str) -> Measure | None:
     return measure(inputs, figure(inputs, host.name, metric), BLOCKED, "saturation", noun)
+
+
+def sessions(inputs: Inputs, host: Host) -> Iterator[Resource]:
+    """What sessions of the host's database waited for beside disks, locks, memory and workers."""
+    latches = _waiters(inputs, host.name, "latch")
+    latches = sessions_waiting(inputs, host.name, _LATCHES) or latches
+    noun = "sessions that waited for a page in memory that another one uses:"
+    if latched := measure(inputs, latches, BLOCKED, "saturation", noun):
+        name = f"latches of the database on {host.name}"
+        yield replace(
+            _waited_for(host, "lock", "latches", name, (latched,)),
+            doubt="which pages they wait for was not recorded" if latched.at_limit else "",
+            remedy=f"record what the sessions on {host.name} wait for (PAGELATCH, often of tempdb)",
+        )
+    noun = "sessions that waited for their client or the network:"
+    results = sessions_waiting(inputs, host.name, _CLIENTS)
+    if client := measure(inputs, results, BLOCKED, "saturation", noun):
+        name = f"what takes the results of the database on {host.name}"
+        yield replace(
+            _waited_for(host, "external", "clients", name, (client,), "dependency"),
+            doubt="whether the client or the network is slow was not recorded" if client.at_limit else "",
+            remedy="record CPU and network of the client",
+        )
 
 
 def pools(inputs: Inputs, host: Host) -> Iterator[Resource]:
