@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -336,5 +337,5 @@ def unknown_roles(hosts: dict[str, dict[str, Any]]) -> str:
     each = "; ".join(f"{name} {', '.join(disks)}" for name, disks in unknown.items())
     return (
         f"the role of these disks is not known, so the general latency limit was used: {each}. Give each "
-        f"role with --disk {host}:{disk}=sql.log, or a farm.yaml with --farm"
+        f"role with --disk {shlex.quote(f'{host}:{disk}=sql.log')}, or a farm.yaml with --farm"
     )

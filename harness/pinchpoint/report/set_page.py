@@ -100,7 +100,7 @@ def _answers(made: RunSet, runs: Sequence[Row], compared: Sequence[Row]) -> Iter
     tested = f"{made.plan} on {wording.listed([one.folder for one in made.places])}, {count}"
     yield Answer(TESTED, tested, f"Begun {day_and_time(made.started)}.")
     sure = Counter(str((row["verdict"].get("bottleneck") or {}).get("confidence") or "none") for row in runs)
-    levels = ", ".join(f"{name} in {times} runs" for name, times in sure.most_common())
+    levels = ", ".join(f"{name} in {times} run{'s' * (times != 1)}" for name, times in sure.most_common())
     yield Answer(BOTTLENECK, str(_headline(runs, made)), f"Confidence: {levels}." if levels else "")
     rooms = [
         row["verdict"]["headroom_ratio"] for row in runs if row["verdict"].get("headroom_ratio") is not None

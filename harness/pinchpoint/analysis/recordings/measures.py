@@ -266,7 +266,9 @@ def measure(
         instance=rows.instance,
         value=rows.mean,
         limit=limit,
-        words=f"{noun} {mean} on average, p95 {p95}, at most {most}",
+        words=f"{noun} {mean} all the time"
+        if mean == p95 == most
+        else f"{noun} {mean} on average, p95 {p95}, at most {most}",
         stretches=stretches,
         highest=float(np.nanmax(smooth)),
         has_room=float(np.nanmax(smooth)) < ROOM.value and not _hides_more(rows, limit.value),

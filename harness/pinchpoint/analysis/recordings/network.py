@@ -55,7 +55,7 @@ def _interface(inputs: Inputs, host: Host, name: str) -> Resource:
         rows = Rows.of(series, Key(host.name, USED, name), traffic / speed)
     elif rows is not None:
         metric, apart = USED, True
-    used = measure(inputs, rows, NETWORK, "utilisation", "of its speed it used")
+    used = measure(inputs, rows, NETWORK, "utilisation", "traffic as a share of its speed:")
     noun = "packets that waited to be sent:"
     queue = measure(inputs, figure(inputs, host.name, QUEUE, name), WAITING, "saturation", noun, above=True)
     dropped = measure(inputs, figure(inputs, host.name, DROPS, name), DROPPED, "errors", "packets dropped:")

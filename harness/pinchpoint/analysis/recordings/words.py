@@ -104,14 +104,16 @@ def saturated_words(one: Resource, offset_s: int) -> str:
     first = one.saturated[0]
     is_share = first.limit.value <= 1 and first.what in ("utilisation", "attribution")
     value = units.percent(first.value) if is_share else units.of_metric(first.metric, first.value)
-    mean = f"mean of the whole recording {value}"
+    state = _state(one)
+    mean = "" if first.words in state else f", mean of the whole recording {value}"
     if first.over_s >= _NEARLY_ALL * first.measured_s:
-        return f"{_state(one)} for all {units.span(first.measured_s)}, {mean}"
+        return f"{state} for all {units.span(first.measured_s)}{mean}"
     begin, end = (utc(round(at + offset_s)) for at in (first.stretches[0].from_s, first.stretches[0].to_s))
-    until = end[11:16] if begin[:10] == end[:10] else f"{end[:10]} {end[11:16]}"
+    clock = slice(11, 19 if begin[:16] == end[:16] else 16)  # a stretch within one minute needs its seconds
+    until = end[clock] if begin[:10] == end[:10] else f"{end[:10]} {end[clock]}"
     return (
-        f"{_state(one)} for {units.span(first.over_s)} of {units.span(first.measured_s)}, longest "
-        f"{begin[:10]} {begin[11:16]} to {until} {zone_words(offset_s)}, {mean}"
+        f"{state} for {units.span(first.over_s)} of {units.span(first.measured_s)}, longest "
+        f"{begin[:10]} {begin[clock]} to {until} {zone_words(offset_s)}{mean}"
     )
 
 
