@@ -32,7 +32,7 @@ ROLE_ORDER = (*COMMIT_ROLES, "data", "tempdb", "index", "content", "os")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a disk is declared to be able to do; None where nothing is declared.
+    """What a disk, or all of a machine's, lets through; None: no limit, or none that is known.
 
     Attributes:
         iops: I/Os per second.
@@ -40,9 +40,28 @@ class Limits:
         io_unit_bytes: an I/O counts once per such unit begun; None: it counts once.
     """
 
-    iops: float | None
-    bytes_per_s: float | None
-    io_unit_bytes: float | None
+    iops: float | None = None
+    bytes_per_s: float | None = None
+    io_unit_bytes: float | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether there is any."""
+        return bool(self.iops or self.bytes_per_s)
+
+    def times(self, factor: float) -> Limits:
+        """This many times as much."""
+        return replace(
+            self,
+            iops=self.iops and self.iops * factor,
+            bytes_per_s=self.bytes_per_s and self.bytes_per_s * factor,
+        )
+
+    def share(self, io: float, size: float) -> float:
+        """How much of the nearer limit that many I/Os and bytes (per second, or per operation) take."""
+        counted = max(io, size / self.io_unit_bytes) if self.io_unit_bytes else io
+        by_io = counted / self.iops if self.iops else 0.0
+        return max(by_io, size / self.bytes_per_s if self.bytes_per_s else 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from harness.analysis.disks import Distant, commits
 from harness.forecast.farms import LENGTH_S, log
 
 from pinchpoint.analysis.model.measured import Measured
-from pinchpoint.analysis.model.parts import Bound, Caps, Cores, Disk, Part
+from pinchpoint.analysis.model.parts import Bound, Cores, Disk, Part
+from pinchpoint.data.inputs import Limits
 from pinchpoint.forecast.other import between, predict_beside
 
 
@@ -24,7 +25,7 @@ def disk(host: str, each_s: float, iops: float | None = None, *, idle: bool = Fa
         profile=None,
         stripes=1,
         attached="network",
-        caps=Caps(iops=iops),
+        caps=Limits(iops=iops),
         io={},
         bytes={},
         each_s=each_s,
@@ -43,7 +44,7 @@ def cores(host: str, count: float, *tiers: str, allowance: bool = False) -> Core
 
 def machine(host: str, name: str, cap: str = "uncached") -> Bound:
     """A machine's caps of one kind."""
-    return Bound(f"disk:{host}:{cap}", name, name, (host,), ("sql",), {}, caps=Caps(iops=3200.0))
+    return Bound(f"disk:{host}:{cap}", name, name, (host,), ("sql",), {}, caps=Limits(iops=3200.0))
 
 
 def side(*parts: Part, **unmeasured: str) -> Measured:

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 
 from pinchpoint.analysis.model.measured import Measured
 from pinchpoint.analysis.model.network import OPEN_USERS, Users, is_open
-from pinchpoint.analysis.model.parts import UNQUEUED_S, Bound, Caps, Cores, Disk, Part, Wait
+from pinchpoint.analysis.model.parts import UNQUEUED_S, Bound, Cores, Disk, Part, Wait
 from pinchpoint.analysis.model.probed import DiskMix, Exchanged, Swap, swapped
 from pinchpoint.analysis.model.settings import LIMITS, Known, Setting, What
 from pinchpoint.analysis.resources.disk.types import caps_words, limits_words, profile
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError
+from pinchpoint.data.inputs import Limits
 
 ASSUMED_LATENCY = (
     "{target} was measured only at its limit: {seconds} is assumed for an I/O without a queue; --set "
@@ -44,79 +45,54 @@ LOG_STRIPES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Uncertainties:
-    """Disks of which something that the answer rests on was not seen.
+def uncertain(
+    before: Sequence[Part], after: Sequence[Part], settings: Sequence[Setting]
+) -> tuple[list[str], list[tuple[Part, ...]]]:
+    """(what of the disks that are set had to be assumed, the parts with it at its least and at its most).
 
-    Attributes:
-        assumed: an I/O's latency had to be assumed.
-        queued: what was seen of it may be the time of a queue.
-        others: of another type than in the run, whose latency was not measured.
-        logs: striped ones, whose small writes may follow each other within one disk.
-        indexes: their names; how much of the time waits for them is a guess.
+    An assumed latency may be nothing, or twice as long, and at most what was seen with its queue. What may be
+    a queue's time, or another type's latency, may be as short as ``UNQUEUED_S``; a striped log may spread
+    evenly. How much of the time waits for an index is a guess.
     """
+    set_: dict[str, set[What]] = {}
+    for one in settings:
+        set_.setdefault(one.target, set()).add(one.what)
+    disks = [part for part in after if isinstance(part, Disk) and part.target in set_]
+    types = {part.key: part.profile for part in before if isinstance(part, Disk)}
+    undeclared = [disk for disk in disks if "latency_s" not in set_[disk.target]]
+    assumed = [disk for disk in disks if disk.assumed]
+    queued = [disk for disk in undeclared if _perhaps_a_queue(disk, set_[disk.target])]
+    others = [
+        disk
+        for disk in undeclared
+        if disk.profile not in (None, types[disk.key])
+        and (disk.waits or disk.commits)
+        and disk not in (*assumed, *queued)
+    ]
+    logs = [disk for disk in disks if "stripes" in set_[disk.target] and one_after_another(disk)]
+    texts = [(ASSUMED_LATENCY, disk, disk.each_s) for disk in assumed]
+    texts += [(MAYBE_QUEUED, disk, disk.seen_s) for disk in queued]
+    texts += [(OTHER_TYPE, disk, disk.each_s) for disk in others]
+    texts += [(LOG_STRIPES, disk, None) for disk in logs]
+    words = [text.format(target=disk.target, seconds=units.seconds(each_s)) for text, disk, each_s in texts]
+    words += [INDEX_COMMITS.format(target=target) for target in set_ if target.endswith(".index")]
+    ends: tuple[tuple[list[Disk], Callable[[Disk], Disk]], ...] = (
+        (assumed, lambda disk: replace(disk, each_s=0.0)),
+        (assumed, lambda disk: replace(disk, each_s=min(2 * (disk.each_s or 0.0), disk.seen_s or math.inf))),
+        (queued, _unqueued),
+        (others, _unqueued),
+        (logs, _spread_evenly),
+    )
+    return words, [
+        tuple(end(part) if isinstance(part, Disk) and part in group else part for part in after)
+        for group, end in ends
+        if group
+    ]
 
-    assumed: tuple[Disk, ...]
-    queued: tuple[Disk, ...]
-    others: tuple[Disk, ...]
-    logs: tuple[Disk, ...]
-    indexes: tuple[str, ...]
 
-    @classmethod
-    def of(cls, before: Sequence[Part], after: Sequence[Part], settings: Sequence[Setting]) -> Uncertainties:
-        """Of the parts as they are to be, those that a setting is about."""
-        set_: dict[str, set[What]] = {}
-        for one in settings:
-            set_.setdefault(one.target, set()).add(one.what)
-        disks = [part for part in after if isinstance(part, Disk) and part.target in set_]
-        types = {part.key: part.profile for part in before if isinstance(part, Disk)}
-        undeclared = [disk for disk in disks if "latency_s" not in set_[disk.target]]
-        assumed = tuple(disk for disk in disks if disk.assumed)
-        queued = tuple(disk for disk in undeclared if _perhaps_a_queue(disk, set_[disk.target]))
-        return cls(
-            assumed=assumed,
-            queued=queued,
-            others=tuple(
-                disk
-                for disk in undeclared
-                if disk.profile not in (None, types[disk.key])
-                and (disk.waits or disk.commits)
-                and disk not in (*assumed, *queued)
-            ),
-            logs=tuple(disk for disk in disks if "stripes" in set_[disk.target] and one_after_another(disk)),
-            indexes=tuple(target for target in set_ if target.endswith(".index")),
-        )
-
-    def words(self) -> Iterator[str]:
-        """What is assumed, a sentence each."""
-        for disk in self.assumed:
-            yield ASSUMED_LATENCY.format(target=disk.target, seconds=units.seconds(disk.each_s))
-        for disk in self.queued:
-            yield MAYBE_QUEUED.format(target=disk.target, seconds=units.seconds(disk.seen_s))
-        for disk in self.others:
-            yield OTHER_TYPE.format(target=disk.target, seconds=units.seconds(disk.each_s))
-        yield from (LOG_STRIPES.format(target=disk.target) for disk in self.logs)
-        yield from (INDEX_COMMITS.format(target=target) for target in self.indexes)
-
-    def least_and_most(self, parts: Sequence[Part]) -> Iterator[tuple[Part, ...]]:
-        """All parts with each assumed latency at nothing and at twice, and with what may be a queue's gone.
-
-        Twice is at most what was seen, with its queue. Another type's latency is as short as ``UNQUEUED_S``;
-        a striped log is as if it spread evenly.
-        """
-        if self.assumed:
-            yield _with_latency(parts, {disk.key: 0.0 for disk in self.assumed})
-            most = {disk.key: min(2 * (disk.each_s or 0.0), disk.seen_s or math.inf) for disk in self.assumed}
-            yield _with_latency(parts, most)
-        for sooner in (self.queued, self.others):
-            if sooner:
-                yield _with_latency(parts, {disk.key: min(disk.seen_s or 0.0, UNQUEUED_S) for disk in sooner})
-        if self.logs:
-            keys = {disk.key for disk in self.logs}
-            yield tuple(
-                _spread_evenly(part) if isinstance(part, Disk) and part.key in keys else part
-                for part in parts
-            )
+def _unqueued(disk: Disk) -> Disk:
+    """An I/O of it as if none waited before it."""
+    return replace(disk, each_s=min(disk.seen_s or 0.0, UNQUEUED_S))
 
 
 def _perhaps_a_queue(disk: Disk, changed: set[What]) -> bool:
@@ -132,14 +108,6 @@ def one_after_another(disk: Disk) -> bool:
 def _spread_evenly(log: Disk) -> Disk:
     """A striped log as if each of its disks took its share of the I/Os."""
     return replace(log, caps=replace(log.caps, iops=log.caps.iops and log.caps.iops * log.stripes))
-
-
-def _with_latency(parts: Sequence[Part], each_s: Mapping[str, float]) -> tuple[Part, ...]:
-    """The same parts; an I/O of some disks takes as long as that."""
-    return tuple(
-        replace(part, each_s=each_s[part.key]) if isinstance(part, Disk) and part.key in each_s else part
-        for part in parts
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +192,7 @@ def apply(measured: Measured, settings: Sequence[Setting], mix: Mapping[str, Dis
             problems.append(f"--set {one.name}={one.text}: {error}")
     if problems:
         raise InputError(*dict.fromkeys(problems))
-    uncertainties = Uncertainties.of(measured.parts, parts, [one for one in settings if one.what != "probe"])
+    words, ends = uncertain(measured.parts, parts, [one for one in settings if one.what != "probe"])
     others = ((*parts[:at], other, *parts[at + 1 :]) for at, swap in swaps.items() for other in swap.others)
     assumes = [text for swap in swaps.values() for text in swap.assumes]
     return Applied(
@@ -232,12 +200,12 @@ def apply(measured: Measured, settings: Sequence[Setting], mix: Mapping[str, Dis
         loads=tuple(loads),
         changed=tuple(changed[one.name] for one in settings),
         assumes=(
-            *uncertainties.words(),
+            *words,
             *_assumed(parts, settings),
             *assumes,
             *([FROM_PROBE] if swaps else []),
         ),
-        uncertain=(*uncertainties.least_and_most(parts), *others),
+        uncertain=(*ends, *others),
         exchanged=tuple(swap.exchanged for swap in swaps.values()),
     )
 
@@ -305,26 +273,24 @@ def _change(
 
 def _meant(parts: Sequence[Part], one: Setting) -> list[tuple[int, Part]]:
     """The parts a setting is about; a tier's cores are its allowance where it has one."""
-    if one.what == "cores":
-        pools = [(at, p) for at, p in enumerate(parts) if isinstance(p, Cores) and one.target in p.tiers]
-        allowed = [(at, pool) for at, pool in pools if pool.allowance]
-        return [(at, pool) for at, pool in allowed or pools]
-    if one.what == "machine":
-        return [
-            (at, p)
-            for at, p in enumerate(parts)
-            if isinstance(p, Bound) and p.machine and one.target in p.tiers
-        ]
-    if one.what in LIMITS:
-        limits = ((at, p) for at, p in enumerate(parts) if isinstance(p, Bound | Wait))
-        return [(at, p) for at, p in limits if p.target == one.name]
-    return [(at, p) for at, p in enumerate(parts) if isinstance(p, Disk) and p.target == one.target]
+
+    def means(part: Part) -> bool:
+        if one.what == "cores":
+            return isinstance(part, Cores) and one.target in part.tiers
+        if one.what == "machine":
+            return isinstance(part, Bound) and bool(part.machine) and one.target in part.tiers
+        if one.what in LIMITS:
+            return isinstance(part, Bound | Wait) and part.target == one.name
+        return isinstance(part, Disk) and part.target == one.target
+
+    found = [(at, part) for at, part in enumerate(parts) if means(part)]
+    return [(at, part) for at, part in found if isinstance(part, Cores) and part.allowance] or found
 
 
 def _profile(disk: Disk, one: Setting) -> Disk:
     """One of that type: how many are striped is a setting of its own."""
     entry = profile(str(one.value))
-    caps = Caps(entry.iops, entry.bytes_per_s, entry.io_unit_bytes)
+    caps = Limits(entry.iops, entry.bytes_per_s, entry.io_unit_bytes)
     return replace(disk, profile=entry.name, stripes=1, caps=caps)
 
 
@@ -345,23 +311,18 @@ def _latency(disk: Disk, one: Setting) -> Disk:
     return replace(disk, each_s=one.number, curve=None, assumed=False)
 
 
-def _iops(disk: Disk, one: Setting) -> Disk:
-    # What it was merely seen to end at is in the way of no other disk.
-    caps = Caps() if disk.seen else disk.caps
-    return replace(disk, profile=None, caps=replace(caps, iops=one.number), seen=False)
-
-
-def _bytes(disk: Disk, one: Setting) -> Disk:
-    caps = Caps() if disk.seen else disk.caps
-    return replace(disk, profile=None, caps=replace(caps, bytes_per_s=one.number), seen=False)
+def _capped(disk: Disk, one: Setting) -> Disk:
+    """With that limit of I/Os or bytes: what it was merely seen to end at is in the way of no other disk."""
+    caps = Limits() if disk.seen else disk.caps
+    return replace(disk, profile=None, caps=replace(caps, **{one.what: one.number}), seen=False)
 
 
 DISK_CHANGES: Mapping[str, Callable[[Disk, Setting], Disk]] = {
     "profile": _profile,
     "stripes": _striped,
     "latency_s": _latency,
-    "iops": _iops,
-    "bytes_per_s": _bytes,
+    "iops": _capped,
+    "bytes_per_s": _capped,
 }
 
 
@@ -369,7 +330,9 @@ def _machine(bound: Bound, one: Setting) -> Bound:
     entry = profile(str(one.value))
     cached = bound.key.endswith(":cached")
     caps = (
-        Caps(entry.cached_iops, entry.cached_bytes_per_s) if cached else Caps(entry.iops, entry.bytes_per_s)
+        Limits(entry.cached_iops, entry.cached_bytes_per_s)
+        if cached
+        else Limits(entry.iops, entry.bytes_per_s)
     )
     return replace(bound, machine=entry.name, caps=caps)
 

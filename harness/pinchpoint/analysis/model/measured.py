@@ -16,7 +16,7 @@ from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.model.commit import Sessions, flush_of
 from pinchpoint.analysis.model.network import OPEN_USERS, Model, Users, fitted
-from pinchpoint.analysis.model.parts import UNQUEUED_S, Bound, Caps, Cores, Disk, Part, Wait
+from pinchpoint.analysis.model.parts import UNQUEUED_S, Bound, Cores, Disk, Part, Wait
 from pinchpoint.analysis.resources.base import (
     GENERATOR,
     CpuMeasures,
@@ -41,6 +41,7 @@ from pinchpoint.analysis.thresholds import (
 )
 from pinchpoint.analysis.verdict import Kind
 from pinchpoint.data.curve import expected_s
+from pinchpoint.data.inputs import Limits
 from pinchpoint.data.series import mean
 
 NOTICED = 0.002
@@ -94,7 +95,7 @@ class _Seen:
 
     resource: Resource
     found: DiskMeasures
-    caps: Caps
+    caps: Limits
     at_limit: bool
     waits_s: Mapping[str, float]
     each_s: float | None
@@ -151,31 +152,26 @@ def _waited(resource: Resource, found: DiskMeasures, flows: Sequence[Flow], one:
     return waited(resource, found, alone)[0] or 0.0
 
 
-def _caps(resource: Resource, found: DiskMeasures, wait: float, kind: Kind | None) -> tuple[Caps, bool]:
+def _caps(resource: Resource, found: DiskMeasures, wait: float, kind: Kind | None) -> tuple[Limits, bool]:
     """What it lets through, as declared unless the measurement says otherwise; whether it stood there."""
-    caps = _declared(resource)
+    caps = resource.limits or Limits()
     io, size = found.io or 0.0, found.bytes or 0.0
     used = caps.share(io, size)
     # A disk that idles most of the time is flat by chance.
     held = found.held if found.busy is None or found.busy >= WAIT_SHARE.value else None
     if used > 1 + CAP_MATCH.value:  # the declaration does not hold
-        caps = Caps(iops=io)
+        caps = Limits(iops=io)
     if kind in NO_LIMIT_KINDS:
         return caps, False  # one write after the other is flat as well, without any regulator
     if held and not abs(used - 1) <= CAP_MATCH.value:
         level = found.responses[held].level or (io if held == "io" else size)
-        caps = Caps(iops=level) if held == "io" else Caps(bytes_per_s=level)
+        caps = Limits(iops=level) if held == "io" else Limits(bytes_per_s=level)
     elif not caps.known and at_least(found.outstanding, WAITING_IO) and found.responses["io"].stays:
-        caps = Caps(iops=io)  # a device that does no more, whatever waits
+        caps = Limits(iops=io)  # a device that does no more, whatever waits
     # Who waits for it and then works on what it wrote leaves it idle meanwhile: it does all it may.
     busy = min(1.0, found.busy or 1.0)
     idle = busy if wait >= WAIT_SHARE.value and busy >= WAIT_SHARE.value else 1.0
     return caps, caps.share(io, size) / idle >= UTILISATION.value
-
-
-def _declared(resource: Resource) -> Caps:
-    limits = resource.limits
-    return Caps(limits.iops, limits.bytes_per_s, limits.io_unit_bytes) if limits else Caps()
 
 
 def _is_log(disk: _Seen, seen: Sequence[Seen]) -> bool:
@@ -294,7 +290,7 @@ def _part(disk: _Seen, shares: Shares) -> Disk:
         commits={},
         at_limit=disk.at_limit,
         assumed=assumed,
-        seen=disk.caps.known and disk.caps != _declared(resource),
+        seen=disk.caps.known and disk.caps != (resource.limits or Limits()),
         queued=not disk.caps.known and at_least(found.outstanding, WAITING_IO),
         at_once=at_once,
     )
@@ -664,9 +660,9 @@ def _bound(
     limits = resource.limits
     if found.io is None or limits is None:
         return
-    caps = Caps(limits.iops, limits.bytes_per_s, limits.io_unit_bytes)
+    caps = limits
     if caps.share(found.io, found.bytes or 0.0) > 1 + CAP_MATCH.value:  # the declaration does not hold
-        caps = Caps()
+        caps = Limits()
     yield Bound(
         key=resource.key,
         name=f"the machine {resource.hosts[0]} ({resource.instance}), all its disks",

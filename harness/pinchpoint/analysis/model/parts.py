@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from pinchpoint.analysis.model.network import Commit, Queue, Station
 from pinchpoint.data.curve import Curve
+from pinchpoint.data.inputs import Limits
 
 UNQUEUED_S = 0.001
 """What an I/O takes when none waits before it, of a disk that was only ever seen at its limit: the round trip
@@ -19,44 +20,6 @@ MOST_OF_OTHERS = 0.5
 """Other programs use idle cores up; of those that are wanted they leave half, as a fair scheduler has it."""
 
 ByScenario = Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Caps:
-    """What a disk, or all of a machine's, lets through; None: no cap, or none that is known.
-
-    Attributes:
-        iops: I/Os per second.
-        bytes_per_s: bytes per second.
-        io_unit_bytes: an I/O counts once per such unit begun; None: once.
-    """
-
-    iops: float | None = None
-    bytes_per_s: float | None = None
-    io_unit_bytes: float | None = None
-
-    @property
-    def known(self) -> bool:
-        """Whether there is any."""
-        return bool(self.iops or self.bytes_per_s)
-
-    def times(self, factor: float) -> Caps:
-        """This many times as much."""
-        return Caps(
-            self.iops and self.iops * factor,
-            self.bytes_per_s and self.bytes_per_s * factor,
-            self.io_unit_bytes,
-        )
-
-    def counted(self, io: float, size: float) -> float:
-        """I/Os in the cap's own units."""
-        return max(io, size / self.io_unit_bytes) if self.io_unit_bytes else io
-
-    def share(self, io: float, size: float) -> float:
-        """How much of the nearer cap that many I/Os and bytes (per second, or per operation) take."""
-        by_io = self.counted(io, size) / self.iops if self.iops else 0.0
-        by_size = size / self.bytes_per_s if self.bytes_per_s else 0.0
-        return max(by_io, by_size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +68,7 @@ class Disk:
     profile: str | None
     stripes: int
     attached: str
-    caps: Caps
+    caps: Limits
     io: ByScenario
     bytes: ByScenario
     each_s: float | None
@@ -218,7 +181,7 @@ class Bound:
     hosts: tuple[str, ...]
     tiers: tuple[str, ...]
     demand_s: ByScenario
-    caps: Caps | None = None
+    caps: Limits | None = None
     io: ByScenario | None = None
     bytes: ByScenario | None = None
     target: str = ""

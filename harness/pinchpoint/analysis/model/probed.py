@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from pinchpoint.analysis.model.parts import UNQUEUED_S, Caps, Disk
+from pinchpoint.analysis.model.parts import UNQUEUED_S, Disk
 from pinchpoint.analysis.resources.base import Resource
 from pinchpoint.analysis.resources.disk.measures import measure_disk, write_and_flush_s
 from pinchpoint.analysis.resources.disk.types import limits_words
@@ -192,7 +192,7 @@ class Swap:
 def swapped(part: Disk, disk: ProbedDisk, mix: DiskMix) -> Swap:
     """Put a probed disk in the place of a run's. Raises InputError where the probe does not report enough."""
     limits = disk.limits_of(mix.reads_ratio)
-    caps = Caps(limits.iops, limits.bytes_per_s, limits.io_unit_bytes) if limits else Caps()
+    caps = limits or Limits()
     bare = replace(
         part, profile=None, stripes=1, caps=caps, at_limit=False, assumed=False, seen=False, queued=False
     )
