@@ -12,7 +12,9 @@ from ground_truth.noises import noises
 from ground_truth.variants import VARIANTS, blind
 
 from pinchpoint.analysis import Verdict, analyse
-from pinchpoint.analysis.analyse import judged_case
+from pinchpoint.analysis.analyse import analyse_case
+from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.resources.kinds import KINDS
 from pinchpoint.analysis.timeline import in_turn
 from pinchpoint.store.read import StoredRun, open_run
 from pinchpoint.store.samples import table
@@ -60,16 +62,18 @@ def judge(directory: Path) -> Judged:
     run = replace(stored, samples=table(stored.samples))  # noises change it
     judged = replace(run, events=[event for event in run.events if event.get("event") != TOLD])
     noisy = noises(replace(judged, manifest=blind(run.manifest)))
-    return Judged(_variants(run, judged), {name: _found(one, analyse(one)) for name, one in noisy})
+    return Judged(_variants(run, judged), {name: _found(*analyse_case(one)) for name, one in noisy})
 
 
-def _found(run: StoredRun, verdict: Verdict) -> Found:
+def _found(verdict: Verdict, case: Case | None) -> Found:
     """What a verdict names; where it names none, the causes that take turns."""
     found = found_in(verdict)
-    case = judged_case(run) if verdict.outcome == "inconclusive" else None
+    named_none = verdict.outcome == "inconclusive" and case is not None and case.climb is None
     turns = [
-        Turn(one.type, role.tier if role else one.tiers[0], role.role if role else None, share)
-        for one, share in (in_turn(case) if case is not None and case.climb is None else ())
+        Turn(
+            KINDS[one.type].reported, role.tier if role else one.tiers[0], role.role if role else None, share
+        )
+        for one, share in (in_turn(case) if named_none and case is not None else ())
         for role in [one.roles[0] if one.roles else None]
     ]
     return replace(found, answer=replace(found.answer, turns=tuple(turns)))
@@ -83,10 +87,10 @@ def _variants(run: StoredRun, judged: StoredRun) -> dict[str, Found]:
         same = next((one for seen, one in known if seen == manifest), None)
         if same is None:  # where nothing is declared there is nothing to vary
             varied = replace(judged, manifest=manifest)
-            verdict = analyse(varied)
+            verdict, case = analyse_case(varied)
             if not known:
                 _see_that_it_is_blind(run, verdict)
-            same = _found(varied, verdict)
+            same = _found(verdict, case)
             known.append((manifest, same))
         found[name] = same
     return found

@@ -58,21 +58,26 @@ from pinchpoint.data.inputs import Inputs, read_inputs
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.samples import holds_values
 
-APART = ("answer", "sure", "blocking", "why")
+APART = ("answer", "sure", "blocking", "why", "served")
 """What the verdict takes from the conclusion in a form of its own, or not at all."""
 
 
 def analyse(run: StoredRun) -> Verdict:
     """Name the bottleneck, from tables alone: no clock, no files, no global state."""
+    return analyse_case(run)[0]
+
+
+def analyse_case(run: StoredRun) -> tuple[Verdict, Case | None]:
+    """The same, and what the verdict is drawn from; None of samples alone, without any operation."""
     whole = read_inputs(without_proof(run))
     if is_recording(whole):
-        return replace(judge_recording(whole), measured=holds_values(run.samples))
+        return replace(judge_recording(whole), measured=holds_values(run.samples)), None
     levels, climbed = _levels(run, whole)
     periods = find_periods(whole, levels)
     case = _judged_case(whole, levels, climbed, periods)
     found = _verdict(whole, levels, climbed, case, periods)
     unjudged = unjudged_words(whole, held_levels(run.manifest))
-    return with_proof(replace(found, warnings=(*found.warnings, *unjudged)), run, case)
+    return with_proof(replace(found, warnings=(*found.warnings, *unjudged)), run, case), case
 
 
 def judged_case(run: StoredRun) -> Case | None:
@@ -99,7 +104,8 @@ def _verdict(
     periods: tuple[Period, ...],
 ) -> Verdict:
     inputs, concluded, held = case.inputs, conclude(case), highest_held(climbed, whole.objectives)
-    ahead = look_ahead(case, concluded.outcome, concluded.candidates, concluded.blocking)
+    outcome = "not_reached" if concluded.served else concluded.outcome  # how much room there is shows as well
+    ahead = look_ahead(case, outcome, concluded.candidates, concluded.blocking)
     checkpoints, objectives = checkpoint_table(inputs), tuple(_objectives(whole, levels, inputs))
     in_turn = _in_turn(levels, climbed, case, concluded, periods)
     sentences = [*in_turn, *(f"{capitalised(words)}." for words in credits_of(case))]

@@ -175,12 +175,8 @@ def _assumed(always: str, resource: Resource, more: str = "") -> str:
     return "; ".join(filter(None, [always, more, "its burst credits last" if resource.baseline else ""]))
 
 
-def demand_table(demands: Sequence[Demand]) -> tuple[dict[str, Any], ...]:
-    """One row per resource: what is used of it, and where that ends."""
-    return tuple(_row(one) for one in demands)
-
-
-def _row(one: Demand) -> dict[str, Any]:
+def demand_row(one: Demand) -> dict[str, Any]:
+    """What is used of a resource, and where that ends."""
     tier, host = owner(one.resource, one.found)
     return {
         "tier": tier,

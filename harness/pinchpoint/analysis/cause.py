@@ -12,7 +12,7 @@ from pinchpoint.analysis.resources.disk.measures import seldom_read
 from pinchpoint.analysis.resources.kinds import KINDS, WAYS, kind_of, suspect
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.stations import DEPTH
-from pinchpoint.analysis.thresholds import HARDLY, OWN_USE
+from pinchpoint.analysis.thresholds import HARDLY, OWN_USE, at_least
 
 
 def suspects(resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...]) -> tuple[Suspicion, ...]:
@@ -54,16 +54,8 @@ def _of_other_processes(one: Suspicion, rows: Rows, flows: tuple[Flow, ...]) -> 
 
 def _crowded(resources: tuple[Resource, ...], rows: Rows) -> bool:
     """Whether some of the farm's own has no room, or was read too seldom to say that it has."""
-    return _own_use(resources, rows) >= OWN_USE.value or bool(seldom_read(resources, rows))
-
-
-def _own_use(resources: Iterable[Resource], rows: Rows) -> float:
-    """The most that any tier uses of the CPU it may use, or of its interface.
-
-    Where no tier's own use of a pool of cores was measured, all that is used of it is taken for theirs.
-    """
     own = (KINDS[one.type].own_use(one, rows) for one in resources)
-    return max((used for used in own if used is not None), default=0.0)
+    return any(at_least(used, OWN_USE) for used in own) or bool(seldom_read(resources, rows))
 
 
 class Rank(NamedTuple):

@@ -30,8 +30,11 @@ from pinchpoint.analysis.thresholds import (
     MIN_SAMPLES,
     MIN_SECONDS,
     OFTEN,
+    ROOM,
     STARTED,
     STOLEN,
+    UTILISATION,
+    exceeds,
 )
 from pinchpoint.analysis.timeline import in_turn
 from pinchpoint.analysis.unanswered import unanswered_words
@@ -52,8 +55,8 @@ UNWATCHED = (
     "and every system that the farm calls; then run the same plan again."
 )
 MORE_LOAD = (
-    "Run the same plan with a fifth more load: if throughput does not follow, that disk limits it; if it "
-    "does, the declared limit is wrong."
+    "Run the same plan with a fifth more load: if throughput follows, {name} has room for that; if not, "
+    "it is the limit."
 )
 FOR_LONGER = (
     "Run the same plan for longer, and at half the rate: if times still grow, the farm cannot sustain this "
@@ -83,13 +86,22 @@ def health_checks(case: Case) -> Iterator[Undecided]:
         yield from (Undecided(text, FOR_LONGER) for text in _rising(case.inputs, flow))
 
 
-def at_limit(case: Case) -> Iterator[Undecided]:
-    """Disks near their declared limit: who keeps pace does so with hardly anything to spare."""
-    if case.stage is None:
-        return
+def without_room(case: Case, stage: Stage, *, served: bool) -> Iterator[tuple[float, Undecided]]:
+    """(how much is used, why that is no room), the most used first: an all-clear needs room (METHOD step 5).
+
+    What does more than was declared has another limit. Memory is judged by what is read again for lack of it,
+    and connections only where all was ``served``: users who wait fill them.
+    """
+    found = []
     for one in case.resources:
-        if words := KINDS[one.type].at_limit(one, case.stage.rows):
-            yield Undecided(words, MORE_LOAD)
+        kind = KINDS[one.type]
+        measured = kind.measure(one, stage.rows)
+        used = kind.load_use(one, measured, in_steps=served)
+        if used is not None and used >= ROOM.value and not exceeds(used):
+            name, limit = kind.name(one, measured), "its declared limit" if one.limits else "its limit"
+            text = f"{name} is at {units.percent(used)} of {limit}"
+            found.append((used, Undecided(text, MORE_LOAD.format(name=name))))
+    yield from sorted(found, key=lambda each: -each[0])
 
 
 def hidden(case: Case) -> Iterator[Undecided]:
@@ -188,6 +200,7 @@ class Conclusion:
         why: why no bottleneck is named though the run is valid, in words; "" if one is named, or no limit was
             reached. The explanation contains it, and ``sure`` and ``blocking``.
         measured: whether an operation ended in a measure phase.
+        served: whether nothing but too little room keeps it from an all-clear.
     """
 
     outcome: Outcome
@@ -200,6 +213,7 @@ class Conclusion:
     blocking: tuple[Gate, ...] = ()
     why: str = ""
     measured: bool = True
+    served: bool = False
 
 
 def conclude(case: Case) -> Conclusion:
@@ -325,8 +339,9 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
 
 def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
     """Not reached if the schedule limited the load; if the farm did, something that is not seen holds it."""
-    full = tuple(at_limit(case))
-    pressed, found = pressed_words(case.flows), (*full, *health_checks(case))
+    pressed, unhealthy = pressed_words(case.flows), tuple(health_checks(case))
+    near = tuple(without_room(case, stage, served=not pressed))
+    found = (*(why for _, why in near), *unhealthy)
     if not pressed and not found:
         following = next(iter(output.following(None, demands_of(case))), None)
         words = summary.not_reached_words(case.served_per_s(), following)
@@ -336,6 +351,7 @@ def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
         case.inputs, stage, case.resources
     )
     first = f"{pressed}, yet" if pressed else "the offered load was served, and"
+    full = any(used >= UTILISATION.value for used, _ in near)
     rest = "no wait for a resource was seen" if full else "no measured resource was saturated"
     why = "; ".join((f"{first} {rest}", *(one.why for one in found)))
     return Conclusion(
@@ -344,4 +360,5 @@ def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
         candidates=candidates,
         experiment=found[0].experiment if found else summary.experiment(case.flows, ()),
         why=why,
+        served=not pressed and not unhealthy and not full,
     )

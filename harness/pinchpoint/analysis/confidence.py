@@ -158,33 +158,17 @@ def _lowering(
 
 
 def _undecided(inputs: Inputs, first: Suspicion) -> Undecided | None:
-    """Why the first suspect cannot be named, however often the resamples name it."""
-    return (
-        _stolen_from(inputs, first)
-        or _not_the_farm(first)
-        or kind_of(first).why_not_named(first, first.found, inputs)
-    )
+    """Why the first suspect cannot be named, however often the resamples name it.
 
-
-def _stolen_from(inputs: Inputs, first: Suspicion) -> Undecided | None:
-    """Why what seems saturated may only wait for CPU time that the hypervisor took; None if it does not.
-
-    For the CPU itself this is no objection: all CPU time that the hypervisor left is used.
+    What seems saturated may only wait for CPU time that the hypervisor took; for the CPU itself this is no
+    objection. What the bottleneck would be without other processes that use too much was not measured.
     """
     taken = listed(list(stolen(inputs, STOLEN)))
-    if not taken or not kind_of(first).takes_cpu:
-        return None
-    return Undecided(taken, HOST_WITH_ROOM)
-
-
-def _not_the_farm(first: Suspicion) -> Undecided | None:
-    """Why no tier is named for saturated cores: other processes used too much of them; None if they did not.
-
-    What the bottleneck would be without those processes was not measured.
-    """
+    if taken and kind_of(first).takes_cpu:
+        return Undecided(taken, HOST_WITH_ROOM)
     rest = other_processes(first.resource, first.found)
     if rest is None:
-        return None
+        return kind_of(first).why_not_named(first, first.found, inputs)
     host, unseen_tiers = first.resource.hosts[0], unwatched(first)
     who = "other processes"
     if unseen_tiers:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pinchpoint.analysis.advice_inputs import AdviceInputs
-from pinchpoint.analysis.capacity import Demand, demand_table, demands_of, loads_of, of_its_loads
+from pinchpoint.analysis.capacity import Demand, demand_row, demands_of, loads_of, of_its_loads
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.levels import highest_held, never_words
@@ -75,7 +75,7 @@ def look_ahead(
         headroom_ratio=room.ratio,
         headroom=room,
         advice=advice,
-        demand=demand_table(everything),
+        demand=tuple(map(demand_row, everything)),
     )
 
 

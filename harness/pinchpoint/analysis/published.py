@@ -8,7 +8,7 @@ evidence.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pinchpoint.analysis.points import Point, judge_points
@@ -202,13 +202,9 @@ def _together(found: Sequence[Suspected]) -> tuple[Suspected, ...]:
         if other is None:
             joined[key] = one
         else:
-            joined[key] = Suspected(
-                kind=other.kind,
-                of=other.of,
-                tier=other.tier,
+            joined[key] = replace(
+                other,
                 hosts=(*other.hosts, *one.hosts),
-                role=other.role,
-                source=None,
                 measured=other.measured and one.measured,
                 why=f"{other.why}; {one.why}",
             )

@@ -8,7 +8,7 @@ from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.resources.base import Suspicion
 from pinchpoint.analysis.resources.cpu import other_processes, unwatched
-from pinchpoint.analysis.resources.kinds import KINDS, proof, relief, thing
+from pinchpoint.analysis.resources.kinds import KINDS, kind_of, thing
 from pinchpoint.analysis.verdict import Next, Suspect
 from pinchpoint.base import units
 from pinchpoint.base.wording import Summary, bare, capitalised, listed
@@ -22,7 +22,7 @@ def bottleneck_words(one: Suspicion, runner_up: Suspicion | None, *, in_bursts: 
     when = " in the bursts" if in_bursts else ""
     also = "" if runner_up is None else f"Also saturated: {bare(thing(runner_up))}."
     return Summary(f"{bare(thing(one))}.", label=f"Bottleneck{when}").then(
-        f"{capitalised(proof(one))}.", also
+        f"{capitalised(kind_of(one).proof(one, one.found))}.", also
     )
 
 
@@ -83,9 +83,9 @@ def experiment(flows: Sequence[Flow], found: Sequence[Suspicion]) -> str:
 
 def _of_suspects(found: Sequence[Suspicion]) -> str:
     """What would separate two suspects, or one from chance."""
-    first = found[0]
+    first, relief = found[0], kind_of(found[0]).relief(found[0].resource)
     if first.demoted and len(found) == 1:
-        return f"{capitalised(relief(first))} and repeat: if throughput rises, {thing(first)} was the limit."
+        return f"{capitalised(relief)} and repeat: if throughput rises, {thing(first)} was the limit."
     if other_processes(first.resource, first.found) is not None:
         host, unseen = first.resource.hosts[0], unwatched(first)
         if unseen:
@@ -93,7 +93,7 @@ def _of_suspects(found: Sequence[Suspicion]) -> str:
         return f"End the other processes on {host}, and run the same plan again."
     if len(found) > 1:
         return (
-            f"Relieve {thing(first)} alone ({relief(first)}) and repeat: if throughput rises, "
+            f"Relieve {thing(first)} alone ({relief}) and repeat: if throughput rises, "
             f"that was the limit; if it stays, it is {thing(found[1])}."
         )
-    return f"{LONGER} If the answer still varies, {relief(first)} and see whether throughput rises."
+    return f"{LONGER} If the answer still varies, {relief} and see whether throughput rises."

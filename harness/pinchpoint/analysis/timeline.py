@@ -16,19 +16,19 @@ from pinchpoint.analysis.case import Case, build_case
 from pinchpoint.analysis.levels import Level
 from pinchpoint.analysis.resources.base import Resource, Suspicion
 from pinchpoint.analysis.resources.disk.devices import disk_reading_s
-from pinchpoint.analysis.resources.kinds import KINDS, owner, thing, words_of
+from pinchpoint.analysis.resources.kinds import KINDS, measure, owner, thing
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import (
-    ALTERNATES,
     MIN_BLOCK,
     MIN_BLOCKS,
     MIN_SECONDS,
-    MOSTLY_BUSY,
+    OFTEN,
+    UTILISATION,
 )
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
 from pinchpoint.data.inputs import Inputs, utc
-from pinchpoint.data.series import Window
+from pinchpoint.data.series import Floats, Window
 
 Steps = npt.NDArray[np.bool_]
 
@@ -203,21 +203,31 @@ def at_times_words(periods: Sequence[Period]) -> str:
 
 
 def in_turn(case: Case) -> list[tuple[Resource, float]]:
-    """The resources that take turns at their limit, with their shares of the time, the largest first.
+    """The resources that take turns, with their shares of the time, the largest first.
 
-    Each has its times of its own (``ALTERNATES``), and in most of all time one of them is at its limit.
+    A turn begins and ends within a step: of one in which none is at its limit each has the share that is used
+    of it. Each is often at its limit while the others are not, and together they leave hardly any time: what
+    works on one after the other takes the sum of both.
     """
     if case.stage is None:
         return []
     full = list(_at_limit(case.resources, case.stage.rows))
-    full.sort(key=lambda item: (-item[1].mean(), item[0].key))
+    # What a tier may use of its cores is a limit of its own only where it is less than they are.
+    full.sort(key=lambda item: (-item[1].mean(), item[0].type == "allowance", item[0].key))
     turns: list[tuple[Resource, Steps]] = []
     for one, steps in full:
-        if (steps & ~_any(turns, steps)).mean() >= ALTERNATES.value:
+        alone = float((steps & ~_any(turns, steps)).mean())
+        if alone >= OFTEN.value and not any(_of_the_same_cores(one, other) for other, _ in turns):
             turns.append((one, steps))
-    if len(turns) < 2 or _any(turns, turns[0][1]).mean() < MOSTLY_BUSY.value:
+    if len(turns) < 2:
         return []
-    return [(one, float(steps.mean())) for one, steps in turns]
+    at_limit = np.array([steps for _, steps in turns])
+    parts = np.where(at_limit.any(axis=0), at_limit, [_used(one, case.stage.rows) for one, _ in turns])
+    shares = (parts / np.maximum(1.0, parts.sum(axis=0))).mean(axis=1)
+    if shares.sum() < UTILISATION.value:
+        return []
+    found = [(one, float(share)) for (one, _), share in zip(turns, shares, strict=True)]
+    return sorted(found, key=lambda item: (-item[1], item[0].key))
 
 
 def alternating_words(case: Case) -> str:
@@ -226,7 +236,10 @@ def alternating_words(case: Case) -> str:
     if case.stage is None or not turns:
         return ""
     rows = case.stage.rows
-    shares = [f"{words_of(one, rows)} for {units.percent(share)} of the time" for one, share in turns]
+    shares = [
+        f"{KINDS[one.type].name(one, measure(one, rows))} for {units.percent(share)} of the time"
+        for one, share in turns
+    ]
     return f"They took turns at their limit: {listed(shares)}."
 
 
@@ -236,6 +249,17 @@ def _at_limit(resources: Sequence[Resource], rows: Rows) -> Iterator[tuple[Resou
         least = KINDS[one.type].full_now
         if least is not None and one.whole is None:
             yield one, one.columns[least.column][rows] >= least.limit.value
+
+
+def _of_the_same_cores(one: Resource, other: Resource) -> bool:
+    """Whether one is the other's cores, or what a tier may use of them."""
+    return {one.type, other.type} == {"cpu", "allowance"} and one.machine == other.machine
+
+
+def _used(one: Resource, rows: Rows) -> Floats:
+    """How much of it is used in each step; nothing where that was not measured."""
+    least = KINDS[one.type].full_now
+    return np.nan_to_num(one.columns[least.column][rows]) if least else np.zeros(len(rows))
 
 
 def _any(turns: Sequence[tuple[Resource, Steps]], like: Steps) -> Steps:

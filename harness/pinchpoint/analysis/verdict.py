@@ -244,7 +244,7 @@ class Verdict:
         then: the bottleneck after the next.
         headroom: the same as ``headroom_ratio``, with how it was found.
         advice: what to do, the most useful first.
-        demand: what the load takes of each resource, and where that ends (``capacity.demand_table``).
+        demand: what the load takes of each resource, and where that ends (``capacity.demand_row``).
         knee: what the search for a knee answered.
         stages: the load levels that were looked at.
         levels: of a load in steps, what each level brought; else empty.

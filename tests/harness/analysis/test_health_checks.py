@@ -107,6 +107,22 @@ def test_a_disk_at_its_declared_limit_takes_the_all_clear(limit: int, outcome: s
     assert (said in verdict.summary) == (limit == 300)
 
 
+@pytest.mark.parametrize(
+    ("busy", "outcome"), [(0.7, "not_reached"), (0.78, "inconclusive"), (0.87, "inconclusive")]
+)
+def test_a_cpu_without_room_takes_the_all_clear(busy: float, outcome: str) -> None:
+    """Below 75 % there is room; from there to saturation nothing is named, and nothing cleared."""
+    build = Build().host("web1", "web", cores=(0, 1)).cpu("web1", busy, busy, cores=(0, 1))
+    build.open("pages", "sql-mix", 300).operations("pages", "point_read", 300, 0.003)
+    verdict = judged(build.generator(pages=(300.0, 300.0)))
+    assert verdict.outcome == outcome, verdict.summary
+    if outcome == "inconclusive":
+        assert "the CPU of the web tier (web1) is at " in verdict.summary
+        assert verdict.candidates[0].kind == "cpu"
+        assert verdict.experiment is not None
+        assert verdict.experiment.startswith("Run the same plan with a fifth more load")
+
+
 @pytest.mark.parametrize("share", [0.905, 0.93, 0.94, 0.96, 0.99])
 @pytest.mark.parametrize("grows", [False, True], ids=["steady", "growing"])
 @pytest.mark.parametrize("role", ["log", "data"])

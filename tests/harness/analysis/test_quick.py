@@ -11,7 +11,7 @@ import pytest
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.resources.base import Resource, ResourceType
 from pinchpoint.analysis.resources.disk.measures import settle
-from pinchpoint.analysis.resources.kinds import KINDS, judge, suspect
+from pinchpoint.analysis.resources.kinds import KINDS, measure, suspect
 from pinchpoint.analysis.stations import Station
 from pinchpoint.data.inputs import DiskRole, Limits, Load
 from pinchpoint.data.operations import Latency
@@ -110,7 +110,8 @@ def test_what_is_at_ease_is_not_suspected(kind: ResourceType) -> None:
         made = some_disk(random) if kind == "disk" else some_resource(random, kind)
         [resource] = settle([made], np.arange(STEPS))
         rows = random.integers(0, STEPS, STEPS)
-        found, quick = judge(resource, rows, flows), KINDS[kind].at_ease(resource, rows, flows)
+        found = KINDS[kind].judge(resource, measure(resource, rows), flows)
+        quick = KINDS[kind].at_ease(resource, rows, flows)
         assert not (quick and found)
         assert (suspect(resource, rows, flows) is None) == (found is None)
         told["quick" if quick else "suspected" if found else "long"] += 1

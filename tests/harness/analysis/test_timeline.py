@@ -8,6 +8,10 @@ from harness.analysis.build import Build, Floats, crawl_bound_by_search
 from harness.analysis.test_levels import climb
 from harness.analysis.verdicts import judged
 
+from pinchpoint.analysis.analyse import judged_case
+from pinchpoint.analysis.resources.kinds import KINDS
+from pinchpoint.analysis.timeline import in_turn
+
 WARM_UP_S = 10
 
 
@@ -203,3 +207,45 @@ def test_two_that_alternate_are_told_with_their_shares(commits: int, told: bool)
     assert (f"They took turns at their limit: {said}." in verdict.summary) == told, verdict.summary
     if told:
         assert [(one.resource, one.role) for one in verdict.candidates] == [("cpu", None), ("disk", "index")]
+
+
+def alternating(period_s: float, share: float, together: float = 1.0, seed: int = 1) -> Build:
+    """Cores for that share of each period, then an index disk for the rest of what they take together."""
+    build = Build(120, WARM_UP_S, seed)
+    moment = np.arange(build.seconds * 20) / 20 % period_s / period_s
+    used, busy = (
+        np.where(now, 0.99, 0.0).reshape(-1, 20).mean(axis=1)
+        for now in (moment < share, (moment >= share) & (moment < together))
+    )
+    build.host("search1", "search", cores=(0,), disks={"index": "sdb"})
+    build.cpu("search1", used, used, cores=(0,), noise=0.0).disk("search1", "sdb", 20, 0.005, busy=busy)
+    build.closed("crawl", "full-crawl", 6)
+    for stage in ("", "/index"):
+        build.operations("crawl", f"document:files{stage}", 20, 0.29, noise=0.02)
+    return build.metric("generator1", "generator.users", 6.0, "crawl", 0.0).generator()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.6])
+@pytest.mark.parametrize("period_s", [6.3, 9.0, 14.7, 31.0])
+def test_what_alternates_is_named_with_its_shares_of_the_time(
+    period_s: float, share: float, seed: int
+) -> None:
+    """Turns begin and end within seconds: few of these are full, and the shares are right all the same."""
+    case = judged_case(alternating(period_s, share, seed=seed).run())
+    assert case is not None
+    found = {KINDS[one.type].reported: part for one, part in in_turn(case)}
+    expected = {"cpu": share, "disk": 1 - share}
+    assert found == pytest.approx(expected, abs=0.06), found
+
+
+@pytest.mark.parametrize(
+    ("period_s", "share", "together"), [(9.0, 0.5, 0.7), (0.9, 0.5, 1.0), (9.0, 1.0, 1.0)]
+)
+def test_what_leaves_time_or_is_the_only_one_takes_no_turns(
+    period_s: float, share: float, together: float
+) -> None:
+    """Nothing was at its limit for 30 % of the time; turns within a second do not show; one has none."""
+    case = judged_case(alternating(period_s, share, together).run())
+    assert case is not None
+    assert in_turn(case) == []

@@ -14,13 +14,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from pinchpoint.analysis.thresholds import SUSTAINED, Threshold
+from pinchpoint.analysis.thresholds import ROOM, SUSTAINED, Threshold
 from pinchpoint.analysis.verdict import Fact, Kind
 from pinchpoint.base import units
 from pinchpoint.data.inputs import Inputs
 from pinchpoint.data.series import Floats, Key, Series, Window
 
-ROOM = Threshold(0.75, "design", "a resource has room below 75 % of its capacity (METHOD 3.5)")
 STANDS_OUT = Threshold(
     0.5,
     "design",

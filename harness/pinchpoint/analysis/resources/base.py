@@ -681,10 +681,6 @@ class ResourceKind(ABC, Generic[M]):
         """What a reader must know of it beside the verdict, in sentences."""
         yield from ()
 
-    def at_limit(self, resource: Resource, rows: Rows) -> str:
-        """That it does what was declared for it, or nearly, in words; "" where it has room, or did more."""
-        return ""
-
     def standing(self, resource: Resource, found: M) -> Fact:
         """What it did, for one that nothing was concluded about."""
         first = next(self.facts(Suspicion(resource, self.kind, frozenset(), found), found))

@@ -47,9 +47,6 @@ def advise(
     text: str = "",
 ) -> Advice:
     """One piece of advice, with all of it as a sentence (``Add CPUs to search: up to +38 %; then ...``)."""
-    text = text or _text(what, gain)
-    if gain.asked is None:
-        return Advice(kind, target, what, gain.ratio, gain.limit, gain.assumes, source, text, gain.at_most)
     one = gain.asked
     return Advice(
         kind,
@@ -59,11 +56,11 @@ def advise(
         gain.limit,
         gain.assumes,
         source,
-        text,
-        at_most=False,
-        set=gain.set,
-        interval_ratio=(one.low_ratio - 1, one.high_ratio - 1),
-        scenario=one.scenario,
+        text or _text(what, gain),
+        gain.at_most,
+        gain.set,
+        interval_ratio=(one.low_ratio - 1, one.high_ratio - 1) if one else None,
+        scenario=one.scenario if one else None,
     )
 
 

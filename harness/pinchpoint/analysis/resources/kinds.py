@@ -65,14 +65,10 @@ def measure(resource: Resource, rows: Rows) -> Measures:
 
 def suspect(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> Suspicion | None:
     """Judge one resource over those rows; None where nothing speaks against it."""
-    if KINDS[resource.type].at_ease(resource, rows, flows):
+    kind = KINDS[resource.type]
+    if kind.at_ease(resource, rows, flows):
         return None  # the quick answer: most resources, in each of 200 resamples
-    return judge(resource, rows, flows)
-
-
-def judge(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> Suspicion | None:
-    """All that is known of one resource over those rows; None where nothing speaks against it."""
-    return KINDS[resource.type].judge(resource, measure(resource, rows), flows)
+    return kind.judge(resource, kind.measure(resource, rows), flows)
 
 
 def facts(one: Suspicion) -> tuple[Fact, ...]:
@@ -94,18 +90,3 @@ def thing(one: Suspicion) -> str:
 def limit_words(resource: Resource, found: Measures) -> str:
     """The same in the words of advice: ``the index disk of search``."""
     return KINDS[resource.type].short_name(resource, found)
-
-
-def words_of(resource: Resource, rows: Rows) -> str:
-    """The same of a resource that nothing speaks against."""
-    return KINDS[resource.type].name(resource, measure(resource, rows))
-
-
-def relief(one: Suspicion) -> str:
-    """What would relieve a resource, in words."""
-    return KINDS[one.resource.type].relief(one.resource)
-
-
-def proof(one: Suspicion) -> str:
-    """The figure that shows that a resource is saturated, in words."""
-    return KINDS[one.resource.type].proof(one, one.found)

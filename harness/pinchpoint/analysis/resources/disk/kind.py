@@ -218,13 +218,6 @@ class Disk(ResourceKind[DiskMeasures]):
         why = units.NOT_MEASURED if used is None else "what it can do is not known"
         return f"the {resource.role} disk of {resource.roles[0].host} ({why})"
 
-    def at_limit(self, resource: Resource, rows: Rows) -> str:
-        """Near its declared limit, or at it: who keeps pace does so with hardly anything to spare."""
-        found = self.measure(resource, rows)
-        if not at_least(found.utilisation, UTILISATION) or exceeds(found.utilisation):
-            return ""
-        return f"{self.name(resource, found)} is at {units.percent(found.utilisation)} of its declared limit"
-
     def caveats(self, resource: Resource, rows: Rows) -> Iterator[str]:
         """That it did more than was declared of its machine, or is slower than it was probed."""
         if resource.whole is not None:
