@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from bench.load import BenchError, Load
 
-from pinchpoint.loadgen import shares
+from pinchpoint.loadgen import assignment
 from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.store import compact, histogram
 from pinchpoint_scenarios.contract import Endpoint
@@ -60,7 +60,7 @@ def generate(
     scenario = {"use": use, "params": dict(params or {}), "load": dict(load), "repeat_s": None}
     there = [*endpoints, *([endpoint] if endpoint else [])]
     names = [f"generator{number + 1}" for number in range(len(cores))]
-    owners = shares.deal(names)
+    owners = assignment.deal(names)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, ExitStack() as running:
         assignments = [
             Assignment(

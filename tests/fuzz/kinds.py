@@ -53,10 +53,10 @@ from pinchpoint_scenarios.fastpath.drivers.cql import CqlDriver
 from pinchpoint_scenarios.fastpath.drivers.http import HttpDriver, HttpError
 from pinchpoint_scenarios.fastpath.drivers.resp import RespDriver
 from pinchpoint_scenarios.full_crawl.failures import Failure
-from pinchpoint_scenarios.full_crawl.odata import page
+from pinchpoint_scenarios.full_crawl.http import UnpackError, unpacked
+from pinchpoint_scenarios.full_crawl.sharepoint_client import page
 from pinchpoint_scenarios.full_crawl.sources import web
-from pinchpoint_scenarios.full_crawl.unpacking import UnpackError, unpacked
-from pinchpoint_scenarios.full_crawl.urls import Page, canonical
+from pinchpoint_scenarios.full_crawl.sources.web import Page, canonical
 from pinchpoint_scenarios.sql_script.params import SqlScriptParams, read_scripts, read_text
 from pinchpoint_scenarios.sql_script.scope import Chance, EvaluationError, ScriptScope
 from pinchpoint_scenarios.sql_script.script import Set, flat

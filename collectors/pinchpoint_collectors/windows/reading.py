@@ -30,8 +30,6 @@ from pinchpoint_collectors.windows.script import CounterObject, chosen, sql_inst
 _LARGE = 0x100
 """The bit of a type that says 64 bits (PERF_SIZE_LARGE of winperf.h)."""
 _DWORD = 2**32
-SYS_PER_S = 10_000_000
-"""Ticks of Timestamp_Sys100NS in a second."""
 
 
 class Raw(NamedTuple):

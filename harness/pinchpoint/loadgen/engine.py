@@ -33,8 +33,6 @@ from pinchpoint.loadgen.users import ScenarioLoad
 _HERE = "127.0.0.1"
 _STOP_S = 5.0  # how long operations in flight may take to end when the load stops
 
-LOCUST_VERSION: str = locust.__version__
-
 
 class Engine:
     """Hosts all users of this process on Locust's local runner.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.loadgen.shares import SLOTS, slot
+from pinchpoint.loadgen.assignment import SLOTS, slot
 from pinchpoint.plan import Plan, expand
 from pinchpoint.plan.arrivals import (
     Constant,

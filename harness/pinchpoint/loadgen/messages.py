@@ -23,8 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from pinchpoint.loadgen.assignment import Assignment
-from pinchpoint.loadgen.shares import SLOTS
+from pinchpoint.loadgen.assignment import SLOTS, Assignment
 from pinchpoint.store import histogram
 from pinchpoint.store.schema import OPERATIONS_SCHEMA
 

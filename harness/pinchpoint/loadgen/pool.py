@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from pinchpoint.loadgen import shares
-from pinchpoint.loadgen.assignment import Assignment
+from pinchpoint.loadgen.assignment import Assignment, Owners, deal, without
 from pinchpoint_collectors.environment import child_environment
 
 # The controller's connection to a load generator: pipes of a child process, or the encrypted link.
@@ -280,7 +279,7 @@ class GeneratorPool:
         self._environment = environment
         self._on_event = on_event
         self._on_second = on_second
-        self._owners: dict[str, shares.Owners] = {}
+        self._owners: dict[str, Owners] = {}
         self._begun_ns: dict[str, int] = {}
         self.generators: list[GeneratorState] = []
         self._joining: dict[str, dict[str, Any]] = {}
@@ -309,9 +308,7 @@ class GeneratorPool:
             for waiting in self._waiting():
                 planned.append((self._remote_assignment(len(planned), waiting), waiting))
             for scenario in dict.fromkeys(name for one, _ in planned for name in one.scenarios):
-                self._owners[scenario] = shares.deal(
-                    one.name for one, _ in planned if scenario in one.scenarios
-                )
+                self._owners[scenario] = deal(one.name for one, _ in planned if scenario in one.scenarios)
             for assignment, peer in planned:
                 slots, ranks = self._slots(assignment.name), self._ranks(assignment.name)
                 self._add(replace(assignment, slots=slots, ranks=ranks), peer)
@@ -454,7 +451,7 @@ class GeneratorPool:
         mine = [name for name, owners in self._owners.items() if owners.get(lost.name)]
         heard_ns = time.time_ns() - round((time.monotonic() - lost.heard_s) * 1e9)
         for scenario in mine:
-            self._owners[scenario] = shares.without(self._owners[scenario], lost.name)
+            self._owners[scenario] = without(self._owners[scenario], lost.name)
         if not all(self._owners[scenario] for scenario in mine):
             lost.failed = (
                 "recorder",

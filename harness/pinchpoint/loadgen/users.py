@@ -22,9 +22,9 @@ from gevent.event import Event
 from gevent.queue import Queue
 from gevent.threadpool import ThreadPool
 
+from pinchpoint.loadgen.assignment import slot
 from pinchpoint.loadgen.load import session_numbers, starts, user_start_s
 from pinchpoint.loadgen.recorder import Recorder
-from pinchpoint.loadgen.shares import slot
 from pinchpoint.plan.arrivals import LATEST_START_S
 from pinchpoint.store.schema import GIVEN_UP, SEND, SENT, UNFINISHED
 from pinchpoint_scenarios.contract import Blocking, Record, Scenario, Session

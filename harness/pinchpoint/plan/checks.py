@@ -12,7 +12,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pinchpoint.base.addresses import names_server
 from pinchpoint.base.units import seconds
 from pinchpoint.plan.compare import check_compare, check_compared, disks_of
 from pinchpoint.plan.document import YamlFile
@@ -34,6 +33,7 @@ from pinchpoint.plan.problems import Path, Problem, Unfit, listed, quoted, unkno
 from pinchpoint.plan.prove import check_prove
 from pinchpoint.plan.record import resolved, with_places
 from pinchpoint.plan.units import duration, rate
+from pinchpoint.plan.urls import names_server
 from pinchpoint_collectors.common.names import nearest_name
 from pinchpoint_infra.catalogue import catalogue
 from pinchpoint_scenarios import registry as scenarios
@@ -212,7 +212,7 @@ def _check_scenario(plan: YamlFile, name: str) -> Iterator[Problem]:
 
 def _check_sources(farm: YamlFile, plan: YamlFile, name: str, offered: set[str]) -> Iterator[Problem]:
     """A crawl's sources: those it names have to be there, and there has to be one."""
-    from pinchpoint_scenarios.full_crawl.source_params import ENDPOINT_OF  # noqa: PLC0415 -- drivers take long
+    from pinchpoint_scenarios.full_crawl.params import ENDPOINT_OF  # noqa: PLC0415 -- drivers take long
 
     place: Path = ("scenarios", name, "params", "sources")
     sources = plan.at(*place)

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from pydantic import field_validator, model_validator
 
-from pinchpoint.base.addresses import names_server
+from pinchpoint.plan.urls import names_server
 from pinchpoint_scenarios import registry
 from pinchpoint_scenarios.addresses import place
 from pinchpoint_scenarios.contract import (

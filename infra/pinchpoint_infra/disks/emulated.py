@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint_collectors.linux import mountinfo
-from pinchpoint_infra.disks import throttle
 from pinchpoint_infra.disks.raid import columns
 from pinchpoint_infra.disks.record import DiskError, DiskSpec
 from pinchpoint_infra.disks.support import find_tool, support
-from pinchpoint_infra.disks.way import DiskStack
+from pinchpoint_infra.disks.way import DiskStack, limits, set_v1, set_v2
 
 # Loop devices and what is mounted from them: made, and found again by the folder their files lie in.
 
@@ -172,7 +171,7 @@ class EmulatedDisk:
         self._mount = mount
         self._file = f"{farm_id}.{name}"
         self._environment = environment
-        self._caps = throttle.limits(spec) if way.throttle else {}
+        self._caps = limits(spec) if way.throttle else {}
         self._model: subprocess.Popen[str] | None = None
         self._throttled = ""
         self.device = ""
@@ -223,9 +222,9 @@ class EmulatedDisk:
     def _throttle(self, caps: dict[str, int], group: Path | None) -> None:
         machine = support()
         if self._way.throttle == "v1" and machine.v1:
-            throttle.set_v1(machine.v1, self._throttled, caps)
+            set_v1(machine.v1, self._throttled, caps)
         elif self._way.throttle == "v2" and group:
-            throttle.set_v2(group, self._throttled, caps)
+            set_v2(group, self._throttled, caps)
 
     def _report(self, command: dict[str, Any]) -> None:
         if self._model:
@@ -321,7 +320,7 @@ def remove_all(farm_id: str, directory: Path) -> list[str]:
     machine = support()
     if machine.v1:
         for name in devices:  # first: unmounting writes, and device numbers are used again
-            throttle.set_v1(machine.v1, numbers(name), {})
+            set_v1(machine.v1, numbers(name), {})
     mounts = mounts_below(directory)
     for mount in (m for m in mounts if not m.file_system.startswith("fuse")):
         unmount(Path(mount.mount_point))

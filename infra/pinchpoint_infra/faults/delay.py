@@ -14,12 +14,12 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pinchpoint_infra.faults.proxy import ProxyProcess, reset
+from pinchpoint_infra.faults.proxy import ProxyProcess, carry, serve
 from pinchpoint_infra.ports import free_port
 
 _CHUNK_BYTES = 64 * 2**10
@@ -82,26 +82,19 @@ class DelayedPath:
         """Serve one client until both sides have ended, or either breaks; the other side learns of it."""
         opened_at = asyncio.get_running_loop().time()
         opened_at += self._there.delay.round_trip_s if self._there.on else 0.0
-        try:
-            server, to_server = await asyncio.open_connection("127.0.0.1", self._port)
-        except OSError:
-            reset(to_client)  # what is not there cannot be reached
-            return
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                for source, target, pipe in (
-                    (client, to_server, self._there),
-                    (server, to_client, self._back),
-                ):
-                    under_way: _UnderWay = asyncio.Queue(_CHUNKS)
-                    tasks.create_task(_take(source, pipe, opened_at, under_way))
-                    tasks.create_task(_deliver(under_way, target))
-        except* OSError:
-            reset(to_client)
-            reset(to_server)
-        finally:
-            to_client.close()
-            to_server.close()
+
+        def pumps(
+            server: asyncio.StreamReader, to_server: asyncio.StreamWriter
+        ) -> Iterator[Coroutine[Any, Any, None]]:
+            for source, target, pipe in (
+                (client, to_server, self._there),
+                (server, to_client, self._back),
+            ):
+                under_way: _UnderWay = asyncio.Queue(_CHUNKS)
+                yield _take(source, pipe, opened_at, under_way)
+                yield _deliver(under_way, target)
+
+        await carry(("127.0.0.1", self._port), to_client, pumps)
 
 
 _UnderWay = asyncio.Queue[tuple[float, bytes]]
@@ -166,22 +159,16 @@ async def _serve(config: list[dict[str, Any]]) -> None:
         await asyncio.start_server(way.carry, "127.0.0.1", entry["port"], backlog=1024)
         for way, entry in zip(ways, config, strict=True)
     ]
-    loop = asyncio.get_running_loop()
-    commands = asyncio.StreamReader()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
-    while line := await commands.readline():
-        match json.loads(line):
+
+    def obey(command: dict[str, Any]) -> None:
+        match command:
             case {"apply": on}:
                 for way in ways:
                     way.apply(on=on)
             case {"speed_ratio": ratio, "way": position}:
                 ways[position].slow_to(ratio)
-        sys.stdout.write(line.decode())
-        sys.stdout.flush()
-    # Its farm has no supervisor any more and waits to be removed.
-    for way in ways:
-        way.apply(on=False)
-    await asyncio.gather(*(server.serve_forever() for server in servers))
+
+    await serve(servers, obey)
 
 
 if __name__ == "__main__":

@@ -26,17 +26,15 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pinchpoint_infra.faults.proxy import ProxyProcess, reset
+from pinchpoint_infra.faults.proxy import ProxyProcess, carry, serve
 from pinchpoint_infra.ports import free_port
 
 BITS = 1_000_000 / 8
 """An interface reports its speed in whole megabits per second."""
-FASTEST = 100 * BITS
-"""Packets pass through this process: more of them would be its speed, not the interface's."""
 
 _NETWORK = ipaddress.ip_network("198.18.0.0/15")  # RFC 2544: for benchmarks, routed nowhere
 _PAIRS = 2**16
@@ -167,27 +165,6 @@ def _pass_on(source: int, target: int, rate: PacketRate) -> None:
         os.write(target, packet)
 
 
-async def _carry(
-    client: asyncio.StreamReader, to_client: asyncio.StreamWriter, there: tuple[str, int]
-) -> None:
-    """Serve one connection until both sides have ended, or either breaks; the other side learns of it."""
-    try:
-        server, to_server = await asyncio.open_connection(*there)
-    except OSError:
-        reset(to_client)
-        return
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(_copy(client, to_server))
-            tasks.create_task(_copy(server, to_client))
-    except* OSError:
-        reset(to_client)
-        reset(to_server)
-    finally:
-        to_client.close()
-        to_server.close()
-
-
 async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
     while data := await source.read(_CHUNK_BYTES):
         target.write(data)
@@ -223,26 +200,21 @@ class InterfaceProxy(ProxyProcess):
 async def _serve(config: dict[str, Any]) -> None:
     interface = Interface(f"{config['tier']}{os.getpid()}", config["bytes_per_s"])
 
-    async def near(client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        await _carry(client, to_client, interface.address)
+    def way(to: tuple[str, int]) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
+        async def connected(client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+            await carry(
+                to,
+                to_client,
+                lambda server, to_server: (_copy(client, to_server), _copy(server, to_client)),
+            )
 
-    async def far(client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        await _carry(client, to_client, ("127.0.0.1", config["to"]))
+        return connected
 
     servers = [
-        await asyncio.start_server(near, "127.0.0.1", config["port"], backlog=1024),
-        await asyncio.start_server(far, sock=interface.listener),
+        await asyncio.start_server(way(interface.address), "127.0.0.1", config["port"], backlog=1024),
+        await asyncio.start_server(way(("127.0.0.1", config["to"])), sock=interface.listener),
     ]
-    commands = asyncio.StreamReader()
-    loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
-    while line := await commands.readline():
-        interface.apply(on=json.loads(line)["apply"])
-        sys.stdout.write(line.decode())
-        sys.stdout.flush()
-    # Its farm has no supervisor any more and waits to be removed.
-    interface.apply(on=False)
-    await asyncio.gather(*(server.serve_forever() for server in servers))
+    await serve(servers, lambda command: interface.apply(on=command["apply"]))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +68,45 @@ def reset(connection: asyncio.StreamWriter) -> None:
     at_once = struct.pack("ii", 1, 0)  # linger: on, 0 seconds
     connection.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
     connection.transport.abort()
+
+
+async def carry(
+    to: tuple[str, int],
+    to_client: asyncio.StreamWriter,
+    pumps: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Iterable[Coroutine[Any, Any, None]]],
+) -> None:
+    """Serve one client until both sides have ended, or either breaks; the other side learns of it.
+
+    Args:
+        to: the server behind the proxy.
+        to_client: the client's connection.
+        pumps: given the server's, what moves bytes between both.
+    """
+    try:
+        server, to_server = await asyncio.open_connection(*to)
+    except OSError:
+        reset(to_client)  # what is not there cannot be reached
+        return
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for pump in pumps(server, to_server):
+                tasks.create_task(pump)
+    except* OSError:
+        reset(to_client)
+        reset(to_server)
+    finally:
+        to_client.close()
+        to_server.close()
+
+
+async def serve(servers: Sequence[asyncio.Server], obey: Callable[[dict[str, Any]], None]) -> None:
+    """Serve for ever; lines of JSON on stdin are commands, each answered when it is obeyed."""
+    loop = asyncio.get_running_loop()
+    commands = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
+    while line := await commands.readline():
+        obey(json.loads(line))
+        sys.stdout.write(line.decode())
+        sys.stdout.flush()
+    obey({"apply": False})  # its farm has no supervisor any more and waits to be removed
+    await asyncio.gather(*(server.serve_forever() for server in servers))

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from starlette.responses import Response
 
 from pinchpoint_infra.content.database import SITE, list_id
-from pinchpoint_infra.services import web_access
 from pinchpoint_infra.services.odata import Call, RefusalError, Tree
 from pinchpoint_infra.services.odata_answer import Entity, collection, entity
 from pinchpoint_infra.services.odata_filter import FOLDER, NAME, Fields, condition, order, time, truth
-from pinchpoint_infra.services.web_access import item_access, list_access
 from pinchpoint_infra.services.web_changes import ChangeLog
 from pinchpoint_infra.services.web_files import (
     COLUMNS,
@@ -25,7 +23,7 @@ from pinchpoint_infra.services.web_files import (
     item_link,
     utc,
 )
-from pinchpoint_infra.services.web_people import People, made_up, user_id
+from pinchpoint_infra.services.web_people import USER_IDS_FROM, People, made_up, user_id
 from pinchpoint_infra.services.web_store import (
     DEFAULT_PAGE,
     LARGEST_PAGE,
@@ -34,6 +32,81 @@ from pinchpoint_infra.services.web_store import (
     item_id,
     item_number,
 )
+
+# Access rights of the site: groups, and access lists that name them.
+
+_GROUP = 8  # SP.PrincipalType: SharePointGroup
+_PEOPLE_WITH_ACCESS = 20
+"""Access lists of single documents name one of this many users."""
+
+
+class _Role(NamedTuple):
+    id: int
+    name: str
+
+
+class _Group(NamedTuple):
+    id: int
+    name: str
+    role: _Role
+
+
+_CONTRIBUTE = _Role(1_073_741_827, "Contribute")  # the ids are SharePoint's own
+GROUPS = (
+    _Group(3, "Corpus Owners", _Role(1_073_741_829, "Full Control")),
+    _Group(5, "Corpus Members", _Role(1_073_741_830, "Edit")),
+    _Group(4, "Corpus Visitors", _Role(1_073_741_826, "Read")),
+)
+
+
+async def groups(call: Call) -> Response:
+    """The groups of the site."""
+    return collection(call, [_group(each) for each in GROUPS])
+
+
+async def group(call: Call) -> Response:
+    """One of them, by its number or its name."""
+    for each in GROUPS:
+        if call.argument.casefold() in {str(each.id), each.name.casefold()}:
+            return entity(call, _group(each))
+    raise RefusalError(404, f"there is no group {call.argument!a}")
+
+
+async def site_access(call: Call) -> Response:
+    """Who may do what with the site."""
+    return collection(call, [_assignment("Web", _group(each), each.role) for each in GROUPS])
+
+
+def list_access(title: str) -> list[Entity]:
+    """Who may do what with a list; every list grants the same."""
+    where = f"Web/Lists(guid'{list_id(title)}')"
+    return [_assignment(where, _group(each), each.role) for each in GROUPS]
+
+
+def item_access(title: str, number: int) -> list[Entity]:
+    """Who may do what with a document that has its own access list: its owners and one person."""
+    where, owners = item_link(title, number), GROUPS[0]
+    person = made_up(USER_IDS_FROM + number % _PEOPLE_WITH_ACCESS + 1)
+    return [_assignment(where, _group(owners), owners.role), _assignment(where, person, _CONTRIBUTE)]
+
+
+def _group(found: _Group) -> Entity:
+    fields = {"Id": found.id, "LoginName": found.name, "Title": found.name, "PrincipalType": _GROUP}
+    return Entity("SP.Group", f"Web/SiteGroups/GetById({found.id})", fields)
+
+
+def _assignment(where: str, member: Entity, role: _Role) -> Entity:
+    number = member.fields["Id"]
+    binding = Entity(
+        "SP.RoleDefinition", f"Web/RoleDefinitions({role.id})", {"Id": role.id, "Name": role.name}
+    )
+    fields: dict[str, Any] = {
+        "PrincipalId": number,
+        "Member": member,
+        "RoleDefinitionBindings": [binding],
+    }
+    return Entity("SP.RoleAssignment", f"{where}/RoleAssignments/GetByPrincipalId({number})", fields)
+
 
 # Lists and their items.
 
@@ -301,10 +374,10 @@ def answers(store: ContentStore, log: ChangeLog, people: int) -> Answers:
     lists = Lists(store, files, people)
     return {
         "web/webs": plain(_none),
-        "web/roleassignments": plain(web_access.site_access, _OF_ACCESS),
-        "web/sitegroups": plain(web_access.groups),
-        "web/sitegroups/getbyid()": plain(web_access.group),
-        "web/sitegroups/getbyname()": plain(web_access.group),
+        "web/roleassignments": plain(site_access, _OF_ACCESS),
+        "web/sitegroups": plain(groups),
+        "web/sitegroups/getbyid()": plain(group),
+        "web/sitegroups/getbyname()": plain(group),
         "web/getchanges": plain(log.changes),
         "site/getchanges": plain(log.changes),
         **_of_lists(lists, log),

@@ -9,7 +9,7 @@ from psycopg.rows import TupleRow
 from ..addresses import unreachable, without_secrets
 from ..contract import Endpoint
 from ..errors import EndpointUnreachable
-from .refusals import CONNECT_TIMEOUT_S, found_in, refusal
+from .contract import CONNECT_TIMEOUT_S, found_in, refusal
 from .servers.postgresql import PIN
 
 Connection = psycopg.Connection[TupleRow]

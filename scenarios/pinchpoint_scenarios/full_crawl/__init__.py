@@ -21,9 +21,8 @@ from .failures import Failure, LoginFailed
 from .frontier import Frontier, Queued
 from .native.drive import NativeCrawl
 from .native.session import NativeSession
-from .params import FullCrawlParams, NativeParams, SourceParams
+from .params import ENDPOINT_OF, FullCrawlParams, NativeParams, SourceParams
 from .session import CrawlSession
-from .source_params import ENDPOINT_OF
 from .sources import KINDS, Repository, repository
 from .turns import SourceShare, Turns
 from .work import Work

@@ -9,7 +9,102 @@ from pydantic import Field, model_validator
 from ..contract import Params
 from ..units import Seconds
 from .native.params import NativeParams
-from .source_params import SourceParams
+
+# The parameters of one content source of full-crawl.
+
+SourceKind = Literal["sharepoint", "web", "files", "profiles"]
+
+_PLACE = {"sharepoint": "url", "web": "url", "files": "path", "profiles": "url"}
+_ONLY_WEB = ("hosts", "include", "exclude", "depth", "sitemaps", "robots", "user_agent")
+
+
+class SourceParams(Params):
+    """One content source.
+
+    Attributes:
+        kind: ``sharepoint`` (a site's REST API), ``web`` (pages and what they link to), ``files`` (a folder
+            or an SMB share), ``profiles`` (the user profiles of a SharePoint server).
+        name: how results name it; by default the endpoint's name, of profiles their kind's.
+        endpoint: which of the farm's endpoints it is; by default the one named like the kind, for profiles
+            ``sharepoint``.
+        url: of a site, in place of an endpoint.
+        path: of a folder, or ``smb://HOST/SHARE``, in place of an endpoint.
+        login: the endpoint of the farm whose credentials are used at ``url`` or ``path``; None: none are.
+        workers: at most this many of the crawl's sessions work on it at once; None: all of them.
+        delay: pause between the starts of two requests to one host, by each process that crawls; None: no
+            pause but what the host's robots.txt asks for.
+        per_host: at most this many requests to one host at once, by each process; None: no limit of its own.
+        access: whether access lists are read, which costs the source requests of their own.
+        hosts: web: the hosts that belong to it besides its own; ``*.example`` stands for all below example.
+        include: web: only what one of these matches is crawled. ``*`` stands for anything; what begins with
+            ``/`` is compared with path and query, anything else with the whole URL.
+        exclude: web: nothing that one of these matches is crawled, whatever ``include`` says.
+        depth: web: at most this many links away from the start, or from a sitemap; None: any number.
+        sitemaps: web: whether sitemaps named by robots.txt, else ``/sitemap.xml``, are crawled.
+        robots: web: whether robots.txt is obeyed; only for a site of one's own may it be False.
+        user_agent: web: what it calls itself.
+    """
+
+    kind: SourceKind
+    name: Annotated[str, Field(min_length=1, pattern=r"^[\w.-]+$")] | None = None
+    endpoint: str | None = None
+    url: Annotated[str, Field(pattern=r"^https?://[^/\s]+")] | None = None
+    path: Annotated[str, Field(pattern=r"^(/|smb://[^/\s]+/[^/\s]+)")] | None = None
+    login: str | None = None
+    workers: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    delay: Seconds | None = None
+    per_host: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    access: bool = True
+    hosts: tuple[Annotated[str, Field(pattern=r"^(\*\.)?[^\s/*:]+(:\d+)?$")], ...] = ()
+    include: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    exclude: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    depth: Annotated[int, Field(ge=0, le=1_000)] | None = None
+    sitemaps: bool = True
+    robots: bool = True
+    user_agent: Annotated[str, Field(pattern=r"^[\x21-\x7e][\x20-\x7e]*$")] = "pinchpoint"
+
+    @model_validator(mode="after")
+    def _one_place(self) -> SourceParams:
+        fitting = _PLACE[self.kind]
+        other = "path" if fitting == "url" else "url"
+        if getattr(self, other) is not None:
+            raise ValueError(f"{other} is not for a source of kind {self.kind}; use {fitting} or endpoint")
+        if self.endpoint is not None and getattr(self, fitting) is not None:
+            raise ValueError(
+                f"both endpoint and {fitting} are given; allowed is one of them: remove the other"
+            )
+        if self.login is not None and getattr(self, fitting) is None:
+            raise ValueError(
+                f"login is for a source with a {fitting} of its own; an endpoint has a login: remove it"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _web_alone(self) -> SourceParams:
+        wrong = sorted(self.model_fields_set.intersection(_ONLY_WEB)) if self.kind != "web" else []
+        if wrong:
+            raise ValueError(f"{', '.join(wrong)}: only for a source of kind web; this one is {self.kind}")
+        return self
+
+    @property
+    def endpoint_name(self) -> str:
+        """Which of the farm's endpoints it is, where it has no place of its own."""
+        return self.endpoint or ENDPOINT_OF[self.kind]
+
+    @property
+    def label(self) -> str:
+        """The name results use."""
+        return self.name or (self.kind if self.kind == "profiles" else self.endpoint or self.kind)
+
+
+ENDPOINT_OF: dict[SourceKind, str] = {
+    "sharepoint": "sharepoint",
+    "web": "web",
+    "files": "files",
+    "profiles": "sharepoint",
+}
+"""Kind of source -> the endpoint it is by default."""
+
 
 __all__ = ["FullCrawlParams", "NativeParams", "SourceParams"]
 

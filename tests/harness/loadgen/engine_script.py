@@ -16,8 +16,8 @@ import time
 
 import gevent
 
+from pinchpoint.loadgen.assignment import SLOTS
 from pinchpoint.loadgen.recorder import Recorder
-from pinchpoint.loadgen.shares import SLOTS
 from pinchpoint.loadgen.users import ScenarioLoad
 from pinchpoint_scenarios.contract import OK, Record
 

@@ -12,9 +12,8 @@ import pytest
 from support import run_script
 
 from pinchpoint.loadgen import pool as pool_module
-from pinchpoint.loadgen.assignment import Assignment
+from pinchpoint.loadgen.assignment import SLOTS, Assignment
 from pinchpoint.loadgen.pool import GeneratorPool
-from pinchpoint.loadgen.shares import SLOTS
 
 SCRIPT = Path(__file__).with_name("shares_script.py")
 

@@ -18,8 +18,8 @@ from typing import Any
 import gevent
 import gevent.event
 
+from pinchpoint.loadgen.assignment import SLOTS
 from pinchpoint.loadgen.recorder import Recorder
-from pinchpoint.loadgen.shares import SLOTS
 from pinchpoint.loadgen.users import ScenarioLoad
 from pinchpoint_scenarios.contract import Record
 

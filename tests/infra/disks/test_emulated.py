@@ -18,7 +18,7 @@ from emulateddisks import EmulatedDisks, emulated_disks
 from support import held
 
 from pinchpoint_collectors.linux import diskstats
-from pinchpoint_infra.disks import Device, DiskSpec, emulated, support, throttle
+from pinchpoint_infra.disks import Device, DiskSpec, emulated, support, way
 from pinchpoint_infra.disks.emulated import EmulatedDisk, remove_all
 from pinchpoint_infra.disks.raid import Level
 from pinchpoint_infra.disks.way import DiskStack, without_caps
@@ -282,4 +282,4 @@ def test_the_model_alone_can_do_what_the_throttle_does(made: Made) -> None:
     spec = DiskSpec(write_iops=800, read_iops=200)
     disk = made.make(spec, way=DiskStack(spec, None))
     made.hold(disk, "writes_per_s", 800, *RANDOM, "--iodepth=8")
-    assert throttle.limits(without_caps(spec)) == {}
+    assert way.limits(without_caps(spec)) == {}

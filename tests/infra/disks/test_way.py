@@ -8,8 +8,7 @@ import pytest
 
 from pinchpoint_infra.catalogue import BurstAllowance
 from pinchpoint_infra.disks import DiskSpec, DiskSupport
-from pinchpoint_infra.disks.throttle import limits
-from pinchpoint_infra.disks.way import DiskStack, choose
+from pinchpoint_infra.disks.way import DiskStack, choose, limits
 
 V1 = DiskSupport(Path("/v1"), None, True, {})
 V2 = DiskSupport(None, Path("/v2"), True, {})

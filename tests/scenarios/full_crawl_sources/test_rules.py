@@ -21,8 +21,7 @@ from pinchpoint_scenarios.full_crawl.failures import Failure
 from pinchpoint_scenarios.full_crawl.http import HttpAnswer
 from pinchpoint_scenarios.full_crawl.params import SourceParams
 from pinchpoint_scenarios.full_crawl.politeness import RequestLimits
-from pinchpoint_scenarios.full_crawl.sources.web import Scope, entries, parsed, read
-from pinchpoint_scenarios.full_crawl.urls import Page, canonical
+from pinchpoint_scenarios.full_crawl.sources.web import Page, Scope, canonical, entries, parsed, read
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,7 @@ from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.full_crawl.failures import Failure, Skipped
 from pinchpoint_scenarios.full_crawl.params import FullCrawlParams, SourceParams
 from pinchpoint_scenarios.full_crawl.sources import Fetched, Item, Repository, repository
-from pinchpoint_scenarios.full_crawl.sources.web import WebRepository
-from pinchpoint_scenarios.full_crawl.urls import canonical
+from pinchpoint_scenarios.full_crawl.sources.web import WebRepository, canonical
 
 ROBOTS = """User-agent: *
 Disallow: /private/

@@ -18,10 +18,10 @@ import pyodbc
 from ...addresses import unreachable, without_secrets
 from ...contract import Endpoint
 from ...errors import EndpointUnreachable
+from ..contract import CONNECT_TIMEOUT_S, Refusal, found_in, refusal
 from ..postgresql import CONNECTION_LOST
 from ..postgresql import OUTCOMES as POSTGRESQL_STATES
 from ..postgresql import REFUSALS as POSTGRESQL_REFUSALS
-from ..refusals import CONNECT_TIMEOUT_S, Refusal, found_in, refusal
 from ..servers.contract import MSSQL, MYSQL, POSTGRESQL
 from .address import OdbcAddress
 

@@ -20,8 +20,7 @@ from pinchpoint_collectors.common.odbc import freetds_encryption
 
 from ...addresses import unreachable
 from ...contract import Endpoint
-from ..contract import ReadableResult
-from ..refusals import CONNECT_TIMEOUT_S
+from ..contract import CONNECT_TIMEOUT_S, ReadableResult
 from ..servers.contract import MSSQL, MYSQL, POSTGRESQL
 from .address import (
     FREETDS,

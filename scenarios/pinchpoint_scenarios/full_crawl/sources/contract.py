@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from ...contract import Endpoint
 from ..params import FullCrawlParams, SourceParams
+from ..politeness import RequestLimits
 
 ItemKind = Literal["container", "document"]
 
@@ -168,3 +169,28 @@ class Repository(Protocol):
 
 Kind = Callable[[Endpoint, SourceParams, FullCrawlParams], Repository]
 """Makes a repository; raises ``ScenarioError`` where options make no sense."""
+
+
+# The rate limit shared by sources whose items lie on one host.
+
+
+class OneHost:
+    """A ``Source`` as far as its pace goes.
+
+    Args:
+        pace: when the host may be asked.
+    """
+
+    def __init__(self, pace: RequestLimits) -> None:
+        self._pace = pace
+
+    def turn(self, item: Item) -> AbstractContextManager[None]:
+        del item
+        return self._pace.turn("")
+
+    def host(self, item: Item) -> str:
+        del item
+        return ""
+
+    def hold(self, host: str, seconds: float) -> None:
+        self._pace.hold(host, seconds)

@@ -21,8 +21,7 @@ from ..failures import Failure, Skipped
 from ..http import LARGEST_BYTES
 from ..params import FullCrawlParams, SourceParams
 from ..politeness import RequestLimits
-from .contract import Changes, Fetched, Grant, Item, Source
-from .one_host import OneHost
+from .contract import Changes, Fetched, Grant, Item, OneHost, Source
 from .share import check_share, is_share
 
 _ATTRIBUTE = "system.posix_acl_access"

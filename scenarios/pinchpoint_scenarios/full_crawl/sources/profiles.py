@@ -10,11 +10,10 @@ from urllib.parse import quote, unquote, urlencode
 from ...contract import Endpoint
 from ..failures import Failure
 from ..login import http_login
-from ..odata import LIGHT, opened, page
 from ..params import FullCrawlParams, SourceParams
 from ..politeness import RequestLimits
-from .contract import Changes, Fetched, Item
-from .one_host import OneHost
+from ..sharepoint_client import LIGHT, opened, page
+from .contract import Changes, Fetched, Item, OneHost
 
 if TYPE_CHECKING:
     from ..sharepoint_client import SharePointClient

@@ -12,11 +12,10 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 from ...contract import Endpoint
 from ..failures import Failure
 from ..login import http_login
-from ..odata import page
 from ..params import FullCrawlParams, SourceParams
 from ..politeness import RequestLimits
-from .contract import Changes, Fetched, Grant, Item
-from .one_host import OneHost
+from ..sharepoint_client import page
+from .contract import Changes, Fetched, Grant, Item, OneHost
 
 if TYPE_CHECKING:
     from ..sharepoint_client import SharePointClient

@@ -22,8 +22,7 @@ from ...contract import Endpoint
 from ..failures import Failure, Skipped
 from ..http import LARGEST_BYTES
 from ..politeness import RequestLimits
-from .contract import Changes, Fetched, Grant, Item
-from .one_host import OneHost
+from .contract import Changes, Fetched, Grant, Item, OneHost
 from .share import check_share
 
 T = TypeVar("T")
