@@ -49,9 +49,9 @@ class PlanSection:
     day: LoadCourse | None
 
 
-def indented(by: int, lines: Iterable[str]) -> list[str]:
+def indented(lines: Iterable[str]) -> list[str]:
     """The lines, moved to the right."""
-    return [" " * by + line for line in lines]
+    return [f"  {line}" for line in lines]
 
 
 def said(word: str, sentences: Iterable[str]) -> Iterator[str]:
@@ -257,7 +257,7 @@ def plan_text(sections: Sequence[PlanSection]) -> str:
     for section in sections:
         figures |= section.figures
         for name, scenario in section.scenarios.items():
-            lines += indented(2, [f"{name}:", *indented(2, scenario)])
+            lines += indented([f"{name}:", *indented(scenario)])
     return "\n".join(
         [
             "# Fitted to production's statistics. After a run the figures at the end of this file are",

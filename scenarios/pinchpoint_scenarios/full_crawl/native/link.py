@@ -71,7 +71,7 @@ def ends(line: Line, number: int) -> bool:
     return line["kind"] in ("done", "error") and line.get("id") in (number, None)
 
 
-def message_of(texts: Iterable[str], endpoint: Endpoint, most: int = 400) -> str:
+def message_of(texts: Iterable[str], endpoint: Endpoint) -> str:
     """What a program has printed, for a message: the end of it, on one line, without secrets."""
     text = " ".join(" ".join(texts).split())
-    return without_secrets(text[-most:], endpoint)
+    return without_secrets(text[-400:], endpoint)
