@@ -93,9 +93,10 @@ def main() -> int:
     parser.add_argument("database", type=Path)
     database = parser.parse_args().database
     versions = locked(LOCK.read_text())
-    date = subprocess.run(
-        ["git", "-C", database, "log", "-1", "--format=%cs"], check=True, capture_output=True, text=True
-    ).stdout.strip()
+    log = ["git", "-C", database, "log", "-1", "--format=%cs"]
+    date = subprocess.run(log, check=False, capture_output=True, text=True).stdout.strip()
+    if not date:
+        parser.error(f"{database}: is no clone of https://github.com/pypa/advisory-database")
     found, read = [], 0
     for name, advisory in advisories(database, versions):
         read += 1

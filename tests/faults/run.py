@@ -398,6 +398,8 @@ def tried(name: str, phase: str) -> Row:
             why = f"it did not end within {within_s:g} s: {said.read_text()[len(words) :][-3000:]}"
             return Row(name, phase, _last(words), None, [], False, why)
         fault.mend(cell)
+        if phase in ("start", "prepare"):
+            cell.end()  # a worker that has not joined waits for its controller for as long as it takes
         words = out + said.read_text()
         wrong = late if reached else [f"the phase was never reached: {_last(words)}"]
         wrong += _wrong_words(fault, phase, process.returncode, words, cell)

@@ -25,6 +25,7 @@ from mariadbserver import mariadb
 from pymongo import MongoClient
 from scenarios.full_crawl_sources.sites import samba
 from servers import postgres, valkey, valkey_cluster
+from stalling import stalling_proxy
 from support import end, missing, start_cli, wait_for_line
 from valkey import ResponseError, Valkey
 
@@ -295,6 +296,47 @@ STORES: dict[str, Callable[[Path], Any]] = {
 }
 
 
+def _command(folder: Path, endpoints: dict[str, Any], scenario: dict[str, Any]) -> tuple[str | Path, ...]:
+    """A run of the scenario, for six seconds."""
+    farm, plan = folder / "farm.yaml", folder / "plan.yaml"
+    farm.write_text(json.dumps({"name": "f", "environment": "test", "endpoints": endpoints}))
+    phases = {"warm_up": "1s", "measure": "6s"}
+    plan.write_text(json.dumps({"name": "p", "scenarios": {"work": scenario}, "phases": phases}))
+    return "run", plan, "--farm", farm, "--out", folder / "runs"
+
+
+def _check_theirs(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """What is not ours is the same; the list of all schemas also has ours."""
+    assert {name: after.get(name) for name in before if name != "schemas"} == {
+        name: value for name, value in before.items() if name != "schemas"
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["reset", "garbled"])
+@pytest.mark.parametrize("store", ["valkey"])
+def test_what_is_not_ours_stays_behind_a_faulty_link(store: str, fault: str, tmp_path: Path) -> None:
+    """The link fails in the middle of writing, and is whole again for a run that takes over."""
+    (tmp_path / "store").mkdir()
+    with STORES[store](tmp_path / "store") as (endpoints, scenario, look):
+        [[name, given]] = endpoints.items()
+        port = urlsplit(given["url"]).port
+        with stalling_proxy(port) as proxy:
+            through = {name: {**given, "url": given["url"].replace(f":{port}", f":{proxy.port}", 1)}}
+            command = _command(tmp_path, through, scenario)
+            before = look()
+            process = start_cli(*command)
+            wait_for_line(process, "measuring", 120)
+            getattr(proxy, fault).set()
+            status, _, err = end(process, timeout_s=200)
+            assert status in (0, 1, 3, 5), err
+            _check_theirs(before, look())
+            getattr(proxy, fault).clear()
+            status, _, err = end(start_cli(*command, "--take-over"), timeout_s=150)
+            assert status in (0, 1, 3), err
+            assert look() == before
+
+
 @pytest.mark.parametrize(
     "store",
     [pytest.param(name, marks=[pytest.mark.slow] if number else []) for number, name in enumerate(STORES)],
@@ -303,11 +345,7 @@ def test_what_is_not_ours_stays_as_it_is(store: str, tmp_path: Path) -> None:
     """After a run; after one that is killed under load; after one that takes over and removes all of ours."""
     (tmp_path / "store").mkdir()
     with STORES[store](tmp_path / "store") as (endpoints, scenario, look):
-        farm, plan = tmp_path / "farm.yaml", tmp_path / "plan.yaml"
-        farm.write_text(json.dumps({"name": "f", "environment": "test", "endpoints": endpoints}))
-        phases = {"warm_up": "1s", "measure": "6s"}
-        plan.write_text(json.dumps({"name": "p", "scenarios": {"work": scenario}, "phases": phases}))
-        command = ("run", plan, "--farm", farm, "--out", tmp_path / "runs")
+        command = _command(tmp_path, endpoints, scenario)
         before = look()
         assert len(before) > len(NAMES)
 
@@ -319,10 +357,7 @@ def test_what_is_not_ours_stays_as_it_is(store: str, tmp_path: Path) -> None:
         wait_for_line(process, "measuring", 120)
         os.killpg(process.pid, signal.SIGKILL)
         end(process)
-        after = look()
-        assert {name: after.get(name) for name in before if name != "schemas"} == {
-            name: value for name, value in before.items() if name != "schemas"
-        }
+        _check_theirs(before, look())
 
         status, _, err = end(start_cli(*command, "--take-over"), timeout_s=150)
         assert status in (0, 1, 3), err
