@@ -17,7 +17,7 @@ from typing import Any
 import platformdirs
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from pinchpoint.base import units, wording
 from pinchpoint.base.glossary import TERMS
@@ -134,6 +134,7 @@ def environment() -> Environment:
         "seconds": units.seconds,
         "per_second": units.per_second,
         "day_and_time": day_and_time,
+        "coded": _coded,
         "pretty": lambda value: json.dumps(value, indent=2, ensure_ascii=False),
         # The picture comes from vl-convert, which escapes what it draws; its name space is the page's own.
         "drawn": lambda chart: Markup(chart.svg.replace(' xmlns="http://www.w3.org/2000/svg"', "")),  # noqa: S704 - see above
@@ -148,6 +149,12 @@ def _shown(value: Any) -> Any:
     return _FROM_THE_RIGHT.sub("\\g<0>\u200e", without_controls(escaped_bytes(value)))
 
 
+def _coded(sentence: object) -> Markup:
+    """A sentence whose commands, between backticks, are shown as code."""
+    return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(_shown(sentence)))))  # noqa: S704 - escaped before
+
+
+_COMMAND = re.compile("`([^`]+)`")
 _FROM_THE_RIGHT = re.compile(
     r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+(?:\s+[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+)*"
 )

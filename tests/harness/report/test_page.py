@@ -16,7 +16,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from pinchpoint.base.glossary import TERMS
-from pinchpoint.report import registry, run_tables, verdict_tables
+from pinchpoint.report import html, registry, run_tables, verdict_tables
 from pinchpoint.report.report import gather
 from pinchpoint.store.read import StoredRun
 
@@ -377,3 +377,11 @@ def test_eight_hours_are_a_small_page_that_opens_at_once(browser: webdriver.Chro
         )
 
     assert min(opened() for _ in range(3)) < 1.0
+
+
+def test_commands_in_sentences_are_code() -> None:
+    """What stands between backticks; everything else of a sentence is escaped, one backtick stays."""
+    shown = (
+        html.environment().from_string("{{ it | coded }}").render(it="Run `pinchpoint run <plan>` & a ` b")
+    )
+    assert shown == "Run <code>pinchpoint run &lt;plan&gt;</code> &amp; a ` b"
