@@ -213,7 +213,7 @@ def in_turn(case: Case) -> list[tuple[Resource, float]]:
         return []
     full = list(_at_limit(case.resources, case.stage.rows))
     # What a tier may use of its cores is a limit of its own only where it is less than they are.
-    full.sort(key=lambda item: (-item[1].mean(), item[0].type == "allowance", item[0].key))
+    full.sort(key=lambda item: (-item[1].mean(), item[0].type != KINDS[item[0].type].kind, item[0].key))
     turns: list[tuple[Resource, Steps]] = []
     for one, steps in full:
         alone = float((steps & ~_any(turns, steps)).mean())
@@ -253,7 +253,8 @@ def _at_limit(resources: Sequence[Resource], rows: Rows) -> Iterator[tuple[Resou
 
 def _of_the_same_cores(one: Resource, other: Resource) -> bool:
     """Whether one is the other's cores, or what a tier may use of them."""
-    return {one.type, other.type} == {"cpu", "allowance"} and one.machine == other.machine
+    limit = KINDS[one.type].kind == KINDS[other.type].kind
+    return limit and one.type != other.type and one.machine == other.machine
 
 
 def _used(one: Resource, rows: Rows) -> Floats:
