@@ -241,13 +241,14 @@ class OdbcLink:
 
     def alive(self) -> bool:
         try:
+            self._connection.commit()  # MariaDB's driver crashes on a text where the connection was reset
             self.execute("SELECT 1")
         except pyodbc.Error:
             return False
         return True
 
     def let_go(self, unlock: str) -> None:
-        if unlock and self.usable:  # a lost connection frees its own, and MariaDB's driver crashes on it
+        if unlock and self.usable and self.alive():  # a lost connection frees its own
             with contextlib.suppress(pyodbc.Error):
                 self.execute(unlock)
         self.close()
