@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -194,8 +194,7 @@ def frozen(*pids: int) -> Iterator[None]:
 
     A signal is sent at once and obeyed later: a thread stops where it next meets it.
     """
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
+    _signal(pids, signal.SIGSTOP)
     try:
         deadline = time.monotonic() + 30
         while any(_threads_at_work(pid) for pid in pids):
@@ -203,15 +202,24 @@ def frozen(*pids: int) -> Iterator[None]:
             time.sleep(0.01)
         yield
     finally:
-        for pid in pids:
-            with suppress(ProcessLookupError):  # it was killed meanwhile
-                os.kill(pid, signal.SIGCONT)
+        _signal(pids, signal.SIGCONT)
+
+
+def _signal(pids: Sequence[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):  # it has ended meanwhile
+            os.kill(pid, number)
 
 
 def _threads_at_work(pid: int) -> bool:
-    """Whether any thread is in another state than stopped, which stands behind its name in brackets."""
-    told = (stat.read_text() for stat in Path(f"/proc/{pid}/task").glob("*/stat"))
-    return any(line.rpartition(")")[2].split()[0] != "T" for line in told)
+    """Whether any thread can go on: its state, behind its name in brackets, is neither stopped nor ended.
+
+    What has ended stays a zombie as long as its parent stands still.
+    """
+    found = []
+    with suppress(OSError):
+        found = [stat.read_text() for stat in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return any(line.rpartition(")")[2].split()[0] not in "TZX" for line in found)
 
 
 def held(cap: float, within: float, measured: Callable[[], float]) -> None:
