@@ -282,17 +282,6 @@ def outcome_of(error: pyodbc.Error, kind: str, *, connecting: bool = False) -> s
     return by_odbc or f"sqlstate_{found.state}"
 
 
-def lost(error: pyodbc.Error) -> bool:
-    """Whether the connection is gone, whatever kind of server it was to."""
-    try:
-        found = parsed(error)
-    except pyodbc.Error:
-        return False
-    numbers = {number for known in _NUMBERS.values() for number in known if known[number] == CONNECTION_LOST}
-    by_state = _ODBC_STATES.get(found.state) or _ODBC_STATES.get(found.state[:2])
-    return by_state == CONNECTION_LOST or bool(numbers & {*found.numbers} or _LOST.search(found.text))
-
-
 def refused(endpoint: Endpoint, error: pyodbc.Error, kind: str, address: OdbcAddress) -> EndpointUnreachable:
     """The sentence for a person whose server, or whose driver, does not let us in."""
     found = parsed(error)

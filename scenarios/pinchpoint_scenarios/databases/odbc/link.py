@@ -33,7 +33,6 @@ from .address import (
     family_of,
     find,
 )
-from .failures import lost
 
 _PLACEHOLDER = re.compile(
     r"""
@@ -118,7 +117,7 @@ class OdbcLink:
         driver: the family of its driver.
 
     Attributes:
-        usable: whether the next statement may run on it: not where it is lost; see also ``transaction``.
+        usable: whether the next statement may run on it; see ``transaction``.
     """
 
     def __init__(self, connection: pyodbc.Connection, driver: str) -> None:
@@ -136,13 +135,6 @@ class OdbcLink:
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> ReadableResult:
         """Run one statement (``$1`` placeholders) to its end, fetching all it gives."""
         known = self._statements.get(statement) or self._known(statement)
-        try:
-            return self._executed(known, parameters)
-        except pyodbc.Error as error:
-            self.usable = self.usable and not lost(error)
-            raise
-
-    def _executed(self, known: _OdbcStatement, parameters: Sequence[Any]) -> ReadableResult:
         cursor = known.cursor
         if known.count or parameters:
             values = known.arranged(parameters)
@@ -207,8 +199,6 @@ class OdbcLink:
             self._unusable_if_it_fails(lambda: setattr(self._connection, "autocommit", True))
 
     def _unusable_if_it_fails(self, call: Callable[[], None]) -> None:
-        if not self.usable:  # lost: the server has rolled back
-            return
         try:
             call()
         except pyodbc.Error:
@@ -248,7 +238,7 @@ class OdbcLink:
         return True
 
     def let_go(self, unlock: str) -> None:
-        if unlock and self.usable and self.alive():  # a lost connection frees its own
+        if unlock and self.alive():  # a lost connection frees its own
             with contextlib.suppress(pyodbc.Error):
                 self.execute(unlock)
         self.close()
