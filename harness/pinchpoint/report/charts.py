@@ -10,17 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import altair as alt
 import vl_convert
-from altair.utils import schemapi
 
 from pinchpoint.base import units
 from pinchpoint.base.text import one_line
 from pinchpoint.data.latency import Distribution
 from pinchpoint.data.timeline import Axis
-
-# Drawing a chart finds what is wrong with it. Altair's check of each part takes a third of a page's time.
-schemapi.disable_debug_mode()
 
 # Okabe and Ito's palette ("Color Universal Design", 2008) without its yellow, which vanishes on white:
 # distinguished with any colour vision, and by lightness on a grey printer.
@@ -90,14 +85,41 @@ class Chart:
     legend: tuple[LegendEntry, ...] = ()
 
 
-class Datasets(dict[str, list[Mapping[str, Any]]]):
-    """The rows behind a chart, by name: Altair copies what it is given over and over; names are cheap."""
+Spec = dict[str, Any]
+"""A part of a Vega-Lite specification, as its reference has it (vega.github.io/vega-lite/docs)."""
 
-    def named(self, rows: Sequence[Mapping[str, Any]]) -> alt.NamedData:
-        """What a chart refers to them by."""
+_TYPES = {"Q": "quantitative", "N": "nominal", "O": "ordinal", "T": "temporal"}
+
+
+def field(name: str, **more: Any) -> Spec:
+    """An encoding channel: a row's key and the letter of its type, as in ``value:Q``."""
+    key, _, letter = name.rpartition(":")
+    return {"field": key, "type": _TYPES[letter], **more}
+
+
+def end(name: str) -> Spec:
+    """The channel of a mark's other end (``x2``, ``y2``): its type is that of the first."""
+    return {"field": name}
+
+
+class Datasets(dict[str, list[Mapping[str, Any]]]):
+    """The rows behind a chart, by name: layers share them."""
+
+    def named(self, rows: Sequence[Mapping[str, Any]]) -> Spec:
+        """What a layer refers to them by."""
         name = f"rows{len(self)}"
         self[name] = list(rows)
-        return alt.NamedData(name=name)
+        return {"name": name}
+
+
+def layer(data: Spec, mark: str, encoding: Mapping[str, Any], **style: Any) -> Spec:
+    """One kind of mark for each of the rows."""
+    return {"data": data, "mark": {"type": mark, **style}, "encoding": dict(encoding)}
+
+
+def layered(layers: Sequence[Spec], width: float, height: float) -> Spec:
+    """Layers on one another, the first lowest, in pixels."""
+    return {"layer": list(layers), "width": width, "height": height}
 
 
 def label_px(names: Iterable[str]) -> float:
@@ -159,16 +181,21 @@ _CONFIG = {
 }
 
 
-def finished(
-    chart: alt.VConcatChart | alt.HConcatChart | alt.LayerChart | alt.FacetChart, data: Datasets
-) -> dict[str, Any]:
+def by_depth(name: str, depths: Sequence[float]) -> Spec:
+    """The axis of queue depths, each of them labelled."""
+    axis = {"title": "queue depth (outstanding I/Os)", "values": depths, "labelOverlap": True, "format": ",d"}
+    return field(name, scale={"type": "log", "base": 2, "domain": [depths[0], depths[-1]]}, axis=axis)
+
+
+def limit_line(data: Datasets, y: Spec, value: float) -> Spec:
+    """A dashed red line across a chart, on the scale of ``y``."""
+    rows = data.named([{y["field"]: value}])
+    return layer(rows, "rule", {"y": y}, color="#b00", strokeDash=[6, 4])
+
+
+def finished(chart: Spec, data: Datasets) -> Spec:
     """A chart as the specification that is drawn: fonts, colours, the rows behind it."""
-    # Drawing it finds what is wrong with it as well; to validate a run of twenty hosts takes seconds.
-    spec: dict[str, Any] = chart.to_dict(validate=False)
-    spec["config"] = _CONFIG
-    spec["datasets"] = dict(data)
-    del spec["$schema"]  # an address that need not be visited
-    return spec
+    return {**chart, "config": _CONFIG, "datasets": dict(data)}
 
 
 def decades(values: Sequence[float]) -> list[float]:
@@ -190,46 +217,64 @@ def distribution_chart(scenario: str, kinds: Sequence[Distribution]) -> Chart:
     return Chart(f"latency-{scenario}", f"Latency of {scenario}", spec, svg_of(spec))
 
 
-def _distribution(scenario: str, kinds: Sequence[Distribution]) -> dict[str, Any]:
+def _distribution(scenario: str, kinds: Sequence[Distribution]) -> Spec:
     data = Datasets()
     names = [f"{each.kind} time" for each in kinds]
-    colour = alt.Color(
+    colour = field(
         "name:N",
-        scale=alt.Scale(domain=names, range=list(PALETTE[: len(names)])),
-        legend=alt.Legend(title=None, orient="top", symbolType="stroke", symbolStrokeWidth=3),
+        scale={"domain": names, "range": PALETTE[: len(names)]},
+        legend={"title": None, "orient": "top", "symbolType": "stroke", "symbolStrokeWidth": 3},
     )
     bars, marks = _bins(names, kinds), _percentile_marks(names, kinds)
     edges = [edge for each in kinds for edge in each.bins]
     ticks = decades([edge.from_s for edge in edges] + [edge.to_s for edge in edges])
-    axis = alt.Axis(
-        title="latency (logarithmic)", labelExpr=SECONDS, grid=True, values=ticks, labelOverlap=True
-    )
-    x = alt.X("from:Q", scale=alt.Scale(type="log", nice=False), axis=axis)
-    y = alt.Y("ratio:Q", stack=None, axis=alt.Axis(title="share of operations", format=".0%", tickCount=4))
-    tips = [
-        alt.Tooltip("name:N", title="time"),
-        alt.Tooltip("range:N", title="latency"),
-        alt.Tooltip("share:N", title="operations"),
+    axis = {
+        "title": "latency (logarithmic)",
+        "labelExpr": SECONDS,
+        "grid": True,
+        "values": ticks,
+        "labelOverlap": True,
+    }
+    columns = {
+        "x": field("from:Q", scale={"type": "log", "nice": False}, axis=axis),
+        "x2": end("to"),
+        "y": field(
+            "ratio:Q", stack=None, axis={"title": "share of operations", "format": ".0%", "tickCount": 4}
+        ),
+        "y2": {"datum": 0},
+        "color": colour,
+        "tooltip": [
+            field("name:N", title="time"),
+            field("range:N", title="latency"),
+            field("share:N", title="operations"),
+        ],
+    }
+    rules = {"x": field("at:Q"), "color": colour, "tooltip": field("shown:N", title=scenario)}
+    words = {"x": field("at:Q"), "y": {"value": 0}, "text": field("word:N")}
+    layers = [
+        # The first kind is filled, the second drawn as an outline: where they agree, both still show.
+        *(
+            layer(
+                data.named([bar for bar in bars if bar["name"] == name]),
+                "rect",
+                columns,
+                filled=place == 0,
+                opacity=0.45 if place == 0 else 1.0,
+                strokeWidth=1.3,
+            )
+            for place, name in enumerate(names)
+        ),
+        layer(data.named(marks), "rule", rules, strokeDash=[4, 3], strokeWidth=1.4),
+        layer(
+            data.named([mark for mark in marks if mark["name"] == names[-1]]),
+            "text",
+            words,
+            dy=-6,
+            fontSize=10,
+            color="#333",
+        ),
     ]
-    encoded = {"x": x, "x2": "to:Q", "y": y, "y2": alt.datum(0), "color": colour, "tooltip": tips}
-    # The first kind is filled, the second drawn as an outline: where they agree, both still show.
-    columns = [
-        alt.Chart(data.named([bar for bar in bars if bar["name"] == name]))
-        .mark_rect(filled=place == 0, opacity=0.45 if place == 0 else 1.0, strokeWidth=1.3)
-        .encode(**encoded)
-        for place, name in enumerate(names)
-    ]
-    rules = (
-        alt.Chart(data.named(marks))
-        .mark_rule(strokeDash=[4, 3], strokeWidth=1.4)
-        .encode(x="at:Q", color=colour, tooltip=alt.Tooltip("told:N", title=scenario))
-    )
-    words = (
-        alt.Chart(data.named([mark for mark in marks if mark["name"] == names[-1]]))
-        .mark_text(dy=-6, fontSize=10, color="#333")
-        .encode(x="at:Q", y=alt.value(0), text="word:N")
-    )
-    return finished(alt.layer(*columns, rules, words).properties(width=460, height=170), data)
+    return finished(layered(layers, 460, 170), data)
 
 
 def _bins(names: Sequence[str], kinds: Sequence[Distribution]) -> list[dict[str, Any]]:
@@ -252,7 +297,7 @@ def _bins(names: Sequence[str], kinds: Sequence[Distribution]) -> list[dict[str,
 def _percentile_marks(names: Sequence[str], kinds: Sequence[Distribution]) -> list[dict[str, Any]]:
     """The percentiles of each kind, in words too."""
     return [
-        {"name": name, "at": value, "word": word, "told": f"{word} {SHOW['latency'](value)}"}
+        {"name": name, "at": value, "word": word, "shown": f"{word} {SHOW['latency'](value)}"}
         for name, each in zip(names, kinds, strict=True)
         for word, value in (("p50", each.p50_s), ("p95", each.p95_s), ("p99", each.p99_s))
     ]
@@ -276,44 +321,42 @@ _COUNTS = {
 def burst_chart(scenario: str, bursts: Sequence[Burst]) -> Chart:
     """Each burst of a scenario: what latency it met, how long it took to recover, what became of it."""
     data = Datasets()
-    # Labels of many bursts would lie on one another.
-    axis = alt.Axis(title="burst", labelAngle=0, labelOverlap="greedy")
-    x = alt.X("number:O", axis=axis)
-    both = alt.vconcat(_times(data, x, bursts), _counts(data, x, bursts))
-    spec = finished(both.resolve_scale(color="independent"), data)
+    both = {
+        "vconcat": [_times(data, bursts), _counts(data, bursts)],
+        "resolve": {"scale": {"color": "independent"}},
+    }
+    spec = finished(both, data)
     return Chart(f"bursts-{scenario}", f"Bursts of {scenario}", spec, svg_of(spec))
 
 
-def _times(data: Datasets, x: alt.X, bursts: Sequence[Burst]) -> alt.Chart:
+def _times(data: Datasets, bursts: Sequence[Burst]) -> Spec:
     # A recovery within the first second is 0, which no logarithmic axis holds.
     rows = _rows(bursts, _TIMES, SHOW["latency"], above=0.0)
-    shown = [row["value"] for row in rows if row["value"] is not None]
-    ticks = decades(shown) if shown else []
-    axis = alt.Axis(title="seconds (logarithmic)", labelExpr=SECONDS, values=ticks)
-    y = alt.Y("value:Q", scale=alt.Scale(type="log", nice=False), axis=axis)
-    chart: alt.Chart = (
-        alt.Chart(data.named(rows))
-        .mark_line(point=True)
-        .encode(x=x, y=y, color=_colour(_TIMES, PALETTE), tooltip=_tooltip("latency"))
-        .properties(width=_WIDTH, height=_TIMES_HEIGHT)
+    measured = [row["value"] for row in rows if row["value"] is not None]
+    ticks = decades(measured) if measured else []
+    y = field(
+        "value:Q",
+        scale={"type": "log", "nice": False},
+        axis={"title": "seconds (logarithmic)", "labelExpr": SECONDS, "values": ticks},
     )
-    return chart
+    return _by_burst(data, rows, y, _colour(_TIMES, PALETTE), "latency", _TIMES_HEIGHT)
 
 
-def _counts(data: Datasets, x: alt.X, bursts: Sequence[Burst]) -> alt.Chart:
+def _counts(data: Datasets, bursts: Sequence[Burst]) -> Spec:
     rows = _rows(bursts, _COUNTS, lambda count: f"{count:,.0f}")
-    chart: alt.Chart = (
-        alt.Chart(data.named(rows))
-        .mark_line(point=True)
-        .encode(
-            x=x,
-            y=alt.Y("value:Q", axis=alt.Axis(title="operations", tickCount=4)),
-            color=_colour(_COUNTS, PALETTE[3:]),
-            tooltip=_tooltip("operations"),
-        )
-        .properties(width=_WIDTH, height=_COUNTS_HEIGHT)
-    )
-    return chart
+    y = field("value:Q", axis={"title": "operations", "tickCount": 4})
+    return _by_burst(data, rows, y, _colour(_COUNTS, PALETTE[3:]), "operations", _COUNTS_HEIGHT)
+
+
+def _by_burst(data: Datasets, rows: Rows, y: Spec, colour: Spec, title: str, height: int) -> Spec:
+    encoding: Spec = {
+        # Labels of many bursts would lie on one another.
+        "x": field("number:O", axis={"title": "burst", "labelAngle": 0, "labelOverlap": "greedy"}),
+        "y": y,
+        "color": colour,
+        "tooltip": [field("name:N", title=title), field("shown:N", title="value")],
+    }
+    return {**layer(data.named(rows), "line", encoding, point=True), "width": _WIDTH, "height": height}
 
 
 def _rows(
@@ -325,19 +368,15 @@ def _rows(
         for name, key in kinds.items():
             value = burst.get(key)
             if value is not None and value > above:
-                rows.append({"number": number, "name": name, "value": value, "told": show(value)})
+                rows.append({"number": number, "name": name, "value": value, "shown": show(value)})
             else:
                 rows.append({"number": number, "name": name, "value": None})
     return rows
 
 
-def _colour(kinds: Mapping[str, str], palette: Sequence[str]) -> alt.Color:
-    scale = alt.Scale(domain=list(kinds), range=list(palette[: len(kinds)]))
-    return alt.Color("name:N", scale=scale, legend=alt.Legend(title=None, orient="top"))
-
-
-def _tooltip(title: str) -> list[alt.Tooltip]:
-    return [alt.Tooltip("name:N", title=title), alt.Tooltip("told:N", title="value")]
+def _colour(kinds: Mapping[str, str], palette: Sequence[str]) -> Spec:
+    scale = {"domain": list(kinds), "range": palette[: len(kinds)]}
+    return field("name:N", scale=scale, legend={"title": None, "orient": "top"})
 
 
 def level_charts(levels: Sequence[Mapping[str, Any]], knee: float | None) -> list[Chart]:
@@ -371,31 +410,30 @@ def _level_chart(
     scenarios: Sequence[str], rows: Rows, key: str, title: str, axis: Axis, unit: str, knee: float | None
 ) -> Chart:
     data = Datasets()
-    ticks: dict[str, Any] = {"tickCount": 4}
-    scale = alt.Scale(zero=True)
+    ticks: Spec = {"tickCount": 4}
+    scale: Spec = {"zero": True}
     if axis == "latency":
         low, *_, high = ticks["values"] = decades([row[key] for row in rows])
-        scale = alt.Scale(type="log", domain=[low, high], nice=False)
+        scale = {"type": "log", "domain": [low, high], "nice": False}
     colours = dict(zip(scenarios, PALETTE * len(scenarios), strict=False))
-    x = alt.X("load:Q", axis=alt.Axis(title=unit, tickCount=5), scale=alt.Scale(zero=True))
-    y_axis = alt.Axis(title=None, labelExpr=LABELS[axis], minExtent=46, maxExtent=46, **ticks)
-    domain_of = alt.Scale(domain=list(colours), range=list(colours.values()))
-    shown = [{**row, "value": SHOW[axis](row[key])} for row in rows]
-    tips = [alt.Tooltip("shown:N", title="load"), alt.Tooltip("value:N", title=title)]
-    base = alt.Chart(data.named(shown)).encode(
-        x=x,
-        y=alt.Y(f"{key}:Q", scale=scale, axis=y_axis),
-        color=alt.Color("name:N", legend=None, scale=domain_of),
-    )
-    layers = [base.mark_line(strokeWidth=1.8), base.mark_point(filled=True, size=40).encode(tooltip=tips)]
-    if knee is not None:
-        layers.insert(
-            0,
-            alt.Chart(data.named([{"load": knee}]))
-            .mark_rule(color=LIMIT, strokeDash=[6, 4])
-            .encode(x="load:Q"),
-        )
+    y_axis = {"title": None, "labelExpr": LABELS[axis], "minExtent": 46, "maxExtent": 46, **ticks}
+    encoding = {
+        "x": field("load:Q", axis={"title": unit, "tickCount": 5}, scale={"zero": True}),
+        "y": field(f"{key}:Q", scale=scale, axis=y_axis),
+        "color": field(
+            "name:N", legend=None, scale={"domain": list(colours), "range": list(colours.values())}
+        ),
+    }
+    tips = [field("shown:N", title="load"), field("value:N", title=title)]
+    named = data.named([{**row, "value": SHOW[axis](row[key])} for row in rows])
+    layers = [
+        layer(named, "line", encoding, strokeWidth=1.8),
+        layer(named, "point", {**encoding, "tooltip": tips}, filled=True, size=40),
+    ]
     legend = [LegendEntry(name, colour) for name, colour in colours.items()]
-    legend += [LegendEntry("throughput stops following the load", LIMIT, "limit")] if knee is not None else []
-    spec = finished(alt.layer(*layers).properties(width=310, height=130), data)
+    if knee is not None:
+        at_knee = data.named([{"load": knee}])
+        layers.insert(0, layer(at_knee, "rule", {"x": field("load:Q")}, color=LIMIT, strokeDash=[6, 4]))
+        legend.append(LegendEntry("throughput stops following the load", LIMIT, "limit"))
+    spec = finished(layered(layers, 310, 130), data)
     return Chart(f"levels-{key}", title, spec, svg_of(spec), tuple(legend))

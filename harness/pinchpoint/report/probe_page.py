@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import altair as alt
-
 from pinchpoint.base import units
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.data.timeline import Axis
@@ -18,7 +16,23 @@ from pinchpoint.probe.record import Probe
 from pinchpoint.probe.verdict import ProbeVerdict, probe_content
 from pinchpoint.report import probe as tables
 from pinchpoint.report.brief import DO, HEADROOM, NEXT, NOT_SHOWN
-from pinchpoint.report.charts import PALETTE, SECONDS, Chart, decades, svg_of
+from pinchpoint.report.charts import (
+    PALETTE,
+    SECONDS,
+    Chart,
+    Datasets,
+    Spec,
+    by_depth,
+    decades,
+    end,
+    field,
+    finished,
+    label_px,
+    layer,
+    layered,
+    limit_line,
+    svg_of,
+)
 from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart, TestCase
 from pinchpoint.report.ratio_chart import ratio_chart
 from pinchpoint.report.tables import Table
@@ -178,15 +192,24 @@ def throughput(found: Found) -> Chart | None:
     if not cells:
         return None
     rows = [_whiskers(cell.name, found[cell]) for cell in cells]
-    title = alt.Axis(title="bytes per second", format="~s", tickCount=6)
-    order = [cell.name for cell in cells]
-    y = alt.Y("name:N", sort=order, axis=alt.Axis(title=None, labelLimit=260))
-    base = alt.Chart(alt.InlineData(values=rows)).encode(y=y)
-    bars = base.mark_bar(color=PALETTE[0]).encode(x=alt.X("mean:Q", axis=title))
-    rules = base.mark_rule(color="#333").encode(x="low:Q", x2="high:Q")
-    words = base.mark_text(align="left", dx=6, fontSize=10).encode(x="high:Q", text="told:N")
-    layered = (bars + rules + words).properties(width=_WIDTH - 200, height=18 * len(rows))
-    return _drawn("throughput", "Throughput by workload", layered)
+    data = Datasets()
+    named, names = data.named(rows), [cell.name for cell in cells]
+    wide = label_px(names)
+    y = field("name:N", sort=names, axis={"title": None, "labelLimit": wide, "minExtent": wide})
+    mean = field("mean:Q", axis={"title": "bytes per second", "format": "~s", "tickCount": 6})
+    layers = [
+        layer(named, "bar", {"x": mean, "y": y}, color=PALETTE[0]),
+        layer(named, "rule", {"x": field("low:Q"), "x2": end("high"), "y": y}, color="#333"),
+        layer(
+            named,
+            "text",
+            {"x": field("high:Q"), "text": field("shown:N"), "y": y},
+            align="left",
+            dx=6,
+            fontSize=10,
+        ),
+    ]
+    return _drawn("throughput", "Throughput by workload", layered(layers, _WIDTH - 200, 18 * len(rows)), data)
 
 
 def over_outstanding(found: Found, line_s: float) -> list[Chart]:
@@ -220,21 +243,24 @@ def repetitions(probe: Probe) -> Chart | None:
     places = sorted({row["at"] for row in rows})
     if len(places) < 2:
         return None
-    axis = alt.Axis(title="seconds") if single else alt.Axis(title="repetition", values=places, format="d")
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
-        x=alt.X("at:Q", axis=axis),
-        y=alt.Y(
-            "share:Q", axis=alt.Axis(title="share of its mean", format=".0%"), scale=alt.Scale(zero=True)
-        ),
-        color=_colour([cell.workload for cell in deepest.values()]),
-    )
-    marks = base.mark_line() if single else base.mark_line() + base.mark_point(filled=True, size=30)
+    data = Datasets()
+    axis = {"title": "seconds"} if single else {"title": "repetition", "values": places, "format": "d"}
+    named = data.named(rows)
+    encoding = {
+        "x": field("at:Q", axis=axis),
+        "y": field("share:Q", axis={"title": "share of its mean", "format": ".0%"}, scale={"zero": True}),
+        "color": _colour([cell.workload for cell in deepest.values()]),
+    }
+    layers = [layer(named, "line", encoding)]
+    if not single:
+        layers.append(layer(named, "point", encoding, filled=True, size=30))
     return _drawn(
         "repetitions",
         "Throughput of each repetition, as a share of the mean"
         if not single
         else "Throughput over time, as a share of the mean",
-        marks.properties(width=_WIDTH, height=_HEIGHT),
+        layered(layers, _WIDTH, _HEIGHT),
+        data,
     )
 
 
@@ -256,40 +282,30 @@ def _rate_and_latency(
 ) -> Chart:
     rows = [_point(name, cell, found[cell]) for name, cells in workloads.items() for cell in cells]
     depths = sorted({row["outstanding"] for row in rows})
-    x = alt.X(
-        "outstanding:Q",
-        scale=alt.Scale(type="log", base=2, domain=[depths[0], depths[-1]]),
-        axis=alt.Axis(title="queue depth (outstanding I/Os)", values=depths, labelOverlap=True, format=",d"),
-    )
-    base = alt.Chart(alt.InlineData(values=rows)).encode(x=x, color=_colour(list(workloads)))
-    rates = _lines(base, "iops", "IOPS", "format(datum.value, ',~s')", [row["iops"] for row in rows])
-    times = _lines(base, "mean_s", "mean latency", SECONDS, [*(row["mean_s"] for row in rows), line_s])
-    rule = (
-        alt.Chart(alt.InlineData(values=[{"y": line_s, "told": f"{units.seconds(line_s)} line"}]))
-        .mark_rule(color="#b00", strokeDash=[6, 4])
-        .encode(y=alt.Y("y:Q", scale=_log([*(row["mean_s"] for row in rows), line_s])))
-    )
-    both = alt.vconcat(rates, alt.layer(times, rule).properties(width=_WIDTH, height=_HEIGHT))
+    data = Datasets()
+    named = data.named(rows)
+    shared = {"x": by_depth("outstanding:Q", depths), "color": _colour(list(workloads))}
+
+    def panel(key: str, title: str, labels: str, values: Sequence[float]) -> tuple[list[Spec], Spec]:
+        ticks = decades(values)
+        scale = {"type": "log", "domain": [ticks[0], ticks[-1]]}
+        axis = {"title": title, "labelExpr": labels, "values": ticks, "labelOverlap": True}
+        y = field(f"{key}:Q", scale=scale, axis=axis)
+        encoding = {**shared, "y": y}
+        return [layer(named, "line", encoding), layer(named, "point", encoding, filled=True, size=28)], y
+
+    rates, _ = panel("iops", "IOPS", "format(datum.value, ',~s')", [row["iops"] for row in rows])
+    times, y = panel("mean_s", "mean latency", SECONDS, [*(row["mean_s"] for row in rows), line_s])
+    line = limit_line(data, y, line_s)
+    both = [layered(rates, _WIDTH, _HEIGHT), layered([*times, line], _WIDTH, _HEIGHT)]
     title = f"IOPS and latency by queue depth; red: {units.seconds(line_s)}"
-    return _drawn(f"outstanding-{place}", title, both)
+    return _drawn(f"outstanding-{place}", title, {"vconcat": both}, data)
 
 
-def _lines(base: alt.Chart, field: str, title: str, labels: str, values: Sequence[float]) -> Any:
-    axis = alt.Axis(title=title, labelExpr=labels, values=decades(values), labelOverlap=True)
-    y = alt.Y(f"{field}:Q", scale=_log(values), axis=axis)
-    line, points = base.mark_line().encode(y=y), base.mark_point(filled=True, size=28).encode(y=y)
-    return alt.layer(line, points).properties(width=_WIDTH, height=_HEIGHT)
-
-
-def _log(values: Sequence[float]) -> alt.Scale:
-    low, *_, high = decades(values)
-    return alt.Scale(type="log", domain=[low, high])
-
-
-def _colour(names: Sequence[str]) -> alt.Color:
+def _colour(names: Sequence[str]) -> Spec:
     shown = list(names)[: len(PALETTE)]
-    scale = alt.Scale(domain=shown, range=list(PALETTE[: len(shown)]))
-    return alt.Color("name:N", scale=scale, sort=shown, legend=alt.Legend(title=None, labelLimit=220))
+    scale = {"domain": shown, "range": PALETTE[: len(shown)]}
+    return field("name:N", scale=scale, sort=shown, legend={"title": None, "labelLimit": 220})
 
 
 def _point(name: str, cell: Cell, one: Figures) -> dict[str, Any]:
@@ -306,7 +322,7 @@ def _whiskers(name: str, one: Figures) -> dict[str, Any]:
     if mean is None:
         raise ValueError(f"{name} has no bytes per second to draw")
     reported = units.of_metric("_bytes_per_s", mean.mean)
-    return {"name": name, "mean": mean.mean, "low": mean.low, "high": mean.high, "told": reported}
+    return {"name": name, "mean": mean.mean, "low": mean.low, "high": mean.high, "shown": reported}
 
 
 def _bytes(found: Found, cell: Cell) -> float:
@@ -314,8 +330,8 @@ def _bytes(found: Found, cell: Cell) -> float:
     return mean.mean if mean else 0.0
 
 
-def _drawn(name: str, title: str, chart: Any) -> Chart:
-    spec = chart.configure(padding=MARGIN).to_dict()
+def _drawn(name: str, title: str, chart: Spec, data: Datasets) -> Chart:
+    spec = finished({**chart, "padding": MARGIN}, data)
     return Chart(name, title, spec, svg_of(spec))
 
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import altair as alt
-
 from pinchpoint.analysis.published import Published, Suspected
 from pinchpoint.base import wording
 from pinchpoint.data.timeline import Axis
@@ -15,7 +13,19 @@ from pinchpoint.published.judge import PublishedFindings, judge_report
 from pinchpoint.published.record import PublishedReport
 from pinchpoint.published.text import OUTCOMES
 from pinchpoint.report.brief import BOTTLENECK, DECIDED, DO, NOT_SHOWN, TESTED
-from pinchpoint.report.charts import LABELS, PALETTE, SHOW, Chart, Datasets, finished, label_px, svg_of
+from pinchpoint.report.charts import (
+    LABELS,
+    PALETTE,
+    SHOW,
+    Chart,
+    Datasets,
+    field,
+    finished,
+    label_px,
+    layer,
+    layered,
+    svg_of,
+)
 from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart
 from pinchpoint.report.tables import Column, Table, duration, number, rate, share
 
@@ -227,18 +237,19 @@ def _bars(
 ) -> Chart:
     """A bar for each source and farm."""
     data = Datasets()
-    shown = [{**row, "value": row[key], "told": SHOW[axis](row[key])} for row in rows]
-    x = alt.X("value:Q", axis=alt.Axis(title=None, labelExpr=LABELS[axis], tickCount=5))
+    shown = data.named([{**row, "value": row[key], "shown": SHOW[axis](row[key])} for row in rows])
     wide = min(label_px(row["source"] for row in rows), 260)
-    y = alt.Y("source:N", sort=None, axis=alt.Axis(title=None, labelLimit=wide, minExtent=wide))
-    colour = alt.Color(
-        "farm:N",
-        scale=alt.Scale(domain=list(farms), range=list(PALETTE[: len(farms)])),
-        legend=alt.Legend(title=None, orient="top"),
-    )
-    bars = alt.Chart(data.named(shown)).mark_bar().encode(x=x, y=y, yOffset="farm:N", color=colour)
-    words = bars.mark_text(align="left", dx=4, fontSize=10).encode(text="told:N", color=alt.value("#444"))
-    spec = finished(
-        alt.layer(bars, words).properties(width=460, height=36 * len({r["source"] for r in rows})), data
-    )
+    bars = {
+        "x": field("value:Q", axis={"title": None, "labelExpr": LABELS[axis], "tickCount": 5}),
+        "y": field("source:N", sort=None, axis={"title": None, "labelLimit": wide, "minExtent": wide}),
+        "yOffset": field("farm:N"),
+        "color": field(
+            "farm:N",
+            scale={"domain": farms, "range": PALETTE[: len(farms)]},
+            legend={"title": None, "orient": "top"},
+        ),
+    }
+    words = {**bars, "text": field("shown:N"), "color": {"value": "#444"}}
+    layers = [layer(shown, "bar", bars), layer(shown, "text", words, align="left", dx=4, fontSize=10)]
+    spec = finished(layered(layers, 460, 36 * len({row["source"] for row in rows})), data)
     return Chart(name, title, spec, svg_of(spec))

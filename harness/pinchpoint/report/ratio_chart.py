@@ -6,9 +6,18 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import altair as alt
-
-from pinchpoint.report.charts import Chart, Datasets, finished, label_px, svg_of
+from pinchpoint.report.charts import (
+    Chart,
+    Datasets,
+    Spec,
+    end,
+    field,
+    finished,
+    label_px,
+    layer,
+    layered,
+    svg_of,
+)
 
 CALLS: Mapping[str, str] = {
     "better": "#009e73",
@@ -53,40 +62,46 @@ def _ratio_row(one: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _ratios(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _ratios(rows: Sequence[Mapping[str, Any]]) -> Spec:
     data = Datasets()
-    named = data.named(rows)
     names = [row["name"] for row in rows]
     wide = label_px(names)
     ends = [row[key] for row in rows for key in ("low", "high", "same_low", "same_high")]
     domain = [min(*ends, 0.9) / 1.05, max(*ends, 1.1) * 1.05]
-    y = alt.Y("name:N", sort=names, axis=alt.Axis(title=None, labelLimit=wide, minExtent=wide, ticks=False))
-    scale = alt.Scale(type="log", domain=domain, nice=False)
-    axis = alt.Axis(title="ratio (logarithmic)", values=_ticks(*domain), format="~g", grid=True)
+    y = field(
+        "name:N",
+        sort=names,
+        axis={"title": None, "labelLimit": wide, "minExtent": wide, "ticks": False},
+    )
+    scale = {"type": "log", "domain": domain, "nice": False}
+    axis = {"title": "ratio (logarithmic)", "values": _ticks(*domain), "format": "~g", "grid": True}
 
-    def x(field: str) -> alt.X:
-        return alt.X(f"{field}:Q", scale=scale, axis=axis)
+    def x(key: str) -> Spec:
+        return field(f"{key}:Q", scale=scale, axis=axis)
 
     calls = [call for call in CALLS if any(row["call"] == call for row in rows)]
-    colour = alt.Color(
+    colour = field(
         "call:N",
-        scale=alt.Scale(domain=calls, range=[CALLS[call] for call in calls]),
-        legend=alt.Legend(title=None, orient="top", symbolType="square", columnPadding=36),
+        scale={"domain": calls, "range": [CALLS[call] for call in calls]},
+        legend={"title": None, "orient": "top", "symbolType": "square", "columnPadding": 36},
     )
-    shape = alt.Shape(
+    shape = field(
         "call:N",
-        scale=alt.Scale(domain=calls, range=[_SHAPES[list(CALLS).index(call)] for call in calls]),
+        scale={"domain": calls, "range": [_SHAPES[list(CALLS).index(call)] for call in calls]},
         legend=None,
     )
-    base = alt.Chart(named)
-    judged = base.transform_filter("datum.declared")
-    layers = (
-        judged.mark_bar(color="#e8e8e8", height=_ROW - 4).encode(x=x("same_low"), x2="same_high:Q", y=y),
-        alt.Chart(data.named([{"one": 1}])).mark_rule(color="#777").encode(x=x("one")),
-        base.mark_rule(strokeWidth=2).encode(x=x("low"), x2="high:Q", y=y, color=colour),
-        base.mark_point(filled=True, size=70, opacity=1).encode(x=x("ratio"), y=y, color=colour, shape=shape),
-    )
-    return finished(alt.layer(*layers).properties(width=_WIDTH, height=_ROW * len(rows)), data)
+    named = data.named(rows)
+    same = {"x": x("same_low"), "x2": end("same_high"), "y": y}
+    declared = {"transform": [{"filter": "datum.declared"}]}
+    interval = {"x": x("low"), "x2": end("high"), "y": y, "color": colour}
+    point = {"x": x("ratio"), "y": y, "color": colour, "shape": shape}
+    layers = [
+        {**layer(named, "bar", same, color="#e8e8e8", height=_ROW - 4), **declared},
+        layer(data.named([{"one": 1}]), "rule", {"x": x("one")}, color="#777"),
+        layer(named, "rule", interval, strokeWidth=2),
+        layer(named, "point", point, filled=True, size=70, opacity=1),
+    ]
+    return finished(layered(layers, _WIDTH, _ROW * len(rows)), data)
 
 
 def _ticks(low: float, high: float) -> list[float]:

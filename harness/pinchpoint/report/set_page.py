@@ -8,14 +8,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import altair as alt
-
 from pinchpoint.analysis.saved import saved_verdict
 from pinchpoint.base import units, wording
 from pinchpoint.comparison import saved, several
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.report.brief import BOTTLENECK, DO, HEADROOM, NEXT, NOT_SHOWN, TESTED
-from pinchpoint.report.charts import LABELS, PALETTE, Chart, Datasets, finished, svg_of
+from pinchpoint.report.charts import LABELS, PALETTE, Chart, Datasets, field, finished, layer, layered, svg_of
 from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart, TestCase
 from pinchpoint.report.tables import Column, Table, duration, number, rate, share
 from pinchpoint.run.run_set import RunSet
@@ -248,17 +246,19 @@ def _plots(figures: Sequence[Row]) -> Iterator[Plot]:
 def _chart(plot: Plot) -> Chart:
     data = Datasets()
     names = [line.name for line in plot.lines]
-    rows = [{"farm": line.name, "round": x, "value": y} for line in plot.lines for x, y in line.points]
-    base = alt.Chart(data.named(rows)).encode(
-        x=alt.X("round:O", axis=alt.Axis(title="round", labelAngle=0)),
-        y=alt.Y("value:Q", axis=alt.Axis(title=None, labelExpr=LABELS["rate"], tickCount=4)),
-        color=alt.Color(
+    rows = data.named(
+        [{"farm": line.name, "round": x, "value": y} for line in plot.lines for x, y in line.points]
+    )
+    colours = [PALETTE[at % len(PALETTE)] for at in range(len(names))]
+    encoding = {
+        "x": field("round:O", axis={"title": "round", "labelAngle": 0}),
+        "y": field("value:Q", axis={"title": None, "labelExpr": LABELS["rate"], "tickCount": 4}),
+        "color": field(
             "farm:N",
-            scale=alt.Scale(domain=names, range=[PALETTE[at % len(PALETTE)] for at in range(len(names))]),
-            legend=alt.Legend(title=None, orient="top"),
+            scale={"domain": names, "range": colours},
+            legend={"title": None, "orient": "top"},
         ),
-    )
-    spec = finished(
-        alt.layer(base.mark_line(), base.mark_point(filled=True)).properties(width=460, height=150), data
-    )
+    }
+    layers = [layer(rows, "line", encoding), layer(rows, "point", encoding, filled=True)]
+    spec = finished(layered(layers, 460, 150), data)
     return Chart(plot.name, plot.title, spec, svg_of(spec))

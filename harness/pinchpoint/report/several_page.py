@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import altair as alt
-
 from pinchpoint.base import units, wording
 from pinchpoint.base.text import wrapped
 from pinchpoint.comparison.costs import UNIT_OF_COST
@@ -21,10 +19,16 @@ from pinchpoint.report.charts import (
     SECONDS,
     Chart,
     Datasets,
+    Spec,
+    by_depth,
     decades,
     drawn_names,
+    field,
     finished,
     label_px,
+    layer,
+    layered,
+    limit_line,
     svg_of,
 )
 from pinchpoint.report.comparison_tables import fact_value, fact_words, figure_name
@@ -410,13 +414,12 @@ def _labels(metric: str) -> str:
     return "format(datum.value, '~s')"
 
 
-def _colour(labels: Sequence[str]) -> alt.Color:
-    scale = alt.Scale(domain=list(labels), range=list(_ORDER_COLOURS[: len(labels)]))
-    return alt.Color(
+def _colour(labels: Sequence[str]) -> Spec:
+    return field(
         "side:N",
-        scale=scale,
-        sort=list(labels),
-        legend=alt.Legend(title=None, orient="top", columns=3, columnPadding=40, labelLimit=0),
+        scale={"domain": labels, "range": _ORDER_COLOURS[: len(labels)]},
+        sort=labels,
+        legend={"title": None, "orient": "top", "columns": 3, "columnPadding": 40, "labelLimit": 0},
     )
 
 
@@ -434,19 +437,20 @@ def _dots(found: SidesComparison, one: SidesFigure, at: int) -> Chart:
         for value in values
         if value is not None
     ]
-    x = alt.X("value:Q", axis=alt.Axis(title=None, labelExpr=_labels(one.metric), tickCount=5))
     names = drawn_names(found.labels)
-    wide = label_px(names)
-    y = alt.Y("side:N", sort=names, axis=alt.Axis(title=None, labelLimit=0, minExtent=wide))
-    bars = alt.Chart(data.named(middles)).mark_bar(color=PALETTE[0], opacity=0.75).encode(x=x, y=y)
-    labels = bars.mark_text(align="left", dx=6, fontSize=10, color="#444").encode(
-        text="text:N", color=alt.value("#444")
-    )
-    points = (
-        alt.Chart(data.named(runs)).mark_point(color="#222", size=22, filled=True).encode(x="value:Q", y=y)
-    )
-    layers = alt.layer(bars, points, labels).properties(width=_WIDTH, height=26 * len(found.sides))
-    spec = finished(layers, data)
+    axis = {"title": None, "labelLimit": 0, "minExtent": label_px(names)}
+    encoding = {
+        "x": field("value:Q", axis={"title": None, "labelExpr": _labels(one.metric), "tickCount": 5}),
+        "y": field("side:N", sort=names, axis=axis),
+    }
+    medians = data.named(middles)
+    text = {**encoding, "text": field("text:N"), "color": {"value": "#444"}}
+    layers = [
+        layer(medians, "bar", encoding, color=PALETTE[0], opacity=0.75),
+        layer(data.named(runs), "point", encoding, color="#222", size=22, filled=True),
+        layer(medians, "text", text, align="left", dx=6, fontSize=10),
+    ]
+    spec = finished(layered(layers, _WIDTH, 26 * len(found.sides)), data)
     return Chart(f"figure-{at + 1}", wording.capitalised(_name(one)), spec, svg_of(spec))
 
 
@@ -468,22 +472,26 @@ def _trials(found: SidesComparison) -> Iterator[Chart]:
             if value is not None
         ]
         places = list(range(1, max(map(len, one.values)) + 1))
-        base = alt.Chart(data.named(rows)).encode(
-            x=alt.X(
+        encoding = {
+            "x": field(
                 "trial:Q",
-                scale=alt.Scale(domain=[places[0], places[-1]], nice=False),
-                axis=alt.Axis(title="repetition", values=places, format="d"),
+                scale={"domain": [places[0], places[-1]], "nice": False},
+                axis={"title": "repetition", "values": places, "format": "d"},
             ),
-            y=alt.Y(
+            "y": field(
                 "value:Q",
-                scale=alt.Scale(zero=True),
-                axis=alt.Axis(title=None, labelExpr=_labels(one.metric), tickCount=5),
+                scale={"zero": True},
+                axis={"title": None, "labelExpr": _labels(one.metric), "tickCount": 5},
             ),
-            color=_colour(drawn_names(found.labels)),
-        )
-        lines = alt.layer(base.mark_line(), base.mark_point(filled=True, size=28))
-        spec = finished(lines.properties(width=_WIDTH, height=_HEIGHT), data)
+            "color": _colour(drawn_names(found.labels)),
+        }
+        spec = finished(_line_and_points(data.named(rows), encoding), data)
         yield Chart(f"repetitions-{at}", f"{one.name}: each repetition", spec, svg_of(spec))
+
+
+def _line_and_points(rows: Spec, encoding: Mapping[str, Any], *more: Spec) -> Spec:
+    points = layer(rows, "point", encoding, filled=True, size=28)
+    return layered([layer(rows, "line", encoding), points, *more], _WIDTH, _HEIGHT)
 
 
 def _bars_of(found: SidesComparison, metric: str) -> Chart | None:
@@ -509,22 +517,22 @@ def _bars_of(found: SidesComparison, metric: str) -> Chart | None:
     ]
     values = [value for name in shown for value in best[name].values()]
     low, *_, high = decades(values)
-    x = alt.X(
-        "value:Q",
-        scale=alt.Scale(type="log", domain=[low, high]),
-        axis=alt.Axis(title=None, labelExpr=_labels(metric), values=decades(values), labelOverlap=True),
-    )
     wide = label_px(shown)
-    y = alt.Y("workload:N", sort=shown, axis=alt.Axis(title=None, labelLimit=wide, minExtent=wide))
-    base = alt.Chart(data.named(rows)).encode(
-        y=y, yOffset=alt.YOffset("side:N", sort=drawn_names(found.labels))
-    )
-    points = base.mark_point(filled=True, size=60).encode(x=x, color=_colour(drawn_names(found.labels)))
-    labels = base.mark_text(align="left", dx=8, fontSize=10).encode(
-        x=x, text="text:N", color=alt.value("#444")
-    )
+    ticks = {"labelExpr": _labels(metric), "values": decades(values), "labelOverlap": True}
+    shared = {
+        "x": field("value:Q", scale={"type": "log", "domain": [low, high]}, axis={"title": None, **ticks}),
+        "y": field("workload:N", sort=shown, axis={"title": None, "labelLimit": wide, "minExtent": wide}),
+        "yOffset": field("side:N", sort=drawn_names(found.labels)),
+    }
+    best_rates = data.named(rows)
+    points = {**shared, "color": _colour(drawn_names(found.labels))}
+    labels = {**shared, "text": field("text:N"), "color": {"value": "#444"}}
+    layers = [
+        layer(best_rates, "point", points, filled=True, size=60),
+        layer(best_rates, "text", labels, align="left", dx=8, fontSize=10),
+    ]
     height = max(16 * len(found.sides) * len(shown), 60)
-    spec = finished(alt.layer(points, labels).properties(width=_WIDTH, height=height), data)
+    spec = finished(layered(layers, _WIDTH, height), data)
     what = "throughput" if metric == "bytes_per_s" else "IOPS"
     return Chart(what.lower(), f"Highest {what} of each workload (logarithmic)", spec, svg_of(spec))
 
@@ -548,11 +556,11 @@ def _curves(found: SidesComparison) -> Iterator[Chart]:
         metric = rates[workload][0].metric
         what = "IOPS" if metric == "iops" else "throughput"
         labels = "format(datum.value, ',~s')" if metric == "iops" else _labels(metric)
-        both = alt.vconcat(
+        both = [
             _lines(found, data, rates[workload], what, labels),
             _lines(found, data, times[workload], "mean latency", SECONDS, line_s=found.line_s),
-        )
-        spec = finished(both, data)
+        ]
+        spec = finished({"vconcat": both}, data)
         title = f"{workload}: {what} and latency by queue depth; red: {units.seconds(found.line_s)}"
         yield Chart(f"outstanding-{at}", title, spec, svg_of(spec))
 
@@ -564,7 +572,7 @@ def _lines(
     title: str,
     labels: str,
     line_s: float | None = None,
-) -> Any:
+) -> Spec:
     rows = [
         {"side": label, "outstanding": one.outstanding, "value": value}
         for one in cells
@@ -574,22 +582,18 @@ def _lines(
     depths = sorted({one.outstanding for one in cells if one.outstanding})
     values = [value for one in cells for value in one.medians if value] + ([line_s] if line_s else [])
     low, *_, high = decades(values)
-    y = alt.Y(
+    y = field(
         "value:Q",
-        scale=alt.Scale(type="log", domain=[low, high]),
-        axis=alt.Axis(title=title, labelExpr=labels, values=decades(values), labelOverlap=True),
+        scale={"type": "log", "domain": [low, high]},
+        axis={"title": title, "labelExpr": labels, "values": decades(values), "labelOverlap": True},
     )
-    x = alt.X(
-        "outstanding:Q",
-        scale=alt.Scale(type="log", base=2, domain=[depths[0], depths[-1]]),
-        axis=alt.Axis(title="queue depth (outstanding I/Os)", values=depths, labelOverlap=True, format=",d"),
-    )
-    base = alt.Chart(data.named(rows)).encode(x=x, y=y, color=_colour(drawn_names(found.labels)))
-    layers = [base.mark_line(), base.mark_point(filled=True, size=28)]
-    if line_s:
-        rule = alt.Chart(data.named([{"value": line_s}]))
-        layers.append(rule.mark_rule(color="#b00", strokeDash=[6, 4]).encode(y=y))
-    return alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT)
+    encoding = {
+        "x": by_depth("outstanding:Q", depths),
+        "y": y,
+        "color": _colour(drawn_names(found.labels)),
+    }
+    line = [limit_line(data, y, line_s)] if line_s else []
+    return _line_and_points(data.named(rows), encoding, *line)
 
 
 def _plots(found: SidesComparison) -> Iterator[Plot]:

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-import altair as alt
-
 from pinchpoint.analysis.thresholds import UTILISATION
 from pinchpoint.base import units, wording
 from pinchpoint.base.clock import seconds_of
@@ -25,9 +23,14 @@ from pinchpoint.report.charts import (
     Chart,
     Datasets,
     LegendEntry,
+    Spec,
     decades,
     digits,
+    end,
+    field,
     finished,
+    layer,
+    layered,
     svg_of,
 )
 
@@ -163,8 +166,8 @@ def _spans(
     ]
     if not found and blame.get("window"):
         found = [(blame["window"][0], blame["window"][1])]
-    for begin, end in found:
-        yield seconds_of(begin) - clock.start_s, seconds_of(end) - clock.start_s
+    for first, last in found:
+        yield seconds_of(first) - clock.start_s, seconds_of(last) - clock.start_s
 
 
 def panel_chart(panel: Panel, clock: TimeAxis, marks: Marks | None = None) -> Chart:
@@ -175,13 +178,10 @@ def panel_chart(panel: Panel, clock: TimeAxis, marks: Marks | None = None) -> Ch
 
 def _still(spec: Mapping[str, Any]) -> str:
     """The picture, without the last layer, which answers a pointer: building that takes long."""
-    kept = {key: value for key, value in spec.items() if key != "params"}
-    return svg_of({**kept, "layer": spec["layer"][:-1]})
+    return svg_of({**spec, "layer": spec["layer"][:-1]})
 
 
-def _panel(
-    panel: Panel, whole: Panel, clock: TimeAxis, marks: Marks
-) -> tuple[dict[str, Any], list[LegendEntry]]:
+def _panel(panel: Panel, whole: Panel, clock: TimeAxis, marks: Marks) -> tuple[Spec, list[LegendEntry]]:
     data = Datasets()
     legend = _legend(whole.series)
     panel, whole = _grouped(panel, legend), _grouped(whole, legend)
@@ -195,17 +195,16 @@ def _panel(
         *_lines(panel, legend, clock, data, scale, whole),
         _hover(panel, clock, data),
     ]
-    chart = alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT)
     entries = list({entry.name: entry for entry in legend.values()}.values())
     if marks.limits and not drawn:
         entries.append(LegendEntry(f"{marks.limits[0].words}: above this chart", LIMIT, "limit"))
     entries += [LegendEntry(limit.words, LIMIT, "limit") for limit in drawn]
     if marks.spans:
         entries.append(LegendEntry(marks.words, LIMIT, "mark"))
-    return finished(chart, data), entries
+    return finished(layered(layers, _WIDTH, _HEIGHT), data), entries
 
 
-def _x(clock: TimeAxis) -> alt.X:
+def _x(clock: TimeAxis) -> Spec:
     """Seconds, labelled with the time of day; in a comparison with the time since measuring began."""
     length_s, zero_s = max(clock.length_s, 1.0), clock.start_s + clock.offset_s
     step_s = next((step for step in _STEPS_S if length_s / step <= _TICKS), _STEPS_S[-1])
@@ -215,61 +214,56 @@ def _x(clock: TimeAxis) -> alt.X:
         unit, words = (1, "s") if length_s < 600 else (60, "min")
         label = f"format(round(datum.value + {zero_s!r}) / {unit}, '~g') + ' {words}'"
     first_s = -(-zero_s // step_s) * step_s - zero_s
-    axis = alt.Axis(
-        title=None,
-        values=[
-            round(first_s + at * step_s, 3) for at in range(_TICKS + 1) if first_s + at * step_s <= length_s
-        ],
-        labelExpr=label,
-        labelOverlap=True,
-        labelFlush=True,
-        grid=True,
-    )
-    return alt.X("t:Q", scale=alt.Scale(domain=[0, length_s], nice=False), axis=axis, title=None)
+    ticks = (first_s + at * step_s for at in range(_TICKS + 1))
+    axis = {
+        "title": None,
+        "values": [round(tick, 3) for tick in ticks if tick <= length_s],
+        "labelExpr": label,
+        "labelOverlap": True,
+        "labelFlush": True,
+        "grid": True,
+    }
+    return field("t:Q", scale={"domain": [0, length_s], "nice": False}, axis=axis, title=None)
 
 
-def _phases(clock: TimeAxis, data: Datasets) -> list[alt.Chart]:
+def _phases(clock: TimeAxis, data: Datasets) -> list[Spec]:
     """Everything that is not the measure phase is shaded."""
     rows = [
-        {"from": begin, "to": end}
+        {"from": begin, "to": ends}
         for phase in clock.phases
         if phase.name != "measure"
-        and (begin := max(phase.from_s, 0.0)) < (end := min(phase.to_s, clock.length_s))
+        and (begin := max(phase.from_s, 0.0)) < (ends := min(phase.to_s, clock.length_s))
     ]
     if not rows:
         return []
-    return [
-        alt.Chart(data.named(rows))
-        .mark_rect(color="#8a8a8a", opacity=0.16)
-        .encode(x=alt.X("from:Q"), x2="to:Q")
-    ]
+    return [layer(data.named(rows), "rect", _SPAN, color="#8a8a8a", opacity=0.16)]
 
 
-def _at_limit(marks: Marks, clock: TimeAxis, data: Datasets) -> list[alt.Chart]:
+_SPAN = {"x": field("from:Q"), "x2": end("to")}
+
+
+def _at_limit(marks: Marks, clock: TimeAxis, data: Datasets) -> list[Spec]:
     """A bar on top of the chart, with a faint tint below it."""
     rows = [
-        {"from": max(begin, 0.0), "to": min(end, clock.length_s)}
-        for begin, end in marks.spans
-        if begin < clock.length_s and end > 0
+        {"from": max(begin, 0.0), "to": min(ends, clock.length_s)}
+        for begin, ends in marks.spans
+        if begin < clock.length_s and ends > 0
     ]
     if not rows:
         return []
-    base = alt.Chart(data.named(rows)).encode(x=alt.X("from:Q"), x2="to:Q", y=alt.value(0))
+    named, top = data.named(rows), {**_SPAN, "y": {"value": 0}}
     return [
-        base.mark_rect(color=LIMIT, opacity=0.06, clip=True).encode(y2=alt.value("height")),
-        base.mark_rect(color=LIMIT, opacity=1, clip=True).encode(y2=alt.value(4)),
+        layer(named, "rect", {**top, "y2": {"value": "height"}}, color=LIMIT, opacity=0.06, clip=True),
+        layer(named, "rect", {**top, "y2": {"value": 4}}, color=LIMIT, opacity=1, clip=True),
     ]
 
 
-def _limits(limits: Sequence[Limit], data: Datasets, scale: alt.Scale) -> list[alt.Chart]:
+def _limits(limits: Sequence[Limit], data: Datasets, scale: Spec) -> list[Spec]:
     if not limits:
         return []
-    rows = [{"limit": limit.value} for limit in limits]
-    return [
-        alt.Chart(data.named(rows))
-        .mark_rule(color=LIMIT, strokeDash=[6, 4], strokeWidth=1.2, clip=True)
-        .encode(y=alt.Y("limit:Q", scale=scale))
-    ]
+    rows = data.named([{"limit": limit.value} for limit in limits])
+    at = {"y": field("limit:Q", scale=scale)}
+    return [layer(rows, "rule", at, color=LIMIT, strokeDash=[6, 4], strokeWidth=1.2, clip=True)]
 
 
 def _legend(lines: Sequence[TimelineSeries]) -> dict[str, LegendEntry]:
@@ -332,9 +326,9 @@ def _lines(
     legend: Mapping[str, LegendEntry],
     clock: TimeAxis,
     data: Datasets,
-    scale: alt.Scale,
+    scale: Spec,
     whole: Panel,
-) -> list[alt.Chart]:
+) -> list[Spec]:
     """The lines of a panel, on the scale of ``whole``: itself, or both sides of a comparison together."""
     rows: list[dict[str, Any]] = []
     alone: list[dict[str, Any]] = []
@@ -344,25 +338,24 @@ def _lines(
             if is_alone:
                 alone.append(row)
     names = [line.name for line in whole.series]
-    colour = alt.Color(
-        "name:N",
-        scale=alt.Scale(domain=names, range=[legend[name].colour for name in names]),
-        legend=None,
-        sort=names,
-    )
-    base = alt.Chart(data.named(rows)).encode(x=_x(clock), color=colour)
-    y = alt.Y("v:Q", scale=scale, axis=_y_axis(whole))
+    dashes = [[5, 3] if legend[name].style == "dashed" else [1, 0] for name in names]
+    colours = [legend[name].colour for name in names]
+    shared = {
+        "x": _x(clock),
+        "color": field("name:N", scale={"domain": names, "range": colours}, legend=None, sort=names),
+    }
+    y = field("v:Q", scale=scale, axis=_y_axis(whole))
+    dash = field("name:N", scale={"domain": names, "range": dashes}, sort=names, legend=None)
+    named = data.named(rows)
     found = []
     if any("low" in row for row in rows):
-        band = alt.Y("low:Q", scale=scale)
-        found.append(base.mark_area(opacity=0.14, tooltip=False, clip=True).encode(y=band, y2="high:Q"))
-    dashes = [[5, 3] if legend[name].style == "dashed" else [1, 0] for name in names]
-    dash = alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=dashes), sort=names, legend=None)
-    found.append(base.mark_line(strokeWidth=1.6, clip=True).encode(y=y, strokeDash=dash, detail="run:N"))
+        band = {**shared, "y": field("low:Q", scale=scale), "y2": end("high")}
+        found.append(layer(named, "area", band, opacity=0.14, tooltip=False, clip=True))
+    line = {**shared, "y": y, "strokeDash": dash, "detail": field("run:N")}
+    found.append(layer(named, "line", line, strokeWidth=1.6, clip=True))
     if alone:  # a line needs two points
-        found.append(
-            base.mark_point(filled=True, size=14, opacity=1).encode(y=y).properties(data=data.named(alone))
-        )
+        points = {**shared, "y": y}
+        found.append(layer(data.named(alone), "point", points, filled=True, size=14, opacity=1))
     return found
 
 
@@ -393,35 +386,32 @@ def _gap(before: SamplePoint, after: SamplePoint, step_s: float) -> bool:
     return after.t_s - before.t_s > step_s * 1.5
 
 
-def _scale(panel: Panel, highest: float, limits: Iterable[Limit]) -> alt.Scale:
+def _scale(panel: Panel, highest: float, limits: Iterable[Limit]) -> Spec:
     tops = [limit.value for limit in limits]
     if panel.logarithmic:
         low, *_, high = decades([*_means(panel), *tops])
-        return alt.Scale(type="log", domain=[low, high])
+        return {"type": "log", "domain": [low, high]}
     if panel.axis == "ratio" and panel.name in ("cpu", "generator"):
-        return alt.Scale(domain=[0, max(1.0, digits(highest))], nice=False)
-    return alt.Scale(domain=[0, max([highest, *tops, 1e-9]) * 1.08], nice=False)
+        return {"domain": [0, max(1.0, digits(highest))], "nice": False}
+    return {"domain": [0, max([highest, *tops, 1e-9]) * 1.08], "nice": False}
 
 
 def _means(panel: Panel) -> list[float]:
     return [point.mean for series in panel.series for point in series.points]
 
 
-def _y_axis(panel: Panel) -> alt.Axis:
-    ticks: dict[str, Any] = {"tickCount": 4}
-    if panel.logarithmic:
-        ticks = {"values": decades(_means(panel))}
-    return alt.Axis(
-        title=None,
-        labelExpr=LABELS[panel.axis],
-        minExtent=_AXIS_WIDTH,
-        maxExtent=_AXIS_WIDTH,
-        labelOverlap=True,
-        **ticks,
-    )
+def _y_axis(panel: Panel) -> Spec:
+    return {
+        "title": None,
+        "labelExpr": LABELS[panel.axis],
+        "minExtent": _AXIS_WIDTH,
+        "maxExtent": _AXIS_WIDTH,
+        "labelOverlap": True,
+        **({"values": decades(_means(panel))} if panel.logarithmic else {"tickCount": 4}),
+    }
 
 
-def _hover(panel: Panel, clock: TimeAxis, data: Datasets) -> alt.Chart:
+def _hover(panel: Panel, clock: TimeAxis, data: Datasets) -> Spec:
     """A column per bucket that lights up under the pointer and shows every line's value and the time.
 
     Columns, not Vega-Lite's nearest point: its tooltips lose every field that is no number.
@@ -437,23 +427,17 @@ def _hover(panel: Panel, clock: TimeAxis, data: Datasets) -> alt.Chart:
     for row in moments.values():
         for place in range(len(panel.series)):
             row.setdefault(f"s{place}", units.NOT_MEASURED)
-    tips = [alt.Tooltip("time:N", title="time")]
-    tips += [alt.Tooltip(f"s{place}:N", title=series.name) for place, series in enumerate(panel.series)]
-    pointed = alt.selection_point(
-        name=f"pointed_{panel.name}", fields=["from"], on="pointerover", clear="pointerout", empty=False
-    )
-    columns: alt.Chart = (
-        alt.Chart(data.named([moments[t] for t in sorted(moments)]))
-        .mark_rect(color="#777")
-        .encode(
-            x=alt.X("from:Q"),
-            x2="to:Q",
-            opacity=alt.condition(pointed, alt.value(0.25), alt.value(0)),
-            tooltip=tips,
-        )
-        .add_params(pointed)
-    )
-    return columns
+    tips = [field("time:N", title="time")]
+    tips += [field(f"s{place}:N", title=series.name) for place, series in enumerate(panel.series)]
+    pointed = f"pointed_{panel.name}"
+    select = {"type": "point", "fields": ["from"], "on": "pointerover", "clear": "pointerout"}
+    encoding = {
+        **_SPAN,
+        "opacity": {"condition": {"param": pointed, "value": 0.25, "empty": False}, "value": 0},
+        "tooltip": tips,
+    }
+    columns = layer(data.named([moments[t] for t in sorted(moments)]), "rect", encoding, color="#777")
+    return {**columns, "params": [{"name": pointed, "select": select}]}
 
 
 def _shown(point: SamplePoint, show: Any) -> str:

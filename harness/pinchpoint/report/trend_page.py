@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-import altair as alt
-
 from pinchpoint.base import units, wording
 from pinchpoint.data.timeaxis import day_and_time
-from pinchpoint.report.charts import LABELS, PALETTE, Chart, Datasets, finished, svg_of
+from pinchpoint.report.charts import LABELS, PALETTE, Chart, Datasets, field, finished, layer, layered, svg_of
 from pinchpoint.report.document import PlainReport, ReportPart
 from pinchpoint.report.tables import Column, Table, share
 from pinchpoint.report.trend import NOTHING, figure, lone_words, zero_words
@@ -71,23 +69,22 @@ def chart(line: FigureTrend) -> Chart:
         for place, entry in enumerate(line.entries)
     ]
     data = Datasets()
-    base = alt.Chart(data.named(rows)).encode(
-        x=alt.X("started:T", axis=alt.Axis(title=None), scale=alt.Scale(type="utc"))
-    )
-    y = alt.Axis(
-        title=None, tickCount=5, labelExpr=LABELS["rate" if line.key.metric.endswith("_per_s") else "latency"]
-    )
-    levels = base.mark_line(interpolate="step-after", color=PALETTE[1], strokeWidth=1.6).encode(y="level:Q")
-    points = base.mark_point(filled=True, size=45, color=PALETTE[0]).encode(
-        y=alt.Y("value:Q", axis=y, scale=alt.Scale(zero=True))
-    )
-    rules = (
-        alt.Chart(data.named([{"at": one.started} for one in line.changes]))
-        .mark_rule(strokeDash=[4, 3], color="#666")
-        .encode(x="at:T")
-    )
-    layers = [points, levels, rules] if line.changes else [points, levels]
-    spec = finished(alt.layer(*layers).properties(width=760, height=180), data)
+    runs, x = data.named(rows), field("started:T", axis={"title": None}, scale={"type": "utc"})
+    axis = {
+        "title": None,
+        "tickCount": 5,
+        "labelExpr": LABELS["rate" if line.key.metric.endswith("_per_s") else "latency"],
+    }
+    value = {"x": x, "y": field("value:Q", axis=axis, scale={"zero": True})}
+    level = {"x": x, "y": field("level:Q")}
+    layers = [
+        layer(runs, "point", value, filled=True, size=45, color=PALETTE[0]),
+        layer(runs, "line", level, interpolate="step-after", color=PALETTE[1], strokeWidth=1.6),
+    ]
+    if line.changes:
+        changes = data.named([{"at": one.started} for one in line.changes])
+        layers.append(layer(changes, "rule", {"x": field("at:T")}, strokeDash=[4, 3], color="#666"))
+    spec = finished(layered(layers, 760, 180), data)
     name = "-".join((line.key.farm, line.key.about, line.key.metric))
     return Chart(name, wording.capitalised(figure(line.key)), spec, svg_of(spec))
 

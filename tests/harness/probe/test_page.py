@@ -64,7 +64,7 @@ def test_charts_have_room_for_a_browser_s_letters_and_scroll_on_a_phone() -> Non
     """Letters wider than those it was laid out with were cut off; shrunk to 400 px none is read."""
     probe = probe_of(Disk(0.001, 500, 60e6))
     for chart in document(probe, judge(probe)).parts[0].charts:
-        assert chart.spec["config"]["padding"] == MARGIN
+        assert chart.spec["padding"] == MARGIN
         assert MARGIN["left"] >= 0.25 * 24 * 6  # a quarter of 24 letters of 6 px
     assert '<div class="scroll"><svg' in page(probe, judge(probe))
 
