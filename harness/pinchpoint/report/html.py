@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import os
@@ -128,13 +129,13 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    made.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     made.filters |= {
         "percent": units.percent,
         "seconds": units.seconds,
         "per_second": units.per_second,
         "day_and_time": day_and_time,
         "coded": _coded,
+        "packed": _packed,
         "pretty": lambda value: json.dumps(value, indent=2, ensure_ascii=False),
         # The picture comes from vl-convert, which escapes what it draws; its name space is the page's own.
         "drawn": lambda chart: Markup(chart.svg.replace(' xmlns="http://www.w3.org/2000/svg"', "")),  # noqa: S704 - see above
@@ -152,6 +153,12 @@ def _shown(value: Any) -> Any:
 def _coded(sentence: object) -> Markup:
     """A sentence whose commands, between backticks, are shown as code."""
     return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(_shown(sentence)))))  # noqa: S704 - escaped before
+
+
+def _packed(spec: object) -> str:
+    """A chart's specification for ``page.js``: JSON, gzip, base64. Rows of 20 hosts get a sixth as long."""
+    text = json.dumps(spec, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 _COMMAND = re.compile("`([^`]+)`")

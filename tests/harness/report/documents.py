@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import html
 import io
 import re
@@ -21,3 +23,9 @@ def words(document: bytes) -> str:
         if name.endswith(".xml"):
             found.append(html.unescape(re.sub(r"<[^>]+>", " ", content.decode())))
     return "\n".join(found)
+
+
+def unpacked(page: str) -> list[str]:
+    """What the charts of a page are made of, as JSON."""
+    packed = re.findall(r'<script type="application/gzip">(.*?)</script>', page)
+    return [gzip.decompress(base64.b64decode(one)).decode() for one in packed]

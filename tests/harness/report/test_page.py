@@ -347,7 +347,7 @@ def test_the_figures_behind_each_chart_are_a_table(browser: webdriver.Chrome, ex
     browser.execute_script(
         "document.querySelectorAll('figure details.data').forEach((one) => { one.open = true; })"
     )
-    charts = len(browser.find_elements(By.CSS_SELECTOR, "figure.chart script[type='application/json']"))
+    charts = len(browser.find_elements(By.CSS_SELECTOR, "figure.chart script[type='application/gzip']"))
     assert charts > 6
     wait_for(browser, f"document.querySelectorAll('figure details.data tbody tr').length > {charts}")
     assert len(browser.find_elements(By.CSS_SELECTOR, "figure details.data table")) == charts

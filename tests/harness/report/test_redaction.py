@@ -9,7 +9,7 @@ from pathlib import Path
 import pypdfium2 as pdfium
 import pytest
 from harness.comparison.example import two_sides
-from harness.report.documents import words
+from harness.report.documents import unpacked, words
 from harness.report.example import saved_run, verdict
 
 from pinchpoint.comparison import compare
@@ -49,8 +49,10 @@ def _text(path: Path) -> str:
     if path.suffix == ".pdf":
         with pdfium.PdfDocument(content) as document:
             return "\n".join(page.get_textpage().get_text_bounded() for page in document)
-    # The page's own script has letters of its own.
-    return re.sub(r"<script>.*?</script>", "", content.decode(), flags=re.DOTALL)
+    page = content.decode()
+    # The page's own script has letters of its own; what charts are made of is packed.
+    shown = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
+    return "\n".join([shown, *unpacked(page)])
 
 
 @pytest.fixture(scope="module")

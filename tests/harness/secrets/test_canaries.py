@@ -19,6 +19,7 @@ from urllib.parse import quote, unquote
 import psutil
 import pyarrow.parquet as pq
 import pytest
+from harness.report.documents import unpacked
 from pydantic import create_model
 from stalling import stalling_proxy
 from support import end, run_cli, start_cli, wait_for_line
@@ -196,6 +197,8 @@ def every_file(folder: Path) -> Iterator[tuple[str, bytes]]:
         yield str(path), path.read_bytes()
         if path.suffix == ".parquet":
             yield f"{path} (unpacked)", json.dumps(pq.read_table(path).to_pylist(), default=str).encode()
+        elif path.suffix == ".html":
+            yield f"{path} (unpacked)", "\n".join(unpacked(path.read_text())).encode()
         elif zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as packed:
                 yield from ((f"{path}/{name}", packed.read(name)) for name in packed.namelist())

@@ -7,6 +7,14 @@
   const SMALL_AXIS = 46 + 22;
   const pictures = new Map();  // each figure's: still, live
 
+  // A chart's specification: gzip, base64, JSON.
+  const unpacked = async (figure) => {
+    const bytes = Uint8Array.from(atob(packed(figure).textContent), (each) => each.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return JSON.parse(await new Response(stream).text());
+  };
+  const packed = (figure) => figure.querySelector("script[type='application/gzip']");
+
   const sized = (spec, room, small) => {
     const width = Math.max(Math.floor(room - (small ? SMALL_AXIS : AXIS)), 160);
     (spec.vconcat || [spec]).forEach((panel) => { panel.width = width; });
@@ -15,7 +23,7 @@
 
   const draw = async (figure) => {
     const room = figure.clientWidth;
-    const spec = JSON.parse(figure.querySelector("script[type='application/json']").textContent);
+    const spec = await unpacked(figure);
     const place = document.createElement("div");
     place.className = "live";
     await vegaEmbed(place, sized(spec, room, figure.classList.contains("small")), { actions: false, renderer: "svg", ast: true });
@@ -40,13 +48,13 @@
     return [keys, same.map((row) => keys.map((key) => row[key] ?? ""))];
   };
 
-  const behind = (figure, data) => {
+  const behind = (figure) => {
     const details = document.createElement("details");
     details.className = "data";
     details.appendChild(document.createElement("summary")).textContent = "Figures";
-    details.addEventListener("toggle", () => {
+    details.addEventListener("toggle", async () => {
+      const [heads, rows] = figures(await unpacked(figure));
       if (details.querySelector("table")) { return; }
-      const [heads, rows] = figures(data);
       const place = details.appendChild(document.createElement("div"));
       place.className = "scroll";
       place.tabIndex = 0;
@@ -103,8 +111,7 @@
     waiting = setTimeout(drawAll, 250);
   });
   for (const figure of document.querySelectorAll("figure.chart")) {
-    const data = figure.querySelector("script[type='application/json']");
-    if (data) { behind(figure, JSON.parse(data.textContent)); }
+    if (packed(figure)) { behind(figure); }
   }
   local();
   window.addEventListener("load", () => { setTimeout(drawAll); });  // the pictures are there before
