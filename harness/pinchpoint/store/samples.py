@@ -298,15 +298,16 @@ def show(samples: Samples, connection: duckdb.DuckDBPyConnection) -> None:
         return
     path = samples.files[0]
     found = Path(path).stat()
-    if not _read_once(path, found.st_mtime_ns, found.st_size):
-        connection.from_parquet(path).create_view("samples")
+    whole = not _read_once(path, found.st_mtime_ns, found.st_size)
+    name, quoted = "samples" if whole else "stored_samples", path.replace("'", "''")
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS FROM read_parquet('{quoted}')")
+    if whole:
         return
-    connection.from_parquet(path).create_view("stored_samples")
     metrics = connection.execute("SELECT DISTINCT metric FROM stored_samples").fetchall()
     known, value, weight = in_sql([metric for (metric,) in metrics])
     connection.register("metric_bounds", known)
     connection.execute(
-        "CREATE OR REPLACE VIEW samples AS "  # noqa: S608 -- of our own numbers
+        "CREATE OR REPLACE TEMP VIEW samples AS "  # noqa: S608 -- of our own numbers
         f"SELECT stored_samples.* REPLACE ({value} AS value, {weight} AS weight) "
         "FROM stored_samples JOIN metric_bounds USING (metric) "
         # DuckDB goes by the file's own lowest and highest, in which NaN has no part.
