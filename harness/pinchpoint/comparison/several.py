@@ -113,6 +113,12 @@ class SidesFigure:
             return None
         return (max if self.better == "higher" else min)(known, key=lambda one: one[0])[1]
 
+    @property
+    def fewest(self) -> int:
+        """The number of values of the side that measured it least often, of those that did."""
+        counts = [sum(value is not None for value in values) for values in self.values]
+        return min((count for count in counts if count), default=0)
+
     def between(self, first: int, second: int) -> PairCall | None:
         """A pair, as second ÷ first whichever of them is the base."""
         for one in self.pairs:
@@ -463,7 +469,7 @@ def _warnings(sides: Sequence[Side], with_first: Mapping[int, Comparison]) -> It
 
 def _sentences(found: SidesComparison) -> Iterator[str]:
     if found.of == "probes":
-        yield from _best_words(found.sides, found.figures, "measurements")
+        yield from _best_words(found.sides, found.figures, "measurements", "repetition")
         yield from _widest(found)
         yield f"Limits: {'; '.join(f'{side.label}: {side.found}' for side in found.sides)}."
         return
@@ -471,7 +477,7 @@ def _sentences(found: SidesComparison) -> Iterator[str]:
     for side in found.sides:
         limits.setdefault(side.found, []).append(side.label)
     yield f"Bottleneck of {'; of '.join(f'{wording.listed(who)}: {what}' for what, who in limits.items())}."
-    yield from _best_words(found.sides, found.figures, "judged figures")
+    yield from _best_words(found.sides, found.figures, "judged figures", "run")
 
 
 def _widest(found: SidesComparison) -> Iterator[str]:
@@ -490,20 +496,34 @@ def _widest(found: SidesComparison) -> Iterator[str]:
         )
 
 
-def _best_words(sides: Sequence[OneSide], figures: Sequence[SidesFigure], what: str) -> list[str]:
+def too_few(figures: Sequence[SidesFigure], each_is: str) -> str:
+    """Why no side of these is confirmed to be best: ``1 run a side; 5 are needed``; "" where there are enough."""
+    fewest = min((one.fewest for one in figures), default=ENOUGH)
+    few = f"{fewest} {each_is}{'s' * (fewest != 1)} a side; {ENOUGH} are needed"
+    return few if fewest < ENOUGH else ""
+
+
+def _best_words(
+    sides: Sequence[OneSide], figures: Sequence[SidesFigure], what: str, each_is: str
+) -> list[str]:
     """Which side is best at how many figures, and of how many none is clearly; empty without any figure."""
     # Of what only some sides measured, none is the best of all.
     asked = [one for one in figures if one.judged and one.leader is not None and None not in one.medians]
     wins = Counter(sides[one.standing.index("best")].label for one in asked if "best" in one.standing)
-    leads = Counter(sides[one.leader].label for one in asked if one.leader is not None)
+    leads = Counter(
+        sides[one.leader].label
+        for one in asked
+        if one.leader is not None and one.medians.count(one.medians[one.leader]) == 1
+    )
+    few = too_few(asked, each_is)
     if asked and all(pair.ci95 is None for one in asked for pair in one.pairs):
-        each = ", ".join(f"{label} in {count}" for label, count in leads.most_common())
-        return [f"Best median, of {len(asked)} {what}: {each}; too few repetitions to confirm it."]
+        each = ", ".join(f"{label} in {count}" for label, count in leads.most_common()) or "none"
+        return [f"Best median, of {len(asked)} {what}: {each}; not confirmed: {few}."]
     left = len(asked) - wins.total()
     parts = [", ".join(f"{label} in {count}" for label, count in wins.most_common())] if wins else []
     parts = [f"Best, of {len(asked)} {what}: {each}" for each in parts]
     if left:
-        parts.append(f"In {left} of {len(asked)} {what} no side is clearly the best")
+        parts.append(f"In {left} of {len(asked)} {what} no side is clearly the best{few and f' ({few})'}")
     return [f"{each}." for each in parts]
 
 

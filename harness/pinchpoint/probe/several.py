@@ -215,7 +215,8 @@ def _limit(verdict: ProbeVerdict) -> str:
         return "no limit found"
     total = len(verdict.workloads)
     return "; ".join(
-        f"{words.SHORT.get(kind, kind)} ({count} of {total} workloads)" for kind, count in counted.items()
+        words.SHORT.get(kind, kind) + (f" ({count} of {total} workloads)" if total > 1 else "")
+        for kind, count in counted.items()
     )
 
 

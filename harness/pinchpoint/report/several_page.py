@@ -9,7 +9,7 @@ from typing import Any
 from pinchpoint.base import units, wording
 from pinchpoint.base.text import wrapped
 from pinchpoint.comparison.costs import UNIT_OF_COST
-from pinchpoint.comparison.several import SidesComparison, SidesFigure, WorkloadLimit
+from pinchpoint.comparison.several import SidesComparison, SidesFigure, WorkloadLimit, too_few
 from pinchpoint.data.timeline import Axis
 from pinchpoint.probe import words
 from pinchpoint.report.brief import NOT_SHOWN
@@ -201,23 +201,30 @@ def _standing(found: SidesComparison, one: SidesFigure, place: int) -> str | Non
         ]
         return f"different from {wording.listed(others)}" if others else None
     leader = found.labels[one.leader]
+    why = _too_few(found, one)
+    few = f" ({why})" if why else ""
     if place == one.leader:
         near = [
             found.labels[at]
             for at, how in enumerate(one.standing)
             if at != place and how in ("tied", "equivalent")
         ]
-        return f"best median; not distinguishable from {wording.listed(near)}" if near else "best"
+        return f"best median; not distinguishable from {wording.listed(near)}{few}" if near else "best"
     return {
         "worse": f"worse than {leader}",
         "equivalent": f"the same as {leader}",
-        "tied": f"not distinguishable from {leader}",
+        "tied": f"not distinguishable from {leader}{few}",
     }.get(str(one.standing[place]))
+
+
+def _too_few(found: SidesComparison, *figures: SidesFigure) -> str:
+    return too_few(figures, "repetition" if found.of == "probes" else "run")
 
 
 def _matrix(found: SidesComparison, *, judged: bool) -> Table:
     """A row for each figure, a column for each side."""
     rows = []
+    tied = []
     for one in found.figures:
         if one.judged != judged or not any(value is not None for value in one.medians):
             continue
@@ -228,7 +235,9 @@ def _matrix(found: SidesComparison, *, judged: bool) -> Table:
             best = found.labels[one.leader]
             if "best" not in one.standing:
                 best = "not distinguishable"
+                tied.append(one)
         rows.append({**row, "best": best})
+    few = _too_few(found, *tied)
     return Table(
         "judged" if judged else "figures",
         "Judged figures" if judged else "Figures that were not judged",
@@ -239,7 +248,7 @@ def _matrix(found: SidesComparison, *, judged: bool) -> Table:
         ),
         rows,
         note="Medians of each side's repetitions. Not distinguishable: the best median is not clearly better "
-        "than every other side's."
+        f"than every other side's{few and f': {few}'}."
         if judged
         else "Medians of each side.",
         empty="No figure was measured on two sides.",

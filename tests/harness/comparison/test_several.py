@@ -100,6 +100,17 @@ def test_few_runs_and_invalid_ones_call_nothing() -> None:
     few = compare_sides(sides_of({"a": 10, "b": 20, "c": 40}, runs=1))
     assert {pair.call for one in few.figures for pair in one.pairs} <= {None, "inconclusive"}
     assert any(said.startswith("Fewer than 5 runs on a side (a: 1, b: 1, c: 1)") for said in few.warnings)
+    assert "c in 1; not confirmed: 1 run a side; 5 are needed." in str(few.answer)
+    rows = next(part for part in document(few).parts if part.name == "figures").tables[0].rows
+    assert rows[0]["standing"] == "not distinguishable from c (1 run a side; 5 are needed)"
+    enough = compare_sides(
+        sides_of({"a": 10, "b": 20, "c": 21.4}), metrics=["scenario.crawl.throughput_per_s"]
+    )
+    rows = next(part for part in document(enough).parts if part.name == "figures").tables[0].rows
+    assert [row["standing"] for row in rows[1:]] == [
+        "not distinguishable from c",
+        "best median; not distinguishable from b",
+    ]
     sides = sides_of({"a": 10, "b": 20, "c": 40})
     broken = Side("b", tuple(run("prod", **invalid()) for _ in range(5)))
     found = compare_sides([sides[0], broken, sides[2]], metrics=["scenario.crawl.throughput_per_s"])
