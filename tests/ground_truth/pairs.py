@@ -158,11 +158,10 @@ def names() -> list[str]:
     return sorted(folder.name for folder in PAIRS.glob("*/"))
 
 
-def shared_out(patterns: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(the pairs that patterns mean, the patterns that are left for cases); all pairs without any pattern."""
-    known = names()
+def shared_out(patterns: Sequence[str], known: Sequence[str]) -> tuple[list[str], list[str]]:
+    """(names that patterns mean, the patterns that mean none of them); all names without any pattern."""
     if not patterns:
-        return known, []
+        return list(known), []
     meant = {pattern: [name for name in known if fnmatchcase(name, pattern)] for pattern in patterns}
     chosen = {name for found in meant.values() for name in found}
     return [name for name in known if name in chosen], [pattern for pattern in patterns if not meant[pattern]]

@@ -4,7 +4,8 @@ Every case runs once and is analysed with its limits declared, withheld, and wro
 both ways; it is right when all of them name what expected.yaml says, and when no noise (a collector missing,
 samples every five seconds, a fifth of them lost) makes it name anything else.
 
-Then the pairs: farms that are predicted from each other's runs (``pairs.py``).
+Then the pairs: farms that are predicted from each other's runs (``pairs.py``); and the probes of disks
+(``probed.py``).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ground_truth import machine, pairs
+from ground_truth import machine, pairs, probed
 from ground_truth.cases import Case, farms, select
 from ground_truth.judge import NotBlind, judge
 from ground_truth.rows import Printer, Row, confusion, summary, write
@@ -154,17 +155,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry of ``make ground-truth``; the exit status is 0 only where everything was right."""
     given = _parser().parse_args(arguments)
     try:
-        chosen, paired = _chosen(re.split(r"[\s,]+", given.cases.strip()) if given.cases.strip() else [])
+        chosen, paired, disks = _chosen(
+            re.split(r"[\s,]+", given.cases.strip()) if given.cases.strip() else []
+        )
     except InputError as error:
         print(error, file=sys.stderr)
         return ExitStatus.BAD_INPUT
     groups, paired = farms(chosen, *given.shard), paired[given.shard[0] - 1 :: given.shard[1]]
-    if not groups and not paired:
+    disks = disks[given.shard[0] - 1 :: given.shard[1]]
+    if not groups and not paired and not disks:
         print(f"shard {given.shard[0]} of {given.shard[1]} has no cases: there are fewer farms than shards")
         return ExitStatus.FINE
     rows: list[Row] = []
     runner = pairs.Runner(BUILD / "ground-truth-runs", keep=given.keep, again=given.again)
     predicted: list[pairs.PairRow] = []
+    measured: list[probed.ProbeRow] = []
     interrupted = False
     try:
         with Interrupts():
@@ -175,19 +180,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 rows = whole.rows
                 whole.run()
             _predict(runner, paired, given.repeat, rows, predicted)
+            kept = BUILD / "ground-truth-runs"
+            for row in probed.run(disks, kept, given.repeat, keep=given.keep, again=given.again):
+                measured.append(row)
+                print(probed.line(row), flush=True)
+                write([*rows, *predicted, *measured], BUILD / "ground-truth.json")
     except Interrupted:
         interrupted = True
-    _conclude(rows, predicted, interrupted=interrupted)
+    _conclude(rows, predicted, measured, interrupted=interrupted)
     if interrupted:
         return ExitStatus.INTERRUPTED
-    return 0 if all(row.right for row in rows) and pairs.enough(predicted) else 1
+    return 0 if all(row.right for row in [*rows, *measured]) and pairs.enough(predicted) else 1
 
 
-def _chosen(patterns: Sequence[str]) -> tuple[list[Case], list[pairs.Pair]]:
-    """The cases and the pairs that patterns mean; all of both without any. Raises InputError."""
-    names, rest = pairs.shared_out(patterns)
+def _chosen(patterns: Sequence[str]) -> tuple[list[Case], list[pairs.Pair], list[probed.ProbeCase]]:
+    """The cases, pairs and probes that patterns mean; all of them without any. Raises InputError."""
+    names, rest = pairs.shared_out(patterns, pairs.names())
+    disks, rest = pairs.shared_out(rest, probed.names()) if rest or not patterns else ([], [])
     chosen = select(rest) if rest or not patterns else []
-    return chosen, [pairs.read_pair(pairs.PAIRS / name) for name in names]
+    return (
+        chosen,
+        [pairs.read_pair(pairs.PAIRS / name) for name in names],
+        [probed.read_probe_case(probed.PROBES / name) for name in disks],
+    )
 
 
 def _predict(
@@ -205,7 +220,13 @@ def _predict(
             write([*rows, *predicted], BUILD / "ground-truth.json")
 
 
-def _conclude(rows: Sequence[Row], predicted: Sequence[pairs.PairRow], *, interrupted: bool) -> None:
+def _conclude(
+    rows: Sequence[Row],
+    predicted: Sequence[pairs.PairRow],
+    measured: Sequence[probed.ProbeRow],
+    *,
+    interrupted: bool,
+) -> None:
     if rows:
         print(f"\n{confusion(rows)}\n")
         print("\n".join(summary(rows)))
@@ -216,7 +237,11 @@ def _conclude(rows: Sequence[Row], predicted: Sequence[pairs.PairRow], *, interr
         print(
             f"{near} of {len(predicted)} pairs predicted within {pairs.WITHIN:.0%}{'' if rows else stopped}"
         )
-    if rows or not predicted:
+    if measured:
+        print(
+            f"{sum(row.right for row in measured)} of {len(measured)} probes right{'' if rows else stopped}"
+        )
+    if rows or not (predicted or measured):
         right = sum(row.right for row in rows)
         print(f"{right} of {len(rows)} right{stopped}; {BUILD / 'ground-truth.json'}")
 

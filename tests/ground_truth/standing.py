@@ -103,7 +103,7 @@ class StandingFarm:
             except subprocess.TimeoutExpired:
                 status = None
             finally:
-                _end(process)
+                end(process)
         directory = next(out.iterdir(), None) if out.exists() else None
         if status is None:
             raise RunFailed(f"did not end within {case.load_s + BESIDE_LOAD_S:.0f} s", directory)
@@ -121,7 +121,7 @@ class StandingFarm:
         return " / ".join(lines[-3:]) or "without a word"
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[bytes]) -> None:
     """End a run that still goes on as two Ctrl-C do: it clears away what it made."""
     for _ in range(2):
         if process.poll() is None:
