@@ -84,8 +84,8 @@ class Made:
             fio_latency_s=seen[way]["clat_ns"]["mean"] / 1e9,
         )
 
-    def hold(self, disk: EmulatedDisk, figure: str, cap: float, *options: str) -> Done:
-        """Drive it: its cap is held within 3 %."""
+    def hold(self, disk: EmulatedDisk, figure: str, cap: float, *options: str, within: float = 0.03) -> Done:
+        """Drive it: its cap is held within that ratio."""
         done: list[Done] = []
 
         def measured() -> float:
@@ -93,7 +93,7 @@ class Made:
             found: float = getattr(done[-1], figure)
             return found
 
-        held(cap, 0.03, measured)
+        held(cap, within, measured)
         return done[-1]
 
 
@@ -192,12 +192,15 @@ def test_a_floor_above_the_throttle_reaches_a_high_cap(made: Made) -> None:
 
 @pytest.mark.slow
 def test_stripes_need_depth(made: Made) -> None:
-    """Four backends of 10 ms: four times the rate with enough I/O at once, a single one's with one."""
+    """Four backends of 10 ms: four times the rate with enough I/O at once, a single one's with one.
+
+    One at a time each I/O also waits for this machine's processes: under load a measurement may be a fifth
+    slower, so the median of several counts. With many at once the backends' own queues hide that.
+    """
     disk = made.make(DiskSpec(device=Device(0.01, 0.01, 0.1), stripes=4))
+    narrow = made.hold(disk, "writes_per_s", 100, *RANDOM, "--iodepth=1", within=0.15)
     wide = made.drive(disk, *RANDOM, "--iodepth=32")
-    narrow = made.drive(disk, *RANDOM, "--iodepth=1")
     assert wide.writes_per_s > 3 * narrow.writes_per_s
-    assert narrow.writes_per_s == pytest.approx(100, rel=0.15)
 
 
 @pytest.mark.parametrize("level", [0, 5])
