@@ -123,7 +123,8 @@ def _check_embedded(farm: YamlFile) -> Iterator[Problem]:
         yield Problem(
             (),
             "neither embedded nor endpoints",
-            "needed: endpoints, where a real farm's servers are; or embedded, to have a farm started here",
+            "needed: endpoints, where a real farm's servers are; or embedded, to have a farm started here; or "
+            "tiers alone, to probe the disks of their hosts",
             line=farm.line(()),
         )
     for tier in _embedded_tiers(farm):
@@ -241,7 +242,7 @@ def _check_sources(farm: YamlFile, plan: YamlFile, name: str, offered: set[str])
 
 
 def _says_nothing(farm: YamlFile) -> bool:
-    return not any(farm.data.get(way) for way in _WAYS)
+    return not any(farm.data.get(way) for way in (*_WAYS, "tiers"))
 
 
 def _tiers_unclear(farm: YamlFile) -> bool:
