@@ -497,7 +497,7 @@ def _widest(found: SidesComparison) -> Iterator[str]:
 
 
 def too_few(figures: Sequence[SidesFigure], each_is: str) -> str:
-    """Why no side of these is confirmed to be best: ``1 run a side; 5 are needed``; "" where there are enough."""
+    """Why none of these has a best side: ``1 run a side; 5 are needed``; "" where there are enough."""
     fewest = min((one.fewest for one in figures), default=ENOUGH)
     few = f"{fewest} {each_is}{'s' * (fewest != 1)} a side; {ENOUGH} are needed"
     return few if fewest < ENOUGH else ""

@@ -123,8 +123,8 @@ def _check_embedded(farm: YamlFile) -> Iterator[Problem]:
         yield Problem(
             (),
             "neither embedded nor endpoints",
-            "needed: endpoints, where a real farm's servers are; or embedded, to have a farm started here; or "
-            "tiers alone, to probe the disks of their hosts",
+            "needed: endpoints, where a real farm's servers are; or embedded, to have a farm started here; "
+            "or tiers alone, to probe the disks of their hosts",
             line=farm.line(()),
         )
     for tier in _embedded_tiers(farm):
