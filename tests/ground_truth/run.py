@@ -190,7 +190,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _conclude(rows, predicted, measured, interrupted=interrupted)
     if interrupted:
         return ExitStatus.INTERRUPTED
-    return 0 if all(row.right for row in [*rows, *measured]) and pairs.enough(predicted) else 1
+    right = all(row.right for row in rows) and all(row.right for row in measured)
+    return 0 if right and pairs.enough(predicted) else 1
 
 
 def _chosen(patterns: Sequence[str]) -> tuple[list[Case], list[pairs.Pair], list[probed.ProbeCase]]:
