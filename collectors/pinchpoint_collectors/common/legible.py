@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 _HALF = re.compile("[\ud800-\udfff]")
@@ -13,6 +15,11 @@ _WHOLE = "\ufffd"
 """What stands for a character that is none ("replacement character")."""
 _LONGEST_WHOLE = 300
 """A float ends at 309 figures, and Python refuses to read some thousands."""
+
+_PIECE = 2**20
+_MOST_BYTES = 10**9
+_COSTS = {"{": 128, "[": 72, ",": 40, '"': 30}
+"""Bytes of memory that Python takes for what each sign of a JSON text begins, at most."""
 
 
 class ForeignFileError(Exception):
@@ -33,6 +40,11 @@ def text(given: str) -> str:
     return given if given.isascii() else _HALF.sub(_WHOLE, given)
 
 
+def may_hold_halves(given: str) -> bool:
+    """Whether what a JSON text holds must go through ``content``."""
+    return _MAY_HOLD_HALVES.search(given) is not None
+
+
 def content(given: Any) -> Any:
     """JSON's content with all its texts as ``text`` has them."""
     if isinstance(given, str):
@@ -51,6 +63,31 @@ def whole_number(figures: str) -> int | float:
     return int(figures)
 
 
+def whole(lines: Iterable[str]) -> str:
+    """All of a JSON text. Raises ``ForeignFileError`` where its content would fill the memory."""
+    gathered, room, given = io.StringIO(), _MOST_BYTES, iter(lines)
+    while piece := _piece(given):
+        room -= 2 * sys.getsizeof(piece) + sum(cost * piece.count(sign) for sign, cost in _COSTS.items())
+        if room < 0:
+            raise ForeignFileError(
+                "it is a JSON file that takes more than 1 GB of memory to read; export a shorter time, or "
+                "fewer figures, and import the files one by one"
+            )
+        gathered.write(piece)
+    return gathered.getvalue()
+
+
+def _piece(lines: Iterator[str]) -> str:
+    """The next lines, about ``_PIECE`` characters of them."""
+    found, length = [], 0
+    for line in lines:
+        found.append(line)
+        length += len(line)
+        if length >= _PIECE:
+            break
+    return "".join(found)
+
+
 DECODER = json.JSONDecoder(parse_int=whole_number)
 
 
@@ -58,6 +95,6 @@ def loads(given: str) -> Any:
     """What a JSON text holds. Raises ``ValueError``, also where it is nested too deeply to be read."""
     try:
         found = DECODER.decode(given)
-        return content(found) if _MAY_HOLD_HALVES.search(given) else found
+        return content(found) if may_hold_halves(given) else found
     except RecursionError:
         raise ValueError("it is nested too deeply") from None

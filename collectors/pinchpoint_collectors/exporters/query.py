@@ -144,13 +144,17 @@ def _results(data: dict[str, Any]) -> Iterator[tuple[dict[str, str], dict[str, A
 
 
 def _points(values: Iterable[Any]) -> Points:
+    points: dict[float, float] = {}
     try:
-        points = {_number(time_s): _number(value) for time_s, value in values}
+        for given_s, given in values:
+            time_s, value = _number(given_s), _number(given)
+            if not 0 < time_s < _LATEST_S:
+                raise CollectorError("found a time that is none in seconds since 1970")
+            if math.isfinite(value):
+                points[time_s] = value
     except (TypeError, ValueError, OverflowError) as error:
         raise CollectorError(f"found a value that is no [time, number]: {error}") from error
-    if not all(0 < time_s < _LATEST_S for time_s in points):
-        raise CollectorError("found a time that is none in seconds since 1970")
-    return {time_s: value for time_s, value in points.items() if math.isfinite(value)}
+    return points
 
 
 _WORDS = {"NaN": math.nan, "+Inf": math.inf, "-Inf": -math.inf, "Inf": math.inf}

@@ -70,7 +70,7 @@ class NodeExporter:
 
 def _series(lines: Iterable[str]) -> Iterator[Series]:
     try:
-        content = legible.loads("".join(lines))
+        content = legible.loads(legible.whole(lines))
     except json.JSONDecodeError as error:
         raise ForeignFileError(f"no JSON: {error.msg}; {AS_IT_CAME}", error.lineno) from error
     except ValueError as error:

@@ -34,7 +34,7 @@ def host_blocks(lines: Iterable[str], found: FileFacts) -> Iterator[Fields]:
     Several outputs may stand one behind the other (``for each in sa*; do sadf -j $each; done``). ``found`` is
     reported of what was left out. Raises ``ForeignFileError``.
     """
-    for content in _documents(_mended("".join(lines), found), found):
+    for content in _documents(_mended(legible.whole(lines), found), found):
         blocks = listed(mapping(mapping(content, "its top").get("sysstat"), "sysstat").get("hosts"), "hosts")
         if not blocks:
             raise ForeignFileError(
@@ -52,25 +52,22 @@ _FAULTS = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<leading>\[\s*,)|(?P<missing>\}(?=\s
 
 def _mended(text: str, found: FileFacts) -> str:
     """Without the comma that ``iostat -y`` writes before its first report, and with those that it forgets."""
-    depth = 0
-
-    def mend(match: re.Match[str]) -> str:
-        nonlocal depth
+    kept: list[str] = []
+    begin = depth = 0
+    for match in _FAULTS.finditer(text):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(match[0][0], 0)
-        if match["leading"]:
-            return "["
-        return "}," if match["missing"] and depth else match[0]
-
-    mended = _FAULTS.sub(mend, text)
-    if mended != text:
+        if match["leading"] or (match["missing"] and depth):
+            kept += [text[begin : match.start()], "[" if match["leading"] else "},"]
+            begin = match.end()
+    if kept:
         found.note(
             "its commas were corrected: this version of sysstat writes JSON with one too many or too few"
         )
-    return mended
+    return "".join([*kept, text[begin:]])
 
 
 def _documents(text: str, found: FileFacts) -> Iterator[Any]:
-    sign = _SIGN.search(text)
+    sign, halves = _SIGN.search(text), legible.may_hold_halves(text)
     while sign is not None:
         try:
             content, end = legible.DECODER.raw_decode(text, sign.start())
@@ -79,7 +76,7 @@ def _documents(text: str, found: FileFacts) -> Iterator[Any]:
             found.note("it is truncated (the recorder was stopped): the incomplete end was ignored")
         except RecursionError as error:
             raise ForeignFileError("not a JSON of sysstat: it is nested too deeply; export again") from error
-        yield legible.content(content)
+        yield legible.content(content) if halves else content
         sign = _SIGN.search(text, end)
 
 

@@ -23,6 +23,8 @@ _HEAD = 8192
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _MARKS = tuple(mark for mark, _ in _BOMS)
 _MOST_BYTES = 128 * 1024 * 1024
+_MOST_RESULT_BYTES = 24 * 1024 * 1024
+"""XML may take 35 times its size in memory."""
 _WESTERN = "cp1252"
 _BINARY = {
     ".blg": "no binary log of Windows Vista or later, or its beginning is damaged; convert it to text on "
@@ -142,10 +144,10 @@ def result_kind(path: Path, kind: str | None, said: str | None = None) -> Result
 def read_text(path: Path, said: str | None = None) -> tuple[str, str]:
     """(all of a file's text, SHA-256 of its bytes). Raises InputError."""
     head, size, digest = _begin(path)
-    if size > _MOST_BYTES:
+    if size > _MOST_RESULT_BYTES:
         raise InputError(
-            f"{path}: has {size:,} bytes; allowed: {_MOST_BYTES:,} for a result of a storage tool. Import a "
-            "part of it, or export it again with fewer figures"
+            f"{path}: has {size:,} bytes; allowed: {_MOST_RESULT_BYTES:,} for a result of a storage tool. "
+            "Import a part of it, or export it again with fewer figures"
         )
     encoding = _named(said) if said else _encoding(path, head)
     try:

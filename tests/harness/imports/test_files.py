@@ -56,6 +56,28 @@ def test_a_line_that_would_fill_the_memory(tmp_path: Path, monkeypatch: pytest.M
         imported(tmp_path, "\n".join(lines))
 
 
+@pytest.mark.parametrize("part", ["[],\n", '{"a":1},', '"ab", ', "1.5,", "\n", "\U0001f600"])
+def test_json_that_would_fill_the_memory(part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused by what its signs take at most, before it is parsed: 120 MB of [], took 3 GB."""
+    monkeypatch.setattr("pinchpoint_collectors.common.legible._MOST_BYTES", 10**6)
+    begin = '{"sysstat": {"hosts": [{"nodename": "a", "file-date": "2026-01-01", "statistics": ['
+    path = tmp_path / "sar.json"
+    path.write_text(begin + part * 600_000)
+    ended = run_cli("import", path, "--out", tmp_path / "runs")
+    assert ended.returncode == 2, ended.stderr
+    assert f"{path}: it is a JSON file that takes more than 1 GB of memory" in ended.stderr
+
+
+def test_a_result_that_would_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """XML takes many times its size: it is refused by that."""
+    monkeypatch.setattr("pinchpoint.imports.source._MOST_RESULT_BYTES", 1000)
+    path = tmp_path / "diskspd.xml"
+    path.write_text(f"<Results><System>{'<a/>' * 300}</System></Results>")
+    ended = run_cli("import", path, "--out", tmp_path / "runs")
+    assert ended.returncode == 2, ended.stderr
+    assert f"{path}: has 1,236 bytes; allowed: 1,000 for a result of a storage tool" in ended.stderr
+
+
 def test_a_binary_log(tmp_path: Path) -> None:
     """Recognised by its beginning, whatever its name; another file is not taken for one."""
     path = tmp_path / "monday.bin"

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from pinchpoint_collectors.common import legible
 from pinchpoint_collectors.common.legible import ForeignFileError
 
 from ..cell import Cell, CellFigures, shape_name
@@ -79,7 +80,7 @@ def _json(text: str) -> Mapping[str, Any]:
             'no `"fio version"` was found; allowed: what fio writes with --output-format=json'
         )
     try:
-        said, _ = json.JSONDecoder().raw_decode(text[begins.start() :])
+        said, _ = json.JSONDecoder().raw_decode(legible.whole([text[begins.start() :]]))
     except (ValueError, RecursionError) as error:
         line = text.count("\n", 0, begins.start()) + getattr(error, "lineno", 1)
         raise ForeignFileError(
