@@ -23,7 +23,7 @@ def test_a_report_says_the_same_to_the_last_digit(ask: Ask) -> None:
     run = Build().host("sql1", "sql").cpu("sql1", 0.5).closed("orders", "sql-mix", 8).run()
     connection = ask(run)
     values = np.random.default_rng(1).lognormal(0, 3, 1_500_000)
-    connection.execute("CREATE TABLE many AS SELECT unnest($1::DOUBLE[]) AS value", [values.tolist()])
+    connection.execute("CREATE TEMP TABLE many AS SELECT unnest($1::DOUBLE[]) AS value", [values.tolist()])
     assert len({connection.execute(_SUM).fetchall()[0][0] for _ in range(8)}) == 1
 
 
