@@ -182,6 +182,34 @@ def test_what_was_recorded_is_judged(name: str, tmp_path: Path) -> None:
     assert resource != "network" or "speed for all 5 min, mean of the whole recording 9" in verdict["summary"]
 
 
+NAMED: dict[str, tuple[float, str, str | None, str]] = {
+    # counter of a server named ERP -> value, outcome, kind, and the resource named or the first candidate
+    r"General Statistics\Processes blocked": (22, "bottleneck", "lock", "lock"),
+    r"Locks(_Total)\Lock Wait Time (ms)": (14000, "bottleneck", "lock", "lock"),
+    r"Memory Manager\Memory Grants Pending": (14, "bottleneck", "memory", "memory"),
+    r"Buffer Manager\Page life expectancy": (40, "inconclusive", None, "memory"),
+    r"Wait Statistics(Waits in progress)\Wait for the worker": (25, "bottleneck", "pool", "pool"),
+    r"Wait Statistics(Waits in progress)\Page latch waits": (30, "inconclusive", None, "lock"),
+    r"Wait Statistics(Waits in progress)\Network IO waits": (30, "inconclusive", None, "dependency"),
+    r"Wait Statistics(Waits in progress)\Log write waits": (30, "inconclusive", None, "disk"),
+}
+
+
+@pytest.mark.parametrize("other", ["SQLServer", "MSSQL$DWH"])
+@pytest.mark.parametrize("counter", NAMED)
+def test_each_of_several_servers_is_judged(counter: str, other: str, tmp_path: Path) -> None:
+    """What sessions of a named SQL Server wait for, beside another whose sessions do not wait."""
+    value, outcome, kind, resource = NAMED[counter]
+    quiet = 90_000 if "life" in counter else 0
+    counters = {**QUIET, rf"MSSQL$ERP:{counter}": value, rf"{other}:{counter}": quiet}
+    verdict = judged(tmp_path, perfmon(counters), places())
+    assert (verdict["outcome"], (verdict["bottleneck"] or {}).get("kind")) == (outcome, kind)
+    first = verdict["bottleneck"] or verdict["candidates"][0]
+    assert first["resource"] == resource
+    assert resource == "disk" or first["instance"].startswith("ERP")
+    assert resource == "disk" or "server ERP on HV9" in verdict["summary"]
+
+
 @pytest.mark.parametrize(("every_s", "rows"), [(1, 300), (5, 60), (10, 30), (15, 20), (60, 5)])
 def test_the_interval_of_the_rows_changes_nothing(every_s: int, rows: int, tmp_path: Path) -> None:
     """CPU between 84 and 99 % busy, 93 on average: many a reading of a second is below the limit."""

@@ -7,6 +7,7 @@ judged alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -34,6 +35,7 @@ _LASTING = 0.25
 """Of 30 seconds whose mean reached a limit a quarter at least must have reached it themselves."""
 _WAITING, _COUNTED = 0.75, ("cpu.", "db.", "web.")
 """Likewise of threads, sessions and requests that wait: a spike of seconds lifts the mean of a count."""
+_SERVER = re.compile(r"[\w#$]+/")
 _ROUNDING = 1e-9
 """Means of equal values differ in their last digits."""
 
@@ -288,12 +290,41 @@ def figure(inputs: Inputs, host: str, metric: str, instance: str = "") -> Rows |
     return Rows.of(inputs.samples.series(*key), key)
 
 
-def sessions_waiting(inputs: Inputs, host: str, kinds: Sequence[str]) -> Rows | None:
-    """Sessions of the host's database that waited for one of these kinds of things, all together."""
+def servers(inputs: Inputs, host: str, *metrics: str) -> list[str]:
+    """What the instances of each database server of a host begin with, of those that report such a metric.
+
+    Of the only one, or the default one, that is nothing; of a named SQL Server beside others ``NAME/``.
+    """
+    keys = (key for metric in metrics for key in inputs.samples.keys(metric) if key.host == host)
+    return sorted({server_of(key) for key in keys})
+
+
+def server_of(key: Key) -> str:
+    """The beginning of its instance that names its database server; "" where none is named."""
+    named = _SERVER.match(key.instance) if key.metric.startswith("db.") else None
+    return named[0] if named else ""
+
+
+def named(server: str) -> str:
+    """A database server behind a noun, in words: `` NAME``; "" of the only one, or the default one."""
+    return f" {server[:-1]}" if server else ""
+
+
+def database(server: str, host: str) -> str:
+    """A database server of a host, in words."""
+    return f"the database{f' server{named(server)}' if server else ''} on {host}"
+
+
+def sessions_waiting(
+    inputs: Inputs, host: str, kinds: Sequence[str], server: str | None = None
+) -> Rows | None:
+    """Sessions that waited for one of these kinds of things, of a database server or (None) of all there."""
     keys = [
         key
         for key in inputs.samples.keys("db.sessions_waiting")
-        if key.host == host and key.instance.startswith(tuple(kinds))
+        if key.host == host
+        and server in {None, server_of(key)}
+        and key.instance.removeprefix(server_of(key)).startswith(tuple(kinds))
     ]
     if not keys:
         return None
@@ -313,8 +344,12 @@ def context(inputs: Inputs, host: str, metric: str, instance: str, words: str) -
 def contexts(
     inputs: Inputs, host: str, figures: Iterable[tuple[str, str]], instance: str = ""
 ) -> tuple[Fact, ...]:
-    """Likewise several: metric and words of each."""
-    found = (context(inputs, host, metric, instance, words) for metric, words in figures)
+    """Likewise several: metric and words of each, of every database server that reports it."""
+    found = (
+        context(inputs, host, metric, f"{server}{instance}", f"{words}{named(server)}")
+        for metric, words in figures
+        for server in servers(inputs, host, metric)
+    )
     return tuple(fact for fact in found if fact)
 
 

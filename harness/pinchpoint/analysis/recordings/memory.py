@@ -14,9 +14,12 @@ from pinchpoint.analysis.recordings.measures import (
     Steps,
     common,
     contexts,
+    database,
     figure,
     inside,
     measure,
+    named,
+    servers,
 )
 from pinchpoint.analysis.thresholds import (
     MEMORY_LOW,
@@ -49,30 +52,32 @@ GRANTS_PENDING = Threshold(1.0, "MS", "Memory Grants Pending: 0 is healthy; quer
 
 
 def memories(inputs: Inputs, host: Host) -> Iterator[Resource]:
-    """The host's memory, and that of its database server where queries wait for a grant."""
+    """The host's memory, and those of its database servers: grants that queries wait for, and buffers."""
     yield _of_host(inputs, host)
-    grants = figure(inputs, host.name, GRANTS)
-    noun = "queries that waited for a memory grant:"
-    waiting = measure(inputs, grants, GRANTS_PENDING, "saturation", noun)
-    if waiting is not None:
-        yield Resource(
-            kind="memory",
-            resource="memory",
-            tier=host.tier,
-            host=host.name,
-            instance="memory grants",
-            role=None,
-            name=f"query memory of the database server on {host.name}",
-            metric=GRANTS,
-            measures=(waiting,),
-            has_room=not waiting.at_limit,
-        )
-    yield from _buffer(inputs, host)
+    for server in servers(inputs, host.name, GRANTS):
+        grants = figure(inputs, host.name, GRANTS, server)
+        noun = "queries that waited for a memory grant:"
+        waiting = measure(inputs, grants, GRANTS_PENDING, "saturation", noun)
+        if waiting is not None:
+            yield Resource(
+                kind="memory",
+                resource="memory",
+                tier=host.tier,
+                host=host.name,
+                instance=f"{server}memory grants",
+                role=None,
+                name=f"query memory of the database server{named(server)} on {host.name}",
+                metric=GRANTS,
+                measures=(waiting,),
+                has_room=not waiting.at_limit,
+            )
+    for server in servers(inputs, host.name, PAGE_LIFE):
+        yield from _buffer(inputs, host, server)
 
 
-def _buffer(inputs: Inputs, host: Host) -> Iterator[Resource]:
-    """The buffer of the database server, by how long a page stays in it."""
-    life = figure(inputs, host.name, PAGE_LIFE)
+def _buffer(inputs: Inputs, host: Host, server: str) -> Iterator[Resource]:
+    """The buffer of a database server, by how long a page stays in it."""
+    life = figure(inputs, host.name, PAGE_LIFE, server)
     if life is None:
         return
     turned = replace(life, values=SHORT_LIFE.value / np.maximum(life.values, 1.0))
@@ -85,14 +90,14 @@ def _buffer(inputs: Inputs, host: Host) -> Iterator[Resource]:
         resource="memory",
         tier=host.tier,
         host=host.name,
-        instance="buffer",
+        instance=f"{server}buffer",
         role=None,
-        name=f"buffer of the database server on {host.name}",
+        name=f"buffer of the database server{named(server)} on {host.name}",
         metric=PAGE_LIFE,
         measures=(replace(one, value=life.mean, limit=SHORT_LIFE, words=words),),
         has_room=not one.at_limit,
         doubt="whether work waited for pages to be read was not recorded",
-        remedy=f"record how long the database on {host.name} waits for reads (PAGEIOLATCH)",
+        remedy=f"record how long {database(server, host.name)} waits for reads (PAGEIOLATCH)",
     )
 
 

@@ -16,6 +16,7 @@ from pinchpoint.analysis.recordings.measures import (
     figure,
     inside,
     measure,
+    server_of,
 )
 from pinchpoint.analysis.thresholds import SUSTAINED, Threshold
 from pinchpoint.base import units
@@ -83,7 +84,7 @@ def collapses(inputs: Inputs, host: Host) -> Iterator[Resource]:
     Without that a rate that declines slowly is less load.
     """
     for key, rows in _series(inputs, _FINISHED, host.name):
-        found = next(_collapsed(inputs, host, key, rows), None)
+        found = next(_collapsed(inputs, key, rows), None)
         if found is None:
             continue
         one, witness = found
@@ -94,7 +95,7 @@ def collapses(inputs: Inputs, host: Host) -> Iterator[Resource]:
             host=host.name,
             instance="",
             role=None,
-            name=f"something that {host.name} waits for and that was not recorded",
+            name=f"something that {_server(key)} waits for and that was not recorded",
             metric=key.metric,
             measures=(replace(one, metric=key.metric),),
             has_room=False,
@@ -126,7 +127,7 @@ def work(inputs: Inputs, host: Host) -> Iterator[Resource]:
     )
 
 
-def _collapsed(inputs: Inputs, host: Host, key: Key, rows: Rows) -> Iterator[tuple[Measure, str]]:
+def _collapsed(inputs: Inputs, key: Key, rows: Rows) -> Iterator[tuple[Measure, str]]:
     """(what was lost of the usual rate, what shows that work waited, or "").
 
     What is usual is the median; where work waited for longer, the upper quartile.
@@ -145,7 +146,7 @@ def _collapsed(inputs: Inputs, host: Host, key: Key, rows: Rows) -> Iterator[tup
             continue
         at_once = part == _MEDIAN and _at_once(inputs.window, rows, one.stretches, usual)
         at_work = (*_AT_WORK, *(_CONNECTED if at_once else ()))
-        witness = next(_witnesses(inputs, host, one.stretches, at_work), "")
+        witness = next(_witnesses(inputs, key, one.stretches, at_work), "")
         if witness or at_once:
             yield one, witness
 
@@ -167,14 +168,14 @@ def _beyond_chance(rows: Rows, usual: float, during: Steps) -> bool:
 
 
 def _witnesses(
-    inputs: Inputs, host: Host, stretches: Sequence[Stretch], at_work: Sequence[str]
+    inputs: Inputs, key: Key, stretches: Sequence[Stretch], at_work: Sequence[str]
 ) -> Iterator[str]:
     for symptom in symptoms_during(inputs, stretches):
         if symptom.ratio > 1:
             yield symptom.words
     during = _inside(inputs.window, stretches)
     for metric in at_work:
-        rows = figure(inputs, host.name, metric)
+        rows = figure(inputs, key.host, metric, server_of(key))
         ratio = _against_rest(rows, during) if rows is not None else None
         if rows is None or ratio is None or ratio < 1:
             continue
@@ -209,4 +210,9 @@ def _against_rest(rows: Rows, during: Steps) -> float | None:
 
 def _name(key: Key) -> str:
     words = key.metric.partition(".")[2].removesuffix("_per_s").removesuffix("_s").replace("_", " ")
-    return f"{words} of {key.host}"
+    return f"{words} of {_server(key)}"
+
+
+def _server(key: Key) -> str:
+    """The host, and in front of it which of several database servers there."""
+    return " on ".join(filter(None, (server_of(key).removesuffix("/"), key.host)))

@@ -13,8 +13,12 @@ from pinchpoint.analysis.recordings.measures import (
     Rows,
     What,
     contexts,
+    database,
     figure,
     measure,
+    named,
+    server_of,
+    servers,
     sessions_waiting,
 )
 from pinchpoint.analysis.sessions import LOCK
@@ -54,61 +58,65 @@ _POOLS: tuple[tuple[str, Threshold, What, str, str], ...] = (
     ("web.requests_queued", QUEUED, "saturation", "requests that waited for a worker:", "workers"),
     ("db.tickets_queued", QUEUED, "saturation", "operations that waited for a ticket:", "tickets"),
 )
+_LOCK_REQUESTS, _SESSIONS = "db.lock_waits_per_s", "db.sessions_waiting"
 DEADLOCKS = (("db.deadlocks_per_s", "deadlocks"),)
 CRAWL = (("search.waiting", "documents that waited to be crawled"),)
 
 
 def locks(inputs: Inputs, host: Host) -> Iterator[Resource]:
-    """The locks of the host's database, where sessions that wait for one were recorded."""
-    blocked = [_saturation(inputs, host, metric, noun) for metric, noun in _LOCKS]
-    if blocked[0] is None:
-        waited = _waiters(inputs, host.name, "lock")
-        waited = waited or sessions_waiting(inputs, host.name, [LOCK])
-        blocked[0] = measure(inputs, waited, BLOCKED, "saturation", _LOCKS[0][1])
-    found = [one for one in blocked if one]
-    waits = _saturation(inputs, host, "db.lock_waits_per_s", "lock requests that waited:")
-    if waits and (any(one.at_limit for one in found) or not waits.at_limit):
-        found.append(waits)  # requests that wait for a moment are no limit by themselves
-    if found:
-        name = f"locks of the database on {host.name}"
-        facts = contexts(inputs, host.name, DEADLOCKS)
-        yield replace(_waited_for(host, "lock", "", name, tuple(found)), context=facts)
+    """The locks of each database server, where sessions that wait for one were recorded."""
+    read = [metric for metric, _ in _LOCKS]
+    for server in servers(inputs, host.name, *read, _LOCK_REQUESTS, _SESSIONS):
+        blocked = [_saturation(inputs, host, metric, noun, server) for metric, noun in _LOCKS]
+        if blocked[0] is None:
+            waited = _waiters(inputs, host.name, "lock", server)
+            waited = waited or sessions_waiting(inputs, host.name, [LOCK], server)
+            blocked[0] = measure(inputs, waited, BLOCKED, "saturation", _LOCKS[0][1])
+        found = [one for one in blocked if one]
+        waits = _saturation(inputs, host, _LOCK_REQUESTS, "lock requests that waited:", server)
+        if waits and (any(one.at_limit for one in found) or not waits.at_limit):
+            found.append(waits)  # requests that wait for a moment are no limit by themselves
+        if found:
+            name = f"locks of {database(server, host.name)}"
+            one = _waited_for(host, "lock", server.removesuffix("/"), name, tuple(found))
+            yield replace(one, context=contexts(inputs, host.name, DEADLOCKS))
 
 
-def _waiters(inputs: Inputs, host: str, of: str) -> Rows | None:
+def _waiters(inputs: Inputs, host: str, of: str, server: str) -> Rows | None:
     """How many waited at a time, by Little's law: how long a wait took x waits a second."""
-    took, rate = figure(inputs, host, f"db.{of}_wait_s"), figure(inputs, host, f"db.{of}_waits_per_s")
+    took, rate = (figure(inputs, host, f"db.{of}_{name}", server) for name in ("wait_s", "waits_per_s"))
     if took is None or rate is None:
         return None
     values = np.nan_to_num(took.values) * rate.values
     return replace(rate, values=values, metric=f"db.{of}_waiters")
 
 
-def _saturation(inputs: Inputs, host: Host, metric: str, noun: str) -> Measure | None:
-    return measure(inputs, figure(inputs, host.name, metric), BLOCKED, "saturation", noun)
+def _saturation(inputs: Inputs, host: Host, metric: str, noun: str, server: str) -> Measure | None:
+    return measure(inputs, figure(inputs, host.name, metric, server), BLOCKED, "saturation", noun)
 
 
 def sessions(inputs: Inputs, host: Host) -> Iterator[Resource]:
-    """What sessions of the host's database waited for beside disks, locks, memory and workers."""
-    latches = _waiters(inputs, host.name, "latch")
-    latches = sessions_waiting(inputs, host.name, _LATCHES) or latches
-    noun = "sessions that waited for a page in memory that another one uses:"
-    if latched := measure(inputs, latches, BLOCKED, "saturation", noun):
-        name = f"latches of the database on {host.name}"
-        yield replace(
-            _waited_for(host, "lock", "latches", name, (latched,)),
-            doubt="which pages they wait for was not recorded" if latched.at_limit else "",
-            remedy=f"record what the sessions on {host.name} wait for (PAGELATCH, often of tempdb)",
-        )
-    noun = "sessions that waited for their client or the network:"
-    results = sessions_waiting(inputs, host.name, _CLIENTS)
-    if client := measure(inputs, results, BLOCKED, "saturation", noun):
-        name = f"what takes the results of the database on {host.name}"
-        yield replace(
-            _waited_for(host, "external", "clients", name, (client,), "dependency"),
-            doubt="whether the client or the network is slow was not recorded" if client.at_limit else "",
-            remedy="record CPU and network of the client",
-        )
+    """What sessions of each database server waited for beside disks, locks, memory and workers."""
+    for server in servers(inputs, host.name, _SESSIONS, "db.latch_waits_per_s"):
+        where = database(server, host.name)
+        latches = sessions_waiting(inputs, host.name, _LATCHES, server)
+        latches = latches or _waiters(inputs, host.name, "latch", server)
+        noun = "sessions that waited for a page in memory that another one uses:"
+        if latched := measure(inputs, latches, BLOCKED, "saturation", noun):
+            yield replace(
+                _waited_for(host, "lock", f"{server}latches", f"latches of {where}", (latched,)),
+                doubt="which pages they wait for was not recorded" if latched.at_limit else "",
+                remedy=f"record what the sessions on {host.name} wait for (PAGELATCH, often of tempdb)",
+            )
+        noun = "sessions that waited for their client or the network:"
+        results = sessions_waiting(inputs, host.name, _CLIENTS, server)
+        if client := measure(inputs, results, BLOCKED, "saturation", noun):
+            name = f"what takes the results of {where}"
+            yield replace(
+                _waited_for(host, "external", f"{server}clients", name, (client,), "dependency"),
+                doubt="whether the client or the network is slow was not recorded" if client.at_limit else "",
+                remedy="record CPU and network of the client",
+            )
 
 
 def pools(inputs: Inputs, host: Host) -> Iterator[Resource]:
@@ -118,8 +126,11 @@ def pools(inputs: Inputs, host: Host) -> Iterator[Resource]:
             rows = figure(inputs, host.name, metric, key.instance) if key.host == host.name else None
             one = measure(inputs, rows, limit, what, noun)
             if one is not None:
-                name = f"{key.instance} {held}".lstrip() + f" of the server on {host.name}"
-                yield _waited_for(host, "pool", key.instance or held, name, (one,))
+                server = server_of(key)
+                name = f"{key.instance.removeprefix(server)} {held}".lstrip()
+                instance = key.instance if key.instance != server else f"{server}{held}"
+                name = f"{name} of the server{named(server)} on {host.name}"
+                yield _waited_for(host, "pool", instance, name, (one,))
 
 
 def dependencies(inputs: Inputs, host: Host) -> Iterator[Resource]:
