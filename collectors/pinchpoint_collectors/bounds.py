@@ -86,8 +86,12 @@ _TABLE: tuple[tuple[str, ValueRange], ...] = (
     ("db.cache_dirty_ratio", _OF_A_LIMIT),
     ("db.buffer_ratio", _OF_A_LIMIT),
     ("db.checkpoint_age_ratio", _OF_A_LIMIT),
+    # What virtual machines demand by what they have.
+    ("mem.demand_ratio", _OF_A_LIMIT),
     ("*_ratio", _SHARE),
     ("cpu.cores", _CORES),
+    ("cpu.stolen_cores", _CORES),
+    ("cpu.used_cores", _CORES),
     ("generator.allowed_cores", _CORES),
     ("cpu.run_queue", _TASKS),
     ("cpu.waiting_threads", _TASKS),

@@ -34,12 +34,19 @@ NODE = Exporter(
         "node_memory_MemAvailable_bytes": SeriesMeans("mem.available_bytes", kind="gauge"),
         "node_vmstat_pswpin": SeriesMeans("mem.paged_in_bytes_per_s", scale=_PAGE_BYTES),
         "node_vmstat_pswpout": SeriesMeans("mem.paged_out_bytes_per_s", scale=_PAGE_BYTES),
+        "node_vmstat_pgmajfault": SeriesMeans("mem.major_faults_per_s"),
         "node_procs_running": SeriesMeans("cpu.run_queue", kind="gauge"),
+        "node_procs_blocked": SeriesMeans("cpu.blocked_threads", kind="gauge"),
         "node_network_receive_bytes_total": SeriesMeans("net.received_bytes_per_s", "device"),
         "node_network_transmit_bytes_total": SeriesMeans("net.sent_bytes_per_s", "device"),
         "node_network_receive_errs_total": SeriesMeans(
             "net.errors_per_s", "device", plus="node_network_transmit_errs_total"
         ),
+        "node_network_receive_drop_total": SeriesMeans(
+            "net.drops_per_s", "device", plus="node_network_transmit_drop_total"
+        ),
+        "node_netstat_Tcp_RetransSegs": SeriesMeans("net.retransmits_per_s"),
+        "node_netstat_Tcp_OutSegs": SeriesMeans("net.segments_sent_per_s"),
         "node_network_speed_bytes": SeriesMeans("net.speed_bytes_per_s", "device", "gauge"),
         "node_pressure_cpu_waiting_seconds_total": SeriesMeans("pressure.cpu_ratio"),
         "node_pressure_io_waiting_seconds_total": SeriesMeans("pressure.io_ratio"),
@@ -82,6 +89,9 @@ WINDOWS = Exporter(
         "windows_net_bytes_sent_total": SeriesMeans("net.sent_bytes_per_s", "nic"),
         "windows_net_packets_received_errors_total": SeriesMeans(
             "net.errors_per_s", "nic", plus="windows_net_packets_outbound_errors_total"
+        ),
+        "windows_net_packets_received_discarded_total": SeriesMeans(
+            "net.drops_per_s", "nic", plus="windows_net_packets_outbound_discarded_total"
         ),
         "windows_net_current_bandwidth_bytes": SeriesMeans("net.speed_bytes_per_s", "nic", "gauge"),
     },

@@ -46,14 +46,23 @@ _COUNTERS: Mapping[str, Mapping[str, Counter]] = {
         "Free MBytes": Counter("mem.available_bytes", scale=_MIB, instant=True),
         "Swap MBytes Read/sec": Counter("mem.paged_in_bytes_per_s", scale=_MIB),
         "Swap MBytes Write/sec": Counter("mem.paged_out_bytes_per_s", scale=_MIB),
+        "Memctl Current MBytes": Counter("mem.ballooned_bytes", scale=_MIB, instant=True),
+    },
+    "Group Memory": {"Memctl MBytes": Counter("mem.ballooned_bytes", scale=_MIB, instant=True)},
+    "Group Cpu": {
+        "% Ready": Counter("cpu.stolen_cores", scale=0.01),
+        "% Run": Counter("cpu.used_cores", scale=0.01),
     },
     **dict.fromkeys((*_DEVICES, _ADAPTER), _DISK),
     "Network Port": {
         "MBits Received/sec": Counter("net.received_bytes_per_s", scale=_MBIT),
         "MBits Transmitted/sec": Counter("net.sent_bytes_per_s", scale=_MBIT),
+        "% Inbound Packets Dropped": Counter("net.received_dropped_ratio", scale=0.01),
+        "% Outbound Packets Dropped": Counter("net.sent_dropped_ratio", scale=0.01),
     },
 }
-_UPLINK = re.compile(r".*:(vmnic\d+)")
+_UPLINK = re.compile(r"vmnic\d+")
+_OF_MACHINES = ("Group Cpu", "Group Memory")
 _READY = Counter("cpu.waiting_threads", scale=0.01)
 _SHARE = Counter("mem.available_ratio", instant=True)
 _IDLE = "idle"
@@ -107,7 +116,7 @@ def _columns(paths: Sequence[str], known: Sequence[Mapping[str, str]]) -> list[p
     for at, each in enumerate(known, 1):
         of, logged, counter = (each.get(name, "") for name in ("object", "instance", "counter"))
         means = _COUNTERS.get(of, {}).get(counter)
-        instance = _instance(of, logged)
+        instance = _instance(of, counter, logged)
         if means is None or instance is None or (of == _ADAPTER and has_devices):
             continue
         column = perfmon.CounterColumn(
@@ -120,11 +129,13 @@ def _columns(paths: Sequence[str], known: Sequence[Mapping[str, str]]) -> list[p
     return list(best.values())
 
 
-def _instance(of: str, logged: str) -> str | None:
-    """As ours; None of what is left out: ports of machines, and the world or the path of a device."""
+def _instance(of: str, counter: str, logged: str) -> str | None:
+    """As ours; None of what is left out: the traffic of machines' ports, and what does nothing."""
+    last = logged.rpartition(":")[2]
     if of == "Network Port":
-        uplink = _UPLINK.fullmatch(logged)
-        return uplink[1] if uplink else None
+        return last if "Dropped" in counter or _UPLINK.fullmatch(last) else None
+    if of in _OF_MACHINES:
+        return None if last == _IDLE else last
     return "" if logged.casefold() == TOTAL else logged
 
 

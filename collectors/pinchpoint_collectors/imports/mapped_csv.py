@@ -25,6 +25,9 @@ METRICS = frozenset(
                 "run_queue",
                 "waiting_threads",
                 "blocked_threads",
+                "stolen_cores",
+                "throttled_ratio",
+                "used_cores",
             )
         ),
         *(
@@ -36,6 +39,8 @@ METRICS = frozenset(
                 "paged_out_bytes_per_s",
                 "paged_bytes_per_s",
                 "major_faults_per_s",
+                "ballooned_bytes",
+                "demand_ratio",
             )
         ),
         *(f"disk.{way}s_per_s" for way in ("read", "write", "transfer")),
@@ -50,6 +55,11 @@ METRICS = frozenset(
         "mem.committed_ratio",
         "net.errors_per_s",
         "net.drops_per_s",
+        "net.received_dropped_ratio",
+        "net.sent_dropped_ratio",
+        "net.retransmits_per_s",
+        "net.segments_sent_per_s",
+        "net.nfs_retransmits_per_s",
         *(f"pressure.{name}_ratio" for name in ("cpu", "io", "memory")),
     }
 )

@@ -1,8 +1,9 @@
-"""What ``pidstat`` prints as text: the CPU time of processes, and with ``-t`` of threads.
+"""What ``pidstat`` prints as text: the CPU time of processes (``-t``: of threads), and their waits for I/O.
 
 Only tasks that did something are there: those it saw before and does not print were idle. Processes of one
 name are one figure, a share of the machine's cores; of threads of one name the busiest counts, as a share of
 one core. ``%wait`` is the time a task waited for a CPU: all together are the threads that waited on average.
+``iodelay`` (``-d``) is likewise the time processes waited for I/O, in ticks of the clock.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from pinchpoint_collectors.imports.times import Dates
 from pinchpoint_collectors.record import Sample
 
 _ROW = re.compile(r"(?P<time>#\s+Time|\d{1,2}:\d\d:\d\d(?: [AP]M)?|\d{9,})\s+(?P<rest>\S.*)")
-_BUSY, _WAIT, _NAME = "%CPU", "%wait", "Command"
+_BUSY, _WAIT, _DELAY, _NAME = "%CPU", "%wait", "iodelay", "Command"
+_TICKS_PER_S = 100.0
+"""Of the kernel's clock, as programs see it."""
 _THREAD = "|__"
 
 
@@ -26,7 +29,7 @@ class Pidstat:
     """Format ``pidstat``."""
 
     name = "pidstat"
-    says = "pidstat's text (pidstat -u 5 720, with -t of threads)"
+    says = "pidstat's text (pidstat -u 5 720, with -t of threads, or -d)"
 
     def recognises(self, head: str) -> bool:
         """By sysstat's first line, and the column of commands."""
@@ -48,7 +51,11 @@ class Pidstat:
                 yield from last.kept(tasks.samples(row["time"], row["rest"], line))
         if tasks is not None:
             yield from tasks.end()
-        found.note("only the CPU time and CPU waits of processes were used; the rest was ignored")
+        found.note("only the CPU time of processes and their waits were used; the rest was ignored")
+
+
+def _is_used(columns: Sequence[str]) -> bool:
+    return _BUSY in columns or _DELAY in columns
 
 
 class _Tasks:
@@ -72,13 +79,14 @@ class _Tasks:
         self._values: dict[str, float] = {}
         self._known: dict[str, None] = {}
         self._waiting: float | None = None
+        self._delayed_s: float | None = None
 
     def samples(self, time: str, rest: str, line: int) -> Iterator[Sample]:
         """Those of the reading that a line ends, if it ends one. Raises ``ForeignFileError``."""
         words = rest.split()
         if words[-1] == _NAME and words[0] in {"UID", "USER"}:
             yield from self._begin(time, words, line)
-        elif _BUSY in self._columns:
+        elif _is_used(self._columns):
             row = cells(self._columns, rest.split(None, len(self._columns) - 1), line)
             time_s = self._utc_s(time, line)
             if time_s != self._time_s:
@@ -88,15 +96,20 @@ class _Tasks:
 
     def _begin(self, time: str, columns: Sequence[str], line: int) -> Iterator[Sample]:
         """A table begins, behind the time of the reading before (but of ``-h``)."""
-        self._columns = columns
-        if _BUSY in columns:
+        if _is_used(columns):
             yield from self.end()
             if not time.startswith("#"):
                 self._before_s = self._utc_s(time, line)
+        self._columns = columns
 
     def _add(self, row: Mapping[str, str], line: int) -> None:
-        busy = number(row[_BUSY], _BUSY, line)
         is_thread = row[_NAME].startswith(_THREAD)
+        if _DELAY in row:
+            ticks = number(row[_DELAY], _DELAY, line) if not is_thread else None
+            self._delayed_s = (self._delayed_s or 0.0) + (ticks or 0.0) / _TICKS_PER_S
+        if _BUSY not in row:
+            return
+        busy = number(row[_BUSY], _BUSY, line)
         name = f"{'thread' if is_thread else 'process'}:{row[_NAME].removeprefix(_THREAD)}"
         self._known[name] = None
         if busy is not None:
@@ -112,16 +125,19 @@ class _Tasks:
         if time_s is not None and before_s is not None and time_s > before_s:
             at_ns, interval_s = round(time_s * 1e9), time_s - before_s
             cores = self._machine["number-of-cpus"]
-            for name in self._known:
+            for name in self._known if _BUSY in self._columns else ():
                 of = 1 if name.startswith("thread:") else cores
                 if of:
                     value = self._values.get(name, 0.0) / of
                     yield Sample(at_ns, interval_s, self._host, "cpu.busy_ratio", name, value, None)
             if self._waiting is not None:
                 yield Sample(at_ns, interval_s, self._host, "cpu.waiting_threads", "", self._waiting, None)
+            if self._delayed_s is not None:
+                waited = self._delayed_s / interval_s
+                yield Sample(at_ns, interval_s, self._host, "cpu.blocked_threads", "", waited, None)
         if time_s is not None:
             self._before_s = time_s
-        self._time_s, self._waiting = None, None
+        self._time_s, self._waiting, self._delayed_s = None, None, None
         self._values.clear()
 
     def _utc_s(self, time: str, line: int) -> float:

@@ -32,6 +32,7 @@ from pinchpoint_collectors.imports.sysstat import (
 from pinchpoint_collectors.imports.times import zoned_s
 from pinchpoint_collectors.record import Sample
 
+_STAMP = "timestamp"
 PAGES = {"x86_64": 4096, "i686": 4096}
 """Bytes of a page of swap, where the machine's type is known."""
 
@@ -53,11 +54,13 @@ class Sadf:
     def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
         """One sample per value; see ``Format.read``."""
         until_s: dict[str, float] = {}
+        tables: dict[str, None] = {}
+        is_used = False
         for block in host_blocks(lines, found):
             host = note_machine(block, found)
             last_s: float | None = None
             for statistics in listed(block.get("statistics"), "statistics"):
-                stamp = mapping(statistics.get("timestamp"), "timestamp")
+                stamp = mapping(statistics.get(_STAMP), _STAMP)
                 last_s = _time_s(stamp, last_s, settings, found)
                 time_ns, interval_s = round(last_s * 1e9), number(stamp, "interval")
                 if not interval_s or interval_s > _LONGEST_S:
@@ -66,8 +69,15 @@ class Sadf:
                     found.note(f"records of {host} that are not later than the one before were ignored")
                     continue
                 until_s[host] = last_s
+                tables |= dict.fromkeys(each for each in statistics if each != _STAMP)
                 for metric, instance, value, weight in values(statistics, block, interval_s, found):
+                    is_used = True
                     yield Sample(time_ns, interval_s, host, metric, instance, value, weight)
+        if tables and not is_used:
+            raise ForeignFileError(
+                f"Pinchpoint uses none of its tables ({', '.join(tables)}); "
+                "export CPU, memory, disks and network: sadf -j FILE -- -A"
+            )
 
 
 def _time_s(stamp: Fields, last_s: float | None, settings: Settings, found: FileFacts) -> float:
@@ -160,6 +170,14 @@ def _bytes(fields: Fields, kib: str, older: str, older_bytes: float) -> float | 
     return scaled(number(fields, older), older_bytes) if value is None else value * KIB
 
 
+_OF_HOST = (
+    ("net-tcp", "oseg", "net.segments_sent_per_s"),
+    ("net-etcp", "retrans", "net.retransmits_per_s"),
+    ("net-nfs", "retrans", "net.nfs_retransmits_per_s"),
+)
+"""Table -> its column that is used."""
+
+
 def _network(network: Fields) -> Iterator[Reported]:
     for each in listed(network.get("net-dev"), "net-dev"):
         interface = str(each.get("iface"))
@@ -174,6 +192,9 @@ def _network(network: Fields) -> Iterator[Reported]:
         drops = total(number(each, "rxdrop"), number(each, "txdrop"))
         if drops is not None:
             yield "net.drops_per_s", str(each.get("iface")), drops, None
+    for name, field, metric in _OF_HOST:
+        if fields := mapping(network.get(name), name):
+            yield metric, "", number(fields, field), None
 
 
 def _pressure(pressure: Fields) -> Iterator[Reported]:

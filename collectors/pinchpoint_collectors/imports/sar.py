@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pinchpoint_collectors.common import numerals
+from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.imports import sadf
 from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.sysstat import TEXT, Fields, note_machine, text_block
@@ -19,7 +20,7 @@ from pinchpoint_collectors.imports.times import Dates
 from pinchpoint_collectors.record import Sample
 
 _ROW = re.compile(r"(?P<clock>\d{1,2}:\d\d:\d\d(?: [AP]M)?)\s+(?P<rest>\S.*)")
-_RESTART = "RESTART"
+_RESTART, _OF_TASKS = "RESTART", "Command"
 _TABLES: Mapping[str, tuple[str, ...]] = {
     "%idle": ("cpu-load",),
     "runq-sz": ("queue",),
@@ -30,6 +31,9 @@ _TABLES: Mapping[str, tuple[str, ...]] = {
     "rxkB/s": ("network", "net-dev"),
     "rxbyt/s": ("network", "net-dev"),
     "rxerr/s": ("network", "net-edev"),
+    "oseg/s": ("network", "net-tcp"),
+    "estres/s": ("network", "net-etcp"),
+    "getatt/s": ("network", "net-nfs"),
     "%scpu": ("psi", "psi-cpu"),
     "%sio": ("psi", "psi-io"),
     "%smem": ("psi", "psi-mem"),
@@ -58,21 +62,28 @@ class Sar:
     says = "sar's text (sar -A -f FILE, or sar -A 5 720)"
 
     def recognises(self, head: str) -> bool:
-        """By sysstat's first line, and a table that only sar has."""
+        """By sysstat's first line, and rows that begin with their time and are of no task."""
         if not TEXT.match(head):
             return False
         rows = filter(None, map(_ROW.fullmatch, map(str.strip, head.splitlines())))
-        return any(_where(row["rest"].split()) for row in rows)
+        headers = [words for row in rows if _is_header(words := row["rest"].split())]
+        return bool(headers) and not any(words[-1] == _OF_TASKS for words in headers)
 
     def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
         """One sample per value; see ``Format.read``."""
         day: _Day | None = None
         last = LastLine(found)
+        tables: dict[str, bool] = {}
         for line, text in last.lines(lines):
             if begin := TEXT.match(text):
-                day = _Day(text_block(begin), settings, found)
+                day = _Day(text_block(begin), settings, found, tables)
             elif day is not None and (row := _ROW.fullmatch(text.strip())):
                 yield from last.kept(day.samples(row["clock"], row["rest"].split(), line))
+        if tables and not any(tables.values()):
+            raise ForeignFileError(
+                f"Pinchpoint uses none of its tables ({'; '.join(tables)}); record CPU, memory, disks and "
+                "network: sar -A"
+            )
 
 
 def _where(names: Sequence[str]) -> tuple[str, ...]:
@@ -99,10 +110,14 @@ class _Day:
         machine: the block of JSON that the first line gives.
         settings: see ``record.Settings``.
         found: see ``record.FileFacts``.
+        tables: receives the columns of each table, and whether they are used.
     """
 
-    def __init__(self, machine: Mapping[str, Any], settings: Settings, found: FileFacts) -> None:
+    def __init__(
+        self, machine: Mapping[str, Any], settings: Settings, found: FileFacts, tables: dict[str, bool]
+    ) -> None:
         self._machine = machine
+        self._tables = tables
         self._host = note_machine(machine, found)
         self._settings = settings
         self._found = found
@@ -119,6 +134,7 @@ class _Day:
             self._readings.clear()
         elif _is_header(words):
             self._columns = tuple(words) if _where(words) else ()
+            self._tables[" ".join(words)] = bool(self._columns)
             if self._columns:
                 time_s = self._utc_s(clock, line)
                 self._readings[self._columns] = (time_s, time_s)

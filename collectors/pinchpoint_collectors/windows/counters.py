@@ -92,6 +92,8 @@ INDICES: Mapping[str, int] = {
 
 
 _DISKS = ("LogicalDisk", "PhysicalDisk")
+_SHARES, _BALANCER = "SMB Client Shares", "Hyper-V Dynamic Memory Balancer"
+_ALL_APPLICATIONS = "__Total__"
 _CPUS = ("Processor", "Processor Information")
 _LOGICAL = re.compile("hv lp ", re.IGNORECASE)
 _GROUPED = re.compile(r"(\d+),(\d+)")
@@ -104,7 +106,7 @@ def instance_of(name: str, instance: str) -> str | None:
     """
     text = instance.strip()
     total = text.casefold() == TOTAL
-    if name in _DISKS:
+    if name in _DISKS or name == _SHARES:
         return None if total else text
     if name == HYPERVISOR:
         return "" if total else _LOGICAL.sub("", text)
@@ -132,6 +134,7 @@ _WAITED_FOR = {
     "Page latch waits": "Latch",
     "Non-Page latch waits": "Latch",
     "Network IO waits": "Client",
+    "Transaction Delay": "Replica",
 }
 """Counters of waiting sessions -> what these wait for, as the collector of SQL Server names it."""
 
@@ -139,7 +142,9 @@ _WAITED_FOR = {
 def placed(name: str, counter: str, logged: str) -> tuple[Counter, str] | None:
     """What a counter of an object and instance becomes, and the instance as ours; None: it is not used."""
     means, text = LOGGED[name][counter], logged.strip()
-    own = instance_of(name, text)
+    own = "" if name == _BALANCER or text == _ALL_APPLICATIONS else instance_of(name, text)
+    if name == _SHARES and own is None:
+        return None
     instance = text if own is None else own  # sums are left out elsewhere, and counted
     if name == WAIT_STATISTICS:
         said = _SAYS.get(text.casefold())

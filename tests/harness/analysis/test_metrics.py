@@ -20,7 +20,7 @@ import pinchpoint.analysis
 import pinchpoint.analysis.recordings
 from pinchpoint_collectors.exporters.tables import EXPORTERS
 from pinchpoint_collectors.imports.mapped_csv import METRICS
-from pinchpoint_collectors.windows.counters import COUNTERS
+from pinchpoint_collectors.windows.counters import LOGGED
 
 AMOUNT = "says how much work there was, not that any waited"
 STATE = "says what the server is doing; what that costs is judged by latency and waiting"
@@ -131,7 +131,7 @@ def reason(metric: str) -> str | None:
 IMPORTED = sorted(
     {
         *METRICS,
-        *(each.metric for counters in COUNTERS.values() for each in counters.values()),
+        *(each.metric for counters in LOGGED.values() for each in counters.values()),
         *(each.metric for exporter in EXPORTERS for each in exporter.means.values()),
     }
 )

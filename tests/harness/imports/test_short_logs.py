@@ -10,6 +10,7 @@ import pytest
 from harness.imports.made import judged, places, written
 
 from pinchpoint.analysis.saved import verdict_of
+from pinchpoint.base.errors import InputError
 from pinchpoint.imports import import_alone, open_source, read_mapping
 from pinchpoint.imports.reading import TimeSpan
 from pinchpoint_collectors.imports.record import Settings
@@ -168,6 +169,114 @@ CASES: dict[str, tuple[dict[str, float], str, str | None, str]] = {
     ),
     "nothing is saturated, and not all was recorded": (QUIET, "inconclusive", None, "memory"),
 }
+
+
+SHARE = r"SMB Client Shares(\\filer\share)"
+FURTHER: dict[str, tuple[dict[str, float], str, str | None]] = {
+    # counters -> outcome, name of what is saturated; None: nothing is
+    "a share is slow": (
+        {rf"{SHARE}\Avg. sec/Read": 0.35, rf"{SHARE}\Read Requests/sec": 40},
+        "bottleneck",
+        r"share \\filer\share of HV9",
+    ),
+    "a share is fast": (
+        {rf"{SHARE}\Avg. sec/Read": 0.004, rf"{SHARE}\Read Requests/sec": 40},
+        "inconclusive",
+        None,
+    ),
+    "all shares together are none": (
+        {r"SMB Client Shares(_Total)\Avg. sec/Read": 0.35, **QUIET},
+        "inconclusive",
+        None,
+    ),
+    "a tenth of the segments is sent again": (
+        {r"TCPv4\Segments Retransmitted/sec": 900, r"TCPv4\Segments Sent/sec": 9000},
+        "inconclusive",
+        "network of HV9",
+    ),
+    "few of many segments are sent again": (
+        {r"TCPv4\Segments Retransmitted/sec": 90, r"TCPv4\Segments Sent/sec": 90000},
+        "inconclusive",
+        None,
+    ),
+    "the hypervisor took half a core": (
+        {r"VM Processor(_Total)\CPU stolen time": 500},
+        "inconclusive",
+        "CPU of HV9",
+    ),
+    "the hypervisor took half of four cores": (
+        {r"VM Processor(_Total)\CPU stolen time": 2000, r"Processor(0)\% Processor Time": 4, **CORES},
+        "bottleneck",
+        "CPU of HV9",
+    ),
+    "the hypervisor took half a core of four": (
+        {r"VM Processor(_Total)\CPU stolen time": 500, r"Processor(0)\% Processor Time": 4, **CORES},
+        "inconclusive",
+        None,
+    ),
+    "a virtual machine demands more memory than it has": (
+        {r"Hyper-V Dynamic Memory VM(sql)\Current Pressure": 128},
+        "inconclusive",
+        "memory of the virtual machine sql on HV9",
+    ),
+    "the balloon is full": (
+        {r"VM Memory\Memory Ballooned in MB": 4000},
+        "inconclusive",
+        "memory of virtual machines on HV9",
+    ),
+    "commits wait for a secondary replica": (
+        {r"SQLServer:Database Replica(Sales)\Transaction Delay": 42000},
+        "inconclusive",
+        "secondary replicas of the database on HV9",
+    ),
+    "a secondary replica lags": (
+        {r"SQLServer:Database Replica(Sales)\Log Send Queue": 900_000},
+        "inconclusive",
+        "secondary replica of Sales on HV9",
+    ),
+    "requests of an application are queued": (
+        {r"ASP.NET Applications(__Total__)\Requests In Application Queue": 60},
+        "bottleneck",
+        "workers of the server on HV9",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FURTHER)
+def test_what_lies_around_the_machine_is_judged(name: str, tmp_path: Path) -> None:
+    """Shares, lost packets, the hypervisor below, replicas: named where work waited, else a candidate."""
+    counters, outcome, subject = FURTHER[name]
+    verdict = judged(tmp_path, perfmon({**QUIET, **counters}), places())
+    assert verdict["outcome"] == outcome
+    assert (subject or "no recorded resource was saturated") in verdict["summary"]
+
+
+ESX = {r"Physical Cpu(_Total)\% Util Time": 38, r"Memory\Machine MBytes": 65536, r"Memory\Free MBytes": 21000}
+MACHINES: dict[str, tuple[dict[str, float], str | None]] = {
+    "waits for cores": (
+        {r"Group Cpu(7:sql)\% Ready": 180, r"Group Cpu(7:sql)\% Run": 120, r"Group Cpu(1:idle)\% Ready": 700},
+        "CPU of the virtual machine sql on HV9",
+    ),
+    "hardly waits for cores": ({r"Group Cpu(7:sql)\% Ready": 30, r"Group Cpu(7:sql)\% Run": 700}, None),
+    "gave memory back": (
+        {r"Group Memory(7:sql)\Memctl MBytes": 8000, r"Memory\Memctl Current MBytes": 8000},
+        "memory of the virtual machine sql on HV9",
+    ),
+    "loses packets": (
+        {r"Network Port(vSwitch0:5:sql)\% Inbound Packets Dropped": 8},
+        "network interface sql of HV9",
+    ),
+    "loses no packets": ({r"Network Port(vSwitch0:5:sql)\% Inbound Packets Dropped": 0}, None),
+}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_virtual_machine_of_an_idle_host_is_a_candidate(name: str, tmp_path: Path) -> None:
+    """What esxtop says of a machine that waits, while the host itself has room."""
+    counters, subject = MACHINES[name]
+    verdict = judged(tmp_path, perfmon({**ESX, **counters}), places(), "esxtop.csv")
+    assert verdict["outcome"] == "inconclusive"
+    assert (subject or "no recorded resource was saturated") in verdict["summary"]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -394,6 +503,52 @@ def test_processes_and_threads_without_the_cpu_as_a_whole(
     assert first["resource"] == resource
 
 
+@pytest.mark.parametrize(("share", "outcome"), [(0.6, "bottleneck"), (0.05, "inconclusive")])
+def test_a_container_that_is_throttled_is_at_its_limit(share: float, outcome: str, tmp_path: Path) -> None:
+    """A mapped CSV of a container: the share of its periods in which its quota was spent."""
+    mapping = {"cpu": {"metric": "cpu.busy_ratio"}, "throttled": {"metric": "cpu.throttled_ratio"}}
+    text = "time,cpu,throttled\n" + "".join(f"{1_800_000_000 + 15 * at},0.5,{share}\n" for at in range(20))
+    file = tmp_path / "map.yaml"
+    file.write_text(
+        json.dumps({"time": {"column": "time", "format": "unix"}, "host": "h", "columns": mapping})
+    )
+    settings = Settings(mapping=read_mapping(file))
+    source = open_source(written(tmp_path, text), "csv")
+    _, verdict = verdict_of(import_alone([source], settings, places(), TimeSpan(), tmp_path / "runs"))
+    assert verdict.outcome == outcome
+    assert outcome != "bottleneck" or (verdict.bottleneck and verdict.bottleneck.kind == "cpu")
+
+
+def test_processes_that_wait_for_io_are_counted(tmp_path: Path) -> None:
+    """``pidstat -d``: 5 processes wait for I/O nearly all the time; for which disk is not known."""
+    text = PIDSTAT + "".join(
+        f"09:0{minute}:00 UID PID kB_rd/s kB_wr/s kB_ccwr/s iodelay Command\n"
+        + "".join(f"09:0{minute + 1}:00 0 {pid} 0.00 48000.00 0.00 5880 postgres\n" for pid in range(5))
+        for minute in range(6)
+    )
+    verdict = judged(tmp_path, text, places(), "pidstat.txt")
+    assert verdict["outcome"] == "inconclusive"
+    assert verdict["candidates"][0]["resource"] == "disk"
+    assert "threads that waited for I/O: 4.9 all the time" in verdict["summary"]
+
+
+def test_a_recording_of_tables_that_are_not_used_is_refused_with_their_names(tmp_path: Path) -> None:
+    """``sar -v`` says how many files are open, which limits nothing that is known."""
+    text = (
+        "Linux 6.1.0 (db1) \t2026-11-20 \t_x86_64_\t(4 CPU)\n\n09:00:00 dentunusd file-nr inode-nr pty-nr\n"
+    )
+    text += "".join(f"09:{minute:02}:00 128000 97900 230000 4\n" for minute in range(1, 8))
+    with pytest.raises(
+        InputError, match=r"none of its tables .dentunusd file-nr inode-nr pty-nr.; record CPU"
+    ):
+        judged(tmp_path, text, places(), "sar.txt")
+    report = '{"sysstat": {"hosts": [{"nodename": "a", "file-date": "2026-11-20", "statistics": [%s]}]}}'
+    stamp = '"timestamp": {"date": "2026-11-20", "time": "09:00:00", "utc": 1, "interval": 60}'
+    text = report % f'{{{stamp}, "kernel": {{"file-nr": 97900}}}}'
+    with pytest.raises(InputError, match=r"none of its tables .kernel.; export CPU"):
+        judged(tmp_path, text, places(), "sadf.json")
+
+
 @pytest.mark.parametrize(("user", "steal", "resource"), [(45, 50, "cpu"), (30, 26, "cpu"), (45, 4, "memory")])
 def test_cpu_time_that_the_hypervisor_took_is_a_limit(
     user: int, steal: int, resource: str, tmp_path: Path
@@ -422,6 +577,12 @@ TABLES: dict[str, tuple[str, str, str | None]] = {
         "all 8.0 0.0 4.0 71.0 0.0 17.0",
         "inconclusive",
         "disk",
+    ),
+    "atmptf/s estres/s retrans/s isegerr/s orsts/s": ("0.2 1.0 640.0 0.0 2.0", "inconclusive", "network"),
+    "call/s retrans/s read/s write/s access/s getatt/s": (
+        "800 55 300 400 40 60",
+        "inconclusive",
+        "dependency",
     ),
     "IFACE rxerr/s txerr/s rxdrop/s txdrop/s": ("eth0 0.0 0.0 4200.0 0.0", "inconclusive", "network"),
 }

@@ -1,4 +1,4 @@
-"""CPU of a host in a recording: its cores together, its busiest core, and work that waits for a core."""
+"""CPU of a host in a recording: cores, the busiest core, what waits for a core, virtual machines."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from pinchpoint.analysis.thresholds import PRESSURE, STOLEN, THREAD_BUSY, UTILIS
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Key
 
-_BUSY = "cpu.busy_ratio"
+_BUSY, STOLEN_CORES = "cpu.busy_ratio", "cpu.stolen_cores"
 WAITING, RUNNING = "cpu.waiting_threads", "cpu.run_queue"
 WAIT_FOR_CORE = Threshold(2.0, "PAL", "Processor Queue Length: more than 2 for each processor")
 WAIT_FOR_CORES = Threshold(10.0, "PAL", "Processor Queue Length: more than 10, of a processor or several")
+THROTTLED = Threshold(0.25, "kubernetes-mixin", "CPUThrottlingHigh: throttled in a quarter of its periods")
 CONTEXT = (
     (WAITING, "threads that waited for a CPU"),
     (RUNNING, "threads that ran or waited for a CPU"),
@@ -42,12 +43,14 @@ def cpus(inputs: Inputs, host: Host) -> Iterator[Resource]:
     is_least = parts is not None and not (busy and busy.at_limit)
     is_missing = busy is None or is_least
     waited = measure(inputs, pressure, PRESSURE, "saturation", "work waited for a CPU")
-    steal = figure(inputs, host.name, "cpu.steal_ratio")
-    stolen = measure(inputs, steal, STOLEN, "saturation", "stolen by the hypervisor")
-    queue, doubt = _queue(inputs, host)
-    found = tuple(one for one in (busy, waited, stolen, queue) if one)
-    if any(one.at_limit for one in found if one is not queue):
-        doubt = ""
+    cores = _number_of_cores(inputs, host)
+    stolen, queue = _stolen(inputs, host, cores), _queue(inputs, host, cores)
+    periods = figure(inputs, host.name, "cpu.throttled_ratio")
+    throttled = measure(inputs, periods, THROTTLED, "errors", "periods in which its quota was spent:")
+    found = tuple(one for one in (busy, waited, stolen, throttled, queue) if one)
+    by_cores = (queue, stolen if stolen and stolen.metric == STOLEN_CORES else None)
+    saturated = [one for one in found if one.at_limit]
+    is_guess = bool(saturated) and not cores and all(one in by_cores for one in saturated)
     yield Resource(
         kind="cpu",
         resource="cpu",
@@ -62,29 +65,69 @@ def cpus(inputs: Inputs, host: Host) -> Iterator[Resource]:
         if busy is None or is_least
         else busy.has_room and not any(one.at_limit for one in found),
         missing=f"the CPU of {host.name} was not measured" if is_missing else "",
-        doubt=doubt,
+        doubt="how many cores it has was not recorded" if is_guess else "",
         remedy=f"record the CPU of {host.name}" if is_missing else "",
         context=contexts(inputs, host.name, CONTEXT),
     )
     if busy is None or not busy.at_limit:
         yield from _busiest(inputs, host)
+    yield from _virtual_machines(inputs, host)
 
 
-def _queue(inputs: Inputs, host: Host) -> tuple[Measure | None, str]:
-    """(threads that waited for a core, for each core; why that may be no limit)."""
+def _number_of_cores(inputs: Inputs, host: Host) -> int:
+    """How many cores it has; 0 where that was not recorded."""
     logged = len(_cores(inputs, host.name))
-    cores = len(host.usable) or (logged if logged > 1 else 0)  # of a single one others may not be logged
+    return len(host.usable) or (logged if logged > 1 else 0)  # of a single one others may not be logged
+
+
+def _stolen(inputs: Inputs, host: Host, cores: int) -> Measure | None:
+    """What the hypervisor took of the CPU time; of one core's where their number was not recorded."""
+    rows, noun = figure(inputs, host.name, "cpu.steal_ratio"), "stolen by the hypervisor"
+    taken = figure(inputs, host.name, STOLEN_CORES)
+    if rows is None and taken is not None:
+        rows = replace(taken, values=taken.values / cores, metric="cpu.steal_ratio") if cores else taken
+        noun = noun if cores else "cores whose time the hypervisor took:"
+    return measure(inputs, rows, STOLEN, "saturation", noun)
+
+
+def _virtual_machines(inputs: Inputs, host: Host) -> Iterator[Resource]:
+    """The virtual machines of a host that wanted to run and were not let, a fifth of that time or more."""
+    for key in inputs.samples.keys(STOLEN_CORES):
+        waited = figure(inputs, *key) if key.host == host.name and key.instance else None
+        ran = figure(inputs, host.name, "cpu.used_cores", key.instance)
+        often = None
+        if waited is not None and ran is not None:
+            often = waited.values >= STOLEN.value * (waited.values + np.nan_to_num(ran.values))
+        noun = "cores that it waited for:"
+        one = measure(inputs, waited, STOLEN, "saturation", noun, only=often)
+        if one is not None and one.at_limit:
+            yield Resource(
+                kind="cpu",
+                resource="cpu",
+                tier=host.tier,
+                host=host.name,
+                instance=key.instance,
+                role=None,
+                name=f"CPU of the virtual machine {key.instance} on {host.name}",
+                metric=key.metric,
+                measures=(one,),
+                has_room=False,
+                doubt="whether its own limit, its shares or the host's cores held it back was not recorded",
+                remedy=f"look at the CPU limit, the shares and the number of cores of {key.instance}",
+            )
+
+
+def _queue(inputs: Inputs, host: Host, cores: int) -> Measure | None:
+    """Threads that waited for a core, for each core where their number is known."""
     rows = figure(inputs, host.name, WAITING)
     running = figure(inputs, host.name, RUNNING)
     if rows is None and running is not None and cores:
         rows = replace(running, values=np.maximum(running.values - cores, 0.0))
     if rows is None:
-        return None, ""
+        return None
     each = replace(rows, values=rows.values / (cores or 1))
     noun = "threads that waited for a core, for each of them:" if cores else "threads that waited for a core:"
-    one = measure(inputs, each, WAIT_FOR_CORE if cores else WAIT_FOR_CORES, "saturation", noun, above=True)
-    doubt = "" if cores or not one or not one.at_limit else "how many cores it has was not recorded"
-    return one, doubt
+    return measure(inputs, each, WAIT_FOR_CORE if cores else WAIT_FOR_CORES, "saturation", noun, above=True)
 
 
 def _whole(inputs: Inputs, host: str) -> Rows | None:

@@ -30,7 +30,7 @@ from pinchpoint.data.series import Floats, Key
 
 SELDOM_PER_S = Threshold(1.0, "design", "a disk with less than one I/O a second delays nothing")
 QUEUED = Threshold(2.0, "PAL", "Avg. Disk Queue Length: more than 2 are waiting")
-_SUM = "_total"
+_SUM, _SHARE = "_total", "\\"
 WAYS = ("write", "read", "transfer")
 """``transfer``: reads and writes together, if the file does not separate them."""
 NOUNS = {"write": "a write took", "read": "a read took", "transfer": "an I/O took"}
@@ -95,7 +95,7 @@ def _disk(inputs: Inputs, disk: DiskRole, waits: Sequence[Measure]) -> Resource:
     device = disk.device or ""
     name = f"{disk.role} disk of {disk.tier} ({disk.host}{f', {device}' if device else ''})"
     if disk.role == disk.device:
-        name = f"disk {device} of {disk.host}"
+        name = f"{'share' if device.startswith(_SHARE) else 'disk'} {device} of {disk.host}"
     capped, seen = _at_cap(inputs, disk), _seen(inputs, disk)
     slow = [one for one in (capped, *seen.latencies) if one and one.at_limit]
     queued = [one for one in (seen.busy, seen.queue) if one and one.at_limit]

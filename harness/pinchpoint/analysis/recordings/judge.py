@@ -14,10 +14,10 @@ from pinchpoint.analysis.recordings.crawls import crawl_findings, crawl_rows
 from pinchpoint.analysis.recordings.disk import disks
 from pinchpoint.analysis.recordings.measures import Resource
 from pinchpoint.analysis.recordings.memory import memories
-from pinchpoint.analysis.recordings.network import interfaces
+from pinchpoint.analysis.recordings.network import file_servers, interfaces
 from pinchpoint.analysis.recordings.outcome import Conclusion, conclude
 from pinchpoint.analysis.recordings.symptoms import collapses, work
-from pinchpoint.analysis.recordings.waiting import dependencies, locks, pools, sessions
+from pinchpoint.analysis.recordings.waiting import dependencies, locks, pools, replicas, sessions
 from pinchpoint.analysis.recordings.words import experiment, saturated_words, summary
 from pinchpoint.analysis.resources.disk.machines import unknown_machines
 from pinchpoint.analysis.sample_counts import counted
@@ -37,7 +37,20 @@ from pinchpoint.base import units
 from pinchpoint.data.inputs import Inputs, utc
 
 MOST_PERIODS = 20
-RESOURCES = (cpus, memories, disks, interfaces, locks, sessions, pools, dependencies, collapses, work)
+RESOURCES = (
+    cpus,
+    memories,
+    disks,
+    interfaces,
+    file_servers,
+    locks,
+    sessions,
+    replicas,
+    pools,
+    dependencies,
+    collapses,
+    work,
+)
 """What each resource of a host says; a new kind is one function more."""
 
 

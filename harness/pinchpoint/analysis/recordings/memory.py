@@ -48,12 +48,25 @@ SHORT_LIFE = Threshold(300.0, "PAL", "Page life expectancy: pages stay for less 
 COMMITTED_LIMIT = Threshold(0.95, "design", "95 % of what can be committed is in use: allocations fail soon")
 _PAGE_BYTES = 4096.0
 SMALL = Threshold(2.0 * 1024**3, "design", "less than 2 GiB: below a tenth of what most servers have")
+_LACKING = (
+    (
+        "mem.demand_ratio",
+        Threshold(1.0, "MS", "Hyper-V memory pressure: above 100 the machine demands more than it has"),
+        "memory that was demanded, of the memory assigned:",
+    ),
+    (
+        "mem.ballooned_bytes",
+        Threshold(1e8, "design", "the hypervisor took 100 MB or more of the machines' memory back"),
+        "memory that the hypervisor took back:",
+    ),
+)
 GRANTS_PENDING = Threshold(1.0, "MS", "Memory Grants Pending: 0 is healthy; queries wait from 1 on")
 
 
 def memories(inputs: Inputs, host: Host) -> Iterator[Resource]:
     """The host's memory, and those of its database servers: grants that queries wait for, and buffers."""
     yield _of_host(inputs, host)
+    yield from _virtual_machines(inputs, host)
     for server in servers(inputs, host.name, GRANTS):
         grants = figure(inputs, host.name, GRANTS, server)
         noun = "queries that waited for a memory grant:"
@@ -73,6 +86,30 @@ def memories(inputs: Inputs, host: Host) -> Iterator[Resource]:
             )
     for server in servers(inputs, host.name, PAGE_LIFE):
         yield from _buffer(inputs, host, server)
+
+
+def _virtual_machines(inputs: Inputs, host: Host) -> Iterator[Resource]:
+    """Memory that virtual machines lack: they demand more than they have, or had to give some back."""
+    for metric, limit, noun in _LACKING:
+        for key in inputs.samples.keys(metric):
+            rows = figure(inputs, *key) if key.host == host.name else None
+            one = measure(inputs, rows, limit, "saturation", noun, above=True)
+            if one is not None and one.at_limit:
+                of = f"the virtual machine {key.instance}" if key.instance else "virtual machines"
+                yield Resource(
+                    kind="memory",
+                    resource="memory",
+                    tier=host.tier,
+                    host=host.name,
+                    instance=key.instance,
+                    role=None,
+                    name=f"memory of {of} on {host.name}",
+                    metric=metric,
+                    measures=(one,),
+                    has_room=False,
+                    doubt="whether work inside waited for memory was not recorded",
+                    remedy=f"record available memory and paging inside {of}",
+                )
 
 
 def _buffer(inputs: Inputs, host: Host, server: str) -> Iterator[Resource]:

@@ -1,4 +1,4 @@
-"""Network interfaces of a host in a recording: the fuller direction against the interface's speed."""
+"""Network of a host in a recording: the fuller direction of each interface against its speed, and losses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pinchpoint.analysis.recordings.measures import Resource, Rows, contexts, figure, measure
+from pinchpoint.analysis.recordings.measures import Measure, Resource, Rows, contexts, figure, measure
 from pinchpoint.analysis.thresholds import NETWORK, Threshold
 from pinchpoint.data.inputs import Host, Inputs
 from pinchpoint.data.series import Key
@@ -16,18 +16,23 @@ SPEED = "net.speed_bytes_per_s"
 CONTEXT = (("net.errors_per_s", "errors"), ("net.drops_per_s", "packets dropped"))
 RECEIVED, BOTH, USED = "net.received_bytes_per_s", "net.total_bytes_per_s", "net.used_ratio"
 QUEUE, DROPS = "net.output_queue", "net.drops_per_s"
+SHARES_DROPPED = ("net.received_dropped_ratio", "net.sent_dropped_ratio")
 DROPPED = Threshold(10.0, "design", "packets are dropped all the time: ten a second, or more")
+LOST = Threshold(0.01, "design", "of a hundred packets one is dropped, or is sent again, at least")
+RESENT = Threshold(DROPPED.value, "design", "segments are sent again all the time: ten a second, or more")
+RESENT_CALLS = Threshold(0.1, "design", "calls to file servers are sent again: one in ten seconds, or more")
 WAITING = Threshold(2.0, "PAL", "Output Queue Length: critical when more than 2 packets wait")
 
 
 def interfaces(inputs: Inputs, host: Host) -> Iterator[Resource]:
-    """Each interface with traffic; one for all where none was recorded."""
-    samples = inputs.samples
-    keys = (key for metric in (RECEIVED, BOTH, USED, QUEUE, DROPS) for key in samples.keys(metric))
+    """Each interface with traffic; one for all where none was recorded, or where TCP sent much again."""
+    keys = [key for metric in (RECEIVED, BOTH, USED, QUEUE, DROPS) for key in inputs.samples.keys(metric)]
+    keys += [key for metric in SHARES_DROPPED for key in inputs.samples.keys(metric) if _loses(inputs, key)]
     names = sorted({key.instance for key in keys if key.host == host.name})
     for name in names:
         yield _interface(inputs, host, name)
-    if not names:
+    resent = _resent(inputs, host)
+    if resent or not names:
         yield Resource(
             kind="network",
             resource="network",
@@ -37,8 +42,53 @@ def interfaces(inputs: Inputs, host: Host) -> Iterator[Resource]:
             role=None,
             name=f"network of {host.name}",
             metric=RECEIVED,
-            missing=f"the network of {host.name} was not recorded",
-            remedy=f"record bytes a second and speed of the network interfaces of {host.name}",
+            measures=(resent,) if resent else (),
+            has_room=False if resent else None,
+            missing="" if names else f"the network of {host.name} was not recorded",
+            doubt="where packets are lost was not recorded" if resent else "",
+            remedy=f"record drops and errors of the network interfaces of {host.name}, and of the switch"
+            if resent
+            else f"record bytes a second and speed of the network interfaces of {host.name}",
+        )
+
+
+def _loss(inputs: Inputs, key: Key) -> Measure | None:
+    return measure(inputs, figure(inputs, *key), LOST, "errors", "of the packets were dropped:")
+
+
+def _loses(inputs: Inputs, key: Key) -> bool:
+    loss = _loss(inputs, key)
+    return loss is not None and loss.at_limit
+
+
+def _resent(inputs: Inputs, host: Host) -> Measure | None:
+    """What TCP sent again, where it is much: of the segments that it sent, if these were recorded."""
+    metrics = "net.retransmits_per_s", "net.segments_sent_per_s"
+    resent, sent = (figure(inputs, host.name, metric) for metric in metrics)
+    many = None if resent is None or sent is None else resent.values >= LOST.value * sent.values
+    noun = "TCP segments that were sent again:"
+    one = measure(inputs, resent, RESENT, "errors", noun, only=many)
+    return one if one and one.at_limit else None
+
+
+def file_servers(inputs: Inputs, host: Host) -> Iterator[Resource]:
+    """The file servers a host calls, by the calls that it had to repeat."""
+    calls = figure(inputs, host.name, "net.nfs_retransmits_per_s")
+    repeated = measure(inputs, calls, RESENT_CALLS, "saturation", "NFS calls that were sent again:")
+    if repeated is not None:
+        yield Resource(
+            kind="external",
+            resource="dependency",
+            tier=host.tier,
+            host=host.name,
+            instance="NFS",
+            role=None,
+            name=f"NFS servers that {host.name} calls",
+            metric=repeated.metric,
+            measures=(repeated,),
+            has_room=not repeated.at_limit,
+            doubt="whether the server or the network is slow was not recorded",
+            remedy="record the NFS server, and how long its calls take (nfsiostat)",
         )
 
 
@@ -59,7 +109,8 @@ def _interface(inputs: Inputs, host: Host, name: str) -> Resource:
     noun = "packets that waited to be sent:"
     queue = measure(inputs, figure(inputs, host.name, QUEUE, name), WAITING, "saturation", noun, above=True)
     dropped = measure(inputs, figure(inputs, host.name, DROPS, name), DROPPED, "errors", "packets dropped:")
-    queued = any(one and one.at_limit for one in (queue, dropped))
+    shares = [_loss(inputs, Key(host.name, metric, name)) for metric in SHARES_DROPPED]
+    queued = any(one and one.at_limit for one in (queue, dropped, *shares))
     doubt = remedy = missing = ""
     if used is None:
         missing = f"the speed of interface {name} of {host.name} was not recorded"
@@ -80,7 +131,7 @@ def _interface(inputs: Inputs, host: Host, name: str) -> Resource:
         role=None,
         name=f"network interface {name} of {host.name}",
         metric=metric,
-        measures=tuple(filter(None, (used and replace(used, metric=metric), queue, dropped))),
+        measures=tuple(filter(None, (used and replace(used, metric=metric), queue, dropped, *shares))),
         has_room=None if used is None else used.has_room and not queued,
         missing=missing,
         doubt=doubt,

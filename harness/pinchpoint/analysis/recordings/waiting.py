@@ -33,7 +33,29 @@ REFUSED = Threshold(0.1, "design", "connections are refused: one in ten seconds,
 ON_NETWORK = Threshold(0.75, "PAL", "crawler: critical when more than 75 % of its threads access the network")
 
 _LATCHES = ("Latch:", "LWLock:Buffer")
-_CLIENTS = ("Client:",)
+_WAITED_FOR = (
+    (
+        ("Client:",),
+        "clients",
+        "sessions that waited for their client or the network:",
+        "what takes the results of",
+        "whether the client or the network is slow was not recorded",
+        "record CPU and network of the client",
+    ),
+    (
+        ("Replica:",),
+        "replicas",
+        "commits that waited for a secondary replica:",
+        "secondary replicas of",
+        "whether the network or the secondary replica is slow was not recorded",
+        "record the network to the secondary replica, and its log disk",
+    ),
+)
+_BACKLOG = Threshold(1e8, "design", "100 MB of the log wait for a secondary replica")
+_QUEUES = (
+    ("db.log_send_queue_bytes", "log that was not sent to the secondary replica:"),
+    ("db.redo_queue_bytes", "log that the secondary replica has not applied:"),
+)
 _LOCKS = (
     ("db.lock_waiters", "sessions that waited for a lock:"),
     ("db.sessions_blocked", "sessions that were blocked:"),
@@ -84,7 +106,8 @@ def locks(inputs: Inputs, host: Host) -> Iterator[Resource]:
 
 def _waiters(inputs: Inputs, host: str, of: str, server: str) -> Rows | None:
     """How many waited at a time, by Little's law: how long a wait took x waits a second."""
-    took, rate = (figure(inputs, host, f"db.{of}_{name}", server) for name in ("wait_s", "waits_per_s"))
+    metrics = f"db.{of}_wait_s", f"db.{of}_waits_per_s"
+    took, rate = (figure(inputs, host, metric, server) for metric in metrics)
     if took is None or rate is None:
         return None
     values = np.nan_to_num(took.values) * rate.values
@@ -108,15 +131,29 @@ def sessions(inputs: Inputs, host: Host) -> Iterator[Resource]:
                 doubt="which pages they wait for was not recorded" if latched.at_limit else "",
                 remedy=f"record what the sessions on {host.name} wait for (PAGELATCH, often of tempdb)",
             )
-        noun = "sessions that waited for their client or the network:"
-        results = sessions_waiting(inputs, host.name, _CLIENTS, server)
-        if client := measure(inputs, results, BLOCKED, "saturation", noun):
-            name = f"what takes the results of {where}"
-            yield replace(
-                _waited_for(host, "external", f"{server}clients", name, (client,), "dependency"),
-                doubt="whether the client or the network is slow was not recorded" if client.at_limit else "",
-                remedy="record CPU and network of the client",
-            )
+        for kinds, instance, noun, what, doubt, remedy in _WAITED_FOR:
+            waiting = sessions_waiting(inputs, host.name, kinds, server)
+            if one := measure(inputs, waiting, BLOCKED, "saturation", noun):
+                found = _waited_for(
+                    host, "external", f"{server}{instance}", f"{what} {where}", (one,), "dependency"
+                )
+                yield replace(found, doubt=doubt if one.at_limit else "", remedy=remedy)
+
+
+def replicas(inputs: Inputs, host: Host) -> Iterator[Resource]:
+    """Secondary replicas of a database that lag behind."""
+    for metric, noun in _QUEUES:
+        for key in inputs.samples.keys(metric):
+            rows = figure(inputs, *key) if key.host == host.name else None
+            one = measure(inputs, rows, _BACKLOG, "saturation", noun)
+            if one is not None:
+                name = f"secondary replica of {key.instance or 'the databases'} on {host.name}"
+                found = _waited_for(host, "external", key.instance, name, (one,), "dependency")
+                yield replace(
+                    found,
+                    doubt="commits need not wait for a replica that lags" if one.at_limit else "",
+                    remedy="record the network to the secondary replica, its log disk, and Transaction Delay",
+                )
 
 
 def pools(inputs: Inputs, host: Host) -> Iterator[Resource]:
