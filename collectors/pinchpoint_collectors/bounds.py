@@ -88,6 +88,7 @@ _TABLE: tuple[tuple[str, ValueRange], ...] = (
     ("db.checkpoint_age_ratio", _OF_A_LIMIT),
     # What virtual machines demand by what they have.
     ("mem.demand_ratio", _OF_A_LIMIT),
+    ("disk.used_*_ratio", _OF_A_LIMIT),
     ("*_ratio", _SHARE),
     ("cpu.cores", _CORES),
     ("cpu.stolen_cores", _CORES),

@@ -49,6 +49,8 @@ METRICS = frozenset(
         *(f"disk.{way}_latency_s" for way in ("read", "write", "flush", "transfer")),
         "disk.outstanding",
         "disk.busy_ratio",
+        "disk.used_iops_ratio",
+        "disk.used_bytes_ratio",
         *(f"net.{name}_bytes_per_s" for name in ("received", "sent", "total", "speed")),
         "net.used_ratio",
         "net.output_queue",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.common.names import allowed
 from pinchpoint_collectors.imports.blg import Blg
+from pinchpoint_collectors.imports.cloud import AzureMonitorJson, CloudWatchJson
 from pinchpoint_collectors.imports.crawl_log import CrawlLog
 from pinchpoint_collectors.imports.dstat import Dstat
 from pinchpoint_collectors.imports.esxtop import Esxtop
@@ -73,5 +74,7 @@ register(Dstat())
 register(Nmon())
 register(JMeter())
 register(NodeExporter())
+register(AzureMonitorJson())
+register(CloudWatchJson())
 register(CrawlLog())
 register(MappedCsv())

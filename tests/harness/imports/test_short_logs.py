@@ -503,6 +503,104 @@ def test_processes_and_threads_without_the_cpu_as_a_whole(
     assert first["resource"] == resource
 
 
+AT = [f"2026-11-20T09:{minute:02}:00Z" for minute in range(20)]
+
+
+def azure(name: str, value: float, lun: str = "") -> dict[str, Any]:
+    of = "/subscriptions/1/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/vm1"
+    return {
+        "id": f"{of}/providers/Microsoft.Insights/metrics/{name}",
+        "type": "Microsoft.Insights/metrics",
+        "name": {"value": name},
+        "timeseries": [
+            {
+                "metadatavalues": [{"name": {"value": "LUN"}, "value": lun}] if lun else [],
+                "data": [{"timeStamp": at, "average": value} for at in AT]
+                + [{"timeStamp": "2026-11-20T09:20Z"}],
+            }
+        ],
+    }
+
+
+def aws(values: dict[str, float]) -> dict[str, Any]:
+    results = [
+        {"Id": "m", "Label": name, "Timestamps": AT[::-1], "Values": [value] * len(AT)}
+        for name, value in values.items()
+    ]
+    return {"MetricDataResults": results}
+
+
+SLOW = {"WriteLatency": 0.09, "WriteIOPS": 300.0, "DiskQueueDepth": 28.0}
+CLOUD: dict[str, tuple[Any, str, str]] = {
+    # what the cloud's tool printed -> outcome, name of the bottleneck or the candidate
+    "an Azure machine's CPU": ({"value": [azure("Percentage CPU", 98.0)]}, "bottleneck", "CPU of vm1"),
+    "an Azure disk at its limit": (
+        {
+            "value": [
+                azure("Data Disk IOPS Consumed Percentage", share, lun)
+                for lun, share in (("0", 4), ("1", 99))
+            ]
+        },
+        "inconclusive",
+        "disk LUN 1 of vm1",
+    ),
+    "an Azure SQL database's log": (
+        {"value": [azure("log_write_percent", 99.5), azure("cpu_percent", 10)]},
+        "inconclusive",
+        "disk log of vm1",
+    ),
+    "an EC2 machine's CPU": (
+        {"Label": "CPUUtilization", "Datapoints": [{"Timestamp": at, "Average": 98.0} for at in AT]},
+        "bottleneck",
+        "CPU of db5",
+    ),
+    "the storage of RDS": (aws({"CPUUtilization": 20.0, **SLOW}), "bottleneck", "disk storage of db5"),
+    "a volume at its limit": (
+        aws({"vol-1 VolumeIOPSExceededCheck": 1.0, "vol-2 VolumeIOPSExceededCheck": 0.0}),
+        "inconclusive",
+        "disk vol-1 of db5",
+    ),
+    "RDS with room": (
+        aws({"CPUUtilization": 20.0, "WriteLatency": 0.001, "WriteIOPS": 300.0}),
+        "inconclusive",
+        "no recorded resource was saturated",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CLOUD)
+def test_what_a_cloud_measured_is_judged(name: str, tmp_path: Path) -> None:
+    """As the command line tools print it; CloudWatch names no machine."""
+    printed, outcome, subject = CLOUD[name]
+    where = places() if "value" in printed else places(host="db5")
+    verdict = judged(tmp_path, json.dumps(printed), where, "metrics.json")
+    assert (verdict["outcome"], subject in verdict["summary"]) == (outcome, True)
+
+
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        (aws({"Foo": 1.0}), "none of its metrics .Foo.; used: CPUUtilization"),
+        (
+            {"MetricDataResults": [{"Label": "CPUUtilization", "Timestamps": AT, "Values": [1.0]}]},
+            "20 Timestamps",
+        ),
+        (
+            {"MetricDataResults": {"Label": "CPUUtilization"}},
+            "found dict at MetricDataResults; allowed: a list",
+        ),
+        (
+            {"Label": "CPUUtilization", "Datapoints": [{"Timestamp": "noon"}]},
+            "the time 'noon'; allowed: ISO 8601",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_clouds_file_is_said(printed: Any, said: str, tmp_path: Path) -> None:
+    """The place and the remedy."""
+    with pytest.raises(InputError, match=said):
+        judged(tmp_path, json.dumps(printed), places(host="db5"), "metrics.json")
+
+
 @pytest.mark.parametrize(("share", "outcome"), [(0.6, "bottleneck"), (0.05, "inconclusive")])
 def test_a_container_that_is_throttled_is_at_its_limit(share: float, outcome: str, tmp_path: Path) -> None:
     """A mapped CSV of a container: the share of its periods in which its quota was spent."""

@@ -6,6 +6,7 @@ disk that is at its declared limit is ``disk_cap``, and any other that is slow i
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -48,6 +49,10 @@ _WAITS = (
     ("cpu.blocked_threads", QUEUED, "threads that waited for I/O:"),
 )
 _OF_FILES = "sessions of the database that waited for I/O of its files:"
+_USED = (
+    ("disk.used_iops_ratio", "of its IOPS limit it used, as the platform reports:"),
+    ("disk.used_bytes_ratio", "of its bandwidth limit it used, as the platform reports:"),
+)
 LOG_CONTEXT = (
     ("db.log_flushes_per_s", "log flushes of the database server"),
     ("db.log_flush_waits_per_s", "commits that waited for a log flush"),
@@ -216,9 +221,10 @@ def _doubt(inputs: Inputs, disk: DiskRole, slow: Measure, seen: _Seen) -> tuple[
     queue, busy = seen.queue, seen.busy
     overwhelmed = any(one and one.at_limit for one in (queue, busy))
     if disk.role == disk.device and not overwhelmed:
+        named = shlex.quote(f"{disk.host}:{disk.device}=sql.log")
         return (
             "what it is for is not known, and no queue was seen",
-            f"say what the disk is for (--disk {disk.host}:{disk.device}=sql.log), and import again",
+            f"say what the disk is for (--disk {named}), and import again",
         )
     return "", ""
 
@@ -245,8 +251,14 @@ def _waits(inputs: Inputs, host: str) -> tuple[Measure, ...]:
 
 
 def _at_cap(inputs: Inputs, disk: DiskRole) -> Measure | None:
-    """The disk against its declared limits; None where it has none, or its I/O was not measured."""
+    """The disk against its limits, which the platform reports or which were declared; None: not measured."""
     limits, device = disk.limits, disk.device or ""
+    reported = (
+        measure(inputs, figure(inputs, disk.host, metric, device), UTILISATION, "utilisation", noun)
+        for metric, noun in _USED
+    )
+    if of_platform := [one for one in reported if one]:
+        return max(of_platform, key=lambda one: (one.over_s, one.highest))
     if limits is None or disk.device is None:
         return None
     both = _rate(inputs, disk, "read") + _rate(inputs, disk, "write")

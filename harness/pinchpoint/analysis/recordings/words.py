@@ -14,7 +14,7 @@ from pinchpoint.data.timeaxis import zone_words
 _STATES = {
     "cpu": "at least {limit} busy",
     "cpu_thread": "at least {limit} busy",
-    "disk_cap": "at {limit} or more of its declared limit",
+    "disk_cap": "at {limit} or more of its limit",
     "network": "at {limit} or more of its speed",
 }
 _MOST_MISSING = 4

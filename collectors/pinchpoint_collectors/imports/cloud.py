@@ -1,0 +1,259 @@
+"""What Azure Monitor and CloudWatch measured, as their command line tools print it (JSON).
+
+Both give each value the time at which its interval begins; the interval is the usual distance of two values.
+Of a disk Azure reports the share of its limits. CloudWatch's answers name no machine, and do not say what a
+value is: of what is counted (``VolumeReadOps``) it must be the sum.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from statistics import median_low
+from typing import Any, NamedTuple
+
+from pinchpoint_collectors.common import legible
+from pinchpoint_collectors.common.legible import ForeignFileError
+from pinchpoint_collectors.imports.record import FileFacts, Settings
+from pinchpoint_collectors.record import Sample
+
+_AZURE_BEGINS = re.compile(r"[\ufeff\s]*\{.*\"(?:timespan|value)\"\s*:.*", re.DOTALL)
+_AWS_BEGINS = re.compile(r"[\ufeff\s]*\{\s*\"(?:MetricDataResults|Label|Datapoints|Messages)\"\s*:")
+_AS_IT_CAME = "save what the tool printed unchanged"
+_RESOURCE = re.compile(r"/([^/]+)/providers/microsoft\.insights/", re.IGNORECASE)
+
+
+class CloudMetric(NamedTuple):
+    """What a metric of a cloud becomes.
+
+    Attributes:
+        metric: ours.
+        unit: what one of theirs is worth.
+        instance: ours, where theirs names none.
+        is_count: whether it counts, so that a rate is the sum of an interval by its length.
+    """
+
+    metric: str
+    unit: float = 1.0
+    instance: str = ""
+    is_count: bool = False
+
+
+class CloudSeries(NamedTuple):
+    """One metric of one instance.
+
+    Attributes:
+        name: as the cloud names the metric.
+        instance: what it names the disk; "" where it names none.
+        host: of what machine it is; "" where it does not say.
+        readings: when an interval begins, and what the cloud reports of it, by statistic.
+    """
+
+    name: str
+    instance: str
+    host: str
+    readings: Sequence[tuple[str, Mapping[str, Any]]]
+
+
+_OF_DISKS = {
+    "Disk IOPS Consumed Percentage": ("disk.used_iops_ratio", 0.01),
+    "Disk Bandwidth Consumed Percentage": ("disk.used_bytes_ratio", 0.01),
+    "Disk Latency": ("disk.transfer_latency_s", 0.001),
+    "Disk Queue Depth": ("disk.outstanding", 1.0),
+    "Disk Read Operations/Sec": ("disk.reads_per_s", 1.0),
+    "Disk Write Operations/Sec": ("disk.writes_per_s", 1.0),
+    "Disk Read Bytes/sec": ("disk.read_bytes_per_s", 1.0),
+    "Disk Write Bytes/sec": ("disk.write_bytes_per_s", 1.0),
+}
+AZURE: Mapping[str, CloudMetric] = {
+    "Percentage CPU": CloudMetric("cpu.busy_ratio", 0.01),
+    "Available Memory Bytes": CloudMetric("mem.available_bytes"),
+    "Available Memory Percentage": CloudMetric("mem.available_ratio", 0.01),
+    "Network In Total": CloudMetric("net.received_bytes_per_s", 1.0, "all", is_count=True),
+    "Network Out Total": CloudMetric("net.sent_bytes_per_s", 1.0, "all", is_count=True),
+    **{
+        f"{of} {name}": CloudMetric(metric, unit, f"{of} disk")
+        for of in ("OS", "Data", "Temp")
+        for name, (metric, unit) in _OF_DISKS.items()
+    },
+    **{
+        f"VM {of} {what} Consumed Percentage": CloudMetric(metric, 0.01, f"all disks, {of.lower()}")
+        for of in ("Uncached", "Cached")
+        for what, metric in (("IOPS", "disk.used_iops_ratio"), ("Bandwidth", "disk.used_bytes_ratio"))
+    },
+    "cpu_percent": CloudMetric("cpu.busy_ratio", 0.01),
+    "log_write_percent": CloudMetric("disk.used_bytes_ratio", 0.01, "log"),
+    "physical_data_read_percent": CloudMetric("disk.used_iops_ratio", 0.01, "data"),
+    "workers_percent": CloudMetric("db.workers_ratio", 0.01),
+    "sessions_percent": CloudMetric("db.connections_ratio", 0.01),
+}
+"""Of virtual machines, and of Azure SQL databases."""
+AWS: Mapping[str, CloudMetric] = {
+    "CPUUtilization": CloudMetric("cpu.busy_ratio", 0.01),
+    "FreeableMemory": CloudMetric("mem.available_bytes"),
+    "DatabaseConnections": CloudMetric("db.connections"),
+    "BlockedTransactions": CloudMetric("db.sessions_blocked"),
+    "CommitLatency": CloudMetric("db.commit_latency_s", 0.001),
+    "CommitThroughput": CloudMetric("db.commits_per_s"),
+    "DiskQueueDepth": CloudMetric("disk.outstanding", 1.0, "storage"),
+    "ReadLatency": CloudMetric("disk.read_latency_s", 1.0, "storage"),
+    "WriteLatency": CloudMetric("disk.write_latency_s", 1.0, "storage"),
+    "ReadIOPS": CloudMetric("disk.reads_per_s", 1.0, "storage"),
+    "WriteIOPS": CloudMetric("disk.writes_per_s", 1.0, "storage"),
+    "ReadThroughput": CloudMetric("disk.read_bytes_per_s", 1.0, "storage"),
+    "WriteThroughput": CloudMetric("disk.write_bytes_per_s", 1.0, "storage"),
+    "NetworkReceiveThroughput": CloudMetric("net.received_bytes_per_s", 1.0, "all"),
+    "NetworkTransmitThroughput": CloudMetric("net.sent_bytes_per_s", 1.0, "all"),
+    "NetworkIn": CloudMetric("net.received_bytes_per_s", 1.0, "all", is_count=True),
+    "NetworkOut": CloudMetric("net.sent_bytes_per_s", 1.0, "all", is_count=True),
+    "VolumeQueueLength": CloudMetric("disk.outstanding", 1.0, "volume"),
+    "VolumeAvgReadLatency": CloudMetric("disk.read_latency_s", 0.001, "volume"),
+    "VolumeAvgWriteLatency": CloudMetric("disk.write_latency_s", 0.001, "volume"),
+    "VolumeReadOps": CloudMetric("disk.reads_per_s", 1.0, "volume", is_count=True),
+    "VolumeWriteOps": CloudMetric("disk.writes_per_s", 1.0, "volume", is_count=True),
+    "VolumeIOPSExceededCheck": CloudMetric("disk.used_iops_ratio", 1.0, "volume"),
+    "VolumeThroughputExceededCheck": CloudMetric("disk.used_bytes_ratio", 1.0, "volume"),
+    "InstanceEBSIOPSExceededCheck": CloudMetric("disk.used_iops_ratio", 1.0, "all volumes"),
+    "InstanceEBSThroughputExceededCheck": CloudMetric("disk.used_bytes_ratio", 1.0, "all volumes"),
+}
+"""Of EC2 instances, EBS volumes and RDS databases."""
+_MEANS = ("average", "value", "maximum", "total", "sum")
+_SUMS = ("total", "sum", "value")
+"""What a reading may have, by preference."""
+
+
+class AzureMonitorJson:
+    """Format ``azure-monitor``."""
+
+    name = "azure-monitor"
+    says = "Azure Monitor's metrics of a machine or a SQL database (az monitor metrics list -o json)"
+
+    def recognises(self, head: str) -> bool:
+        """By the namespace of its metrics."""
+        return _AZURE_BEGINS.match(head) is not None and "Microsoft.Insights/metrics" in head
+
+    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
+        """One sample per value; see ``Format.read``."""
+        yield from _samples(_of_azure(_json(lines)), AZURE, found)
+
+
+class CloudWatchJson:
+    """Format ``cloudwatch``."""
+
+    name = "cloudwatch"
+    says = "CloudWatch's metrics (aws cloudwatch get-metric-data or get-metric-statistics), JSON"
+
+    def recognises(self, head: str) -> bool:
+        """By the names that its answers begin with."""
+        return _AWS_BEGINS.match(head) is not None
+
+    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
+        """One sample per value; see ``Format.read``."""
+        yield from _samples(_of_aws(_json(lines)), AWS, found)
+
+
+def _json(lines: Iterable[str]) -> Mapping[str, Any]:
+    try:
+        content = legible.loads("".join(lines))
+    except json.JSONDecodeError as error:
+        raise ForeignFileError(f"no JSON: {error.msg}; {_AS_IT_CAME}", error.lineno) from error
+    except ValueError as error:
+        raise ForeignFileError(f"no JSON: {error}; {_AS_IT_CAME}") from error
+    return _mapping(content, "its top")
+
+
+def _of_azure(content: Mapping[str, Any]) -> Iterator[CloudSeries]:
+    for metric in _mappings(content.get("value"), "value"):
+        resource = _RESOURCE.search(str(metric.get("id", "")))
+        name = str(_mapping(metric.get("name"), "name").get("value", ""))
+        for series in _mappings(metric.get("timeseries"), "timeseries"):
+            of = [
+                str(each.get("value")) for each in _mappings(series.get("metadatavalues"), "metadatavalues")
+            ]
+            data = _mappings(series.get("data"), "data")
+            readings = [(str(each.get("timeStamp")), each) for each in data]
+            yield CloudSeries(name, f"LUN {of[0]}" if of else "", resource[1] if resource else "", readings)
+
+
+def _of_aws(content: Mapping[str, Any]) -> Iterator[CloudSeries]:
+    for result in _mappings(content.get("MetricDataResults"), "MetricDataResults"):
+        times, values = (_list(result.get(name), name) for name in ("Timestamps", "Values"))
+        if len(times) != len(values):
+            raise ForeignFileError(f"found {len(times)} Timestamps and {len(values)} Values; {_AS_IT_CAME}")
+        instance, _, name = str(result.get("Label", "")).rpartition(" ")
+        readings = [(str(at), {"value": value}) for at, value in zip(times, values, strict=True)]
+        yield CloudSeries(name, instance, "", readings)
+    if data := _mappings(content.get("Datapoints"), "Datapoints"):
+        of_each = [{name.lower(): value for name, value in each.items()} for each in data]
+        readings = [(str(each.get("timestamp")), each) for each in of_each]
+        yield CloudSeries(str(content.get("Label", "")), "", "", readings)
+
+
+def _samples(
+    series: Iterable[CloudSeries], table: Mapping[str, CloudMetric], found: FileFacts
+) -> Iterator[Sample]:
+    unused: dict[str, None] = {}
+    is_used = False
+    for one in series:
+        means = table.get(one.name)
+        if means is None:
+            unused[one.name or "one without a name"] = None
+            continue
+        is_used = True
+        found.facts(one.host).update(data_io="kernel")
+        instance = (one.instance or means.instance) if means.instance else ""
+        values = {_time_s(time): _value(reading, means) for time, reading in one.readings}
+        times = sorted(values)
+        if len(times) < 2:
+            found.note(f"{one.name} was ignored: it has {len(times)} values, its interval is not known")
+            continue
+        interval_s = median_low([later - at for at, later in itertools.pairwise(times)])
+        for at_s in times:
+            value = values[at_s]
+            if value is not None:
+                value = value * means.unit / (interval_s if means.is_count else 1.0)
+            at_ns = round((at_s + interval_s) * 1e9)
+            yield Sample(at_ns, interval_s, one.host, means.metric, instance, value, None)
+    if unused:
+        names = ", ".join(list(unused)[:5])
+        if not is_used:
+            raise ForeignFileError(f"Pinchpoint uses none of its metrics ({names}); used: {', '.join(table)}")
+        found.note(f"ignored metrics that Pinchpoint does not use: {names}")
+
+
+def _value(reading: Mapping[str, Any], means: CloudMetric) -> float | None:
+    """What was reported of an interval; None where nothing was."""
+    for name in _SUMS if means.is_count else _MEANS:
+        value = reading.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    return None
+
+
+def _time_s(text: str) -> float:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ForeignFileError(
+            f"found the time {text[:40]!r}; allowed: ISO 8601, as the tool prints it"
+        ) from error
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _mapping(value: Any, where: str) -> Mapping[str, Any]:
+    if value is not None and not isinstance(value, dict):
+        raise ForeignFileError(f"found {type(value).__name__} at {where}; allowed: a mapping; {_AS_IT_CAME}")
+    return value or {}
+
+
+def _list(value: Any, where: str) -> list[Any]:
+    if value is not None and not isinstance(value, list):
+        raise ForeignFileError(f"found {type(value).__name__} at {where}; allowed: a list; {_AS_IT_CAME}")
+    return value or []
+
+
+def _mappings(value: Any, where: str) -> list[Mapping[str, Any]]:
+    return [_mapping(each, where) for each in _list(value, where)]
