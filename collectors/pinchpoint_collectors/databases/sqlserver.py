@@ -21,12 +21,13 @@ from pinchpoint_collectors.databases.base import (
     ServerKind,
     ServerReading,
 )
-from pinchpoint_collectors.databases.session_sampler import LOCK, SessionSample
+from pinchpoint_collectors.databases.session_sampler import SessionSample
 from pinchpoint_collectors.databases.top_statements import ASKED_LENGTH, Counted, UncountedError, counted
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import NotMeasured
 from pinchpoint_collectors.value import Value, grown, operations, rate
 from pinchpoint_collectors.windows.counters import COUNTERS, NAMED_INSTANCE
+from pinchpoint_collectors.windows.waits import named
 
 OLDEST = 13
 """SQL Server 2016."""
@@ -148,42 +149,6 @@ def counters_statement(objects: Iterable[str]) -> str:
 _KIB = 1024
 
 # ---- sessions and waits -------------------------------------------------------------------------------
-
-WAITS = (
-    ("LCK_M_", LOCK),
-    ("WRITELOG", "Log:"),
-    ("LOGBUFFER", "Log:"),
-    ("LOGMGR_RESERVE_APPEND", "Log:"),
-    ("LOG_RATE_GOVERNOR", "Log:"),
-    ("POOL_LOG_RATE_GOVERNOR", "Log:"),
-    ("INSTANCE_LOG_RATE_GOVERNOR", "Log:"),
-    ("HADR_THROTTLE_LOG_RATE_", "Log:"),
-    ("HADR_SYNC_COMMIT", "Replica:"),
-    ("PAGEIOLATCH_", "Data:"),
-    ("ASYNC_IO_COMPLETION", "Data:"),
-    ("PREEMPTIVE_OS_WRITEFILEGATHER", "Data:"),
-    ("IO_COMPLETION", "Temp:"),
-    ("PAGELATCH_", "Latch:"),
-    ("LATCH_", "Latch:"),
-    ("SOS_SCHEDULER_YIELD", "CPU:"),
-    ("THREADPOOL", "CPU:"),
-    ("CXPACKET", "Parallel:"),
-    ("CXCONSUMER", "Parallel:"),
-    ("CXSYNC_", "Parallel:"),
-    ("RESOURCE_SEMAPHORE", "Memory:"),
-    ("CMEMTHREAD", "Memory:"),
-    ("MEMORY_ALLOCATION_EXT", "Memory:"),
-    ("ASYNC_NETWORK_IO", "Client:"),
-    ("OLEDB", "External:"),
-    ("DTC", "External:"),
-)
-"""How a wait's name begins -> what is waited for (Microsoft, "sys.dm_os_wait_stats"). Of all others most are
-the server's own threads with nothing to do: they are left out of the counters."""
-
-
-def named(wait_type: str) -> str | None:
-    """``WRITELOG`` as ``Log:WRITELOG``; None where it is none of ``WAITS``."""
-    return next((kind + wait_type for begins, kind in WAITS if wait_type.startswith(begins)), None)
 
 
 def session_sample(rows: Iterable[Row]) -> SessionSample:

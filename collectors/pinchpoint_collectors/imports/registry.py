@@ -7,6 +7,7 @@ from pinchpoint_collectors.common.names import allowed
 from pinchpoint_collectors.imports.blg import Blg
 from pinchpoint_collectors.imports.cloud import AzureMonitorJson, CloudWatchJson
 from pinchpoint_collectors.imports.crawl_log import CrawlLog
+from pinchpoint_collectors.imports.dmv import Dmv
 from pinchpoint_collectors.imports.dstat import Dstat
 from pinchpoint_collectors.imports.esxtop import Esxtop
 from pinchpoint_collectors.imports.get_counter import GetCounter
@@ -76,5 +77,6 @@ register(JMeter())
 register(NodeExporter())
 register(AzureMonitorJson())
 register(CloudWatchJson())
+register(Dmv())
 register(CrawlLog())
 register(MappedCsv())

@@ -42,7 +42,7 @@ from pinchpoint.plan.production import (
     TEMP_BYTES_PER_OPERATION,
     WRITES_PER_S,
 )
-from pinchpoint_collectors.databases.sqlserver import named
+from pinchpoint_collectors.windows.waits import named
 
 _SHOWN_WAITS = 6
 _COUNTS_ALL = "the server counts every write to its files there"

@@ -601,6 +601,83 @@ def test_what_is_wrong_with_a_clouds_file_is_said(printed: Any, said: str, tmp_p
         judged(tmp_path, json.dumps(printed), places(host="db5"), "metrics.json")
 
 
+def views(names: str, each: list[str], grow: list[int], between: str = ",") -> str:
+    """Snapshots of a minute each; what a row counts grows by so much."""
+    lines = [f"sample_time,{names}"]
+    for minute in range(12):
+        for row, more in zip(each, grow, strict=True):
+            lines.append(f"2026-11-20 09:{minute:02}:00.000,{row.format(500 + minute * more)}")
+    return "\n".join(lines).replace(",", between) + "\n"
+
+
+WAITED = "wait_type,wait_time_ms,waiting_tasks_count"
+FILES = "physical_name,num_of_reads,io_stall_read_ms,num_of_writes,io_stall_write_ms"
+OF_SERVER: dict[str, tuple[str, str, str]] = {
+    # snapshots of a view -> outcome, resource that is named or the first candidate
+    "sessions wait for locks": (
+        views(WAITED, ["LCK_M_X,{},1", "SLEEP_TASK,{},1"], [900_000, 60_000]),
+        "inconclusive",
+        "locks of the database on db5",
+    ),
+    "sessions wait for the log": (
+        views(WAITED, ["WRITELOG,{},1", "LCK_M_S,{},1"], [600_000, 10], ";"),
+        "inconclusive",
+        "disks of db5",
+    ),
+    "queries wait for memory": (
+        views(WAITED, ["RESOURCE_SEMAPHORE,{},1"], [600_000], "\t"),
+        "bottleneck",
+        "query memory of the database server on db5",
+    ),
+    "hardly anything waits": (
+        views(WAITED, ["WRITELOG,{},1"], [600]),
+        "inconclusive",
+        "no recorded resource",
+    ),
+    "a slow file": (
+        views(FILES, [r"L:\Log\a.ldf,1,2,{0},{0}0", r"L:\Log\b.ldf,1,2,{0},{0}00"], [6000, 6000], "|"),
+        "bottleneck",
+        "disk L: of db5",
+    ),
+    "sessions are blocked": (
+        views("session_id,wait_type,blocking_session_id", [f"{at},LCK_M_U,50" for at in range(9)], [0] * 9),
+        "inconclusive",
+        "locks of the database on db5",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_SERVER)
+def test_snapshots_of_sql_servers_views_are_judged(name: str, tmp_path: Path) -> None:
+    """What they count grows from one snapshot to the next."""
+    text, outcome, subject = OF_SERVER[name]
+    verdict = judged(tmp_path, text, places(host="db5"), "view.csv")
+    assert (verdict["outcome"], subject.lower() in verdict["summary"].lower()) == (outcome, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "wait_type,wait_time_ms\nWRITELOG,9\n",
+            "no column has the time of the snapshot; record the view every",
+        ),
+        (
+            "sample_time,wait_type,wait_time_ms\n2026-11-20 09:00,WRITELOG,9\n",
+            "a single snapshot, and the views",
+        ),
+        (
+            "sample_time,wait_type,wait_time_ms\nnoon,WRITELOG,9\n",
+            "found 'noon' in column sample_time; allowed",
+        ),
+    ],
+)
+def test_a_snapshot_alone_says_nothing_of_now(text: str, said: str, tmp_path: Path) -> None:
+    """The remedy is a column with the time, and more snapshots."""
+    with pytest.raises(InputError, match=said):
+        judged(tmp_path, text, places(host="db5"), "view.csv")
+
+
 @pytest.mark.parametrize(("share", "outcome"), [(0.6, "bottleneck"), (0.05, "inconclusive")])
 def test_a_container_that_is_throttled_is_at_its_limit(share: float, outcome: str, tmp_path: Path) -> None:
     """A mapped CSV of a container: the share of its periods in which its quota was spent."""

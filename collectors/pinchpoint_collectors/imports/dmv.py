@@ -1,0 +1,223 @@
+"""Snapshots of SQL Server's views, a CSV with the time of the snapshot in each row.
+
+Waits (``sys.dm_os_wait_stats``) and files' I/O (``sys.dm_io_virtual_file_stats``) count since the start of
+the server: their increase from one snapshot to the next is used. Milliseconds that are waited in a second are
+sessions that wait, by Little's law. Requests (``sys.dm_exec_requests``, ``sys.dm_os_waiting_tasks``) are
+counted as they are. Files of one drive are one disk.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from pinchpoint_collectors.common.legible import ForeignFileError
+from pinchpoint_collectors.imports.record import FileFacts, Settings
+from pinchpoint_collectors.imports.text import (
+    ALLOWED_POWERSHELL_DATES,
+    POWERSHELL_DATES,
+    LastLine,
+    cells,
+    csv_cells,
+    number,
+    zone_of,
+)
+from pinchpoint_collectors.imports.times import Dates, zoned_s
+from pinchpoint_collectors.record import Sample
+from pinchpoint_collectors.windows.waits import named
+
+_NOT_NOW = re.compile(r"(start|login|last|create|max|wait|signal|cpu|elapsed|total|estimated)_?.*")
+"""Columns with a time of something else than the snapshot."""
+_DRIVE = re.compile(r"[A-Za-z]:")
+_RECORD = "record the view every 15 s, with SYSUTCDATETIME() AS sample_time as a column"
+_READS, _WRITES = ("num_of_reads", "io_stall_read_ms"), ("num_of_writes", "io_stall_write_ms")
+_FILE = ("physical_name", "file_name", "logical_name", "name", "database_name", "db_name", "file_id")
+_WAITED_MS = {"wait_time_ms": 1.0, "wait_time_s": 1e3, "wait_s": 1e3}
+_AS_METRIC = {
+    "Lock": "db.lock_waiters",
+    "Memory:RESOURCE_SEMAPHORE": "db.memory_grants_pending",
+    "CPU:THREADPOOL": "db.tasks_queued",
+}
+"""Kinds of waits, or single ones, with a metric of their own."""
+
+Row = Mapping[str, str]
+
+
+class Snapshot(NamedTuple):
+    """The rows of one time, UTC seconds, and the line of the last one."""
+
+    time_s: float
+    rows: list[Row]
+    line: int
+
+
+class Dmv:
+    """Format ``dmv``."""
+
+    name = "dmv"
+    says = (
+        "snapshots of SQL Server's views (dm_os_wait_stats, dm_io_virtual_file_stats, dm_exec_requests), "
+        "CSV with a time in each row"
+    )
+
+    def recognises(self, head: str) -> bool:
+        """By the names of a view's columns."""
+        lines = head.lstrip("\ufeff").splitlines()
+        return bool(lines) and _reader(_names(lines[0])) is not None
+
+    def read(self, lines: Iterable[str], settings: Settings, found: FileFacts) -> Iterator[Sample]:
+        """One sample per figure and snapshot but the first, which begins; see ``Format.read``."""
+        header, rows = _table(lines, found)
+        read = _reader(header)
+        if read is None:
+            raise ForeignFileError(
+                f"found the columns {', '.join(header)[:80]}; allowed: those of sys.dm_os_wait_stats, "
+                "sys.dm_io_virtual_file_stats, sys.dm_exec_requests or sys.dm_os_waiting_tasks",
+                1,
+            )
+        snapshots = _snapshots(header, rows, settings, found)
+        if len(snapshots) < 2:
+            raise ForeignFileError(
+                f"it has a single snapshot, and the views count since the start of the server; {_RECORD}"
+            )
+        found.facts("").update(os="Windows", data_io="kernel")
+        for before, after in itertools.pairwise(snapshots):
+            interval_s = after.time_s - before.time_s
+            found.line = after.line
+            for metric, instance, value, weight in read(before, after, interval_s):
+                yield Sample(round(after.time_s * 1e9), interval_s, "", metric, instance, value, weight)
+
+
+Figure = tuple[str, str, float | None, float | None]
+"""Metric, instance, value, weight."""
+Reader = Callable[[Snapshot, Snapshot, float], Iterator[Figure]]
+
+
+def _reader(names: Sequence[str]) -> Reader | None:
+    """What reads a view with these columns; None where it is none of those that are used."""
+    if {*_READS, *_WRITES} <= set(names):
+        return _files
+    if "wait_type" not in names:
+        return None
+    if "blocking_session_id" in names:
+        return _requests
+    return _waits if not _WAITED_MS.keys().isdisjoint(names) else None
+
+
+def _delimiter(line: str) -> str:
+    return max(",;\t|", key=line.count)
+
+
+def _names(line: str) -> list[str]:
+    return [name.strip(' "\ufeff').casefold() for name in line.split(_delimiter(line))]
+
+
+def _table(lines: Iterable[str], found: FileFacts) -> tuple[list[str], list[tuple[int, Row]]]:
+    """(names of the columns, the line and cells of each row); sqlcmd puts dashes below the names."""
+    header: list[str] = []
+    rows: list[tuple[int, Row]] = []
+    last = LastLine(found)
+    delimiter = ","
+    for line, text in last.lines(lines):
+        if not header:
+            header, delimiter = _names(text.rstrip("\r\n")), _delimiter(text)
+        elif text.strip(f"-{delimiter} \r\n"):
+            try:
+                rows.append((line, cells(header, csv_cells(text.rstrip("\r\n"), delimiter, line), line)))
+            except ForeignFileError as error:
+                last.damaged(error)
+    return header, rows
+
+
+def _snapshots(
+    header: Sequence[str], rows: Sequence[tuple[int, Row]], settings: Settings, found: FileFacts
+) -> list[Snapshot]:
+    times = [name for name in header if "time" in name or "date" in name]
+    column = next((name for name in times if not _NOT_NOW.fullmatch(name)), None)
+    if column is None:
+        raise ForeignFileError(f"no column has the time of the snapshot; {_RECORD}", 1)
+    dates = Dates([row[column] for _, row in rows], POWERSHELL_DATES, found)
+    snapshots: dict[float, Snapshot] = {}
+    for line, row in rows:
+        try:
+            moment = dates.read(row[column])
+        except ValueError as error:
+            raise ForeignFileError(
+                f"found {row[column][:40]!r} in column {column}; {ALLOWED_POWERSHELL_DATES}", line
+            ) from error
+        zone = moment.tzinfo or zone_of(settings, found)
+        time_s = zoned_s(moment.replace(tzinfo=None), zone, None)
+        snapshots.setdefault(time_s, Snapshot(time_s, [], line)).rows.append(row)
+    return [snapshots[time_s] for time_s in sorted(snapshots)]
+
+
+def _counts(
+    snapshot: Snapshot, key: Callable[[Row], str | None], columns: Sequence[str]
+) -> dict[str, list[float]]:
+    """What a snapshot counts of each thing, added up where several rows are of one."""
+    found: dict[str, list[float]] = {}
+    for row in snapshot.rows:
+        name = key(row)
+        values = [number(row[column], column, snapshot.line) for column in columns]
+        if name is not None and None not in values:
+            known = found.setdefault(name, [0.0] * len(columns))
+            found[name] = [one + (more or 0.0) for one, more in zip(known, values, strict=True)]
+    return found
+
+
+def _increases(
+    before: Snapshot, after: Snapshot, key: Callable[[Row], str | None], columns: Sequence[str]
+) -> Iterator[tuple[str, list[float]]]:
+    """By how much each thing rose; without those that were not counted before, or went back."""
+    earlier = _counts(before, key, columns)
+    for name, values in _counts(after, key, columns).items():
+        if name in earlier:
+            more = [later - first for later, first in zip(values, earlier[name], strict=True)]
+            if min(more) >= 0:
+                yield name, more
+
+
+def _waits(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Figure]:
+    column = next(name for name in _WAITED_MS if name in after.rows[0])
+    waiting: dict[tuple[str, str], float] = {}
+    for name, (more,) in _increases(before, after, lambda row: named(row["wait_type"].strip()), [column]):
+        where = _place(name)
+        waiting[where] = waiting.get(where, 0.0) + more * _WAITED_MS[column] / 1000 / interval_s
+    yield from ((metric, instance, value, None) for (metric, instance), value in waiting.items())
+
+
+def _place(wait: str) -> tuple[str, str]:
+    """(metric, instance) of a wait as the collector names it."""
+    metric = _AS_METRIC.get(wait) or _AS_METRIC.get(wait.partition(":")[0])
+    return (metric, "") if metric else ("db.sessions_waiting", wait)
+
+
+def _requests(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Figure]:  # noqa: ARG001 -- they do not count
+    blocked = sum(row["blocking_session_id"].strip() not in {"", "0", "NULL"} for row in after.rows)
+    yield "db.sessions_blocked", "", float(blocked), None
+    every = {
+        _place(name)
+        for one in (before, after)
+        for row in one.rows
+        if (name := named(row["wait_type"].strip()))
+    }
+    now = Counter(_place(name) for row in after.rows if (name := named(row["wait_type"].strip())))
+    for metric, instance in sorted(every):
+        yield metric, instance, float(now[metric, instance]), None
+
+
+def _files(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Figure]:
+    for disk, more in _increases(before, after, _disk, [*_READS, *_WRITES]):
+        for way, (count, stalled_ms) in zip(("read", "write"), (more[:2], more[2:]), strict=True):
+            yield f"disk.{way}s_per_s", disk, count / interval_s, None
+            yield f"disk.{way}_latency_s", disk, stalled_ms / 1000 / count if count else None, count
+
+
+def _disk(row: Row) -> str | None:
+    """The drive a file is on, else the file's own name."""
+    name = next((row[column].strip() for column in _FILE if row.get(column, "").strip()), None)
+    drive = _DRIVE.match(name or "")
+    return drive[0].upper() if drive else name
