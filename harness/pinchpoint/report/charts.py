@@ -181,16 +181,45 @@ _CONFIG = {
 }
 
 
-def by_depth(name: str, depths: Sequence[float]) -> Spec:
-    """The axis of queue depths, each of them labelled."""
-    axis = {"title": "queue depth (outstanding I/Os)", "values": depths, "labelOverlap": True, "format": ",d"}
-    return field(name, scale={"type": "log", "base": 2, "domain": [depths[0], depths[-1]]}, axis=axis)
+def over_depth(
+    data: Datasets,
+    rows: Sequence[Mapping[str, Any]],
+    key: str,
+    colour: Spec,
+    *,
+    title: str,
+    labels: str,
+    size: tuple[float, float],
+    line_s: float | None = None,
+) -> Spec:
+    """A figure over the queue depth (a row's ``outstanding``), both logarithmic; at ``line_s`` a red line."""
+    depths = sorted({row["outstanding"] for row in rows})
+    ticks = decades([row[key] for row in rows] + ([line_s] if line_s else []))
+    y = field(
+        f"{key}:Q",
+        scale={"type": "log", "domain": [ticks[0], ticks[-1]]},
+        axis={"title": title, "labelExpr": labels, "values": ticks, "labelOverlap": True},
+    )
+    x = field(
+        "outstanding:Q",
+        scale={"type": "log", "base": 2, "domain": [depths[0], depths[-1]]},
+        axis={
+            "title": "queue depth (outstanding I/Os)",
+            "values": depths,
+            "labelOverlap": True,
+            "format": ",d",
+        },
+    )
+    layers = line_and_points(data.named(rows), {"x": x, "y": y, "color": colour})
+    if line_s:
+        limit = data.named([{key: line_s}])
+        layers.append(layer(limit, "rule", {"y": y}, color="#b00", strokeDash=[6, 4]))
+    return layered(layers, *size)
 
 
-def limit_line(data: Datasets, y: Spec, value: float) -> Spec:
-    """A dashed red line across a chart, on the scale of ``y``."""
-    rows = data.named([{y["field"]: value}])
-    return layer(rows, "rule", {"y": y}, color="#b00", strokeDash=[6, 4])
+def line_and_points(rows: Spec, encoding: Mapping[str, Any]) -> list[Spec]:
+    """A line with a dot for each row."""
+    return [layer(rows, "line", encoding), layer(rows, "point", encoding, filled=True, size=28)]
 
 
 def finished(chart: Spec, data: Datasets) -> Spec:

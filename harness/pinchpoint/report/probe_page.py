@@ -22,15 +22,13 @@ from pinchpoint.report.charts import (
     Chart,
     Datasets,
     Spec,
-    by_depth,
-    decades,
     end,
     field,
     finished,
     label_px,
     layer,
     layered,
-    limit_line,
+    over_depth,
     svg_of,
 )
 from pinchpoint.report.document import Answer, PlainReport, Plot, PlotLine, ReportPart, TestCase
@@ -281,23 +279,14 @@ def _rate_and_latency(
     found: Found, workloads: Mapping[str, Sequence[Cell]], line_s: float, place: int
 ) -> Chart:
     rows = [_point(name, cell, found[cell]) for name, cells in workloads.items() for cell in cells]
-    depths = sorted({row["outstanding"] for row in rows})
-    data = Datasets()
-    named = data.named(rows)
-    shared = {"x": by_depth("outstanding:Q", depths), "color": _colour(list(workloads))}
-
-    def panel(key: str, title: str, labels: str, values: Sequence[float]) -> tuple[list[Spec], Spec]:
-        ticks = decades(values)
-        scale = {"type": "log", "domain": [ticks[0], ticks[-1]]}
-        axis = {"title": title, "labelExpr": labels, "values": ticks, "labelOverlap": True}
-        y = field(f"{key}:Q", scale=scale, axis=axis)
-        encoding = {**shared, "y": y}
-        return [layer(named, "line", encoding), layer(named, "point", encoding, filled=True, size=28)], y
-
-    rates, _ = panel("iops", "IOPS", "format(datum.value, ',~s')", [row["iops"] for row in rows])
-    times, y = panel("mean_s", "mean latency", SECONDS, [*(row["mean_s"] for row in rows), line_s])
-    line = limit_line(data, y, line_s)
-    both = [layered(rates, _WIDTH, _HEIGHT), layered([*times, line], _WIDTH, _HEIGHT)]
+    data, colour, size = Datasets(), _colour(list(workloads)), (_WIDTH, _HEIGHT)
+    counts = "format(datum.value, ',~s')"
+    both = [
+        over_depth(data, rows, "iops", colour, title="IOPS", labels=counts, size=size),
+        over_depth(
+            data, rows, "mean_s", colour, title="mean latency", labels=SECONDS, size=size, line_s=line_s
+        ),
+    ]
     title = f"IOPS and latency by queue depth; red: {units.seconds(line_s)}"
     return _drawn(f"outstanding-{place}", title, {"vconcat": both}, data)
 

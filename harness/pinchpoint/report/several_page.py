@@ -20,7 +20,6 @@ from pinchpoint.report.charts import (
     Chart,
     Datasets,
     Spec,
-    by_depth,
     decades,
     drawn_names,
     field,
@@ -28,7 +27,8 @@ from pinchpoint.report.charts import (
     label_px,
     layer,
     layered,
-    limit_line,
+    line_and_points,
+    over_depth,
     svg_of,
 )
 from pinchpoint.report.comparison_tables import fact_value, fact_words, figure_name
@@ -494,13 +494,9 @@ def _trials(found: SidesComparison) -> Iterator[Chart]:
             ),
             "color": _colour(drawn_names(found.labels)),
         }
-        spec = finished(_line_and_points(data.named(rows), encoding), data)
+        lines = line_and_points(data.named(rows), encoding)
+        spec = finished(layered(lines, _WIDTH, _HEIGHT), data)
         yield Chart(f"repetitions-{at}", f"{one.name}: each repetition", spec, svg_of(spec))
-
-
-def _line_and_points(rows: Spec, encoding: Mapping[str, Any], *more: Spec) -> Spec:
-    points = layer(rows, "point", encoding, filled=True, size=28)
-    return layered([layer(rows, "line", encoding), points, *more], _WIDTH, _HEIGHT)
 
 
 def _bars_of(found: SidesComparison, metric: str) -> Chart | None:
@@ -565,44 +561,27 @@ def _curves(found: SidesComparison) -> Iterator[Chart]:
         metric = rates[workload][0].metric
         what = "IOPS" if metric == "iops" else "throughput"
         labels = "format(datum.value, ',~s')" if metric == "iops" else _labels(metric)
+        colour, size = _colour(drawn_names(found.labels)), (_WIDTH, _HEIGHT)
+        counts, seconds = _by_depth(found, rates[workload]), _by_depth(found, times[workload])
         both = [
-            _lines(found, data, rates[workload], what, labels),
-            _lines(found, data, times[workload], "mean latency", SECONDS, line_s=found.line_s),
-        ]
+            over_depth(data, counts, "value", colour, title=what, labels=labels, size=size),
+            over_depth(
+                data, seconds, "value", colour,
+                title="mean latency", labels=SECONDS, size=size, line_s=found.line_s,
+            ),
+        ]  # fmt: skip
         spec = finished({"vconcat": both}, data)
         title = f"{workload}: {what} and latency by queue depth; red: {units.seconds(found.line_s)}"
         yield Chart(f"outstanding-{at}", title, spec, svg_of(spec))
 
 
-def _lines(
-    found: SidesComparison,
-    data: Datasets,
-    cells: Sequence[SidesFigure],
-    title: str,
-    labels: str,
-    line_s: float | None = None,
-) -> Spec:
-    rows = [
+def _by_depth(found: SidesComparison, cells: Sequence[SidesFigure]) -> list[dict[str, Any]]:
+    return [
         {"side": label, "outstanding": one.outstanding, "value": value}
         for one in cells
         for label, value in zip(drawn_names(found.labels), one.medians, strict=True)
         if value
     ]
-    depths = sorted({one.outstanding for one in cells if one.outstanding})
-    values = [value for one in cells for value in one.medians if value] + ([line_s] if line_s else [])
-    low, *_, high = decades(values)
-    y = field(
-        "value:Q",
-        scale={"type": "log", "domain": [low, high]},
-        axis={"title": title, "labelExpr": labels, "values": decades(values), "labelOverlap": True},
-    )
-    encoding = {
-        "x": by_depth("outstanding:Q", depths),
-        "y": y,
-        "color": _colour(drawn_names(found.labels)),
-    }
-    line = [limit_line(data, y, line_s)] if line_s else []
-    return _line_and_points(data.named(rows), encoding, *line)
 
 
 def _plots(found: SidesComparison) -> Iterator[Plot]:
