@@ -18,7 +18,7 @@ from pinchpoint.data.inputs import Limits
 from pinchpoint.probe import course, words
 from pinchpoint.probe.caps import FoundCaps, alike, counted_ratio, find_caps, queued
 from pinchpoint.probe.course import Fall, RateChange, between, settled
-from pinchpoint.probe.figures import Figures, figures, of
+from pinchpoint.probe.figures import Figures, TrialMean, figures, of
 from pinchpoint.probe.record import DeclaredDisk, Probe
 from pinchpoint.probe.verdict import CellVerdict, ProbeVerdict, WorkloadVerdict
 from pinchpoint_scenarios.storage_probe import Cell
@@ -75,10 +75,20 @@ def contradicted(declared: DeclaredDisk, caps: FoundCaps, trusted: Mapping[Cell,
         known = [value for value in allowed if value]
         if cap and known and all(abs(cap.value / value - 1) > CAP_MATCH.value for value in known):
             return words.contradiction(name, known[0], cap.value)
-        done = most(trusted, name)
-        if done and known and done > max(known) * (1 + CAP_MATCH.value):
-            return words.exceeded(name, max(known), done)
+        rates = [mean for one in trusted.values() if (mean := getattr(one, name)) is not None]
+        done = [mean.middle for mean in rates if known and _exceeds(mean, max(known))]
+        if done:
+            return words.exceeded(name, max(known), max(done))
     return None
+
+
+def _exceeds(rate: TrialMean, limit: float) -> bool:
+    """Whether a rate lies above a limit by more than its own repetitions differ.
+
+    A regulator lets through later what it held back while the machine stood still: a repetition may be above
+    its limit by that, and the next one is not.
+    """
+    return rate.middle > limit * (1 + max(CAP_MATCH.value, rate.spread_ratio))
 
 
 def most(found: Mapping[Cell, Figures], name: str) -> float | None:
@@ -88,23 +98,40 @@ def most(found: Mapping[Cell, Figures], name: str) -> float | None:
 
 
 def reads_above(found: Mapping[Cell, Figures], declared: DeclaredDisk) -> dict[Cell, str]:
-    """Cells that read more than the declared type allows, with the reason, where no write does.
+    """Cells that read more than the declared type allows -> by which figure, where no write does.
 
     Where writes do too, it is the declaration that does not fit.
     """
-    above = {cell: why for cell, one in found.items() if (why := _above(cell, one, declared))}
+    above = {cell: name for cell, one in found.items() if (name := _above(one, declared))}
     if any(cell.read_ratio == 0 for cell in above):
         return {}
-    return {cell: why for cell, why in above.items() if cell.read_ratio}
+    return {cell: name for cell, name in above.items() if cell.read_ratio}
 
 
-def _above(cell: Cell, one: Figures, declared: DeclaredDisk) -> str | None:
+def _allowed(name: str, declared: DeclaredDisk) -> float | None:
+    """The highest declared limit of ``iops`` or ``bytes_per_s``; None where there is none."""
+    given = [getattr(each, name) for each in (declared.limits, declared.burst) if each]
+    return max((value for value in given if value), default=None)
+
+
+def _above(one: Figures, declared: DeclaredDisk) -> str | None:
     for name, mean in (("iops", one.iops), ("bytes_per_s", one.bytes_per_s)):
-        allowed = [getattr(each, name) for each in (declared.limits, declared.burst) if each]
-        known = [value for value in allowed if value]
-        if mean and known and mean.middle > max(known) * (1 + CAP_MATCH.value):
-            return words.above(cell, name, mean.middle, max(known), declared.profile)
+        allowed = _allowed(name, declared)
+        if mean and allowed and _exceeds(mean, allowed):
+            return name
     return None
+
+
+def _above_words(
+    above: Mapping[Cell, str], found: Mapping[Cell, Figures], declared: DeclaredDisk
+) -> tuple[str, ...]:
+    """A sentence for each figure: the measurement with most of it, and how many more exceed its limit."""
+    made = []
+    for name in dict.fromkeys(above.values()):
+        rates = {cell: getattr(found[cell], name).middle for cell, by in above.items() if by == name}
+        cell, allowed = max(rates, key=lambda cell: rates[cell]), _allowed(name, declared) or math.nan
+        made.append(words.above(cell, name, rates[cell], allowed, declared.profile, more=len(rates) - 1))
+    return tuple(made)
 
 
 def caps_but_of_reads(found: Mapping[Cell, Figures], caps: FoundCaps) -> tuple[FoundCaps, tuple[str, ...]]:
@@ -165,6 +192,7 @@ def judge(probe: Probe) -> ProbeVerdict:
     writes = course.of_group(probe, [cell for cell in deepest if cell.read_ratio == 0])
     long = {cell: one for cell, one in found.items() if reports(one)}
     above = reads_above(long, probe.declared)
+    suspected = _above_words(above, long, probe.declared)
     remembered = reads_of_memory(reads, writes)
     fall = between(probe.cells)
     later = {cell: settled(probe.cells[cell], writes, fall) for cell in found}
@@ -190,6 +218,7 @@ def judge(probe: Probe) -> ProbeVerdict:
             else held.lowered(caps, judged[cell].reads_ratio),
             fall,
             long,
+            above,
         )
         for cell in deepest
     )
@@ -204,8 +233,8 @@ def judge(probe: Probe) -> ProbeVerdict:
         limits_are=held.which,
         contradicted=contradiction,
         over_time=_over_time(workloads, deepest, reads, writes, remembered=bool(remembered)),
-        host_cache=(*above.values(), *remembered, *apart),
-        declared_used=_declared_used(probe.declared, found),
+        host_cache=(*suspected, *remembered, *apart),
+        declared_used=_declared_used(probe.declared, trusted or found),
         behaves_like=alike(
             caps.limits,
             most(trusted, "iops"),
@@ -229,6 +258,7 @@ def _workload(
     held: HeldAgainst,
     fall: Fall | None,
     long: Collection[Cell],
+    above: Collection[Cell],
 ) -> WorkloadVerdict:
     cells = sorted(found, key=lambda cell: cell.outstanding or 0)
     deepest = cells[-1]
@@ -244,6 +274,11 @@ def _workload(
         one
         if cell in long
         else replace(one, kind=None, limit=None, used_ratio=None, exact=False, why=words.TOO_SHORT)
+        for cell, one in zip(cells, verdicts, strict=True)
+    )
+    # What a cache answers shows no limit of the disk.
+    verdicts = tuple(
+        replace(one, kind=None, exact=False, why=words.OF_A_CACHE) if cell in above else one
         for cell, one in zip(cells, verdicts, strict=True)
     )
     holds, crossed = _line(cells, found, probe.options.line_s)

@@ -9,6 +9,7 @@ from pinchpoint.analysis.resources.disk.types import limits_words
 from pinchpoint.base import units, wording
 from pinchpoint.probe.caps import rate
 from pinchpoint.probe.course import RateChange
+from pinchpoint.probe.figures import figures
 from pinchpoint.probe.record import DeclaredDisk, Probe, Where
 from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint_infra.catalogue import Profile
@@ -40,6 +41,11 @@ TOO_SHORT = (
     "measure longer (--time-per-cell 5s)"
 )
 NO_CAP = "no limit: other workloads reached at least twice this rate on this disk"
+OF_A_CACHE = (
+    "more than the disk's limit: a cache on the host is suspected, so this shows no limit of the disk"
+)
+OUT_OF_REACH = 0.5
+"""One I/O at a time leaves a limit out of reach where it reaches less than half of it (our value)."""
 LIMITS_ARE: Mapping[str, str] = {
     "declared": "as declared",
     "found": "as measured",
@@ -60,6 +66,7 @@ def summary(verdict: ProbeVerdict, probe: Probe, *, too_short: bool) -> wording.
         every = len(workloads) == len(verdict.workloads) > 1
         who = f"All {len(workloads)} workloads" if every else listed(workloads)
         said.append(f"{who} {'is' if len(workloads) == 1 else 'are'} {KINDS.get(kind, kind)}.")
+    said += _one_at_a_time(verdict, probe)
     if verdict.limits is not None:
         caps = limits_words(verdict.limits.iops, verdict.limits.bytes_per_s)
         said.append(f"Limits of the disk, {LIMITS_ARE[str(verdict.limits_are)]}: {caps}.")
@@ -81,6 +88,26 @@ def summary(verdict: ProbeVerdict, probe: Probe, *, too_short: bool) -> wording.
     if probe.state != "finished":
         said.append("The suite is not finished: this verdict covers only the measured part.")
     return wording.Summary.of(said)
+
+
+def _one_at_a_time(verdict: ProbeVerdict, probe: Probe) -> list[str]:
+    """That parallel I/O alone reaches a limit, for the workload that is furthest below it with the fewest."""
+    shallow = [
+        (one.cells[0].used_ratio, one.cells[0], one.workload)
+        for one in verdict.workloads
+        if one.kind == "disk_cap"
+        and one.cells[0].kind == "disk_concurrency"
+        and one.cells[0].used_ratio is not None
+        and one.cells[0].used_ratio < OUT_OF_REACH
+    ]
+    if not shallow:
+        return []
+    used, cell, workload = min(shallow, key=lambda each: each[0])
+    found = next(one for of, one in figures(probe).items() if of.name == cell.cell)
+    if found.mean_s is None:
+        return []
+    said = f"With {cell.outstanding} outstanding, {workload} reaches {units.percent(used)} of its limit"
+    return [f"{said} ({units.seconds(found.mean_s)} each): only parallel I/O reaches it."]
 
 
 def notes(probe: Probe, verdict: ProbeVerdict) -> list[str]:
@@ -113,11 +140,12 @@ def exceeded(name: str, declared: float, most: float) -> str:
     return f"The declared limit is {rate(name, declared)}, but {done} was measured: the declaration is wrong."
 
 
-def above(cell: Cell, name: str, found: float, allowed: float, profile: str | None) -> str:
-    """Reads beyond the type's figures, while no write is."""
+def above(cell: Cell, name: str, found: float, allowed: float, profile: str | None, *, more: int) -> str:
+    """Reads beyond the type's figures, while no write is; ``more`` further measurements exceed it, too."""
     of = f"{profile} allows" if profile else "are declared"
+    others = f" ({more} more measurement{'s' * (more != 1)} with reads exceeded it)" if more else ""
     return (
-        f"{cell.name} read {rate(name, found)}, more than the {rate(name, allowed)} that {of}; no "
+        f"{cell.name} read {rate(name, found)}, more than the {rate(name, allowed)} that {of}{others}; no "
         "write exceeded that limit"
     )
 

@@ -90,6 +90,10 @@ def test_a_p10_on_credits() -> None:
     assert (large.kind, large.limit, large.exact) == ("disk_cap", "burst", True)
     assert verdict.contradicted is None
     assert verdict.declared_used["iops"] == pytest.approx(3568 / 500)
+    said = (
+        "With 1 outstanding, RND4K write reaches 29 % of its limit (1 ms each): only parallel I/O reaches it."
+    )
+    assert said in verdict.summary
 
 
 def test_its_reads_are_flagged_and_not_averaged() -> None:
@@ -102,6 +106,38 @@ def test_its_reads_are_flagged_and_not_averaged() -> None:
     assert "RND4K read" in why
     assert "azure/p10" in why
     assert verdict.contradicted is None
+
+
+READ = Cell("RND4K read", 4096, 1.0, 1.0, 32)
+MIX = Cell("RND4K mix", 4096, 0.7, 1.0, 32)
+WRITE = Cell("RND4K write", 4096, 0.0, 1.0, 32)
+
+
+def uneven_p10(factors: tuple[float, ...]) -> Probe:
+    """Reads without a limit; of 32 writes at a time, repetition by repetition, these shares of the limit."""
+
+    def speed(cell: Cell, trial: int) -> float:
+        if cell == WRITE:
+            return 3500.0 * factors[trial - 1]
+        return {READ: 10_003.0, MIX: 6_098.0}.get(cell) or p10_writes()[cell]
+
+    cells = [*p10_writes(), READ, MIX]
+    return probe_of(speed, cells, repeat=3, said=declared("azure/p10"), course=False)
+
+
+def test_one_uneven_write_does_not_turn_cached_reads_into_a_wrong_declaration() -> None:
+    """A machine that stood still lets writes through later: 5 % above the limit, within their own spread."""
+    verdict = judge(uneven_p10((1.05, 0.93, 1.055)))
+    assert verdict.contradicted is None
+    [why] = verdict.host_cache
+    assert "RND4K read, 32 outstanding read 10,003 IOPS" in why
+    assert "(1 more measurement with reads exceeded it)" in why
+    assert verdict.declared_used["iops"] == pytest.approx(3675 / 500, rel=0.01)
+    kinds = {one.workload: one.kind for one in verdict.workloads}
+    assert (kinds["RND4K read"], kinds["RND4K mix"]) == (None, None)
+    clear = judge(uneven_p10((1.12, 1.121, 1.122)))
+    assert clear.contradicted is not None
+    assert clear.host_cache == ()
 
 
 def test_a_read_figure_that_depends_on_the_trial() -> None:
