@@ -204,6 +204,7 @@ class WorkloadLimit:
         most_iops: the most at any queue depth.
         within_bytes_per_s: likewise in bytes.
         most_bytes_per_s: likewise.
+        load_class: what ``holds_to`` outstanding I/Os are called, such as ``very light``.
     """
 
     side: int
@@ -215,6 +216,7 @@ class WorkloadLimit:
     most_iops: float | None
     within_bytes_per_s: float | None
     most_bytes_per_s: float | None
+    load_class: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,15 +470,17 @@ def _warnings(sides: Sequence[Side], with_first: Mapping[int, Comparison]) -> It
 
 
 def _sentences(found: SidesComparison) -> Iterator[str]:
-    if found.of == "probes":
-        yield from _best_words(found.sides, found.figures, "measurements", "repetition")
-        yield from _widest(found)
-        yield f"Limits: {'; '.join(f'{side.label}: {side.found}' for side in found.sides)}."
-        return
     limits: dict[str, list[str]] = {}
     for side in found.sides:
         limits.setdefault(side.found, []).append(side.label)
-    yield f"Bottleneck of {'; of '.join(f'{wording.listed(who)}: {what}' for what, who in limits.items())}."
+    every = f"all {len(found.sides)} sides"
+    by_limit = [(every if len(limits) == 1 else wording.listed(who), what) for what, who in limits.items()]
+    if found.of == "probes":
+        yield from _best_words(found.sides, found.figures, "measurements", "repetition")
+        yield from _widest(found)
+        yield f"Limits: {'; '.join(f'{who}: {what}' for who, what in by_limit)}."
+        return
+    yield f"Bottleneck of {'; of '.join(f'{who}: {what}' for who, what in by_limit)}."
     yield from _best_words(found.sides, found.figures, "judged figures", "run")
 
 

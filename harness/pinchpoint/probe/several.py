@@ -200,6 +200,7 @@ def _limits(
                 most_iops=_most(own.values(), "iops"),
                 within_bytes_per_s=_most(within, "bytes_per_s"),
                 most_bytes_per_s=_most(own.values(), "bytes_per_s"),
+                load_class=one.load_class,
             )
 
 

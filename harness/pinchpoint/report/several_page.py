@@ -70,7 +70,7 @@ def text(found: SidesComparison) -> str:
     ]
     blocks.append("\n".join(grid(_matrix(found, judged=True))))
     if any(one.kind or one.holds_to or one.crossed_at for one in found.limits):
-        blocks.append("\n".join(grid(_limits(found), less=("most", "within", "crossed"))))
+        blocks.append("\n".join(grid(_limits(found), less=("class", "most", "within", "crossed"))))
     notes = [wrapped(one, "  ! ") for one in found.warnings]
     return "\n\n".join([*blocks, *(["\n".join(["Warnings:", *notes])] if notes else [])])
 
@@ -204,12 +204,17 @@ def _standing(found: SidesComparison, one: SidesFigure, place: int) -> str | Non
     why = _too_few(found, one)
     few = f" ({why})" if why else ""
     if place == one.leader:
-        near = [
-            found.labels[at]
-            for at, how in enumerate(one.standing)
-            if at != place and how in ("tied", "equivalent")
+        tied, same = (
+            wording.listed(
+                [found.labels[at] for at, how in enumerate(one.standing) if at != place and how == is_]
+            )
+            for is_ in ("tied", "equivalent")
+        )
+        parts = [
+            f"not distinguishable from {tied}{few}" if tied else "",
+            f"the same as {same}" if same else "",
         ]
-        return f"best median; not distinguishable from {wording.listed(near)}{few}" if near else "best"
+        return "; ".join(["best median", *filter(None, parts)]) if tied or same else "best"
     return {
         "worse": f"worse than {leader}",
         "equivalent": f"the same as {leader}",
@@ -334,6 +339,7 @@ def _limits(found: SidesComparison) -> Table:
             "side": found.labels[one.side],
             "kind": words.SHORT.get(one.kind, one.kind) if one.kind else None,
             "holds": "none" if one.holds_to is None and one.crossed_at else one.holds_to,
+            "class": one.load_class,
             "crossed": one.crossed_at,
             "within": _rates(one.within_iops, one.within_bytes_per_s),
             "most": _rates(one.most_iops, one.most_bytes_per_s),
@@ -349,6 +355,7 @@ def _limits(found: SidesComparison) -> Table:
             Column("side", "side"),
             Column("kind", "limited by", absent="not known"),
             number("holds", f"max. queue depth under {line}", absent="no latency"),
+            Column("class", "load class", absent="-"),
             number("crossed", f"over {line} from", absent="never"),
             number("within", f"throughput under {line}", absent="none"),
             number("most", "maximum", absent=units.NOT_MEASURED),
@@ -436,8 +443,13 @@ def _dots(found: SidesComparison, one: SidesFigure, at: int) -> Chart:
     """Each side's runs as points, their median as a bar."""
     data = Datasets()
     middles = [
-        {"side": label, "value": value, "text": _shown(one.metric, value)}
-        for label, value in zip(drawn_names(found.labels), one.medians, strict=True)
+        {
+            "side": label,
+            "value": value,
+            "high": max(each for each in values if each is not None),
+            "text": _shown(one.metric, value),
+        }
+        for label, value, values in zip(drawn_names(found.labels), one.medians, one.values, strict=True)
         if value is not None
     ]
     runs = [
@@ -448,16 +460,14 @@ def _dots(found: SidesComparison, one: SidesFigure, at: int) -> Chart:
     ]
     names = drawn_names(found.labels)
     axis = {"title": None, "labelLimit": 0, "minExtent": label_px(names)}
-    encoding = {
-        "x": field("value:Q", axis={"title": None, "labelExpr": _labels(one.metric), "tickCount": 5}),
-        "y": field("side:N", sort=names, axis=axis),
-    }
+    values = {"title": None, "labelExpr": _labels(one.metric), "tickCount": 5}
+    encoding = {"x": field("value:Q", axis=values), "y": field("side:N", sort=names, axis=axis)}
     medians = data.named(middles)
-    text = {**encoding, "text": field("text:N"), "color": {"value": "#444"}}
+    beyond = {"x": field("high:Q", axis=values), "text": field("text:N"), "color": {"value": "#444"}}
     layers = [
         layer(medians, "bar", encoding, color=PALETTE[0], opacity=0.75),
         layer(data.named(runs), "point", encoding, color="#222", size=22, filled=True),
-        layer(medians, "text", text, align="left", dx=6, fontSize=10),
+        layer(medians, "text", encoding | beyond, align="left", dx=8, fontSize=10),
     ]
     spec = finished(layered(layers, _WIDTH, 26 * len(found.sides)), data)
     return Chart(f"figure-{at + 1}", wording.capitalised(_name(one)), spec, svg_of(spec))
