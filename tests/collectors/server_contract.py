@@ -19,7 +19,8 @@ from pinchpoint_collectors.record import Watch
 from pinchpoint_collectors.registry import kind
 
 DOCS = Path(__file__).parents[2] / "docs"
-README = "".join((DOCS / f"{page}.md").read_text() for page in ("collectors", "metrics"))
+PAGES = ("database-collectors", "metrics", "server-metrics")
+README = "".join((DOCS / f"{page}.md").read_text() for page in PAGES)
 
 
 @dataclass(frozen=True)

@@ -445,7 +445,7 @@ def _rights(host: str, kind: str, facts: Mapping[str, Any]) -> Iterator[ProofChe
     said = [f"{key} {server[key]}" for key in ("role", "sees") if server.get(key)]
     found = "; ".join(said) or "the server does not say whom it took us for"
     if "settings" in server and server["settings"] is None:
-        remedy = "grant the monitoring role what docs/collectors.md lists"
+        remedy = "grant the monitoring role what docs/database-collectors.md lists"
         yield ProofCheck(host, kind, "rights", "not measured", f"{found}; settings may not be read", remedy)
     else:
         yield ProofCheck(host, kind, "rights", "ok", found)
