@@ -242,7 +242,7 @@ def _slope(point: Point, other: Point, resource: Resource) -> float | None:
 def _why(kind: Kind | None, point: Point, found: DiskMeasures, which: str, limits: Limits | None) -> str:
     rate = units.iops(point.iops)
     each = units.seconds(point.each_s)
-    outstanding = "" if point.going_on is None else f" with {point.going_on:,.3g} outstanding"
+    outstanding = "" if point.going_on is None else f" with {units.count(point.going_on)} outstanding"
     text = f"{rate} at {each}{outstanding}"
     if found.utilisation is not None and limits is not None:
         caps = limits_words(limits.iops, limits.bytes_per_s)

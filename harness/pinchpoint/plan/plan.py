@@ -272,6 +272,20 @@ class Objective(StrictRecord):
     errors_ratio: Ratio | None = Field(default=None, alias="errors", ge=0, le=1)
     throughput_per_s: PerSecond | None = Field(default=None, alias="throughput", gt=0)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _names_its_scenario(cls, data: object) -> object:
+        """``{crawl: {p95: 50ms}}`` is one mistake: the name of the scenario stands in place of a field."""
+        if isinstance(data, Mapping) and len(data) == 1:
+            [(name, figures)] = data.items()
+            if isinstance(figures, Mapping):
+                goals = ", ".join(f"{figure}: {goal}" for figure, goal in figures.items())
+                raise Unfit(
+                    f"{quoted(str(name))} is not a field of an objective",
+                    f"write {{scenario: {name}, {goals or 'p95: 50ms'}}}",
+                )
+        return data
+
     @model_validator(mode="after")
     def _one_figure(self) -> Self:
         figures = {"p50": self.p50_s, "p95": self.p95_s, "p99": self.p99_s}

@@ -24,7 +24,7 @@ from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import PROBE, Probe, Trial
 from pinchpoint.probe.record import load as load_probe
 from pinchpoint.probe.verdict import ProbeVerdict
-from pinchpoint.probe.words import OVER_TIME, listed
+from pinchpoint.probe.words import OVER_TIME, named
 from pinchpoint.store import document
 from pinchpoint_scenarios.storage_probe import Cell
 
@@ -229,7 +229,7 @@ def _confounders(base: Probe, other: Probe) -> list[str]:
 def unsettled(side: str, verdict: ProbeVerdict) -> list[str]:
     """A disk that is warming up, or lives on credits, is compared as it was then, not as it will be."""
     return [
-        f"{side}: {listed(workloads)} {OVER_TIME[kind]}; its figures will still change"
+        f"{side}: {named(workloads)} {OVER_TIME[kind]}; its figures will still change"
         for kind, workloads in verdict.over_time.items()
     ]
 

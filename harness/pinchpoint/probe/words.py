@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pinchpoint.analysis.resources.disk.types import limits_words
@@ -47,29 +47,24 @@ OF_A_CACHE = (
 OUT_OF_REACH = 0.5
 """One I/O at a time leaves a limit out of reach where it reaches less than half of it (our value)."""
 LIMITS_ARE: Mapping[str, str] = {
-    "declared": "as declared",
-    "found": "as measured",
-    "both": "as declared, or as measured where nothing is declared",
+    "declared": "declared",
+    "found": "measured",
+    "both": "declared; measured where nothing is declared",
 }
-LISTED = 4
+NAMED = 2
+"""Workloads are named up to this number; more are counted."""
 
 
 def summary(verdict: ProbeVerdict, probe: Probe, *, too_short: bool) -> wording.Summary:
-    """What the probe shows, in a few sentences; of cells that are all too short that before all."""
+    """What the probe shows, in a few sentences; if every measurement was too short, that comes first."""
     said = [f"{wording.capitalised(TOO_SHORT)}."] if too_short else []
     for kind, workloads in verdict.over_time.items():
         written = kind == "disk_burst_exhausted" and all(
             cell.read_ratio == 0 for cell in probe.cells if cell.workload in workloads
         )
-        said.append(f"{listed(workloads)} {OVER_TIME[kind]}{OR_CACHE if written else ''}.")
-    for kind, workloads in verdict.kinds.items():
-        every = len(workloads) == len(verdict.workloads) > 1
-        who = f"All {len(workloads)} workloads" if every else listed(workloads)
-        said.append(f"{who} {'is' if len(workloads) == 1 else 'are'} {KINDS.get(kind, kind)}.")
+        said.append(f"{who(workloads, verdict)} {OVER_TIME[kind]}{OR_CACHE if written else ''}.")
+    said += _of_limits(verdict, probe)
     said += _one_at_a_time(verdict, probe)
-    if verdict.limits is not None:
-        caps = limits_words(verdict.limits.iops, verdict.limits.bytes_per_s)
-        said.append(f"Limits of the disk, {LIMITS_ARE[str(verdict.limits_are)]}: {caps}.")
     for name, cap in verdict.caps:
         if name.startswith(("read", "write")):
             done = "reads" if name.startswith("read") else "writes"
@@ -110,10 +105,57 @@ def _one_at_a_time(verdict: ProbeVerdict, probe: Probe) -> list[str]:
     return [f"{said} ({units.seconds(found.mean_s)} each): only parallel I/O reaches it."]
 
 
+def _of_limits(verdict: ProbeVerdict, probe: Probe) -> Iterator[str]:
+    """A sentence for each kind of limit, with the limits of the disk in it where they are known."""
+    limits, burst = verdict.limits, probe.declared.burst
+    caps = limits and limits_words(limits.iops, limits.bytes_per_s)
+    if caps:
+        caps = f"{caps} ({LIMITS_ARE[str(verdict.limits_are)]}"
+        caps += f"; on burst credits {limits_words(burst.iops, burst.bytes_per_s)})" if burst else ")"
+    for kind, workloads in verdict.kinds.items():
+        does = f"{who(workloads, verdict)} {'is' if len(workloads) == 1 else 'are'}"
+        yield (
+            f"{does} at a limit of the disk: {caps}."
+            if kind == "disk_cap" and caps
+            else f"{does} {KINDS.get(kind, kind)}."
+        )
+    if caps and "disk_cap" not in verdict.kinds:
+        yield f"Limits of the disk: {caps}."
+
+
+def who(workloads: Sequence[str], verdict: ProbeVerdict) -> str:
+    """``RND4K read``, ``3 of 6 workloads``, ``All 6 workloads``: the table has the names."""
+    total = len(verdict.workloads)
+    if len(workloads) == total > 1:
+        return f"All {total} workloads"
+    return named(workloads) if len(workloads) <= NAMED else f"{len(workloads)} of {total} workloads"
+
+
+def named(workloads: Sequence[str]) -> str:
+    """``RND4K read and RND4K write``, ``3 workloads``."""
+    return wording.listed(workloads) if len(workloads) <= NAMED else f"{len(workloads)} workloads"
+
+
+def what_to_do(verdict: ProbeVerdict, probe: Probe) -> list[str]:
+    """What a reader does next: first what makes the figures reliable, then how to use them."""
+    steps = []
+    if probe.state != "finished":
+        steps.append("Continue the probe with --resume.")
+    if verdict.host_cache:
+        steps.append("Switch the host's cache off for this disk, then probe it again.")
+    if verdict.contradicted:
+        steps.append("Correct the limits of this disk in farm.yaml.")
+    if "disk_warm_up" in verdict.over_time:
+        steps.append("Repeat the probe until the rates stay constant.")
+    if "disk_burst_exhausted" in verdict.over_time:
+        steps.append("Plan with the lower rate: it is what the disk sustains.")
+    return [*steps, "Predict an application on this disk: `pinchpoint what-if RUN --set TIER.ROLE=PROBE`."]
+
+
 def notes(probe: Probe, verdict: ProbeVerdict) -> list[str]:
-    """What a reader must know of a probe, each once: cached reads, warnings, an emulated disk."""
+    """What a reader must know of a probe beside its summary: warnings, an emulated disk."""
     built = emulated(probe.where)
-    return [*dict.fromkeys([*verdict.host_cache, *probe.warnings, *([built] if built else [])])]
+    return [*dict.fromkeys([*verdict.host_cache[1:], *probe.warnings, *([built] if built else [])])]
 
 
 def emulated(where: Where) -> str | None:
@@ -121,12 +163,6 @@ def emulated(where: Where) -> str | None:
     if where.emulated is None:
         return None
     return f"{where.label} is emulated ({where.emulated}): its limits are those that its farm.yaml gives it"
-
-
-def listed(names: Sequence[str]) -> str:
-    """``a, b, c, d and 3 more``."""
-    shown = ", ".join(names[:LISTED])
-    return shown if len(names) <= LISTED else f"{shown} and {len(names) - LISTED} more"
 
 
 def contradiction(name: str, declared: float, found: float) -> str:
@@ -202,7 +238,7 @@ def moved(change: RateChange | None) -> str | None:
         return "steady"
     way = {"fell": "fell and stayed lower", "rose": "rose", "unsteady": "fell and rose again"}[change.move]
     where = f" after {units.seconds(change.at_s)}" if change.at_s is not None else ""
-    where = f" in repetition {change.at_trial}" if change.at_trial is not None else where
+    where = f" at repetition {change.at_trial}" if change.at_trial is not None else where
     return f"{way}: {units.times(change.after / change.before) if change.before else ''}{where}"
 
 

@@ -183,5 +183,8 @@ def _block(text: str, language: str = "json", indent: str = "") -> Iterator[str]
 
 
 def escaped(text: str) -> str:
-    """Text from a farm, so that nothing in it acts as Markdown or HTML, on one line."""
-    return re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", one_line(escaped_bytes(text)))
+    """Text on one line in which nothing acts as Markdown or HTML, but a command is shown as code."""
+    parts = re.split(r"(`pinchpoint [^`|]*`)", one_line(escaped_bytes(text)))
+    return "".join(
+        part if at % 2 else re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", part) for at, part in enumerate(parts)
+    )

@@ -311,6 +311,7 @@ def probe_text(probe: Probe, verdict: ProbeVerdict) -> str:
     """Summary, tables, the arithmetic per workload, warnings."""
     found = figures(probe)
     blocks = [f"{probe.suite} on {probe.where.label}:", wrapped(verdict.summary)]
+    blocks.append(wrapped(f"What to do: {' '.join(words.what_to_do(verdict, probe))}"))
     blocks.append(_drawn(cells(found, verdict), _CELLS))
     untried = sum(not (one.trials or one.failed) for one in found.values())
     if untried:

@@ -87,10 +87,8 @@ def document(probe: Probe, verdict: ProbeVerdict) -> PlainReport:
 def _answers(probe: Probe, verdict: ProbeVerdict) -> Iterator[Answer]:
     said = words.distance(verdict, probe.declared)
     yield Answer(HEADROOM, said or "The probe loads the disk to its limit; what it can do is not declared.")
-    wrong = "Correct the limits in farm.yaml, then predict" if verdict.contradicted else "Predict"
-    yield Answer(
-        DO, f"{wrong} an application on this disk.", "`pinchpoint what-if RUN --set TIER.ROLE=PROBE` does it."
-    )
+    first, *then = words.what_to_do(verdict, probe)
+    yield Answer(DO, first, " ".join(then))
     yield Answer(NEXT, "It depends on the application.")
     yield Answer(
         NOT_SHOWN,

@@ -130,7 +130,9 @@ def _outlook(verdict: Mapping[str, Any]) -> Iterator[str]:
         why = str(found.get("why") or "")
         yield _labelled("ROOM", f"{wording.room(verdict['headroom_ratio'])}{f', {why}' if why else ''}.")
     elif verdict.get("bottleneck") and not invalid:
-        yield _labelled("ROOM", f"unknown: {found.get('why') or 'it was not calculated'}.")
+        why = str(found.get("why") or "it was not calculated")
+        if why not in "; ".join(map(str, verdict["bottleneck"].get("why_not_more") or ())):
+            yield _labelled("ROOM", f"unknown: {why}.")
     if proof := verdict_tables.proof_words(verdict):
         yield _labelled("PROOF", proof)
     following = verdict.get("next")

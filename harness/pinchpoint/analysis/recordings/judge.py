@@ -15,7 +15,7 @@ from pinchpoint.analysis.recordings.disk import disks
 from pinchpoint.analysis.recordings.measures import Resource
 from pinchpoint.analysis.recordings.memory import memories
 from pinchpoint.analysis.recordings.network import file_servers, interfaces
-from pinchpoint.analysis.recordings.outcome import Conclusion, conclude
+from pinchpoint.analysis.recordings.outcome import NO_OPERATIONS, Conclusion, conclude
 from pinchpoint.analysis.recordings.symptoms import collapses, work
 from pinchpoint.analysis.recordings.waiting import dependencies, locks, pools, replicas, sessions
 from pinchpoint.analysis.recordings.words import experiment, saturated_words, summary
@@ -209,7 +209,7 @@ def _disk_row(inputs: Inputs, row: dict[str, Any]) -> dict[str, Any]:
 
 def _warnings(inputs: Inputs, found: Sequence[Resource]) -> Iterator[str]:
     yield from inputs.warnings
-    yield "samples without operations: throughput and waits are not known"
+    yield NO_OPERATIONS
     for host in dict.fromkeys(host.name for host in inputs.hosts):
         seen = inputs.samples.seen_ratio(host, "cpu.busy_ratio")
         if 0 < seen < SEEN.value:

@@ -25,6 +25,7 @@ from pinchpoint.analysis.recordings.symptoms import symptoms_during
 from pinchpoint.analysis.verdict import Confidence, Outcome
 from pinchpoint.data.inputs import Inputs
 
+NO_OPERATIONS = "no operation was recorded: throughput and waits are not known"
 LEAST_S = 60.0
 """A recording of less than a minute shows a moment, not a load."""
 _READ_LATE = 0.05
@@ -134,8 +135,7 @@ def _confidence(
     near = [one for one in found if one is not named and one.recorded and (one.saturated or _is_near(one))]
     limits += [f"{one.name} was near its limit as well" for one in near]
     limits += [f"{one.name} was saturated at other times" for one in others if one not in near]
-    unseen = "no operation was recorded, so waits for it are not known"
-    return ("low" if limits else "medium"), (*dict.fromkeys(limits), unseen)
+    return ("low" if limits else "medium"), (*dict.fromkeys(limits), NO_OPERATIONS)
 
 
 def _is_near(one: Resource) -> bool:

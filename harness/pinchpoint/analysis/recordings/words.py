@@ -133,16 +133,10 @@ def experiment(found: Conclusion) -> str | None:
         first, *more = list(dict.fromkeys(remedies))[:_MOST_MISSING]
         verb = "record " if first.startswith("record ") else ""
         return f"{capitalised('; '.join([first, *(each.removeprefix(verb) for each in more)]))}."
-    load = (
-        "run a load of known size in steps and import such a recording into it (--into): the resource that "
-        "is saturated where throughput stops following the load is the bottleneck."
-    )
+    load = "run a load in steps and import a recording of it (--into): the steps show what limits throughput."
     one = found.named or next(iter(found.others), None)
     if one is not None and one.resource == "disk":
-        return (
-            f"Record how long the database waits for the {one.name} (commit times, or its own waits such "
-            f"as WRITELOG). Or {load}"
-        )
+        return f"Record how long the database waits for the {one.name} (WRITELOG, for example), or {load}"
     return capitalised(load)
 
 
