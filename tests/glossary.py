@@ -69,7 +69,7 @@ def files() -> Iterator[Path]:
 
 
 def main() -> int:
-    """Print each forbidden word; the exit status is 0 where there is none."""
+    """Print each forbidden word; the exit status is 0 if there is none."""
     found = [line for path in files() for line in found_in(path)]
     print(*found, sep="\n" if found else "", end="\n" if found else "")
     return int(bool(found))

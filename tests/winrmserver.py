@@ -77,7 +77,7 @@ class Shell(ABC):
             self.drain()
 
     def fetch(self, pipeline: uuid.UUID | None, within_s: float) -> bytes | None:
-        """What was put out; None where nothing was in time."""
+        """What was put out; None if nothing was in time."""
         with self.changed:
             self.changed.wait_for(lambda: self._out.get(pipeline) or self.ended, within_s)
             return self._out.pop(pipeline, None)
@@ -115,7 +115,7 @@ class Door:
         self._seal: WinRMEncryption | None = None
 
     def challenge(self, given: str) -> str | None:
-        """What is asked back; None where the client is who it says."""
+        """What is asked back; None if the client is who it says."""
         if self._login == "basic":
             pair = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
             return None if given == f"Basic {pair}" else 'Basic realm="WSMAN"'

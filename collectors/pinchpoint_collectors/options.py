@@ -17,7 +17,7 @@ _INTERVAL = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s)")
 
 
 def text(options: Options, name: str, fits: Callable[[str], bool], allowed: str) -> str | None:
-    """A text that fits; None where none is given. What a password is stands in no message."""
+    """A text that fits; None if none is given. What a password is stands in no message."""
     value = options.get(name)
     if value is None:
         return None
@@ -28,7 +28,7 @@ def text(options: Options, name: str, fits: Callable[[str], bool], allowed: str)
 
 
 def word(options: Options, name: str) -> str | None:
-    """What a program takes as one word, and not for an option of its own; None where none is given."""
+    """What a program takes as one word, and not for an option of its own; None if none is given."""
     return text(options, name, _is_word, "a word that does not begin with -")
 
 
@@ -37,7 +37,7 @@ def _is_word(value: str) -> bool:
 
 
 def texts(options: Options, name: str, allowed: str, where: str = "") -> tuple[str, ...] | None:
-    """A text or several; None where none is given."""
+    """A text or several; None if none is given."""
     value = options.get(name)
     if value is None:
         return None
@@ -57,7 +57,7 @@ def flag(options: Options, name: str) -> bool:
 
 
 def port(options: Options, where: str = "") -> int | None:
-    """A TCP port; None where none is given."""
+    """A TCP port; None if none is given."""
     value = options.get("port")
     if value is not None and (type(value) is not int or not 1 <= value <= 65535):
         raise OptionError("port", f"found {value!r}; allowed: a number from 1 to 65535", where)
@@ -69,7 +69,7 @@ def _is_whole_path(value: str) -> bool:
 
 
 def file(options: Options, name: str) -> str | None:
-    """The path of a file on this machine; None where none is given."""
+    """The path of a file on this machine; None if none is given."""
     value = text(options, name, _is_whole_path, "an absolute path, or one that begins with ~/")
     if value is None:
         return None
@@ -118,7 +118,7 @@ def say_the_same(watches: Sequence[Watch], options: Sequence[str], where: str) -
 
 
 def process_names(watch: Watch, kind: str) -> tuple[str, ...] | None:
-    """The names that the option ``process`` gives; None where it does not. Raises ``OptionError``."""
+    """The names that the option ``process`` gives; None if it does not. Raises ``OptionError``."""
     where = f"host {watch.host!r}, collector {kind!r}"
     return texts(watch.options, "process", "a name or a list of names", where)
 

@@ -224,7 +224,7 @@ class PrometheusCollector:
     # ---- what is wrong --------------------------------------------------------------------------------
 
     def _why_down(self, now_s: float) -> str | None:
-        """Why there are no scrapes; None where there are."""
+        """Why there are no scrapes; None if there are."""
         up = [points for labels, points in self._before.values() if labels.get(NAME) == UP]
         latest = {at: value for points in up for at, value in points.items()}
         if not latest or now_s - max(latest) > GAP * self._interval_s + _OVERDUE_S:

@@ -70,7 +70,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class NotMeasured:
-    """One metric a host does not give, why, and what to do (None where nothing can be done).
+    """One metric a host does not give, why, and what to do (None if nothing can be done).
 
     ``db.write*`` and ``disk.*`` stand for all metrics that begin so.
     """

@@ -18,18 +18,18 @@ class Value(NamedTuple):
 
 
 def growth(before: N, after: N) -> N | None:
-    """How much a counter grew; None where it went backwards (it was reset or wrapped: the truth is lost)."""
+    """How much a counter grew; None if it went backwards (it was reset or wrapped: the truth is lost)."""
     return after - before if after >= before else None
 
 
 def rate(before: float, after: float, interval_s: float, unit: float = 1.0) -> float | None:
-    """Growth of a counter per second, each count worth ``unit``; None where it went backwards."""
+    """Growth of a counter per second, each count worth ``unit``; None if it went backwards."""
     grown = growth(before, after)
     return None if grown is None else grown * unit / interval_s
 
 
 def mean(metric: str, instance: str, spent: float | None, done: float | None) -> Value:
-    """What one operation took, weighted by their number; None where either is unknown, or none was done."""
+    """What one operation took, weighted by their number; None if either is unknown, or none was done."""
     if spent is None or done is None:
         return Value(metric, instance, None)
     return Value(metric, instance, spent / done if done else None, done)

@@ -26,7 +26,7 @@ class BurstAllowance:
     Attributes:
         iops: I/Os per second.
         bytes_per_s: bytes per second.
-        credit_s: seconds at the burst rate that full credits last; None where it is bought, not saved up.
+        credit_s: seconds at the burst rate that full credits last; None if it is bought, not saved up.
     """
 
     iops: float
@@ -41,12 +41,12 @@ class Profile:
     Attributes:
         name: its name in farm.yaml.
         kind: ``disk`` or ``machine``.
-        iops: I/Os per second, past the host's cache; None where the source names no cap.
+        iops: I/Os per second, past the host's cache; None if the source names no cap.
         bytes_per_s: bytes per second; likewise.
-        io_unit_bytes: an I/O counts as one for every this many bytes begun; None where any I/O is one, and
+        io_unit_bytes: an I/O counts as one for every this many bytes begun; None if any I/O is one, and
             where ``bytes_per_s`` is reached first at every size the unit could matter for.
-        burst: what is allowed for a while; None where nothing is.
-        cached_iops: a machine's I/Os per second through the host's cache; None where the source names no cap.
+        burst: what is allowed for a while; None if nothing is.
+        cached_iops: a machine's I/Os per second through the host's cache; None if the source names no cap.
         cached_bytes_per_s: bytes per second; likewise.
         source: where the figures come from: title, the date the text itself bears, address.
         date: the day they were taken from there (ISO).

@@ -37,7 +37,7 @@ class Params(BaseModel):
 class FileParams(Params):
     """Base of parameters that name files of the user's.
 
-    The files are read where they are needed, so on every machine that makes load they lie in the same place.
+    The files are read if they are needed, so on every machine that makes load they lie in the same place.
     """
 
     @classmethod
@@ -84,7 +84,7 @@ class Record(Protocol):
             operation: its name. A name with a ``/`` is a *stage* of the operation before the slash
                 (``document:intranet/fetch``): timed, but not counted as throughput.
             outcome: ``"ok"`` or the name of the failure.
-            start_ns: ``time.perf_counter_ns()`` when it actually began; 0 where that is not known: the
+            start_ns: ``time.perf_counter_ns()`` when it actually began; 0 if that is not known: the
                 operation is counted, and not timed.
             end_ns: likewise, when it ended.
             size_bytes: payload moved.

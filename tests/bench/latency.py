@@ -36,7 +36,7 @@ def rows(target: Target) -> Iterator[Row]:
 
 
 def middle(found: Pairs[Load], percent: float) -> Row:
-    """A percentile that is to be the peer's, but for what the clocks' places differ by."""
+    """A percentile that is to be the peer's, except what the clocks' places differ by."""
     ours, its, ratio = found.medians(lambda load: load.percentile_us(percent))
     allowed_us = its * _RATIO + _US
     met = abs(ours - its) <= allowed_us

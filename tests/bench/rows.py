@@ -25,7 +25,7 @@ class Row:
         ratio: ours to the peer's, the median of the pairs where there are pairs.
         goal: the bound on the ratio, or on the value where there is no peer; None: there is none.
         at_most: whether the goal is an upper bound.
-        met: whether the goal was reached; true where there is none.
+        met: whether the goal was reached; true if there is none.
         note: why it was not measured, or what else must be known.
     """
 

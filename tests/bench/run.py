@@ -107,7 +107,7 @@ def _or_why_not(group: str, found: Iterator[Row]) -> Iterator[Row]:
 
 
 def main() -> int:
-    """Entry of ``make bench``; the exit status is 0 where all was measured, whatever goals were met."""
+    """Entry of ``make bench``; the exit status is 0 if all was measured, whatever goals were met."""
     name = sys.argv[1] if len(sys.argv) > 1 else "engine"
     if name not in SUITES:
         print(f"bench: SUITE: found {name!r}; allowed: {', '.join(SUITES)}", file=sys.stderr)

@@ -14,7 +14,7 @@ _REFUSED = b"SFATAL\0C08P01\0Munsupported startup parameter: options\0\0"
 
 @contextmanager
 def pooled(place: str) -> Iterator[str]:
-    """The address of one that hands everything on to a server, but for two things.
+    """The address of one that hands everything on to a server, except two things.
 
     - It refuses settings a client asks for as it begins (``options``).
     - It tells a process id of its own, as a client's session is none of the server's.

@@ -46,7 +46,7 @@ class Peer:
 
     @property
     def password(self) -> str:
-        """Empty where none is needed."""
+        """Empty if none is needed."""
         return self.url.rpartition("@")[0].rpartition(":")[2] if "@" in self.url else ""
 
 

@@ -56,7 +56,7 @@ class Answer:
 
     Attributes:
         outcome: of the verdict.
-        kind, tier, role: of its bottleneck; None where it names none.
+        kind, tier, role: of its bottleneck; None if it names none.
         turns: where it names none, the causes that take turns.
     """
 

@@ -32,7 +32,7 @@ class NotBlind(Exception):  # noqa: N818 -- a fact about the analysis
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One analysis: what it names and how sure it is; None where it names nothing."""
+    """One analysis: what it names and how sure it is; None if it names nothing."""
 
     answer: Answer
     confidence: str | None

@@ -14,11 +14,11 @@ from pinchpoint_infra.faults.caps import support as cap_support
 
 
 def lacking(needs: Iterable[Need], checks: Mapping[Need, Callable[[], str | None]] | None = None) -> str:
-    """What is missing for the needs, as one sentence; empty where nothing is.
+    """What is missing for the needs, as one sentence; empty if nothing is.
 
     Args:
         needs: of a case.
-        checks: what answers each need: None where it is met, else what is missing.
+        checks: what answers each need: None if it is met, else what is missing.
     """
     asked = CHECKS if checks is None else checks
     missing = {need: asked[need]() for need in needs}

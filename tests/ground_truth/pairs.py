@@ -145,7 +145,7 @@ class PairRow:
 
 
 def off(predicted: float | None, measured: float | None) -> float | None:
-    """Predicted ÷ measured - 1; None where one of them is missing."""
+    """Predicted ÷ measured - 1; None if one of them is missing."""
     return predicted / measured - 1 if predicted is not None and measured else None
 
 

@@ -26,9 +26,9 @@ class Row:
         case: the case.
         repeat: which repetition of it, from 1.
         seconds: from the start of its run to the end of its analyses.
-        judged: what was found; None where it came to no verdict.
+        judged: what was found; None if it came to no verdict.
         failure: why it came to none: one sentence.
-        kept: where its run lies, for a person to look at; None where nothing was kept.
+        kept: where its run lies, for a person to look at; None if nothing was kept.
         noise: the noise the run itself was made under, such as ``cpu``; empty without one.
     """
 
@@ -60,7 +60,7 @@ class Row:
 
     @property
     def confidence(self) -> str | None:
-        """How sure the verdict is with everything as declared; None where it names nothing."""
+        """How sure the verdict is with everything as declared; None if it names nothing."""
         return self.judged.variants["declared"].confidence if self.judged else None
 
     def to_json(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from ground_truth.variants import VARIANTS
 
 
 def make_row(case: Case, *answers: Answer) -> Row:
-    """A row whose variants found these answers, none of them where there are none."""
+    """A row whose variants found these answers, none of them if there are none."""
     found = {name: Found(answer, "medium") for name, answer in zip(VARIANTS, answers, strict=False)}
     return Row(case, 1, 1.0, Judged(found, {}) if found else None)
 

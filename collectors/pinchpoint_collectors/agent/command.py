@@ -130,7 +130,7 @@ class RingReader:
         self._since_ns = _latest_ns(folder) if since_ns is None else since_ns
         segments = _segments(folder)
         self.oldest_ns = next((at for path in segments if (at := _first_ns(path))), None)
-        """The place of the oldest reading that is kept; None where there is none yet."""
+        """The place of the oldest reading that is kept; None without one yet."""
         self.dropped = bool(segments) and _number(segments[0]) > 1
         """Whether older ones have been dropped to make room."""
 
@@ -185,7 +185,7 @@ def _number(path: Path) -> int:
 
 
 def _first_ns(path: Path) -> int | None:
-    """The place of a segment's first reading; None where it has none yet, or is gone."""
+    """The place of a segment's first reading; None if it has none yet, or is gone."""
     try:
         with path.open("rb") as file:
             line = file.readline()

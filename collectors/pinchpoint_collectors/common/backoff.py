@@ -46,7 +46,7 @@ class Backoff:
 
 
 def retry_after_s(value: str) -> float | None:
-    """What a ``Retry-After`` asks for, as seconds or a date (RFC 9110, 10.2.3); None where it is neither."""
+    """What a ``Retry-After`` asks for, as seconds or a date (RFC 9110, 10.2.3); None if it is neither."""
     value = value.partition(",")[0].strip() if value[:1].isdecimal() else value.strip()
     if value.isascii() and value.isdecimal():
         return float(value)

@@ -69,7 +69,7 @@ def is_freetds(driver: str) -> bool:
 
 
 def freetds_encryption(encrypt: str | None) -> dict[str, str]:
-    """FreeTDS's keyword for Microsoft's ``Encrypt``, which it ignores; empty where none is given.
+    """FreeTDS's keyword for Microsoft's ``Encrypt``, which it ignores; empty if none is given.
 
     A value that is not known asks for encryption: FreeTDS then refuses a server without it.
     """

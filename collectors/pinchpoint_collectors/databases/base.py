@@ -82,7 +82,7 @@ class DatabaseTarget:
 
     @property
     def login(self) -> tuple[str, str]:
-        """User and password, empty where none is given."""
+        """User and password, empty if none is given."""
         named, _, secret = urlsplit(self.url).netloc.rpartition("@")[0].partition(":")
         return self.user or unquote(named), self.password or unquote(secret)
 
@@ -96,8 +96,8 @@ class ServerConnection(ABC, Generic[Link, Question, Answer]):
         failures: the errors by which the client library says that asking failed.
         remedies: as ``REMEDIES``, of this kind; the first that fits counts.
         answer_s: the longest wait for an answer.
-        user: the name of the collector at the server; None where it is not known, or there is none.
-        session: the number of the collector's session; None where it is not known.
+        user: the name of the collector at the server; None if it is not known, or there is none.
+        session: the number of the collector's session; None if it is not known.
     """
 
     failures: ClassVar[tuple[type[Exception], ...]]
@@ -122,7 +122,7 @@ class ServerConnection(ABC, Generic[Link, Question, Answer]):
             return self._ask(question)
 
     def ask_if_connected(self, question: Question) -> Answer | None:
-        """As ``ask``; None where there is no connection now."""
+        """As ``ask``; None if there is no connection now."""
         with self._lock:
             return None if self._link is None else self._ask(question)
 
@@ -375,7 +375,7 @@ class SamplingCollector(ServerCollector):
         """One sample, from the answer to ``SESSIONS``."""
 
     def _connections(self, now: ServerReading) -> float | None:  # noqa: ARG002
-        """How many there are, where the answer to ``SESSIONS`` does not say it; None where nothing does."""
+        """How many there are, where the answer to ``SESSIONS`` does not say it; None if nothing does."""
         return None
 
     def _find_blockers(self, last: SessionSample) -> Mapping[str, float]:  # noqa: ARG002 -- of most not known
@@ -469,7 +469,7 @@ class ServerKind:
             )
 
     def _address(self, watch: Watch) -> str | None:
-        """Host and port, without user and password; None where the URL is none of the product's."""
+        """Host and port, without user and password; None if the URL is none of the product's."""
         parts = urlsplit(str(watch.options.get("url", "")))
         if parts.scheme not in self.schemes:
             return None

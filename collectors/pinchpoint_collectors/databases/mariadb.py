@@ -285,7 +285,7 @@ def waits_for(state: str, trx: str | None) -> str | None:
 
     Args:
         state: as PROCESSLIST has it.
-        trx: the state of its transaction, as INNODB_TRX has it; None where none is open.
+        trx: the state of its transaction, as INNODB_TRX has it; None if none is open.
     """
     if trx == "LOCK WAIT":
         return f"{LOCK}row"
@@ -446,7 +446,7 @@ def not_measured(
         role: the collector's user.
         sees_all: whether it sees others' sessions.
         log_apart: whether the server does not time its log (``LOG_APART``).
-        summaries: why there are no summaries of files; None where there are.
+        summaries: why there are no summaries of files; None if there are.
         remedy: what to do about that.
     """
     for name, metric in {**RATES, **LEVELS}.items():

@@ -109,7 +109,7 @@ class MariaDbServerConnection(ServerConnection["pymysql.Connection[DictCursor]",
 
 
 def _number(error: Exception) -> int | None:
-    """The server's or the library's; None where it is another's."""
+    """The server's or the library's; None if it is another's."""
     return error.args[0] if error.args and isinstance(error.args[0], int) else None
 
 

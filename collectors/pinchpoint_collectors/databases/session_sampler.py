@@ -30,9 +30,9 @@ class SessionSample:
         waiting: active sessions by what they waited for.
         running: active sessions that waited for nothing: on a CPU, or wanting one.
         idle_in_transaction: sessions whose client keeps a transaction open and does nothing in it.
-        connections: all client sessions, the collector's own and hidden ones included; None where the server
+        connections: all client sessions, the collector's own and hidden ones included; None if the server
             does not list them.
-        hidden: sessions whose activity the collector's role may not see; None where the server does not
+        hidden: sessions whose activity the collector's role may not see; None if the server does not
             list them.
     """
 
@@ -69,7 +69,7 @@ def activity(samples: Sequence[SessionSample], waits: Iterable[str]) -> Iterator
 
 
 def mean_connections(samples: Sequence[SessionSample]) -> float | None:
-    """The mean number of connections, over the samples that list them; None where none does."""
+    """The mean number of connections, over the samples that list them; None if none does."""
     known = [each.connections for each in samples if each.connections is not None]
     return sum(known) / len(known) if known else None
 
@@ -86,7 +86,7 @@ class SessionSampler:
     Args:
         name: of its thread.
         sample: one sample, over a new connection if there is none. Raises ``CollectorError``.
-        sample_if_connected: the same; None where there is no connection now.
+        sample_if_connected: the same; None if there is no connection now.
     """
 
     def __init__(

@@ -273,7 +273,7 @@ def counters(before: Counters | None, after: Counters, interval_s: float) -> Ite
 
 
 def connection_count(found: Counters) -> float | None:
-    """How many connections users have; None where that is not counted."""
+    """How many connections users have; None if that is not counted."""
     return found.get(("SQLServer:General Statistics", "User Connections"), (None, 0))[0]
 
 

@@ -21,11 +21,11 @@ class Counted(NamedTuple):
     Attributes:
         key: which counter; a server may have several of one statement.
         statement: which statement.
-        database: None where the server does not say.
+        database: None if the server does not say.
         calls: executions since the counter began.
         time_s: their time.
-        rows: rows they gave or changed; None where the server does not say.
-        text: the statement as the server normalises it; None where it was not asked for, or is hidden.
+        rows: rows they gave or changed; None if the server does not say.
+        text: the statement as the server normalises it; None if it was not asked for, or is hidden.
     """
 
     key: str
@@ -52,7 +52,7 @@ class UncountedError(CollectorError):
 
     Args:
         why: the reason.
-        remedy: what to do about it; None where nothing can be done.
+        remedy: what to do about it; None if nothing can be done.
     """
 
     def __init__(self, why: str, remedy: str | None = None) -> None:

@@ -47,7 +47,7 @@ class ServerAnswer(NamedTuple):
 
     Attributes:
         info: all fields of ``INFO`` and of its section ``debug``.
-        events: the kinds of delay it has noted; None where the user may not ask.
+        events: the kinds of delay it has noted; None if the user may not ask.
         histories: of the kinds that were asked for, the delays, oldest first.
     """
 
@@ -185,7 +185,7 @@ def _spins(before: Info, after: Info) -> bool:
 
 
 def _that_apply(table: Mapping[str, Metric], info: Info) -> Mapping[str, Metric]:
-    """A table without the append-only file where there is none: its fields are 0 then."""
+    """A table without the append-only file if there is none: its fields are 0 then."""
     if info["aof_enabled"]:
         return table
     return {name: metric for name, metric in table.items() if not metric.metric.startswith("db.aof.")}
@@ -210,7 +210,7 @@ def _forks(before: Info, after: Info) -> Iterator[Value]:
 
 
 def longest(history: Iterable[Spike], reported: Spike | None) -> float | None:
-    """The longest delay of a history that was not yet reported, in seconds; None where nothing is new.
+    """The longest delay of a history that was not yet reported, in seconds; None if nothing is new.
 
     Args:
         history: oldest first.

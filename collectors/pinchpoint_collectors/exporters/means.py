@@ -101,7 +101,7 @@ class Exporter:
 def increases(
     pieces: Sequence[Points], usual_s: float | None = None
 ) -> Iterator[tuple[float, float, float | None]]:
-    """(time, seconds since the scrape before, by how much a counter rose); None where it went back.
+    """(time, seconds since the scrape before, by how much a counter rose); None if it went back.
 
     Intervals longer than ``GAP`` usual ones are left out: it is not known when in them it rose. So is the one
     from a piece to the next, as that may be of a counter that began anew.

@@ -65,7 +65,7 @@ def selector(names: Iterable[str], of: str) -> str:
 
 
 def duration_s(text: str) -> float | None:
-    """``1m30s`` as seconds; None where it is no duration of Prometheus'."""
+    """``1m30s`` as seconds; None if it is no duration of Prometheus'."""
     if not text or _DURATION.sub("", text):
         return None
     return sum(int(number) * _SECONDS[unit] for number, unit in _DURATION.findall(text))
@@ -103,7 +103,7 @@ def data_of(content: object) -> dict[str, Any]:
 
 
 def partial(content: object) -> str | None:
-    """Why an answer may lack series that are there, in the server's words; None where it is whole.
+    """Why an answer may lack series that are there, in the server's words; None if it is whole.
 
     ``warnings`` of Prometheus, Thanos and Mimir, which ask others; ``isPartial`` of VictoriaMetrics.
     """

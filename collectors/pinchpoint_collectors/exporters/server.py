@@ -91,7 +91,7 @@ class Server:
         return sent_ns, round(host_s * 1e9) + _HALF_MS, received_ns
 
     def targets(self) -> list[Mapping[str, Any]]:
-        """What it scrapes, as its targets API has it; empty where a server has none."""
+        """What it scrapes, as its targets API has it; empty if a server has none."""
         try:
             data = self._ask("targets", {"state": "active"}, data_of)
         except CollectorError:

@@ -107,7 +107,7 @@ EXPORTERS: tuple[Exporter, ...] = (NODE, WINDOWS)
 
 
 def whose(names: Collection[str]) -> Exporter | None:
-    """The exporter to which the most of these series belong; None where none of them is one's."""
+    """The exporter to which the most of these series belong; None if none of them is one's."""
     counts = {each.name: len(each.names & set(names)) for each in EXPORTERS}
     best = max(EXPORTERS, key=lambda each: counts[each.name])
     return best if counts[best.name] else None

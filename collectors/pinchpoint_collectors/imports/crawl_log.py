@@ -218,7 +218,7 @@ class _LogTimes:
         self._zone = settings.zone or UTC
 
     def utc_s(self, text: str, line: int) -> float | None:
-        """UTC seconds; None where the cell is blank."""
+        """UTC seconds; None if the cell is blank."""
         plain = text.strip()
         if not plain:
             return None

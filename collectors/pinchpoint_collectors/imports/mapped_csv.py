@@ -123,7 +123,7 @@ def _header(reader: Iterator[list[str]]) -> list[str]:
 
 
 def _places(header: Sequence[str], mapping: CsvMapping) -> Mapping[str, int]:
-    """Column -> its place. Raises ``ForeignFileError`` that names every column the mapping wants in vain."""
+    """Column -> its position. Raises ``ForeignFileError`` with every column that is missing."""
     places = {name: at for at, name in enumerate(header)}
     wanted = [mapping.time, *([mapping.host_column] if mapping.host_column else []), *mapping.columns]
     wanted += [column.weight for column in mapping.columns.values() if column.weight]
@@ -193,7 +193,7 @@ class _MappedRows:
             yield sample
 
     def _number(self, text: str, line: int) -> float | None:
-        """A cell's value; None where it is blank, or says so."""
+        """A cell's value; None if it is blank, or says so."""
         plain = text.strip().removesuffix("%").rstrip()
         if plain.lower() in _NOTHING or plain.startswith("#"):
             return None

@@ -64,7 +64,7 @@ class CounterColumn:
     Attributes:
         at: its place in a row, the time being at 0.
         path: as in the header.
-        host: likewise; empty where it names none.
+        host: likewise; empty if it names none.
         logged: the instance, likewise.
         server: which SQL Server it is of: ``""`` is the default one; None: none's.
         object: in English.
@@ -289,7 +289,7 @@ def _samples(
 
 
 def _number(text: str, line: int) -> float | None:
-    """A cell's value; None where it is blank."""
+    """A cell's value; None if it is blank."""
     plain = text.strip()
     if not plain or numerals.is_none(plain):
         return None

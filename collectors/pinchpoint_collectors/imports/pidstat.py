@@ -120,7 +120,7 @@ class _Tasks:
             self._waiting = (self._waiting or 0.0) + wait / 100
 
     def end(self) -> Iterator[Sample]:
-        """The reading that was begun, where it is known what it covers."""
+        """The reading that was begun, if it is known what it covers."""
         before_s, time_s = self._before_s, self._time_s
         if time_s is not None and before_s is not None and time_s > before_s:
             at_ns, interval_s = round(time_s * 1e9), time_s - before_s

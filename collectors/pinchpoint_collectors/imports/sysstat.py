@@ -146,7 +146,7 @@ def note_machine(block: Fields, found: FileFacts) -> str:
 
 
 def number(fields: Fields, *names: str) -> float | None:
-    """The first of several names a version may have used; None where it has none of them."""
+    """The first of several names a version may have used; None if it has none of them."""
     for name in names:
         value = fields.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -155,7 +155,7 @@ def number(fields: Fields, *names: str) -> float | None:
 
 
 def total(*values: float | None) -> float | None:
-    """Their sum; None where one is not known."""
+    """Their sum; None if one is not known."""
     return None if None in values else sum(value for value in values if value is not None)
 
 
@@ -179,7 +179,7 @@ def cpu_values(fields: Fields) -> Iterator[tuple[str, float | None]]:
 
 
 def latency(milliseconds: float | None, operations: float | None) -> float | None:
-    """Seconds; None where there was no operation, of which sysstat says 0."""
+    """Seconds; None if there was no operation, of which sysstat says 0."""
     return None if not operations or milliseconds is None else milliseconds / 1000.0
 
 

@@ -51,7 +51,7 @@ _NOTHING = frozenset({"", "-", "nan", "-nan"})
 
 
 def number(text: str, column: str, line: int) -> float | None:
-    """A cell with a point or a comma as its decimal mark; None where it says that there is no value."""
+    """A cell with a point or a comma as its decimal mark; None if it says that there is no value."""
     plain = text.strip()
     if plain.lower() in _NOTHING or numerals.is_none(plain):
         return None
@@ -161,7 +161,7 @@ _SET_BACK = timedelta(hours=2)
 
 
 def zone_of(settings: Settings, found: FileFacts) -> tzinfo:
-    """The zone of times that name none; ``found`` notes where it is not known."""
+    """The zone of times that name none; ``found`` notes if it is not known."""
     if settings.zone is None:
         found.zone_assumed = True
         found.note("its times have no time zone; UTC was assumed: give --zone if that is wrong")

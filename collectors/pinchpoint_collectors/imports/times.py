@@ -148,7 +148,7 @@ class LocalClock:
         return time_s + change_s
 
     def _change_s(self, step_s: float, local: datetime) -> float:
-        """Seconds to add to the offset from here on: 0 where there is no clock change."""
+        """Seconds to add to the offset from here on: 0 if there is no clock change."""
         usual_s = self._pace.usual_s or HOUR_S / 60
         # Readings an hour apart must not look like an hour that comes twice.
         near_s = min(max(1.5 * usual_s, 2.0), HOUR_S / 2)

@@ -22,7 +22,7 @@ def groups(text: str) -> dict[str, str]:
 
 
 def cap_cores(cpu_max: str) -> float | None:
-    """Cores a group may use, from version 2's ``cpu.max`` (``50000 100000``); None where it is ``max``."""
+    """Cores a group may use, from version 2's ``cpu.max`` (``50000 100000``); None if it is ``max``."""
     quota, _, period = cpu_max.strip().partition(" ")
     return None if quota == "max" else int(quota) / int(period or 100_000)
 
@@ -53,7 +53,7 @@ class Groups:
     def of(self, pids: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
         """Of each group that holds one of the processes: (version, its directories up to the root).
 
-        The version is 0 where the group is not mounted here. A cap on any of its directories holds.
+        The version is 0 if the group is not mounted here. A cap on any of its directories holds.
         """
         for text in {self._files.fact(f"/proc/{pid}/cgroup") or "" for pid in pids}:
             paths = groups(text)
@@ -112,7 +112,7 @@ _UNLIMITED_BYTES = 2**62
 
 
 class GroupMemory(NamedTuple):
-    """A capped group at one instant; counters are None where the kernel does not keep them.
+    """A capped group at one instant; counters are None if the kernel does not keep them.
 
     Attributes:
         cap_bytes: the most it may use.
@@ -142,12 +142,12 @@ class GroupMemory(NamedTuple):
 
 
 def cap_bytes_v1(limit: str) -> int | None:
-    """Bytes, from version 1's ``memory.limit_in_bytes``; None where there is no cap."""
+    """Bytes, from version 1's ``memory.limit_in_bytes``; None if there is no cap."""
     return None if int(limit) >= _UNLIMITED_BYTES else int(limit)
 
 
 def cap_bytes_v2(limit: str, high: str) -> int | None:
-    """Bytes, the lower of version 2's ``memory.max`` and ``memory.high``; None where both are ``max``."""
+    """Bytes, the lower of version 2's ``memory.max`` and ``memory.high``; None if both are ``max``."""
     return min((int(text) for text in (limit.strip(), high.strip()) if text != "max"), default=None)
 
 
@@ -156,7 +156,7 @@ def memory_v1(
 ) -> GroupMemory:
     """From ``memory.usage_in_bytes``, ``memory.stat`` and ``memory.failcnt``; groups below are included.
 
-    ``memsw`` is limit and failcnt of memory and swap together, None where they are not counted. Where that
+    ``memsw`` is limit and failcnt of memory and swap together, None if they are not counted. Where that
     limit is no higher than the cap it is met first, and ``memory.failcnt`` stays 0. Its own failcnt is kept
     by some kernels only (6.18 does not), so that a 0 there says nothing.
     """
@@ -231,7 +231,7 @@ class MemoryCaps:
         self._machine_bytes = meminfo.parse(files.fact("/proc/meminfo") or "").get("MemTotal", 0)
 
     def tightest(self, pids: Iterable[int]) -> Capped | None:
-        """Of all capped groups the processes are in, the one with least left; None where there is no cap.
+        """Of all capped groups the processes are in, the one with least left; None if there is no cap.
 
         One above the machine's own memory is none.
         """

@@ -33,7 +33,7 @@ def from_firmware(files: HostFiles = HERE) -> dict[str, str]:
 
 
 def from_service(files: HostFiles = HERE, origin: str = ORIGIN) -> dict[str, str]:
-    """``region``, ``zone``, ``machine_type`` as far as they are known; nothing outside of these clouds."""
+    """``region``, ``zone``, ``machine_type`` if known; nothing outside of these clouds."""
     read = _PROVIDERS.get(_provider(files) or "")
     if read is None:
         return {}

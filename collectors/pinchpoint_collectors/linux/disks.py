@@ -32,7 +32,7 @@ class DiskPlace:
 
     Attributes:
         given: what farm.yaml says, a device name or a path.
-        device: the whole disk by its kernel name; None where no block device is behind it.
+        device: the whole disk by its kernel name; None if no block device is behind it.
         mount: the mount it lies on; None for a device that is not mounted.
         why: why there is no device.
     """

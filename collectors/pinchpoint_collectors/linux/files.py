@@ -16,7 +16,7 @@ class FoundPath(NamedTuple):
     Attributes:
         real: without symbolic links.
         is_device: whether it is a block device's file.
-        number: ``major:minor`` of that device, or of the one it lies on; None where it is not known.
+        number: ``major:minor`` of that device, or of the one it lies on; None if it is not known.
     """
 
     real: str
@@ -28,7 +28,7 @@ class Facts(Protocol):
     """A machine's small files, by their paths."""
 
     def fact(self, path: str) -> str | None:
-        """The stripped text of a file; None where it is missing, empty or refused."""
+        """The stripped text of a file; None if it is missing, empty or refused."""
         ...
 
 
@@ -36,11 +36,11 @@ class HostFiles(Facts, Protocol):
     """What is requested of a machine's files, once, when it is looked at."""
 
     def names(self, folder: str) -> list[str]:
-        """The names in a folder, sorted; none where it is missing."""
+        """The names in a folder, sorted; none if it is missing."""
         ...
 
     def real(self, path: str) -> str | None:
-        """The path without symbolic links; None where it is missing."""
+        """The path without symbolic links; None if it is missing."""
         ...
 
     def find(self, path: str) -> FoundPath:
@@ -120,7 +120,7 @@ class Reread:
 
 
 def read_fact(path: str) -> str | None:
-    """The stripped text of a file that not every machine has; None where it is missing, empty or refused."""
+    """The stripped text of a file that not every machine has; None if it is missing, empty or refused."""
     try:
         return read_text(path).strip() or None
     except OSError:  # not there, or (EINVAL) a device that has no answer: both mean "not known"

@@ -26,7 +26,7 @@ class LinuxMachine:
         watches: what is watched there.
         page_bytes: a page of its memory.
         tiers: those of its hosts that are only part of it.
-        why_missing: why it does not give a source's file; None where it does.
+        why_missing: why it does not give a source's file; None if it does.
         verify: tries out what counts as a write to a device through a folder, where that was asked for.
 
     Attributes:

@@ -19,7 +19,7 @@ class NetCounters(NamedTuple):
 
 
 def parse(text: str, only: Collection[str] | None = None) -> dict[str, NetCounters]:
-    """Parse to counters by interface, of those in ``only`` where it is given.
+    """Parse to counters by interface, of those in ``only`` if it is given.
 
     A name may hold colons (``eth0:1``).
     """
@@ -39,7 +39,7 @@ def values(
     interval_s: float,
     speeds: Mapping[str, float | None],
 ) -> Iterator[Value]:
-    """Rates of the interfaces in ``speeds`` (bytes/s each, None where the interface has no speed)."""
+    """Rates of the interfaces in ``speeds`` (bytes/s each, None if the interface has no speed)."""
     for name, speed in speeds.items():
         if speed is not None:
             yield Value("net.speed_bytes_per_s", name, speed)

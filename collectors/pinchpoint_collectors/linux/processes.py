@@ -184,7 +184,7 @@ class Roots:
         self.missing: Missing | None = None
 
     def find(self, table: Mapping[int, Process]) -> list[Process]:
-        """The tier's first processes among all; where there are none, ``missing`` says why."""
+        """The tier's first processes among all; if there are none, ``missing`` says why."""
         if self._wanted.pids:
             found = self._by_pid(table)
         elif self._wanted.names:

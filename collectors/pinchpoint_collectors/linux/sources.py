@@ -29,7 +29,7 @@ class GrowingFile:
         metrics: what is not measured where the file is missing (``disk.*``).
         parse: the pure parser.
         values: from the record before (None at the first reading), the record now and the seconds between.
-        remedy: what brings the file back where it is missing; None when nothing does.
+        remedy: what brings the file back if it is missing; None when nothing does.
     """
 
     def __init__(

@@ -119,7 +119,7 @@ class TierProcesses:
         return None if self.members else self._roots.missing
 
     def servers(self) -> list[dict[str, Any]]:
-        """The processes it begins with: id, name, TCP ports, directory, as far as they are known."""
+        """The processes it begins with: id, name, TCP ports, directory, if known."""
         first = tops(self.members)
         places = self._singles.places(first)
         return [{"pid": pid, "name": self.members[pid].name, **places[pid]._asdict()} for pid in first]
@@ -129,7 +129,7 @@ class TierProcesses:
         return self._singles.cores(self.members)
 
     def cap_cores(self) -> float | None:
-        """The cap its control groups put on it, in cores; None where there is none."""
+        """The cap its control groups put on it, in cores; None without one."""
         return self._caps.cap_cores(tops(self.members))
 
     def cores_used(self) -> float:
@@ -138,7 +138,7 @@ class TierProcesses:
         return float(allowed) if cap is None else min(float(allowed), cap)
 
     def cap_bytes(self) -> int | None:
-        """The memory cap its control groups put on it; None where there is none."""
+        """The memory cap its control groups put on it; None without one."""
         capped = self._memory_caps.tightest(tops(self.members))
         return capped.memory.cap_bytes if capped else None
 
@@ -175,7 +175,7 @@ class Tiers:
         }
 
     def missing(self, host: str) -> Missing | None:
-        """Why a host's tier has no processes; None where it has, or needs none."""
+        """Why a host's tier has no processes; None if it has, or needs none."""
         tier = self.by_host.get(host)
         return tier.missing() if tier is not None else None
 

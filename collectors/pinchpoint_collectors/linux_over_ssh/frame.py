@@ -33,7 +33,7 @@ class Frame(NamedTuple):
     Attributes:
         stamp_ns: the host's clock at its begin.
         sections: its files in their order.
-        processes: /proc/PID/stat of every process; None where they are not requested.
+        processes: /proc/PID/stat of every process; None if they are not requested.
     """
 
     stamp_ns: int

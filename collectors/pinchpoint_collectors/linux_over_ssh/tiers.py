@@ -61,7 +61,7 @@ class AskedFiles:
         self._threads: Mapping[int, Mapping[int, Process]] = {}
 
     def fact(self, path: str) -> str | None:
-        """The parent; None also where it is not known yet: then ``lacking`` is set."""
+        """The parent; None also if it is not known yet: then ``lacking`` is set."""
         reported = self._reported.fact(path)
         if reported is not None:
             return reported

@@ -56,7 +56,7 @@ class ThrottledError(CollectorError):
 
     Args:
         said: what it answered.
-        after_s: how long it asks to wait; None where it does not say.
+        after_s: how long it asks to wait; None if it does not say.
     """
 
     def __init__(self, said: str, after_s: float | None) -> None:
@@ -141,7 +141,7 @@ class PlatformCollector:
         now_s = self._clock()
         fetched = now_s >= self._due_s and self._fetch(now_s, points)
         samples = [sample for point in points for sample in self._samples(point, point.value)]
-        # While it does not answer nothing is lost: its values can be fetched later, but for the last ones.
+        # While it does not answer nothing is lost: its values can be fetched later, except the last ones.
         if fetched or (self._until_s is not None and now_s > self._until_s + LATE_S):
             samples += self._missed(now_s)
         if self._down is not None and not samples:
@@ -317,7 +317,7 @@ def first_line(error: Exception) -> str:
 
 
 def asked_pause_s(headers: Mapping[str, str]) -> float | None:
-    """The pause that ``Retry-After`` asks for; None where there is none."""
+    """The pause that ``Retry-After`` asks for; None without one."""
     return retry_after_s(
         next((value for name, value in headers.items() if name.lower() == "retry-after"), "")
     )

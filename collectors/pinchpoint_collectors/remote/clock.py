@@ -32,7 +32,7 @@ class _Observation(NamedTuple):
 
 
 class HostClock:
-    """The clock of one host, as far as it is known.
+    """The clock of one host, if known.
 
     Args:
         readings: how many of the latest observations count.

@@ -57,7 +57,7 @@ class RemoteCollector(ABC, Generic[S]):
         self._why = ""
         """Why the last session ended, or could not be opened."""
         self._last_ns: int | None = None
-        """The last reading's time; None where there was none, or none was due since."""
+        """The last reading's time; None if there was none, or none was due since."""
         self._incidents: list[Incident] = []
         self._reported_offset_s = 0.0
         self._cost = SessionCost()

@@ -60,7 +60,7 @@ class SshSession(ABC):
         return self._link.received_bytes
 
     def cpu_s(self) -> float | None:
-        """CPU seconds of the ssh process here; None where it has ended."""
+        """CPU seconds of the ssh process here; None if it has ended."""
         try:
             used = psutil.Process(self._link.pid).cpu_times()
         except psutil.Error:

@@ -184,12 +184,12 @@ _KNOWN = dict(_known())
 
 
 def english(name: str, counter: str, names: Mapping[str, frozenset[int]]) -> tuple[str, str] | None:
-    """An object and its counter by their English names; None where they are none of those that are used.
+    """An object and its counter by their English names; None if they are none of those that are used.
 
     Args:
         name: of the object, as in the file.
         counter: likewise.
-        names: of the system's registry, name (``folded``) -> indices; empty where they are not known.
+        names: of the system's registry, name (``folded``) -> indices; empty if they are not known.
     """
     plain = NAMED_INSTANCE.sub("SQLServer:", name)
     known = _KNOWN.get((folded(plain), folded(counter)))

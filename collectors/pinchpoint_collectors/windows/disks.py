@@ -35,7 +35,7 @@ class WindowsPlace:
     Attributes:
         given: as in farm.yaml.
         device: the instance of ``LogicalDisk`` or ``PhysicalDisk``; None: it was not found.
-        volume: the volume's own name; None where it is not known.
+        volume: the volume's own name; None if it is not known.
         mount_point: the letter or folder it is mounted at; None likewise.
         why: why ``device`` is None.
     """
@@ -110,7 +110,7 @@ class Storage:
         return WindowsPlace(given, device, volume, at)
 
     def members(self, logical: str) -> list[str]:
-        """The physical disks that a logical one lies on; empty where that is not known."""
+        """The physical disks that a logical one lies on; empty if that is not known."""
         numbers = set(self._numbers(logical))
         return [one for one in self.physical if _number(one) in numbers or _has_letter(one, logical)]
 

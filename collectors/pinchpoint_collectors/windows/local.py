@@ -58,7 +58,7 @@ class Pdh(Protocol):
         """A query."""
 
     def AddEnglishCounter(self, query: Any, path: str) -> Any:  # noqa: N802 - pywin32's name
-        """A counter of the query; raises pywin32's error where there is none of that path."""
+        """A counter of the query; raises pywin32's error if there is none of that path."""
 
     def CollectQueryData(self, query: Any) -> None:  # noqa: N802 - pywin32's name
         """Read all counters of the query once."""
@@ -178,7 +178,7 @@ class PdhCounters:
             ]
 
     def _counter(self, name: str, shown: str, counter: str) -> Any:
-        """PDH's handle; None where this machine has no such counter."""
+        """PDH's handle; None if this machine has no such counter."""
         instances = "(*)" if name in _INSTANCED else ""
         try:
             return self._pdh.AddEnglishCounter(self._query, rf"\{shown}{instances}\{counter}")

@@ -56,10 +56,10 @@ class WindowsMachine:
     """A machine as its first lines describe it.
 
     Attributes:
-        said: the line ``host``; empty where that could not be had.
+        said: the line ``host``; empty if that could not be had.
         storage: its disks.
         sql_servers: the lines ``sql_server``.
-        cloud: the line ``cloud``; empty where it is no cloud's machine.
+        cloud: the line ``cloud``; empty if it is no cloud's machine.
         unknown: what could not be found out -> why.
     """
 
@@ -85,13 +85,13 @@ class WindowsMachine:
 
     @property
     def memory_bytes(self) -> int | None:
-        """What of the memory Windows may use; None where that is not known."""
+        """What of the memory Windows may use; None if that is not known."""
         kib = self.said.get("memory_kib")
         return int(kib) * _KIB if kib else None
 
     @property
     def cores(self) -> int | None:
-        """Its logical processors; None where that is not known."""
+        """Its logical processors; None if that is not known."""
         cores = self.said.get("cores")
         return int(cores) if cores else None
 
@@ -124,7 +124,7 @@ class WindowsMachine:
     def host(
         self, tier: str, places: Mapping[str, WindowsPlace], watched: Collection[str | None]
     ) -> dict[str, Any]:
-        """The inventory of one host that is this machine, but for what is not measured.
+        """The inventory of one host that is this machine, except what is not measured.
 
         Args:
             tier: the host's.

@@ -91,7 +91,7 @@ def sql_server(options: Mapping[str, Any]) -> bool:
 
 
 def sought(options: Mapping[str, Any]) -> Sought | None:
-    """Which processes are the tier's; None where nothing is said. Raises ``CollectorError``."""
+    """Which processes are the tier's; None if nothing is said. Raises ``CollectorError``."""
     given = [what for what in OF_TIER if options.get(what) is not None]
     if not given:
         return None

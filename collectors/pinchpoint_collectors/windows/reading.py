@@ -37,7 +37,7 @@ class Raw(NamedTuple):
 
     Attributes:
         value: the counter itself.
-        base: what its type divides by (``NAME_Base``); None where it has none.
+        base: what its type divides by (``NAME_Base``); None if it has none.
         perf_time: Timestamp_PerfTime, in ticks.
         sys_time: Timestamp_Sys100NS, in 100 ns.
         perf_per_s: Frequency_PerfTime, ticks per second.
@@ -55,7 +55,7 @@ class Cooked(NamedTuple):
 
     Attributes:
         value: the figure.
-        weight: of a mean of operations, how many there were; None where it is none.
+        weight: of a mean of operations, how many there were; None if it is none.
     """
 
     value: float | None
@@ -226,7 +226,7 @@ class CounterClass:
     unknown: Mapping[str, str] = field(default_factory=dict)
 
     def raw(self, row: Row, column: PropertyColumn) -> Raw | None:
-        """A counter of an instance; None where the machine gave nothing for it."""
+        """A counter of an instance; None if the machine gave nothing for it."""
         value = row.cells[column.at]
         if value is None:
             return None
@@ -235,7 +235,7 @@ class CounterClass:
 
 
 def class_of(line: Line, wanted: Sequence[CounterObject]) -> CounterClass | None:
-    """The class that a line ``class`` describes; None where its name only looks like one that was asked for.
+    """The class that a line ``class`` describes; None if its name only looks like one that was asked for.
 
     Raises:
         CollectorError: the line is none the script writes.
@@ -310,7 +310,7 @@ _LATENCIES = ("disk.read_latency_s", "disk.write_latency_s")
 
 
 def interval_s(before: ClassRows, after: ClassRows) -> float | None:
-    """Seconds between two readings by the machine's steady clock; None where they share no instance.
+    """Seconds between two readings by the machine's steady clock; None if they share no instance.
 
     0 or less where that clock was begun anew: the machine was restarted.
     """
@@ -431,7 +431,7 @@ def _sum(counts: Sequence[int | None]) -> int | None:
 
 
 def _instance(counted: CounterClass, name: str, *, only_instance: bool) -> str | None:
-    """Ours of an instance of theirs; None where it is left out."""
+    """Ours of an instance of theirs; None if it is left out."""
     instance = instance_of(counted.wanted.object, name)
     if instance is None or (counted.wanted.object == "Network Interface" and TUNNELS.match(instance)):
         return None

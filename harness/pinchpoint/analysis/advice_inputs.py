@@ -59,7 +59,7 @@ class AdviceInputs:
 
     @property
     def need(self) -> float | None:
-        """Up to this multiple of the throughput now nothing else limits; None where that is not known."""
+        """Up to this multiple of the throughput now nothing else limits; None if that is not known."""
         found = self.after
         return found[0].ceiling_ratio if found else None
 
@@ -86,7 +86,7 @@ class AdviceInputs:
         return f"{role.tier}.{role.role}"
 
     def cpu_target(self, keys: Set[str]) -> str | None:
-        """Pools of cores as ``what-if`` calls them; None where it cannot change these alone."""
+        """Pools of cores as ``what-if`` calls them; None if it cannot change these alone."""
         pools = [part for part in self.asked.measured.parts if isinstance(part, Cores)]
         allowed = {tier for part in pools if part.allowance for tier in part.tiers}
         first, _ = owner(self.first.resource, self.first.found)
@@ -97,7 +97,7 @@ class AdviceInputs:
         return None
 
     def by(self, *given: str) -> Gain | None:
-        """What ``what-if`` says of these settings; None where it has no answer."""
+        """What ``what-if`` says of these settings; None if it has no answer."""
         try:
             settings = read_settings(given, known_in(self.asked.measured))
             found = ask(self.asked, settings) if self.asked.measured.seen else None

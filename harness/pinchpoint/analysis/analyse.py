@@ -81,7 +81,7 @@ def analyse_case(run: StoredRun) -> tuple[Verdict, Case | None]:
 
 
 def judged_case(run: StoredRun) -> Case | None:
-    """What a run's verdict is drawn from; None where it holds samples alone, without any operation."""
+    """What a run's verdict is drawn from; None if it holds samples alone, without any operation."""
     whole = read_inputs(without_proof(run))
     if is_recording(whole):
         return None

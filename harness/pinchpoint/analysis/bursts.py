@@ -67,7 +67,7 @@ def burst_table(inputs: Inputs, load: Load) -> list[dict[str, Any]]:
     ``start_s`` (since measuring began), ``duration_s``; ``offered``, ``done``, ``dropped``; ``p50_s`` and
     ``p99_s`` of what was done in it; ``backlog``: what was due by its end and had neither ended nor been
     dropped. ``calm_s`` is the median of the median latencies of the steps between bursts, those left out at
-    whose end more waited than arrives in one (what is left of a burst is no calm); None where there is no
+    whose end more waited than arrives in one (what is left of a burst is no calm); None if there is no
     such step, nor any base. ``recovery_s``: until the first step whose median is within 10 % of that; None
     where there was none in ``watched_s``, the time until the next burst or the end of the measuring.
     """
@@ -135,13 +135,13 @@ def _backlog(inputs: Inputs, scenario: str, offered: Floats) -> Floats:
 
 
 def _calm(medians: Floats, busy: npt.NDArray[np.bool_]) -> float | None:
-    """The median latency between bursts; None where there is no such time."""
+    """The median latency between bursts; None if there is no such time."""
     outside = medians[~busy & np.isfinite(medians)]
     return float(np.median(outside)) if len(outside) else None
 
 
 def _recovery(after: Floats, calm: float | None, step_s: int) -> float | None:
-    """Seconds from a burst's end until the latency is calm again; None where that was not seen."""
+    """Seconds from a burst's end until the latency is calm again; None if that was not seen."""
     if calm is None:
         return None
     back = np.flatnonzero(after <= calm * (1 + RECOVERED.value))

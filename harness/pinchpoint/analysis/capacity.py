@@ -94,7 +94,7 @@ def find_demands(
         rows: of the stage that is judged.
         flows: of the same window.
         served: throughput by scenario over those rows.
-        climb: the levels of a load in steps; None where there were none.
+        climb: the levels of a load in steps; None if there were none.
     """
     found = []
     for resource in resources:

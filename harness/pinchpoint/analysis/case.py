@@ -29,7 +29,7 @@ class Case:
         stages: the load levels there are.
         stage: the one that is judged: the sustained one unless only bursts used something up.
         found: what speaks against which resource there, the cause first.
-        climb: what the levels of a load in steps brought; None where there were none.
+        climb: what the levels of a load in steps brought; None if there were none.
     """
 
     inputs: Inputs

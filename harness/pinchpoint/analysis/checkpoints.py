@@ -21,7 +21,7 @@ BEGUN = "db.checkpoints_per_s"
 
 
 def checkpoint_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:
-    """One row per database server that wrote a checkpoint and scenario; empty where none did or was watched.
+    """One row per database server that wrote a checkpoint and scenario; empty if none did or was watched.
 
     ``{host, scenario, timed, requested, read_every_s, written_s, written_ratio, p95_during_s, p95_between_s,
     p95_ratio, throughput_during_per_s, throughput_between_per_s}``: ``timed`` and ``requested`` checkpoints

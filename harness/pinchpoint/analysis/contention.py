@@ -28,7 +28,7 @@ class Contention:
     Attributes:
         host: the load worker whose machine it is.
         ratio: share of the machine's CPU that all of them took together.
-        by_name: program (or the hypervisor) -> its share, the largest first; empty where none could be read.
+        by_name: program (or the hypervisor) -> its share, the largest first; empty if none could be read.
         waited_ratio: the longest that a load worker waited for a core, as a share of the time; None where
             that was not measured.
     """
@@ -79,7 +79,7 @@ class Contention:
 
 
 def find_contention(inputs: Inputs) -> Contention | None:
-    """The machine whose others took most; None where that was not measured."""
+    """The machine whose others took most; None if that was not measured."""
     hosts = dict.fromkeys(key.host for key in inputs.samples.keys(METRIC))
     found = [one for one in (_on(inputs, host) for host in hosts) if one is not None]
     return max(found, key=lambda one: one.ratio, default=None)

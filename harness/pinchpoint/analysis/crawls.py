@@ -109,7 +109,7 @@ def _workers(traffic: Traffic, source: str, limit: int | None, load: Load) -> di
 
     Returns:
         stages: stage -> seconds of it for each document that ended; only stages that there were.
-        workers: the source's limit, else the users of a closed load; None where neither is known.
+        workers: the source's limit, else the users of a closed load; None if neither is known.
         workers_busy: mean number of workers on it while it was worked on.
         workers_busy_ratio: over the limit.
     """
@@ -133,12 +133,12 @@ def _workers(traffic: Traffic, source: str, limit: int | None, load: Load) -> di
 
 
 def _destination(traffic: Traffic, limit: int | None, load: Load) -> dict[str, Any] | None:
-    """How full the pool of requests to where documents go was; None where they go nowhere.
+    """How full the pool of requests to where documents go was; None if they go nowhere.
 
     Returns:
         busy: mean number of requests that were going on there, over the seconds in which there were any.
         limit: the most requests at a time: where requests carry the documents of several users, as the crawl
-            reports it; else its users. None where neither is known.
+            reports it; else its users. None if neither is known.
         busy_ratio: over the limit.
     """
     bulk = traffic.operations(_BULK)

@@ -16,7 +16,7 @@ _EXAMPLES = 5
 
 
 def writes_table(inputs: Inputs, scenario: str) -> dict[str, Any] | None:
-    """What was read back, over all generators of a scenario; None where it reads nothing back.
+    """What was read back, over all generators of a scenario; None if it reads nothing back.
 
     Its keys are the event's: ``acknowledged`` writes, ``records`` read back, of them ``confirmed``,
     ``missing``, ``different`` and ``expired``; ``examples`` of records that are missing or different;

@@ -99,7 +99,7 @@ def _witness(one: Suspicion) -> Check:
 
 
 def _reached(fact: Fact) -> bool:
-    """Whether its figure reaches its threshold; False where one of the two is not known."""
+    """Whether its figure reaches its threshold; False if one of the two is not known."""
     if fact.value is None or fact.threshold is None:
         return False
     below = fact.metric == "mem.available_ratio"

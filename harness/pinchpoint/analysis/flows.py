@@ -38,7 +38,7 @@ class Flow:
         dropped: those that could not start.
         started_ratio: started ÷ scheduled; None for closed load, or if not counted.
         service: of all operations.
-        commits: service time of what commits (an operation, or a crawl's statements); None where nothing did.
+        commits: service time of what commits (an operation, or a crawl's statements); None if nothing did.
         in_flight: mean number of operations going on (throughput x service time).
         stations: where its operations spend their time, one per tier or source.
         pressed: whether the farm, not the schedule, limited the load, or was slower than is wanted.
@@ -73,12 +73,12 @@ class Flow:
         return own + sum(float(held.mean()) for held in behind)
 
     def share(self, tier: str) -> float:
-        """The share of its time that it spends at a tier: of its users' time, but for what they think."""
+        """The share of its time that it spends at a tier: of its users' time, except what they think."""
         total = self.in_flight if self.think_s else self.load.users or self.in_flight
         return min(1.0, self.going_on(tier) / total) if total else 0.0
 
     def visits(self, tier: str) -> bool:
-        """Whether it goes to a tier; to any, where it is not known to which."""
+        """Whether it goes to a tier; to any, if it is not known to which."""
         known = any(station.going_on for station in self.stations)
         return not known or self.going_on(tier) > 0
 

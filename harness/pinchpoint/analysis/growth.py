@@ -170,7 +170,7 @@ def find_line(climb: Climb, use: Floats) -> Line | None:
 
     Args:
         climb: the levels, and the throughput at each.
-        use: of each of the levels, NaN where it is not known.
+        use: of each of the levels, NaN if it is not known.
 
     Returns:
         None if fewer than three levels have it, or its use does not grow with throughput.

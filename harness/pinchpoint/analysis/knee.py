@@ -27,7 +27,7 @@ class Knee:
     """What the search for a knee answered.
 
     Attributes:
-        found: False where there is none, None where it could not be looked for.
+        found: False if there is none, None if it could not be looked for.
         levels: load levels there were.
         needed: load levels a fit needs.
         why: the answer as a sentence.

@@ -48,7 +48,7 @@ class Level:
 
 
 def held_levels(manifest: Mapping[str, Any]) -> tuple[Level, ...]:
-    """The levels a run noted, in their order; empty where no load was in steps."""
+    """The levels a run noted, in their order; empty if no load was in steps."""
     return tuple(
         Level(
             step["scenario"],
@@ -261,7 +261,7 @@ def held_words(held: Mapping[str, Mapping[str, Any]], levels: Sequence[Level]) -
 
 
 def never_words(held: Mapping[str, Any]) -> str:
-    """The exception: a throughput that is wanted, and that no level reached; "" where there is none."""
+    """The exception: a throughput that is wanted, and that no level reached; "" if there is none."""
     wanted = held["never_per_s"]
     if wanted is None:
         return ""

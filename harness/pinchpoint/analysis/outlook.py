@@ -122,7 +122,7 @@ def find_headroom(
     Args:
         case: what was judged.
         outcome: what was concluded of the case.
-        first: the bottleneck; None where none was named.
+        first: the bottleneck; None if none was named.
         demands: of all resources, the smallest ceiling first.
     """
     if outcome == "invalid":

@@ -38,10 +38,10 @@ class Point:
 
     Attributes:
         outstanding: I/Os going on; None: by Little's law, from rate and latency.
-        iops: I/Os per second; None where only bytes and their size are published (``of_bytes``).
-        latency_s: mean of an I/O; None where it was not published.
-        bytes_per_s: None where it was not.
-        seconds: how long it was measured; 1 where that is not known, the least it can be.
+        iops: I/Os per second; None if only bytes and their size are published (``of_bytes``).
+        latency_s: mean of an I/O; None if it was not published.
+        bytes_per_s: None if it was not.
+        seconds: how long it was measured; 1 if that is not known, the least it can be.
         spread: of the rate from second to second, beyond what counting makes; None: not known.
     """
 
@@ -85,8 +85,8 @@ class Judged:
 
     Attributes:
         kind: how the disk limits there; None if the point does not show it.
-        limit: ``declared`` or ``burst``: which of the two it was held against; None where none is known.
-        used_ratio: of that limit; None where none is known.
+        limit: ``declared`` or ``burst``: which of the two it was held against; None if none is known.
+        used_ratio: of that limit; None if none is known.
         exact: it stands at that limit.
         why: in words.
     """

@@ -40,7 +40,7 @@ class Effect:
 
     Attributes:
         ratio: throughput then ÷ throughput as it is.
-        low, high: the 95 % interval of it; None where there are too few windows.
+        low, high: the 95 % interval of it; None if there are too few windows.
     """
 
     ratio: float
@@ -114,7 +114,7 @@ def predicted(one: Suspicion | None, kind: Kind, change: Mapping[str, Any], work
     (utilisation law).
 
     Args:
-        one: what is known of the resource; None where nothing but its name is.
+        one: what is known of the resource; None if nothing but its name is.
         kind: how it limits, or would.
         change: ``ratio``, and what it is ``of``: the resource's ``capacity``, or its ``use`` until then.
         working: the share of users' time in which an operation is going on; in the rest they think.
@@ -129,7 +129,7 @@ def predicted(one: Suspicion | None, kind: Kind, change: Mapping[str, Any], work
 
 
 def _used(one: Suspicion | None) -> float:
-    """How much of it is used; all of it where that is not known, or where a limit shows by itself."""
+    """How much of it is used; all of it if that is not known, or where a limit shows by itself."""
     if one is None or WAYS[one.kind] != "use":
         return 1.0
     used = kind_of(one).used_share(one, one.found)

@@ -33,7 +33,7 @@ class DiskMean:
 
     Attributes:
         latency_s: of a read or write, whichever the report is about.
-        limits: its declared caps; None where they are not known.
+        limits: its declared caps; None if they are not known.
     """
 
     tier: str
@@ -58,7 +58,7 @@ class SourceMean:
     """A crawled source's published means.
 
     Attributes:
-        tier: the tier of the farm that is behind it; None where it lies outside.
+        tier: the tier of the farm that is behind it; None if it lies outside.
     """
 
     name: str

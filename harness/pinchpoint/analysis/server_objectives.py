@@ -33,9 +33,9 @@ class _Found(NamedTuple):
     """One objective over one time.
 
     Attributes:
-        value: of the series that decides; None where there is none.
+        value: of the series that decides; None without one.
         where: which one that is.
-        met: None where it was not measured.
+        met: None if it was not measured.
         why: why it was not, or what a reader must know of the value.
     """
 
@@ -46,7 +46,7 @@ class _Found(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """A series that has to reach the goal; ``key`` is None where there is none, ``why`` says so."""
+    """A series that has to reach the goal; ``key`` is None if there is none, ``why`` says so."""
 
     host: str
     key: Key | None

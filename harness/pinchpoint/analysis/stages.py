@@ -39,7 +39,7 @@ class Stage:
 
 
 def find_stages(inputs: Inputs) -> tuple[Stage, ...]:
-    """The load levels, the sustained one first. Empty where there is no measured window."""
+    """The load levels, the sustained one first. Empty if there is no measured window."""
     steps = inputs.window.steps
     if steps == 0:
         return ()

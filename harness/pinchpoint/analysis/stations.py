@@ -45,7 +45,7 @@ class Station:
         source: whether it is a content source: what is crawled, not what crawls.
         going_on: mean number of users, or of operations, that are there.
         per_step: likewise in each step of the window.
-        mean_s: of one request to it; None where there was none.
+        mean_s: of one request to it; None if there was none.
         downstream: of those that are there, how many wait, through that tier, for a deeper one.
     """
 
@@ -59,7 +59,7 @@ class Station:
 
 
 def find_stations(inputs: Inputs, load: Load) -> tuple[Station, ...]:
-    """The stations of one scenario; none where it is not known where its operations go."""
+    """The stations of one scenario; none if it is not known where its operations go."""
     traffic = inputs.traffic.of(load.scenario)
     if load.native:
         return ()

@@ -97,7 +97,7 @@ def _why_no_iops(latency: Series | None) -> str:
 
 
 def _sum(writes: Readings | None, reads: Readings | None) -> Floats:
-    """Reads and writes of the same intervals, added; empty where either was not measured."""
+    """Reads and writes of the same intervals, added; empty if either was not measured."""
     if writes is None or reads is None:
         return np.empty(0)
     # Stamps of one reading agree to well below a tenth of a second.

@@ -177,6 +177,6 @@ def at_most(value: float | None, limit: Threshold) -> bool:
 def exceeds(done: float | None, limit: float | None = 1.0) -> bool:
     """Whether clearly more was done than a declared limit allows: then it is no limit, or not this one.
 
-    A little more (``CAP_MATCH``) is at it. False where one of the two is not known.
+    A little more (``CAP_MATCH``) is at it. False if one of the two is not known.
     """
     return done is not None and limit is not None and done > limit * (1 + CAP_MATCH.value)

@@ -28,7 +28,7 @@ def unanswered(inputs: Inputs, scenario: str) -> tuple[int, float]:
 
 
 def sessions(inputs: Inputs, flow: Flow) -> float | None:
-    """How many sessions, or users, a scenario has; None where it is not known.
+    """How many sessions, or users, a scenario has; None if it is not known.
 
     As the generators counted them together, in the steps in which all that were there did: one that ended, or
     joined late, had its share only for a while. Where they did not all of the time, it is what was

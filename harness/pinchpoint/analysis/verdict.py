@@ -40,7 +40,7 @@ class Fact:
     Attributes:
         fact: the sentence.
         metric: the metric of samples.parquet it rests on, or the column of operations.parquet.
-        value: the number, base units; None where nothing was measured.
+        value: the number, base units; None if nothing was measured.
         host: whose samples.
         instance: which instance of the metric, or cores ("0,1"); None: several of the host's together.
         evidence: ``E1`` saturation, ``E2`` growing queue, ``E3`` ceiling, ``E4`` independent witness,
@@ -48,7 +48,7 @@ class Fact:
         threshold: what the value was compared with, base units.
         source: where the threshold comes from: ``SP``, ``PAL``, ``MS-IO``, ``design``, or ``declared``.
         rule: what the threshold says, in words.
-        samples: how many samples of that series (or operations) it rests on; None where it is no such thing.
+        samples: how many samples of that series (or operations) it rests on; None if it is no such thing.
     """
 
     fact: str
@@ -70,7 +70,7 @@ class Check:
     Attributes:
         evidence: ``E1`` to ``E4``, or ``gate``.
         holds: None if it could not be judged.
-        fact: what was measured, and what it was compared with; ``value`` None where nothing was.
+        fact: what was measured, and what it was compared with; ``value`` None if nothing was.
     """
 
     evidence: str
@@ -84,8 +84,8 @@ class Considered:
 
     Attributes:
         name: in words.
-        kind: how it would limit; None where nothing speaks against it.
-        used_ratio: how much of it is used; None where that is not known (a disk without a declared limit).
+        kind: how it would limit; None if nothing speaks against it.
+        used_ratio: how much of it is used; None if that is not known (a disk without a declared limit).
         checks: E1 to E4.
         why: why it is, or is not, the answer.
     """
@@ -182,7 +182,7 @@ class Headroom:
     """How much more load there is room for: throughput at the objectives ÷ throughput now - 1.
 
     Attributes:
-        ratio: None where that is not known; 0 where there is none.
+        ratio: None if that is not known; 0 if there is none.
         how: ``levels``: read off a load in steps; ``model``: reckoned from what is used; else ``unknown``.
         scenario: whose load it is about; None: all of them in the same proportion.
         now_per_s: its throughput in what was judged.
@@ -209,8 +209,8 @@ class Advice:
         target: what it is done to: ``sql.log``, ``search``.
         what: what to do.
         gain_ratio: the throughput gained by it (0.38 = 38 %), as ``what-if`` says where ``set`` is given,
-            else at most; None where that is not known.
-        limit_next: what limits then; None where that is not known.
+            else at most; None if that is not known.
+        limit_next: what limits then; None if that is not known.
         assumes: what must stay as it is for that to hold, or why the gain is not known.
         source: the entries of the catalogue it rests on (``entry``, ``source``, ``date``); None: on none.
         text: all of it as a sentence.
@@ -254,8 +254,8 @@ class Verdict:
         drift: of a soak, what changed over it (``drift.drift_table``); else empty.
         checkpoints: the load while a database wrote them, and in between (``checkpoints.checkpoint_table``).
         stores: what NoSQL stores reported of themselves (``store_tables.store_table``).
-        proof: what the test of ``run --prove`` said (``proof.with_proof``); None where none was wanted.
-        measured: whether anything was measured at all: False where the measure phase never began, where no
+        proof: what the test of ``run --prove`` said (``proof.with_proof``); None if none was wanted.
+        measured: whether anything was measured at all: False if the measure phase never began, where no
             operation ended in it, or, of samples alone, where no sample holds a value.
         tables: the dictionaries of ``scenarios``, ``crawl``, ``disks``, ``cpus``, ``objectives``.
     """

@@ -68,7 +68,7 @@ def split(name: str) -> tuple[str, tuple[str, ...], str]:
 
 
 def part_of(name: str) -> tuple[str | None, str | None]:
-    """The tier and the disk's role that a figure's name speaks of; None where it speaks of none."""
+    """The tier and the disk's role that a figure's name speaks of; None if it speaks of none."""
     about, thing, _ = split(name)
     if about == "effort":
         return thing[1] if len(thing) > 1 else None, None

@@ -133,7 +133,7 @@ class Summary:
 
     Attributes:
         text: the first sentence, without its label.
-        lead: the sentences below it; "" where there are none.
+        lead: the sentences below it; "" if there are none.
         label: the outcome that the first sentence begins with (``Bottleneck``); "" where it begins with none.
     """
 
@@ -253,7 +253,7 @@ def gain_of(advice: Mapping[str, Any]) -> str | None:
 
 
 def following(verdict: Mapping[str, Any]) -> str:
-    """The next bottleneck, or the first where there is none yet, as a sentence; "" when it is not known."""
+    """The next bottleneck, or the first if there is none yet, as a sentence; "" when it is not known."""
     blame = verdict.get("next")
     if not blame:
         return ""

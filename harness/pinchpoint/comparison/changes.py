@@ -29,7 +29,7 @@ class Judgement:
         margin_ratio: from 1/margin to margin the sides count as the same; None: not judged.
         floor_ratio: how many times as much the same farm differed from itself; None: not known.
         p: of the ratio lying within the margin, corrected for the number of declared figures.
-        call: what may be said; None where the figure was not declared.
+        call: what may be said; None if the figure was not declared.
         confidence: of a change that is called: ``high`` between runs, else ``medium``.
     """
 
@@ -155,7 +155,7 @@ class _Kind:
         about: its name.
         read: its rows of a run's verdict, by what they are about.
         whose: (a row's part of the figures' names, whose figures they are), by its key.
-        unlike: why both sides' values of a metric are not one quantity; None where they are.
+        unlike: why both sides' values of a metric are not one quantity; None if they are.
         has: whether the thing has the metric.
     """
 
@@ -252,7 +252,7 @@ def _burst_rows(run: ComparedRun, side: str) -> Iterator[tuple[str, Row]]:
 
 
 def _effort_rows(run: ComparedRun, _: str) -> Iterator[tuple[tuple[str, str, str], Row]]:
-    """CPU time of each tier for each unit of work; where it is not known, why."""
+    """CPU time of each tier for each unit of work; if it is not known, why."""
     for one in run.efforts:
         yield one.thing, {one.metric: one.value, "per": one.per, "why": one.why}
 
@@ -283,14 +283,14 @@ def _worth(row: Row, costs: Costs, side: str) -> Row:
 
 
 def _given(sides: Sides, scenario: str) -> str | None:
-    """Why what was done says nothing of what could be done for the money; None where it does."""
+    """Why what was done says nothing of what could be done for the money; None if it does."""
     if not all(side_kept_up(side, scenario) for side in sides):
         return None
     return f"both sides served the whole offered load of {scenario}, so their maximum is not known"
 
 
 def _unrecovered(rows: _VerdictRows, scenario: str, metric: str) -> str | None:
-    """Why the runs that did recover say nothing of those that did not; None where all did."""
+    """Why the runs that did recover say nothing of those that did not; None if all did."""
     lacking = rows.lacks(scenario, metric)
     if metric != "recovery_s" or not lacking:
         return None
@@ -298,7 +298,7 @@ def _unrecovered(rows: _VerdictRows, scenario: str, metric: str) -> str | None:
 
 
 def _median_burst(bursts: Sequence[Row], metric: str) -> float | None:
-    """None where a burst lacks it: one that was not recovered from took longer than any that was.
+    """None if a burst lacks it: one that was not recovered from took longer than any that was.
 
     Of one with which the measuring ended the duration is not known.
     """

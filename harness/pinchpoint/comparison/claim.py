@@ -190,7 +190,7 @@ class BottleneckMove:
     Attributes:
         base: the bottleneck of the base, as its verdict names it; None if unknown.
         other: likewise.
-        moved: None where either side names nothing.
+        moved: None if either side names nothing.
         why: why it is None, one sentence, or what else must be known of the answer.
         foreseen: what the base's verdicts promised of taking its bottleneck away; None: nothing.
         second_step: what the other side's promise of taking its own away.
@@ -249,7 +249,7 @@ def movement(sides: Sides, places: HostPairs) -> BottleneckMove:
 
 
 def _gain(side: Side) -> ForeseenGain | None:
-    """What its runs' verdicts say comes next; None where one of them does not know, or they disagree."""
+    """What its runs' verdicts say comes next; None if one of them does not know, or they disagree."""
     found = [run.verdict.get("next") for run in side.runs]
     known = [one for one in found if one and one.get("gain_ratio") is not None]
     things = {tuple(one.get(key) for key in ("tier", "resource", "role")) for one in known}

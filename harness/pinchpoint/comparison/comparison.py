@@ -187,7 +187,7 @@ def _again(again: Sides | None, prices: Prices | None) -> tuple[Change, ...]:
 
 
 def check_factor(name: str) -> None:
-    """Raises InputError that lists every area, where there is none of that name."""
+    """Raises InputError that lists every area, if there is none of that name."""
     if name not in AREAS:
         near = difflib.get_close_matches(name, AREAS, n=1)
         hint = f"; nearest: {near[0]}" if near else ""
@@ -291,7 +291,7 @@ def _confounder(one: Confounder) -> dict[str, Any]:
 
 
 def _values(values: tuple[Any, ...]) -> Any:
-    """The one value of a side; None where none was recorded; a list where its runs differ."""
+    """The one value of a side; None if none was recorded; a list where its runs differ."""
     if len(values) > 1:
         return list(values)
     return values[0] if values else None

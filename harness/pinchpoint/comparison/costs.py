@@ -53,7 +53,7 @@ class Cost:
 
 
 def prices_of(manifest: Mapping[str, Any]) -> Prices | None:
-    """The prices that the run's farm.yaml gave; None where it gave none."""
+    """The prices that the run's farm.yaml gave; None if it gave none."""
     given = (manifest.get("farm") or {}).get("prices")
     return Prices.from_json(given) if given else None
 
@@ -79,7 +79,7 @@ def cost_of(manifest: Mapping[str, Any], prices: Prices) -> Cost:
 
 
 def per_cost(per_s: float, cost: Cost | None) -> float | None:
-    """Operations per second for each unit of the currency a month; None where not all has a price."""
+    """Operations per second for each unit of the currency a month; None if not all has a price."""
     return per_s / cost.per_month if cost and cost.whole and cost.per_month else None
 
 
@@ -129,8 +129,8 @@ class SideCost:
     """What a side's farm costs.
 
     Attributes:
-        cost: None where no prices are declared, or its runs' farms do not cost the same.
-        why: why throughput cannot be held against it; None where it can.
+        cost: None if no prices are declared, or its runs' farms do not cost the same.
+        why: why throughput cannot be held against it; None if it can.
     """
 
     cost: Cost | None
@@ -161,7 +161,7 @@ class Costs:
 
     @property
     def why(self) -> str | None:
-        """Why what is done for it cannot be compared, one sentence; None where it can be."""
+        """Why what is done for it cannot be compared, one sentence; None if it can be."""
         said = [one.why for one in (self.base, self.other) if one.why]
         if not said and len(self.currencies) > 1:
             return f"prices are in {wording.listed(list(self.currencies))}, which no rate holds together"
@@ -169,7 +169,7 @@ class Costs:
 
     @property
     def ratio(self) -> float | None:
-        """How many times as much the other side costs; None where that is not known."""
+        """How many times as much the other side costs; None if that is not known."""
         if self.why or not (self.base.cost and self.other.cost):
             return None
         return self.other.cost.per_month / self.base.cost.per_month

@@ -139,7 +139,7 @@ def spread_of(course: FigureCourse) -> tuple[float, float] | None:
     """(variance of the figure's logarithm by chance within the run, its degrees of freedom).
 
     By the circular block bootstrap. Its variance is that of k blocks: it misses one k-th, which is made up
-    for, and has k - 1 degrees of freedom. None where the run is too short, or did nothing for most of it.
+    for, and has k - 1 degrees of freedom. None if the run is too short, or did nothing for most of it.
     """
     influence = course.influence
     count = len(influence)
@@ -190,7 +190,7 @@ def _memory(influence: Floats) -> float:
 def widest(courses: Sequence[FigureCourse | None]) -> tuple[float, float] | None:
     """The spread of a side's runs: of several the widest, so that their number does not narrow it.
 
-    None where one of them has none.
+    None if one of them has none.
     """
     spreads = [spread_of(course) if course is not None else None for course in courses]
     known = [spread for spread in spreads if spread is not None]

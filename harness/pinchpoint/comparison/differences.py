@@ -31,8 +31,8 @@ class Subject:
     Attributes:
         area: which kind of thing; what ``--factor`` names.
         what: the fact's name; its ending is its unit (``memory_bytes``, ``built.latency_s``).
-        place: the host it holds for, None where it holds for the tier or the whole run.
-        tier: the tier, None where it holds for the whole run.
+        place: the host it holds for, None if it holds for the tier or the whole run.
+        tier: the tier, None if it holds for the whole run.
         role: the disk's role.
     """
 
@@ -261,8 +261,8 @@ class Difference:
     Attributes:
         area: what kind of thing; see ``AREAS``.
         what: the fact's name; its ending is its unit.
-        tier: the tier, None where it holds for the whole run.
-        places: the hosts it holds for; empty where it holds for the tier or the whole run.
+        tier: the tier, None if it holds for the whole run.
+        places: the hosts it holds for; empty if it holds for the tier or the whole run.
         role: the disk's role.
         base: the base's values, each once; empty: not recorded. More than one: its runs differ themselves.
         other: likewise.

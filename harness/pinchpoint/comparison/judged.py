@@ -119,7 +119,7 @@ _OPTIONS = {"metrics": "--metric", "margin_ratio": "--margin", "bound": "--bound
 
 
 def _planned(sides: Sides, key: str) -> Any:
-    """What the runs' plans declare; None where none does. Raises InputError where they contradict."""
+    """What the runs' plans declare; None if none does. Raises InputError where they contradict."""
     said: dict[Any, list[str]] = {}
     for run in _runs(sides):
         value = _compare(run).get(key)

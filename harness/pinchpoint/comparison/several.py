@@ -47,11 +47,11 @@ class PairCall:
 
     Attributes:
         sides: their places, the first is the base.
-        ratio: second ÷ first; None where there is none.
+        ratio: second ÷ first; None without one.
         ci95: its 95 % interval; None likewise.
         p: of a ratio within the margin, Holm-corrected over all pairs and judged figures; None without an
             interval.
-        call: what may be said of the second; None where the figure is not judged.
+        call: what may be said of the second; None if the figure is not judged.
     """
 
     sides: tuple[int, int]
@@ -71,9 +71,9 @@ class SidesFigure:
         metric: the figure; its ending is its unit.
         better: which way is better; None: neither.
         judged: whether it is one of the figures that pairs are called by.
-        values: of each side each run's, None where it was not measured.
+        values: of each side each run's, None if it was not measured.
         pairs: every pair of sides that has a ratio.
-        standing: of each side; None where it was not measured, the figure is not judged, or neither way is
+        standing: of each side; None if it was not measured, the figure is not judged, or neither way is
             better.
         source: whose figure it is; the next four likewise.
         scenario: likewise.
@@ -107,7 +107,7 @@ class SidesFigure:
 
     @property
     def leader(self) -> int | None:
-        """The side with the best median; None where neither way is better, or fewer than two are measured."""
+        """The side with the best median; None if neither way is better, or fewer than two are measured."""
         known = [(value, at) for at, value in enumerate(self.medians) if value is not None]
         if self.better is None or len(known) < 2:
             return None
@@ -146,10 +146,10 @@ class OneSide:
         label: what it is called.
         runs: the directories of its runs, or of its probe.
         found: what limits it, in words, with the number of runs that say so.
-        confidence: of that; "" where there is none.
-        following: the next bottleneck in words; "" where it is not known.
+        confidence: of that; "" if there is none.
+        following: the next bottleneck in words; "" if it is not known.
         declared: what its disk is declared to be able to do; "" of runs.
-        per_month: what its disk costs, by its farm's ``prices``; None where no price is given, and of runs.
+        per_month: what its disk costs, by its farm's ``prices``; None if no price is given, and of runs.
         currency: of that; "" likewise.
     """
 

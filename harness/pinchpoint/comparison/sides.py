@@ -54,7 +54,7 @@ class Effort:
         per: the unit: ``document``, ``commit``, ``operation``, ``burst``.
         value: CPU seconds; None: not known.
         why: why it is not, one clause.
-        course: step by step; None where it has none.
+        course: step by step; None if it has none.
     """
 
     scenario: str
@@ -92,7 +92,7 @@ def _efforts(inputs: Inputs) -> Iterator[Effort]:
 
 
 def _tiers(inputs: Inputs, load: Load, tiers: Sequence[str]) -> tuple[str, ...]:
-    """The tiers at which a scenario works; all where that is not known."""
+    """The tiers at which a scenario works; all if that is not known."""
     known = {"sql"} if load.use in _SQL_ONLY else {one.tier for one in find_stations(inputs, load)}
     return tuple(tier for tier in tiers if not known or tier in known or tier not in _REPORTED)
 
@@ -190,7 +190,7 @@ class HostPair:
 
     Attributes:
         tier: its tier.
-        base: the host's name in the base, None where the base has no such host.
+        base: the host's name in the base, None if the base has no such host.
         other: likewise.
     """
 
@@ -256,8 +256,8 @@ class ComparedRun:
         directory: where it lies, as it was given.
         manifest: manifest.json's content.
         verdict: verdict.json's content, as the analysis reaches it now (the saved one may be older than it).
-        courses: of its figures, step by step; empty where there are other runs to compare it with.
-        timeline: what happened when; None where it was not asked for.
+        courses: of its figures, step by step; empty if there are other runs to compare it with.
+        timeline: what happened when; None if it was not asked for.
         efforts: CPU time for each unit of work; none where no operations were recorded.
         settled_per_s: by scenario, what was done per second in that part of the run which its verdict is
             drawn from: what it promises is reckoned from there.

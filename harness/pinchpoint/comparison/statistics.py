@@ -23,12 +23,12 @@ class Pair:
     """A figure of both sides.
 
     Attributes:
-        base: the median of the base's runs that measured it, None where none did.
+        base: the median of the base's runs that measured it, None if none did.
         other: likewise.
-        base_values: each run's, in their order; None where that run did not measure it.
+        base_values: each run's, in their order; None if that run did not measure it.
         other_values: likewise.
-        ratio: other ÷ base; None where either is missing, the base is 0, or both are not the same quantity.
-        why: why there is no ratio, one sentence; None where there is one.
+        ratio: other ÷ base; None if either is missing, the base is 0, or both are not the same quantity.
+        why: why there is no ratio, one sentence; None if there is one.
     """
 
     base: float | None
@@ -57,7 +57,7 @@ def pair(
     """Put the run values of both sides beside each other.
 
     Args:
-        base: one value per run, None where it was not measured.
+        base: one value per run, None if it was not measured.
         other: likewise.
         labels: what the sides are called.
         unlike: why the two are not the same quantity, where they are not: then they have no ratio.

@@ -21,7 +21,7 @@ class Lines:
     Attributes:
         headline: whether the bottleneck moved.
         cause: what the change may be attributed to.
-        next_step: what to do next, and what it would gain; None where that is not known.
+        next_step: what to do next, and what it would gain; None if that is not known.
         gain: what the base's verdict predicted of the first step, and what came of it; None likewise.
     """
 

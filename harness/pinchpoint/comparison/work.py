@@ -170,7 +170,7 @@ def _failed(outcomes: Mapping[str, int]) -> int:
 
 
 def _share(failures: float | None, count: float | None) -> float | None:
-    """Failures of all that was tried; None where nothing was, or it is not known."""
+    """Failures of all that was tried; None if nothing was, or it is not known."""
     if failures is None or count is None or failures + count == 0:
         return None
     return failures / (failures + count)

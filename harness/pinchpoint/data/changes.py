@@ -88,7 +88,7 @@ def find_shift(
 def find_early_fall(series: Floats, *, least: float, smallest: float) -> Shift | None:
     """A fall in the first third that ``find_shift`` is blind to, as its sums weigh little near an end.
 
-    Every value before is above every value after by ``smallest`` or more, but for the one in which it fell;
+    Every value before is above every value after by ``smallest`` or more, except the one in which it fell;
     noise sorts so few values by their time only where there is hardly any of it. Arguments as of
     ``find_shift``.
     """
@@ -147,7 +147,7 @@ def _at_an_end(series: Floats) -> int:
 
 
 def held_from(series: Floats, *, smallest: float, within: Callable[[float], float]) -> int | None:
-    """From which value on the rest is one level, which lies below all values before; None where it is not.
+    """From which value on the rest is one level, which lies below all values before; None if it is not.
 
     Args:
         series: in order of time.

@@ -70,13 +70,13 @@ class DiskRole:
 
     Attributes:
         machine: the machine the device belongs to.
-        device: None where it could not be resolved; ``why`` says so.
+        device: None if it could not be resolved; ``why`` says so.
         data_io: ``kernel``, ``writes-flushes``, ``unknown`` or ``not verified`` (collectors, "Inventory").
         limits: as declared, None where withheld.
         profile: the entry of the catalogue that was declared, None where figures or nothing were.
         stripes: this many disks of that profile it is declared to be made of.
         attached: which caps of its machine its I/O counts to: ``network``, ``cached``, or none (``local``).
-        curve: (outstanding I/Os, seconds each) as a probe found them; empty where none did.
+        curve: (outstanding I/Os, seconds each) as a probe found them; empty if none did.
         seen: whether a collector looked at the device; never for a managed database.
     """
 
@@ -101,11 +101,11 @@ class Host:
 
     Attributes:
         machine: equal for hosts that share one machine.
-        cores: the cores the tier's processes may use; empty where it has none or they are not known.
-        usable: the cores of the machine; empty where they are not known.
-        machine_type: the entry of the catalogue that the machine is declared to be; None where none is.
-        members: the machine's whole disks -> those each is made of; empty where they are not known.
-        models: the same disks -> their model, where it is known.
+        cores: the cores the tier's processes may use; empty if it has none or they are not known.
+        usable: the cores of the machine; empty if they are not known.
+        machine_type: the entry of the catalogue that the machine is declared to be; None if none is.
+        members: the machine's whole disks -> those each is made of; empty if they are not known.
+        models: the same disks -> their model, if it is known.
     """
 
     name: str
@@ -123,8 +123,8 @@ class Worker:
     """One load generator.
 
     Attributes:
-        cores: the cores it was pinned to; empty where it was not.
-        machine: None where the run does not say which machine it ran on.
+        cores: the cores it was pinned to; empty if it was not.
+        machine: None if the run does not say which machine it ran on.
     """
 
     name: str
@@ -358,7 +358,7 @@ def disk_roles(manifest: Mapping[str, Any]) -> Iterator[DiskRole]:
 
 
 def _limits(said: Mapping[str, Any]) -> Limits | None:
-    """The declared caps, from a profile (already resolved) or given; None where they are withheld."""
+    """The declared caps, from a profile (already resolved) or given; None if they are withheld."""
     given = said.get("resolved_limits") or said.get("limits")
     if not isinstance(given, Mapping):
         return None

@@ -56,14 +56,14 @@ class Times:
 
     @cached_property
     def longest_s(self) -> Floats:
-        """The longest of each row, seconds; 0 where nothing was timed."""
+        """The longest of each row, seconds; 0 if nothing was timed."""
         lowest, width = histogram.values_us(self._counters[self._ends[1:] - 1].astype(np.int64))
         found = np.zeros(len(self._place))
         found[self.timed] = ((lowest + width - 1) / US)[self._place[self.timed]]
         return found
 
     def sum(self, rows: Ints, *, keep: bool = True) -> histogram.Counts:
-        """The counters of some rows, added up; empty where nothing was timed.
+        """The counters of some rows, added up; empty if nothing was timed.
 
         Args:
             rows: their numbers.
@@ -217,7 +217,7 @@ class Traffic:
         return sum(count for outcome, count in self.outcomes().items() if outcome not in NO_ERRORS)
 
     def per_step(self, window: Window) -> Floats:
-        """Finished operations per second in each step of the window; 0 where none ended."""
+        """Finished operations per second in each step of the window; 0 if none ended."""
         step = window.step_of(self._of(self._all.time_s))
         inside = (step >= 0) & (step < window.steps)
         total = np.bincount(step[inside], self._of(self._all.count)[inside], window.steps)
@@ -255,7 +255,7 @@ class Traffic:
             yield end_s, self._all.service.sum(self._rows[ends == end_s], keep=False)
 
     def service(self, never: int = 0) -> Latency | None:
-        """Service time of all of them together; None where nothing was timed.
+        """Service time of all of them together; None if nothing was timed.
 
         Args:
             never: the number of further ones that never started.
@@ -267,7 +267,7 @@ class Traffic:
         return summarised(self._all.response.sum(self._rows), never)
 
     def medians_s(self, window: Window) -> Floats:
-        """The median response (service where there is none) of each step; NaN where nothing ended."""
+        """The median response (service if there is none) of each step; NaN where nothing ended."""
         timed = self._all.response.timed[self._rows].any()
         times = self._all.response if timed else self._all.service
         step = window.step_of(self._of(self._all.time_s))
@@ -300,7 +300,7 @@ class Traffic:
 
 
 def summarised(counts: histogram.Counts, never: int = 0) -> Latency | None:
-    """A histogram's figures; None where it is empty. ``never``: how many more never started.
+    """A histogram's figures; None if it is empty. ``never``: how many more never started.
 
     The library's own percentiles and mean walk 25,000 counters in Python, a quarter of a second each time;
     a run has one histogram per second. The figures are the same: a value is the highest that its counter

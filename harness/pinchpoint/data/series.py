@@ -86,7 +86,7 @@ class Series:
         return int(self.counts.sum())
 
     def mean(self) -> float | None:
-        """Mean over the operations where values are means, over time where not; None where nothing was."""
+        """Mean over the operations where values are means, over time where not; None if nothing was."""
         share = float(self.share.sum())
         return float(self.total.sum()) / share if share > 0 else None
 
@@ -197,7 +197,7 @@ class Samples:
         return self._keys[metric]
 
     def series(self, host: str, metric: str, instance: str = "") -> Series | None:
-        """One series, or None where there is not a single sample of it."""
+        """One series, or None if there is not a single sample of it."""
         return self._lines.part(Key(host, metric, instance), self._begin, self.window.steps)
 
     def readings(self, host: str, metric: str, instance: str = "") -> Readings:
@@ -212,7 +212,7 @@ class Samples:
         return Readings(kept.middle_s[start:end], kept.value[start:end])
 
     def mean(self, host: str, metric: str, instance: str = "") -> float | None:
-        """Its mean over the window, None where nothing was measured."""
+        """Its mean over the window, None if nothing was measured."""
         series = self.series(host, metric, instance)
         return None if series is None else series.mean()
 
@@ -228,7 +228,7 @@ class Samples:
         return self._steps[key]
 
     def weights(self, host: str, metric: str, instance: str = "") -> Floats:
-        """The operations behind each step's mean; 0 where there were none."""
+        """The operations behind each step's mean; 0 if there were none."""
         series = self.series(host, metric, instance)
         return series.share if series is not None and series.weighted else np.zeros(self.window.steps)
 
@@ -248,7 +248,7 @@ class Samples:
         return self._first[key]
 
     def together(self, hosts: Iterable[str], metric: str, instances: Iterable[str]) -> Floats | None:
-        """The mean over several instances in each step; None where one of them was not measured at all."""
+        """The mean over several instances in each step; None if one of them was not measured at all."""
         key = tuple(hosts), metric, tuple(instances)
         if key not in self._together:
             columns = [self.first_of(key[0], metric, instance) for instance in key[2]]
@@ -323,7 +323,7 @@ def _held(series: Series, step_s: int) -> Floats:
 
 
 def weighted_mean(value: Floats, weight: Floats) -> float | None:
-    """Mean of the measured values by weight; None where there is nothing to weigh."""
+    """Mean of the measured values by weight; None if there is nothing to weigh."""
     total = (value * weight).sum()
     if math.isfinite(total) and (weight > 0).all() and len(weight):
         return float(total / weight.sum())  # all are usable: in half the time
@@ -334,7 +334,7 @@ def weighted_mean(value: Floats, weight: Floats) -> float | None:
 
 
 def mean(value: Floats) -> float | None:
-    """Mean of the measured values; None where there are none."""
+    """Mean of the measured values; None without one."""
     total = value.sum()
     if len(value) and math.isfinite(total):
         return float(total / len(value))  # all are measured: the usual case, in a third of the time
@@ -397,7 +397,7 @@ class _Part(NamedTuple):
     Attributes:
         keys: its series.
         first: the first of the steps it has samples in.
-        sums: as ``_SUMS`` (of means of operations its last two are left out where there are none), a line
+        sums: as ``_SUMS`` (of means of operations its last two are left out if there are none), a line
             per series, a column per step from ``first`` to its last.
         highest: the largest value of each, likewise.
         weighted: of each series, whether its values are means of operations.
@@ -436,7 +436,7 @@ class _SeriesSums:
         return self._of_metric.get(metric, ())
 
     def part(self, key: Key, first: int, steps: int) -> Series | None:
-        """Some steps of one series; None where there is not a single sample in them."""
+        """Some steps of one series; None if there is not a single sample in them."""
         self._read(key)
         number = self._number_of.get(key)
         if number is None:
@@ -529,7 +529,7 @@ def _span(numbers: Ints) -> Any:
 
 
 def _summed(table: pa.Table, window: Window, apart: Collection[Key]) -> _Part | None:
-    """What one group of rows adds up to; None where nothing of it is in the window."""
+    """What one group of rows adds up to; None if nothing of it is in the window."""
     middle, step = _times(table, window)
     first, last = int(step.min(initial=window.steps)), int(step.max(initial=0))
     if first < 0 or last >= window.steps:

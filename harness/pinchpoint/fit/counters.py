@@ -16,7 +16,7 @@ class Reading(Protocol):
         """When it was taken, UTC seconds."""
 
     def number(self, name: str) -> float | None:
-        """A counter; None where the server does not report it."""
+        """A counter; None if the server does not report it."""
 
     def goes_on_from(self, earlier: Self) -> bool:
         """Whether the server reports no restart and no reset between the two."""
@@ -38,12 +38,12 @@ class CounterStep(Generic[R]):
         return self.after.at_s - self.before.at_s
 
     def grown(self, name: str) -> float | None:
-        """What was added to a counter; None where it is not reported, or went back: it was reset."""
+        """What was added to a counter; None if it is not reported, or went back: it was reset."""
         before, after = self.before.number(name), self.after.number(name)
         return None if before is None or after is None or after < before else after - before
 
     def all_grown(self, names: Collection[str]) -> dict[str, float] | None:
-        """What was added to each of several counters; None where one was reset, by report or by value."""
+        """What was added to each of several counters; None if one was reset, by report or by value."""
         grown = {name: value for name in names if (value := self.grown(name)) is not None}
         return grown if len(grown) == len(names) and self.after.goes_on_from(self.before) else None
 

@@ -114,7 +114,7 @@ def _data(changes: Mapping[TableKind, CounterChange]) -> Iterator[FileActivity]:
 
 
 def _files_of_postgresql(change: CounterChange, rows: Sequence[Row], what: str) -> FileActivity:
-    """18 counts bytes; before, each operation has ``op_bytes``. Times are 0 where they are not measured."""
+    """18 counts bytes; before, each operation has ``op_bytes``. Times are 0 if they are not measured."""
 
     def size(name: str, count: str) -> float | None:
         if name in change.columns:

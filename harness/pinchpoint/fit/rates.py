@@ -80,7 +80,7 @@ def mean(rates: Sequence[Rate]) -> float:
 
 
 def bursts(rates: Sequence[Rate]) -> FittedBursts | None:
-    """The bursts of a time, where there are at least two; None where it is even, or wanders.
+    """The bursts of a time, where there are at least two; None if it is even, or wanders.
 
     Args:
         rates: in the order of time.
@@ -116,7 +116,7 @@ def bursts(rates: Sequence[Rate]) -> FittedBursts | None:
 def _limit(rates: Sequence[Rate]) -> float | None:
     """What divides the readings into two levels best (Otsu 1979: the most variance between the two).
 
-    None where the two are no levels: not far enough apart for what each of them varies.
+    None if the two are no levels: not far enough apart for what each of them varies.
     """
     values = sorted(rate.per_s for rate in rates)
     count, total = len(values), sum(values)
@@ -257,7 +257,7 @@ class LoadCourse:
         source: where it comes from.
         busiest: the busiest hour, in words.
         peak_ratio: the activity of that hour ÷ that of the time in which the statements were counted.
-        bursts: None where that hour is even.
+        bursts: None if that hour is even.
         hours: hour of the day -> its activity ÷ likewise, the mean of all days; hours that were not recorded
             are not there.
         notes: what a reader must know, as sentences.

@@ -69,7 +69,7 @@ def replayed(
 
 
 def _rows_of(operation: str, params: Mapping[str, Any]) -> int | None:
-    """The rows that one operation writes; None where the plan leaves them to a default."""
+    """The rows that one operation writes; None if the plan leaves them to a default."""
     rows = _ROWS_OF[operation]
     return params.get(rows) if isinstance(rows, str) else rows
 

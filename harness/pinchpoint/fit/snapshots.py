@@ -186,7 +186,7 @@ class CounterChange:
 
 
 def read_csv(path: Path) -> Snapshot | None:
-    """The table a CSV file holds; None where it is none of ``KINDS``.
+    """The table a CSV file holds; None if it is none of ``KINDS``.
 
     Raises:
         InputError: it cannot be read, is empty, or a cell is none of its column's: ``FILE:LINE: ...``.
@@ -423,7 +423,7 @@ def _time(text: str, name: str) -> float | None:
 
 
 def number(row: Row, name: str) -> float:
-    """A column as a number; 0 where it is empty: a counter that has not counted. Raises ``ValueError``."""
+    """A column as a number; 0 if it is empty: a counter that has not counted. Raises ``ValueError``."""
     text = row.get(name, "").strip()
     found = float(text) if text and text.upper() != "NULL" else 0.0
     if not 0 <= found < math.inf:

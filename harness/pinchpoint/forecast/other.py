@@ -182,7 +182,7 @@ def _put(
 
 
 def _cores(ours: Measured, theirs: Measured) -> _Found:
-    """A tier's allowance where it has one, else the pool it is in, once."""
+    """A tier's allowance if it has one, else the pool it is in, once."""
     seen: set[str] = set()
     for tier in known_in(ours).tiers:
         name = f"{tier}.cpu"

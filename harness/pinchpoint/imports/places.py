@@ -39,7 +39,7 @@ class HostPlaces:
             who did not look at the host knows on which disk it lies.
         memory: host -> its memory in bytes.
         names: another name of a host (``address_names``) -> the host.
-        farm: the farm's file as the manifest shows it; empty where there is none.
+        farm: the farm's file as the manifest shows it; empty without one.
         named: the hosts that options name.
     """
 
@@ -56,7 +56,7 @@ class HostPlaces:
         """The host a machine is.
 
         Args:
-            machine: its name in the file, ``""`` where there is none.
+            machine: its name in the file, ``""`` if there is none.
             hosts: those of the run it goes into.
 
         Raises:

@@ -301,7 +301,7 @@ def _add_missing(host: str, facts: dict[str, Any], places: HostPlaces) -> None:
 
 
 def unknown_hosts(hosts: Iterable[str], places: HostPlaces) -> str:
-    """Which hosts were named that are in no file, as a warning; ``""`` where there are none."""
+    """Which hosts were named that are in no file, as a warning; ``""`` if there are none."""
     there = list(hosts)
     unknown = sorted(name for name in places.named if not any(same(name, host) for host in there))
     if not unknown:
@@ -325,7 +325,7 @@ def unknown_paths(hosts: Mapping[str, Mapping[str, Any]], places: HostPlaces) ->
 
 
 def unknown_roles(hosts: dict[str, dict[str, Any]]) -> str:
-    """The disks without a known role, as a warning; ``""`` where there are none."""
+    """The disks without a known role, as a warning; ``""`` if there are none."""
     unknown = {
         host: disks
         for host, facts in hosts.items()

@@ -188,7 +188,7 @@ def _encoding(path: Path, head: bytes) -> str:
 
 
 def _utf16_without_mark(begin: bytes) -> str | None:
-    """Of text that is mostly ASCII every second byte is 0 then, and no other one; None where it is not so."""
+    """Of text that is mostly ASCII every second byte is 0 then, and no other one; None if it is not so."""
     zeros = begin[0::2].count(0), begin[1::2].count(0)
     if min(zeros) > 0 or max(zeros) <= len(begin) // 4:
         return None

@@ -48,7 +48,7 @@ class Assignment:
         worker: its number from 0, which no other has in this run.
         cores: the cores it runs on; empty: wherever the system puts it.
         beat_s: how far into each second it writes down what the last one measured.
-        journal: the run's journal folder; empty where what is measured is sent (another machine).
+        journal: the run's journal folder; empty if what is measured is sent (another machine).
         seed: the plan's seed.
         endpoints: as in farm.yaml.
         scenarios: plan name -> ``use``, ``params``, ``load`` (base units), ``repeat_s``.

@@ -22,7 +22,7 @@ class Crew:
         workers: how many processes here share every scenario; None: one process for each scenario.
         remote: this many workers of other machines are waited for.
         listen: (address, port) for them; None: none may come.
-        token: the secret that they share with this run; empty where none may come.
+        token: the secret that they share with this run; empty if none may come.
         web_ui_port: where Locust's own page sets the number of users; None: the plan does.
         token_made: whether the token was made here: it must still be shown to who starts a worker.
     """
@@ -45,7 +45,7 @@ class Assignments:
 
     Attributes:
         here: one per process of this machine.
-        elsewhere: what a worker of another machine does, but for its name, number, slots and ranks.
+        elsewhere: what a worker of another machine does, except its name, number, slots and ranks.
     """
 
     here: tuple[Assignment, ...]

@@ -91,7 +91,7 @@ class _Process:
 
 
 def _message(line: bytes) -> dict[str, Any] | None:
-    """What a line says; None where it is no message."""
+    """What a line says; None if it is no message."""
     try:
         found = json.loads(line)
     except ValueError:
@@ -259,7 +259,7 @@ class GeneratorPool:
         on_event: called with an event's name and fields, from reader threads.
         on_second: called with a worker's name and its progress, from reader threads.
         listen: (address, port) for workers of other machines; None: there are none.
-        elsewhere: what such a worker does, but for its name, number, slots and ranks.
+        elsewhere: what such a worker does, except its name, number, slots and ranks.
         journal: the run's journal folder, for what such workers measure.
         token: the secret that such workers share with this run.
     """
@@ -445,7 +445,7 @@ class GeneratorPool:
     # ---- shares ----------------------------------------------------------------------------------
 
     def _lose(self, lost: GeneratorState) -> None:
-        """Its slots go to those who do the same scenarios; where there are none, the run has failed."""
+        """Its slots go to those who do the same scenarios; if there are none, the run has failed."""
         lost.channel.close()
         why = lost.gone or ""
         mine = [name for name, owners in self._owners.items() if owners.get(lost.name)]

@@ -26,7 +26,7 @@ def binned(durations_ns: npt.NDArray[np.int64]) -> list[list[int]]:
 def percentiles_s(
     reported: Iterable[Sequence[Sequence[int]]], percents: Sequence[float], never: int = 0
 ) -> list[float] | None:
-    """Percentiles, in seconds, of everything in ``binned``; None where that is nothing.
+    """Percentiles, in seconds, of everything in ``binned``; None if that is nothing.
 
     ``never``: how many more never started; a percentile that falls on one of them is infinite.
     """

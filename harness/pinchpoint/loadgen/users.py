@@ -455,7 +455,7 @@ class ScenarioLoad:
         if intended_ns is None:
             return None
         if free:
-            # Only who was free in time shows how punctual the generator is; a late start for want of a
+            # Only who was free in time shows how punctual the generator is; a late start for lack of a
             # free session is the farm's doing and counts as response time.
             now_ns = time.perf_counter_ns()
             self.send_lags_s.append((now_ns - intended_ns) / 1e9)

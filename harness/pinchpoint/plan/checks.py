@@ -471,7 +471,7 @@ def _check_fixed(found: LocustClasses, plan: YamlFile, place: Path, use: str) ->
 
 
 def _highest(load: Mapping[str, Any], folder: FilePath) -> tuple[str, int]:
-    """How many users a load reaches, and the field that says so; 0 where it is not of users."""
+    """How many users a load reaches, and the field that says so; 0 if it is not of users."""
     with suppress(ValidationError):  # what is wrong with its fields is found where they are read
         match load.get("model"):
             case "closed":

@@ -73,7 +73,7 @@ def check_compared(farm: YamlFile, plan: YamlFile) -> Iterator[Problem]:
 
 
 def unfit(name: str, scenarios: Mapping[str, Any]) -> Unfit | None:
-    """Why a name is none of a figure that runs of these scenarios have; None where it may be one.
+    """Why a name is none of a figure that runs of these scenarios have; None if it may be one.
 
     Args:
         name: such as ``scenario.orders.throughput_per_s``.
@@ -118,7 +118,7 @@ def _of_times(scenario: str, metric: str, load: Mapping[str, Any]) -> Unfit | No
 
 
 def unfit_of_farm(name: str, tiers: Mapping[str, Iterable[str]]) -> Unfit | None:
-    """What a name speaks of and a farm lacks; None where it has it.
+    """What a name speaks of and a farm lacks; None if it has it.
 
     Args:
         name: a figure's, which ``unfit`` lets pass.

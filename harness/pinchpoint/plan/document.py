@@ -80,7 +80,7 @@ class YamlFile:
         return None if value is ABSENT else value
 
     def mapping(self, *path: str | int) -> dict[str, Any]:
-        """The mapping at a place; an empty one where there is none."""
+        """The mapping at a place; an empty one if there is none."""
         value = self.at(*path)
         return value if isinstance(value, dict) else {}
 

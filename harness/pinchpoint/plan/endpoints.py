@@ -225,7 +225,7 @@ class SearchEndpoint(EndpointSpec):
 
     @property
     def given(self) -> dict[str, str]:
-        """As any endpoint's; without a URL where there is none."""
+        """As any endpoint's; without a URL if there is none."""
         return {name: value for name, value in super().given.items() if value}
 
 

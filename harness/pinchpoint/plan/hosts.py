@@ -94,7 +94,7 @@ def check_collectors(farm: YamlFile, place: Path) -> Iterator[Problem]:
 
 
 def _check_options(here: Path, kind: str, entry: Mapping[str, Any]) -> Iterator[Problem]:
-    """A collector's options by its own rules, but for what only the environment knows."""
+    """A collector's options by its own rules, except what only the environment knows."""
     choosy = collectors.kind(kind)
     if not isinstance(choosy, Choosy):
         return

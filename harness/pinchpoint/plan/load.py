@@ -62,7 +62,7 @@ def load(farm_path: Path | str, plan_path: Path | str) -> tuple[Farm, Plan]:
     plan, plan_problems = _read(plan_document, Plan, check_plan)
     if farm_document.readable and plan_document.readable:
         plan_problems += check_together(farm_document, plan_document)
-    if farm_problems or plan_problems:  # else ``expand_all`` reports them, where they are needed
+    if farm_problems or plan_problems:  # else ``expand_all`` reports them, if they are needed
         farm_problems += _unset_variables(farm_document, os.environ)
     sentences = _sentences(farm_document, farm_problems) + _sentences(plan_document, plan_problems)
     return _with_identity(_sound(farm, sentences), farm_document), _sound(plan, sentences)
@@ -80,7 +80,7 @@ def _check_kinds(farm: YamlFile, plan: YamlFile) -> None:
 
 
 def kind_of(document: YamlFile) -> str | None:
-    """``plan`` or ``farm``, as the fields at the top of a file show; None where they show neither or both."""
+    """``plan`` or ``farm``, as the fields at the top of a file show; None if they show neither or both."""
     fields = document.mapping().keys()
     is_plan, is_farm = bool(fields & _OF_PLAN), bool(fields & _OF_FARM)
     return None if is_plan == is_farm else "plan" if is_plan else "farm"

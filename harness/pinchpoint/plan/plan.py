@@ -207,7 +207,7 @@ class MeasurePhase(StrictRecord):
     @model_validator(mode="before")
     @classmethod
     def _short_forms(cls, value: object, info: ValidationInfo) -> object:
-        """In a file a duration alone will do; in JSON ``until`` is left out where it is not set."""
+        """In a file a duration alone will do; in JSON ``until`` is left out if it is not set."""
         if isinstance(info.context, FileContext):
             return {"at_most": value, "until": None} if isinstance(value, str | int | float) else value
         return {"until": None, **value} if isinstance(value, Mapping) else value

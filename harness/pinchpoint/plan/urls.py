@@ -46,7 +46,7 @@ def can_be_looked_up(host: str) -> bool:
 
 
 def names_server(url: str) -> bool:
-    """Whether the host of a URL, where it has one, can be one."""
+    """Whether the host of a URL, if it has one, can be one."""
     try:
         host = urlsplit(url).netloc.rpartition("@")[2]
     except ValueError:

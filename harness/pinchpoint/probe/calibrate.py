@@ -44,7 +44,7 @@ def calibration(probe: Probe, verdict: ProbeVerdict) -> str:
 
 
 def latency_curve(probe: Probe) -> tuple[tuple[int, float], ...]:
-    """(outstanding, mean latency) of the workload most like the disk's role; empty where none was measured.
+    """(outstanding, mean latency) of the workload most like the disk's role; empty if none was measured.
 
     Of a log small writes, each on the disk before the next; of any other role 8 KiB, at random, 70 % of them
     reads, or what is nearest to that.

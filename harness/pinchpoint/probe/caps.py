@@ -70,7 +70,7 @@ class FoundCaps:
 
     @property
     def limits(self) -> Limits | None:
-        """Those of all I/O, as the rules of a run take them; None where there are none."""
+        """Those of all I/O, as the rules of a run take them; None without one."""
         if self.iops is None and self.bytes_per_s is None:
             return None
         return Limits(
@@ -213,7 +213,7 @@ def _kind(cell: Cell, name: str) -> tuple[float | None, ...]:
 
 
 def _alone(found: Found, held: Sequence[Cell], rates: Mapping[Cell, TrialMean], name: str) -> str | None:
-    """Why it is a cap though one workload alone reaches it; None where its seconds say nothing."""
+    """Why it is a cap though one workload alone reaches it; None if its seconds say nothing."""
     if all(_mixed(cell) or found[cell].irregular_ratio is None for cell in held):
         return None
     listed = ", ".join(f"{cell.name} {rate(name, rates[cell].middle)}" for cell in held[:4])

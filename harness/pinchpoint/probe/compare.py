@@ -40,13 +40,13 @@ class CellChange:
     Attributes:
         cell: its name.
         metric: ``iops``, or ``bytes_per_s`` where the tool reports no I/Os.
-        base: the median repetition; None where nothing was measured.
+        base: the median repetition; None if nothing was measured.
         other: likewise.
         ratio: other ÷ base.
         ci95: the 95 % interval of the ratio of geometric means; None with too few repetitions.
         p: of a ratio within ``MARGIN``, corrected for the number of cells; None likewise.
         call: what may be said.
-        latency_ratio: of mean latencies; None where the tool reports none.
+        latency_ratio: of mean latencies; None if the tool reports none.
     """
 
     cell: str
@@ -198,7 +198,7 @@ def _moved(
 
 
 def bytes_words(value: int | None) -> str | None:
-    """``128 KiB``-like words; None where it is not known."""
+    """``128 KiB``-like words; None if it is not known."""
     return units.bytes_(value) if value is not None else None
 
 
@@ -307,7 +307,7 @@ def load(directory: Path) -> ProbeComparison:
 
 
 def _schema(path: Path) -> object:
-    """What a file says it is; None where it is not there, or no JSON: whoever reads it says so."""
+    """What a file says it is; None if it is not there, or no JSON: whoever reads it says so."""
     try:
         found = from_json(path.read_bytes())
     except (OSError, ValueError):

@@ -224,7 +224,7 @@ class SuiteDriver:
                 low, high = (low, middle) if above else (middle, high)
 
     def _above(self, cell: Cell) -> bool | None:
-        """Whether its mean latency is over the line; None where none was measured."""
+        """Whether its mean latency is over the line; None if none was measured."""
         known = [one.mean_s for one in self.probe.cells[cell] if one.mean_s is not None]
         return known[-1] >= self.probe.options.line_s if known else None
 

@@ -63,7 +63,7 @@ class Fall:
 
 
 def held_from(trial: Trial) -> int | None:
-    """The step from which on a repetition holds a lower level than at first; None where it did not fall."""
+    """The step from which on a repetition holds a lower level than at first; None if it did not fall."""
     values = _rates(trial)
     if len(values) < LEAST_STEPS or trial.series is None:
         return None
@@ -110,7 +110,7 @@ def fallen(trial: Trial) -> Trial:
 
 
 def between(cells: Trials) -> Fall | None:
-    """The first fall that everything measured afterwards confirms; None where there was none."""
+    """The first fall that everything measured afterwards confirms; None if there was none."""
     return next(filter(None, (_between(cells, name) for name in ("iops", "bytes_per_s"))), None)
 
 
@@ -220,7 +220,7 @@ class Outliers:
 
 
 def of_cell(trials: Sequence[Trial]) -> RateChange | None:
-    """How one cell went; None where too little was measured."""
+    """How one cell went; None if too little was measured."""
     done = [trial for trial in trials if trial.failed is None]
     anew = _anew(done)
     if anew is not None:
@@ -249,7 +249,7 @@ def of_group(probe: Probe, cells: Sequence[Cell]) -> RateChange | None:
 def of_probe(probe: Probe, cells: Sequence[Cell]) -> RateChange | None:
     """How several cells together went from repetition to repetition, each a share of its own mean.
 
-    A cell that was measured once says nothing of time. None where too little was measured.
+    A cell that was measured once says nothing of time. None if too little was measured.
     """
     rows: list[tuple[int, float]] = []
     by_trial: dict[int, list[float]] = {}
@@ -281,7 +281,7 @@ def _held(trials: Sequence[Trial], after: int) -> bool:
 
 
 def outliers(trials: Sequence[Trial]) -> Outliers | None:
-    """Steps with ten times the usual latency; None where no course was kept."""
+    """Steps with ten times the usual latency; None if no course was kept."""
     steps = [value for one in trials if one.series for value in one.series.latency_s if value is not None]
     if len(steps) < MIN_SAMPLES.value:
         return None
@@ -291,7 +291,7 @@ def outliers(trials: Sequence[Trial]) -> Outliers | None:
 
 
 def _anew(done: Sequence[Trial]) -> RateChange | None:
-    """Repetitions that begin higher and fall to one level, which holds half of them; None where they do not.
+    """Repetitions that begin higher and fall to one level, which holds half of them; None if they do not.
 
     What was allowed on credits is saturated in each, and some of it is back when the next begins.
     """

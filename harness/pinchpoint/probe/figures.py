@@ -49,7 +49,7 @@ class TrialMean:
 
     @property
     def spread_ratio(self) -> float:
-        """(high - low) ÷ 2 ÷ mean; 0 where nothing was done."""
+        """(high - low) ÷ 2 ÷ mean; 0 if nothing was done."""
         return (self.high - self.low) / 2 / self.mean if self.mean else 0.0
 
 
@@ -92,7 +92,7 @@ class Figures:
 
     @property
     def reads_ratio(self) -> float | None:
-        """Reads ÷ all I/O, as it came out: a mix is drawn by chance. None where the tool does not report."""
+        """Reads ÷ all I/O, as it came out: a mix is drawn by chance. None if the tool does not report."""
         if not (self.read_iops and self.iops and self.iops.middle):
             return None
         return self.read_iops.middle / self.iops.middle
@@ -156,7 +156,7 @@ def _steps(done: Sequence[Trial]) -> tuple[float | None, float, int]:
 def _irregular(spread_ratio: float, count: float) -> float | None:
     """Of ``count`` I/Os a step, each with a time of its own, the number spreads by that of the times ÷ √.
 
-    None where a device's spread would not be three times what counting leaves open.
+    None if a device's spread would not be three times what counting leaves open.
     """
     if COUNT_ERROR / math.sqrt(count) > IRREGULAR.value / 3:
         return None

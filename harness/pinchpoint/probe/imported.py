@@ -131,6 +131,6 @@ _Value = TypeVar("_Value")
 
 
 def _same(values: Iterable[_Value]) -> _Value | None:
-    """What all of them are; None where they differ."""
+    """What all of them are; None if they differ."""
     found = set(values)
     return found.pop() if len(found) == 1 else None

@@ -31,7 +31,7 @@ class HeldAgainst:
     Attributes:
         limits: None: nothing is known.
         burst: those on credits.
-        which: whether they were ``declared``, ``found``, or ``both``; None where there are none.
+        which: whether they were ``declared``, ``found``, or ``both``; None without one.
     """
 
     limits: Limits | None
@@ -162,7 +162,7 @@ def reads_of_memory(reads: RateChange | None, writes: RateChange | None) -> tupl
 
 
 LITTLE = 0.10
-"""As much as was asked for was outstanding, but for a tenth; else the figure says so (our value)."""
+"""The measured queue depth is shown if it differs from the requested one by more than this (our value)."""
 
 FAR_MORE = 2.0
 """A cap is not near where twice as much gets done for others (our value)."""
@@ -325,7 +325,7 @@ def _did_more(cell: Cell, of_all: Mapping[Cell, Figures]) -> bool:
 
 
 def _ways(cell: Cell, one: Figures) -> tuple[float | None, ...]:
-    """(reads, writes, bytes read, bytes written) per second; None where the tool does not report."""
+    """(reads, writes, bytes read, bytes written) per second; None if the tool does not report."""
     ratio = cell.read_ratio
     if ratio is None or one.iops is None or one.bytes_per_s is None:
         return (None,) * 4

@@ -76,7 +76,7 @@ class Trial:
 
     @property
     def iops(self) -> float | None:
-        """Reads and writes; None where the tool reports neither."""
+        """Reads and writes; None if the tool reports neither."""
         return _sum(self.reads_per_s, self.writes_per_s)
 
     @property
@@ -97,7 +97,7 @@ class Where:
     Attributes:
         folder: as the user gave it, resolved.
         host: the machine's name.
-        device: the whole disk by its kernel name; None where no block device is behind the folder.
+        device: the whole disk by its kernel name; None if no block device is behind the folder.
         file_system: its type.
         model: the disk's model, where the kernel knows one.
         farm: the farm's name, where the probe was of a farm's disk.
@@ -150,9 +150,9 @@ class DeclaredDisk:
     Attributes:
         profile: the catalogue's entry, where one was named.
         stripes: this many of them.
-        limits: its caps; None where none are known.
-        burst: those on credits; None where there are none.
-        price: what it costs; None where no price is given.
+        limits: its caps; None if none are known.
+        burst: those on credits; None without one.
+        price: what it costs; None if no price is given.
     """
 
     profile: str | None = None
@@ -163,7 +163,7 @@ class DeclaredDisk:
 
     @property
     def words(self) -> str:
-        """``2 x azure/p30``, ``500 IOPS``; empty where nothing is declared."""
+        """``2 x azure/p30``, ``500 IOPS``; empty if nothing is declared."""
         if self.profile:
             return f"{self.stripes} x {self.profile}" if self.stripes > 1 else self.profile
         return limits_words(self.limits.iops, self.limits.bytes_per_s) if self.limits else ""
@@ -208,7 +208,7 @@ class Probe:
         ended: UTC; None while it is running.
         state: ``running`` also of one that was killed.
         versions: program -> version.
-        prepared: bytes and seconds of writing the file, as a user meets them; None where nothing was written.
+        prepared: bytes and seconds of writing the file, as a user meets them; None if nothing was written.
         cells: cell -> its trials, in the suite's order.
         warnings: what a reader must know.
         imports: file, kind and SHA-256 of each file it was read from; empty of one that was measured here.

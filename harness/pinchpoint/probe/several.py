@@ -83,7 +83,7 @@ def _side(label: str, directory: Path, verdict: ProbeVerdict, probe: Probe) -> O
 
 
 def _cells(probes: Sequence[Probe]) -> dict[Cell, list[Cell | None]]:
-    """A measurement of the first probe that has it -> each probe's own, None where it has none."""
+    """A measurement of the first probe that has it -> each probe's own, None if it has none."""
     made: dict[Cell, list[Cell | None]] = {}
     for place, probe in enumerate(probes):
         for other in range(place + 1, len(probes)):

@@ -82,7 +82,7 @@ def described(folder: Path, farm: str | None = None, disk: str | None = None) ->
 
 
 def _read_ahead(device: str) -> int | None:
-    """The kernel's setting of a disk of this machine; None where it has none."""
+    """The kernel's setting of a disk of this machine; None if it has none."""
     try:
         text = Path(f"/sys/class/block/{device}/queue/read_ahead_kb").read_text(encoding="ascii")
         return int(text) * 1024
@@ -91,7 +91,7 @@ def _read_ahead(device: str) -> int | None:
 
 
 def mount_of_device(device: str) -> Path | None:
-    """Where a device is mounted on this machine; None where it is not."""
+    """Where a device is mounted on this machine; None if it is not."""
     disks = Disks(mountinfo.parse(Path("/proc/self/mountinfo").read_text(encoding="utf-8")))
     try:
         mount = disks.place(device).mount

@@ -20,7 +20,7 @@ class CellVerdict:
 
     Attributes:
         cell: its name.
-        outstanding: what was requested; None where the tool does not say.
+        outstanding: what was requested; None if the tool does not say.
         kind: how the disk limits there; None if the cell does not show it.
         limit: which limit it was held against, and of that how much was used.
         used_ratio: likewise.
@@ -75,9 +75,9 @@ class ProbeVerdict:
         caps: the caps that were found.
         limits: what cells were held against; None: nothing.
         limits_are: whether they were ``declared``, ``found``, or ``both``, each one of the two figures.
-        contradicted: why the declared figures are not those of this disk; None where they may be.
+        contradicted: why the declared figures are not those of this disk; None if they may be.
         over_time: kind (``disk_burst_exhausted``, ``disk_warm_up``) -> the workloads that showed it.
-        host_cache: why reads may have come from a host's memory; empty where nothing says so.
+        host_cache: why reads may have come from a host's memory; empty if nothing says so.
         declared_used: figure -> highest measured ÷ declared.
         behaves_like: types of the catalogue.
         answer: what it shows, in a few sentences.

@@ -106,7 +106,7 @@ def _one_at_a_time(verdict: ProbeVerdict, probe: Probe) -> list[str]:
 
 
 def _of_limits(verdict: ProbeVerdict, probe: Probe) -> Iterator[str]:
-    """A sentence for each kind of limit, with the limits of the disk in it where they are known."""
+    """A sentence for each kind of limit, with the limits of the disk in it if they are known."""
     limits, burst = verdict.limits, probe.declared.burst
     caps = limits and limits_words(limits.iops, limits.bytes_per_s)
     if caps:
@@ -204,7 +204,7 @@ def remembered(reads: RateChange, writes: RateChange | None) -> str:
 
 
 def distance(verdict: ProbeVerdict, declared: DeclaredDisk) -> str | None:
-    """How much of the declared figures was reached at most; None where nothing is declared."""
+    """How much of the declared figures was reached at most; None if nothing is declared."""
     if not verdict.declared_used:
         return None
     used = " and ".join(
@@ -231,7 +231,7 @@ def no_latency(used: float | None) -> str:
 
 
 def moved(change: RateChange | None) -> str | None:
-    """How a workload went over time; None where too little was measured."""
+    """How a workload went over time; None if too little was measured."""
     if change is None:
         return None
     if change.move == "steady":

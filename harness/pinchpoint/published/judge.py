@@ -39,7 +39,7 @@ class PublishedAnswer:
         says: the conclusion in words.
         supported: whether the figures name the same, and nothing else.
         because: why, or why not.
-        needs: what would have to be measured; None where nothing is missing.
+        needs: what would have to be measured; None if nothing is missing.
     """
 
     farm: str
@@ -106,7 +106,7 @@ def _judged(figures: FarmFigures) -> Published:
 
 
 def counted_per_s(source: SourceFigures) -> float | None:
-    """Documents ÷ duration; None where one of them was not published."""
+    """Documents ÷ duration; None if one of them was not published."""
     return source.count / source.duration_s if source.count and source.duration_s else None
 
 

@@ -58,7 +58,7 @@ class DiskFigures(StrictRecord):
 
     @property
     def caps(self) -> DeclaredLimits | None:
-        """What it can do at most; None where that is not known."""
+        """What it can do at most; None if that is not known."""
         from pinchpoint_infra.catalogue import catalogue  # noqa: PLC0415 -- reading it takes a fifth of a second
 
         if self.profile is not None and self.profile not in catalogue():

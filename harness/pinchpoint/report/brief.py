@@ -46,10 +46,10 @@ class Brief:
     Attributes:
         kind: what is reported: ``Load test``, ``Comparison``, ``Storage probe``.
         title: of the document.
-        at: UTC instant of what is reported: the dates inside documents; None where it is not recorded.
+        at: UTC instant of what is reported: the dates inside documents; None if it is not recorded.
         decision: go, no-go, or not decided.
         answers: to ``QUESTIONS``, in that order; those that do not apply are left out.
-        main: the table that belongs beside them; None where there is none.
+        main: the table that belongs beside them; None without one.
         checks: what passed and what failed, one a test case.
         evidence: the facts behind the bottleneck, as sentences.
         plots: charts as figures, at most 300 points a line.
@@ -78,7 +78,7 @@ class Brief:
         return found.replace(microsecond=0, tzinfo=None)
 
     def answer(self, question: str) -> Answer | None:
-        """The answer to one of ``QUESTIONS``; None where it does not apply."""
+        """The answer to one of ``QUESTIONS``; None if it does not apply."""
         return next((one for one in self.answers if one.question == question), None)
 
 

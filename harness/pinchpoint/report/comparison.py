@@ -46,7 +46,7 @@ class SideWords:
         named: the bottleneck, "" where none was found.
         confidence: of that, "" likewise.
         findings: what its verdict names, with the evidence, of the first run.
-        next_words: the next bottleneck, "" where it is not known.
+        next_words: the next bottleneck, "" if it is not known.
     """
 
     label: str

@@ -486,7 +486,7 @@ def money(amount: float, currency: str) -> str:
 
 
 def efforts(content: Row) -> Table:
-    """CPU time of each tier for a document, a commit, a burst; where it is not known, why."""
+    """CPU time of each tier for a document, a commit, a burst; if it is not known, why."""
     rows = [
         {**row, "unit": f"{row['per']} of {row['scenario']}", "load": _offered(content, row["scenario"])}
         for row in content["changes"]

@@ -118,7 +118,7 @@ class PlainReport:
         summary: what it says, in a few sentences.
         parts: the rest, in reading order.
         content: report.json.
-        at: the instant it is of, UTC; None where it is of several.
+        at: the instant it is of, UTC; None if it is of several.
         more: a sentence that goes with the summary; "" without one.
         notes: what a reader must know.
         reasons: how limits were found; on the page alone.

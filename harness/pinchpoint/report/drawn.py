@@ -71,7 +71,7 @@ def burst_charts(report: Report) -> list[Chart]:
 
 
 def ratios_of(report: ComparisonReport) -> Chart | None:
-    """Other side ÷ base side of each change; None where nothing can be drawn."""
+    """Other side ÷ base side of each change; None if nothing can be drawn."""
     base, other = report.sides
     named = [{**one, "name": figure_name(one)} for one in report.content["changes"]]
     return ratio_chart(base.label, other.label, named)

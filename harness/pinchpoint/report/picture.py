@@ -62,7 +62,7 @@ class MachineBox:
     Attributes:
         name: its host name.
         words: cores and memory.
-        resources: what its tiers share; empty where it has one tier only (then they are the tier's).
+        resources: what its tiers share; empty if it has one tier only (then they are the tier's).
         boxes: the tiers.
         outside: whether it is no part of the farm (the load generators).
     """

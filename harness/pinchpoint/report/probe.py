@@ -184,7 +184,7 @@ def against_catalogue(probe: Probe, found: Mapping[Cell, Figures]) -> Table:
 
 
 def _highest(found: Mapping[Cell, Figures], name: str) -> float | None:
-    """The highest of one figure of all cells; None where none has it."""
+    """The highest of one figure of all cells; None if none has it."""
     means = [getattr(one, name) for one in found.values()]
     return max((mean.mean for mean in means if mean is not None), default=None)
 

@@ -510,7 +510,7 @@ def _trials(found: SidesComparison) -> Iterator[Chart]:
 
 
 def _bars_of(found: SidesComparison, metric: str) -> Chart | None:
-    """Each workload's highest throughput on each side, in bytes or in I/Os; None where none has it."""
+    """Each workload's highest throughput on each side, in bytes or in I/Os; None if none has it."""
     best: dict[str, dict[int, float]] = {}
     for one in found.limits:
         value = getattr(one, f"most_{metric}")

@@ -480,7 +480,7 @@ def now_words(verdict: Row) -> str:
 
 
 def then_words(verdict: Row) -> str:
-    """The bottleneck after the next, as a sentence; "" where it is not known."""
+    """The bottleneck after the next, as a sentence; "" if it is not known."""
     blame = verdict.get("then")
     if not blame:
         return ""

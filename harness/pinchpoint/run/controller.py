@@ -357,7 +357,7 @@ class _Stage:
         )
 
     def _watch_others(self, assignments: Assignments) -> Sampler | None:
-        """Read, all the time, who else uses the CPU of this machine; None where no load is made here."""
+        """Read, all the time, who else uses the CPU of this machine; None if no load is made here."""
         if not assignments.here:
             return None
         host = assignments.here[0].name
@@ -515,7 +515,7 @@ class _Stage:
             self._store.event("recorder_failed", worker="controller", why=str(error))
 
     def _documents(self) -> dict[str, int]:
-        """How many documents the one crawl that ends has to do; nothing where that is not known."""
+        """How many documents the one crawl that ends has to do; nothing if that is not known."""
         crawls = [
             name
             for name, planned in self._plan.scenarios.items()

@@ -37,7 +37,7 @@ class Reported:
         failed: those that failed.
         dropped: those that could not start.
         p95_s: of the times of those that are ok and of those that could not start, which are infinite; within
-            half a percent; None where none is ok.
+            half a percent; None if none is ok.
         p50_s, p99_s: likewise.
         skipped: operations that found nothing to do; no failures.
     """
@@ -58,7 +58,7 @@ class Reported:
 
     @property
     def error_ratio(self) -> float | None:
-        """Failed and dropped ÷ all that was wanted; None where nothing was."""
+        """Failed and dropped ÷ all that was wanted; None if nothing was."""
         total = self.ok + self.failed + self.skipped + self.dropped
         return (self.failed + self.dropped) / total if total else None
 
@@ -163,7 +163,7 @@ class HeldStep:
 
 
 def saturated(steps: Sequence[HeldStep], *, closed: bool) -> str | None:
-    """Why the farm no longer follows; None where it does, or that cannot be reported yet."""
+    """Why the farm no longer follows; None if it does, or that cannot be reported yet."""
     if len(steps) <= IN_A_ROW:
         return None
     judged = range(len(steps) - IN_A_ROW, len(steps))
@@ -197,7 +197,7 @@ def _gain(steps: Sequence[HeldStep], number: int) -> float:
 
 
 def missed(step: HeldStep, objectives: Sequence[Objective], *, closed: bool = False) -> str | None:
-    """Which objective a level does not meet; None where it meets them all.
+    """Which objective a level does not meet; None if it meets them all.
 
     Throughput below an objective is no miss where no more was offered, nor where users offer what they can.
     """
@@ -346,7 +346,7 @@ class Silence(NamedTuple):
         kind: of farm.yaml.
         hosts: what it watches.
         for_s: how long.
-        why: why its last reading failed; "" where that is not known, as of one that does not end.
+        why: why its last reading failed; "" if that is not known, as of one that does not end.
     """
 
     kind: str
@@ -542,7 +542,7 @@ _APART = {
     "mem.available_bytes": "tier_cap_bytes",
     "mem.available_ratio": "tier_cap_bytes",
 }
-"""A metric that a tier has of its own -> what the inventory has of a host where it is measured."""
+"""A metric that a tier has of its own -> what the inventory has of a host if it is measured."""
 
 
 def _what(rule: StopRule | SilenceRule) -> str:

@@ -255,7 +255,7 @@ class ProofCheck:
             the metric that is not measured.
         outcome: ``warning``: a run can rely on it, and its reader should know; ``failed``: it cannot.
         found: what was found.
-        remedy: what to do about it; None where nothing is to be, or can be done.
+        remedy: what to do about it; None if nothing is to be, or can be done.
     """
 
     host: str
@@ -663,7 +663,7 @@ class SeenMetrics:
     Attributes:
         outcome: as ``ProofCheck`` has it.
         why: the figures behind it.
-        remedy: what to do; None where it is well.
+        remedy: what to do; None if it is well.
     """
 
     outcome: Literal["ok", "warning", "not measured", "failed"]

@@ -142,7 +142,7 @@ class ProgressDisplay:
 
         Args:
             machines: whose figures are shown.
-            work: scenario -> how many documents it has to do, where that is known.
+            work: scenario -> how many documents it has to do, if that is known.
         """
         self._machines, self._work, self._begun = machines, work, time.monotonic()
         if self._console.is_terminal:

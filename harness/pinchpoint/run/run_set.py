@@ -77,7 +77,7 @@ class RunSet:
 
     @property
     def again(self) -> Path | None:
-        """The folder of the A/A repetition; None where there is none."""
+        """The folder of the A/A repetition; None without one."""
         return next((self.directory / one.folder for one in self.places if one.again), None)
 
     def note(self, place: SetFolder, number: int, run: Path, status: ExitStatus) -> None:

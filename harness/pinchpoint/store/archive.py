@@ -82,7 +82,7 @@ class Unpacked:
 
     Attributes:
         directory: the run.
-        signed: who signed it, as a sentence; None where it is not signed.
+        signed: who signed it, as a sentence; None if it is not signed.
     """
 
     directory: Path
@@ -317,7 +317,7 @@ def _signature(index: bytes, key: Path) -> bytes:
 
 
 def _check_signature(file: Path, archive: zipfile.ZipFile, index: bytes, signers: Path | None) -> str | None:
-    """Who signed it, as a sentence; None where it is not signed and need not be."""
+    """Who signed it, as a sentence; None if it is not signed and need not be."""
     if SIGNATURE not in archive.namelist():
         if signers is not None:
             raise InputError(

@@ -115,7 +115,7 @@ def tables(directory: Path, step_s: int = 1) -> tuple[pa.Table, pa.Table]:
 
 
 def last_ns(directory: Path) -> int | None:
-    """When the last thing in a journal folder was measured, UTC nanoseconds; None where it holds nothing."""
+    """When the last thing in a journal folder was measured, UTC nanoseconds; None if it holds nothing."""
     found: list[int] = []
     for operations, samples in _pairs(directory, 1, bounds.Tally()):
         if operations.num_rows:

@@ -122,7 +122,7 @@ def parsed(data: bytes, form: Any, where: str, remedy: str, schema: str | None =
         form: the type of the content, or a function that says it of the content.
         where: what a message begins with: ``FILE``, or ``FILE:LINE``.
         remedy: what to do where it is damaged.
-        schema: what it says of itself; None where it says nothing.
+        schema: what it says of itself; None if it says nothing.
 
     Raises:
         InputError: it is no JSON, of another schema, or not of that form.

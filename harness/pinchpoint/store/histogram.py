@@ -76,7 +76,7 @@ def encoded(counts: Counts) -> str:
 _ABOUT = zlib.decompress(base64.b64decode(encoded(np.ones(1, np.int64)))[_HEADER.size :])[
     :payload_header_size
 ]
-"""What stands before the counters of every histogram of ours, but for their length."""
+"""What stands before the counters of every histogram of ours, except their length."""
 
 
 def checked_count(text: str) -> int:
@@ -207,7 +207,7 @@ def _signed(number: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def merged(texts: Iterable[str | None]) -> str | None:
-    """The sum of encoded histograms; None where there is none."""
+    """The sum of encoded histograms; None without one."""
     given = [text for text in texts if text is not None]
     if len(given) <= 1:
         return given[0] if given else None

@@ -169,7 +169,7 @@ def _in_order(work: Callable[[_U], _T], items: Iterable[_U]) -> Iterator[_T]:
 
 
 _Bounds: TypeAlias = tuple[tuple[str, str] | None, ...]
-"""The first and the last of each of ``NAMES`` in a group of rows; None where that is not known."""
+"""The first and the last of each of ``NAMES`` in a group of rows; None if that is not known."""
 
 
 def _bounds(samples: Samples) -> Iterator[_Bounds]:
@@ -247,7 +247,7 @@ def holds_values(samples: Samples) -> bool:
 
 
 def extent(samples: Samples) -> tuple[float, float] | None:
-    """When the first interval began and the last one ended, UTC seconds; None where there are no samples.
+    """When the first interval began and the last one ended, UTC seconds; None if there are no samples.
 
     Raises:
         InputError: the file is damaged.
@@ -278,7 +278,7 @@ def _spans(samples: Samples) -> Iterator[tuple[int, int, float]]:
 
 
 def usual_interval_s(samples: Samples) -> float:
-    """The median of the intervals that samples cover, seconds; 0 where there are no samples."""
+    """The median of the intervals that samples cover, seconds; 0 if there are no samples."""
     import duckdb  # noqa: PLC0415 -- verdicts need no queries
 
     connection = duckdb.connect()

@@ -250,7 +250,7 @@ def what_is_kept(directory: Path, error: OSError | None = None) -> str:
         recorded = (directory / OPERATIONS).exists() or any(file.name != LOCK for file in journal.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         recorded = False
-    except OSError:  # it is there, and cannot be looked into for want of a descriptor
+    except OSError:  # it is there, and cannot be looked into for lack of a descriptor
         recorded = True
     number = error.errno if error is not None else None
     first = _FIRST.get(number or 0, "make it writable")

@@ -69,7 +69,7 @@ class FigureTrend:
         entries: oldest run first.
         changes: oldest first.
         level: the median since the last change.
-        why_not: why no change can be looked for; None where one could.
+        why_not: why no change can be looked for; None if one could.
         zero_since: the first of the newest runs of which more is better and all have none; None: the newest
             has some. That takes no statistics.
         drift: from the level after the last change that is called, or the first level, to the one now, where

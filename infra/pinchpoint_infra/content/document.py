@@ -60,7 +60,7 @@ _HEAD_BYTES = 4096
 
 
 def binary_kind(content: bytes) -> str:
-    """What content that is no text is, in words: ``PNG image``; ``binary data`` where it is not known.
+    """What content that is no text is, in words: ``PNG image``; ``binary data`` if it is not known.
 
     The kinds a documentation folder or a file share is full of have names of ours: the library's guesses
     among formats with a common signature (a ZIP archive is a DOCX to it). It names the rest, where the match

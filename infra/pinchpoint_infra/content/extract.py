@@ -38,7 +38,7 @@ class Text:
         title: its own, or its first line that says something; may be empty.
         visible: what a reader sees, with what attributes and descriptions say.
         other: how it may be read as well: HTML's markup, and its text with every element apart; bytes in an
-            encoding that had to be guessed, as UTF-8 and as Latin 1. Empty where there is one reading alone.
+            encoding that had to be guessed, as UTF-8 and as Latin 1. Empty if there is one reading alone.
     """
 
     title: str

@@ -182,7 +182,7 @@ def ingest(
     one that is given when only one is. A further copy goes where its document is.
 
     Args:
-        corpus: a folder; None: the machine's documentation, only where there is none a generated corpus.
+        corpus: a folder; None: the machine's documentation, only if there is none a generated corpus.
         documents: their number, further copies where the corpus has fewer; None: all of a corpus that is
             named, all of them, a sensible number of another.
         database_url: ``postgresql://`` URL of an empty database, or None.

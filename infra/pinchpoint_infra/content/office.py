@@ -47,7 +47,7 @@ class UnreadableError(Exception):
 
 
 def office_form(content: bytes) -> OfficeForm | None:
-    """Which of these documents the bytes are; None where they are none that can be opened.
+    """Which of these documents the bytes are; None if they are none that can be opened.
 
     Raises:
         CostlyError: to open it takes too much.

@@ -19,7 +19,7 @@ class DiskSupport:
     """What is there, and why not what is not.
 
     Attributes:
-        v1: where the block I/O controller of version 1 is mounted; None where it is not.
+        v1: where the block I/O controller of version 1 is mounted; None if it is not.
         v2: where version 2 is mounted with its io controller; None likewise.
         fuse: whether the time model can run.
         missing: name (``loop``, ``throttle``, ``model``) -> what is missing, with the remedy.

@@ -87,7 +87,7 @@ class State:
 
 
 def load(directory: Path) -> State | None:
-    """The state of the farm in that folder; None where none was written yet, or none that can be read.
+    """The state of the farm in that folder; None if none was written yet, or none that can be read.
 
     A machine that lost its power may leave it empty, and another version of Pinchpoint writes another one:
     such a farm is found and removed by its mark, as one whose state is lost.

@@ -91,7 +91,7 @@ class Knobs:
 
     @contextmanager
     def around(self, tier: str) -> Iterator[None]:
-        """What is started meanwhile belongs to that tier's control group, where it has one."""
+        """What is started meanwhile belongs to that tier's control group, if it has one."""
         with ExitStack() as stack:
             if tier in self._groups:
                 stack.enter_context(self._groups[tier].inside())
@@ -122,7 +122,7 @@ class Knobs:
         return {**endpoint, "url": re.sub(rf":{tier.port}\b", f":{port}", endpoint["url"])}
 
     def _port(self, tier: EmbeddedTier) -> int:
-        """Where a tier is reached: behind its network interface where it has one of its own."""
+        """Where a tier is reached: behind its network interface if it has one of its own."""
         own = self._interfaces.get(tier.name)
         return own.port if own else tier.port or 0
 

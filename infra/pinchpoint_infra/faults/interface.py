@@ -57,7 +57,7 @@ _ETHTOOL_COMMAND = "IIIHBBBBBBIIHBBI8x"  # linux/ethtool.h, struct ethtool_cmd
 
 
 def missing() -> str | None:
-    """Why this machine cannot make such an interface; None where it can."""
+    """Why this machine cannot make such an interface; None if it can."""
     if os.geteuid() != 0:
         return "no root rights (network interfaces need them)"
     return None if Path(_TUNNEL).exists() else f"no {_TUNNEL} (tunnel devices)"

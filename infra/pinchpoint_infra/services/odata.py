@@ -108,7 +108,7 @@ class Call:
         return found
 
     def member(self, name: str) -> dict[str, Any]:
-        """An object in the body, by its name in any case; raises ``RefusalError`` where there is none."""
+        """An object in the body, by its name in any case; raises ``RefusalError`` if there is none."""
         found = next((value for key, value in self.body.items() if key.lower() == name.lower()), None)
         if not isinstance(found, dict):
             raise RefusalError(400, f"the body needs an object named {name}")

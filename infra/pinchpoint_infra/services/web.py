@@ -71,7 +71,7 @@ class WebPages:
         self._store = store
 
     async def answer(self, request: Request) -> Response | None:
-        """The answer to a GET outside of ``/_api/``; None where there is no such page."""
+        """The answer to a GET outside of ``/_api/``; None if there is no such page."""
         raw = request.scope["raw_path"].decode("ascii", "replace").partition("?")[0]
         path = unquote(raw, errors="replace")
         lower = path.casefold()

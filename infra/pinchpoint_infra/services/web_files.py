@@ -47,7 +47,7 @@ class WebFiles:
         return await self.content(_path(call.argument) if by_path else (await self.found(call))[1])
 
     async def content(self, path: str) -> Response:
-        """The bytes at a server-relative path; raises ``RefusalError`` where there are none."""
+        """The bytes at a server-relative path; raises ``RefusalError`` if there are none."""
         rows = await self._store.rows(
             f"SELECT documents.content_type, {CONTENT} FROM {DOCUMENTS}"  # noqa: S608 - made of our own words
             " WHERE documents.address = %s ORDER BY documents.path = %s DESC LIMIT 1",

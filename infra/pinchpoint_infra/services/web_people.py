@@ -106,7 +106,7 @@ class People:
         return entity(call, _profile(call, await self._found("id = %s", 1, "number 1")))
 
     async def profile_property(self, call: Call) -> Response:
-        """One property of a profile, by account and name; empty where no profile has such a property."""
+        """One property of a profile, by account and name; empty if no profile has such a property."""
         person = await self._by_account(call.named.get("accountname", call.argument))
         wanted = call.named.get("propertyname", call.arguments[-1] if len(call.arguments) > 1 else "")
         properties = {name.lower(): text for name, text in _properties(person).items()}

@@ -33,7 +33,7 @@ def item_id(number: int) -> str:
 
 
 def item_number(guid: str) -> int | None:
-    """The document a GUID is of; None where it is of none."""
+    """The document a GUID is of; None if it is of none."""
     given = guid.strip("{}").lower()
     last = given.removeprefix(_ITEMS)
     return int(last, 16) if given.startswith(_ITEMS) and _HEXADECIMAL.fullmatch(last) else None

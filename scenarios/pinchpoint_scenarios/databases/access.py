@@ -80,7 +80,7 @@ class Access(ABC):
 
     @abstractmethod
     def own_session(self, timeout_s: float) -> TextConnection:
-        """A session's connection for texts of the user's own: as it comes, but for its time limit."""
+        """A session's connection for texts of the user's own: as it comes, except its time limit."""
 
     def parse(self, link: Link, text: str) -> bool:
         """Have the server parse one statement and execute nothing; False: its library has no way to ask that.

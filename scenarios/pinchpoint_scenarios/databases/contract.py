@@ -89,7 +89,7 @@ class Result(Protocol):
 
 
 class Link(Protocol):
-    """An open connection on which data are made and removed, in autocommit mode but for ``transaction()``.
+    """An open connection on which data are made and removed, in autocommit mode except ``transaction()``.
 
     It raises what its library raises (``Access.error``).
     """

@@ -68,7 +68,7 @@ class OwnedSchema:
         return facts | {"rights": [may]}
 
     def free_bytes(self, link: Link) -> int | None:
-        """Bytes free where the server's data goes; None where it, or this user, cannot know."""
+        """Bytes free where the server's data goes; None if it, or this user, cannot know."""
         server = self.access.server
         if not server.free:
             return None

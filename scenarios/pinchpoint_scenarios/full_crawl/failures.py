@@ -9,7 +9,7 @@ class Failure(Exception):  # noqa: N818 - an outcome of the farm, not an error o
     Attributes:
         kind: the name of the failure: ``http_503``, ``timeout``, ``unreachable``, ``not_found``, ...
         permanent: trying again would get the same answer.
-        retry_after_s: how long the server asked us to wait; 0 where it did not.
+        retry_after_s: how long the server asked us to wait; 0 if it did not.
     """
 
     def __init__(

@@ -211,7 +211,7 @@ class Frontier:
         return [_taken(row) for row in rows if not row[-1]]
 
     def renew(self, taken: Taken) -> bool:
-        """Begin the lease of an item anew; False where it had run out and another session has the item."""
+        """Begin the lease of an item anew; False if it had run out and another session has the item."""
         values = (self._lease_s, taken.id, self._holder)
         return self._connection.execute(self._sql.renew, values).rowcount == 1
 

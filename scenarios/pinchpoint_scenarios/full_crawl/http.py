@@ -109,7 +109,7 @@ class HttpLogin(Protocol):
     def each_request(self) -> bool | None:
         """Whether it goes with every request, as a token does; False: it logs a connection in, as NTLM does.
 
-        None where the server decides, as with Kerberos.
+        None if the server decides, as with Kerberos.
         """
         ...
 
@@ -120,7 +120,7 @@ class HttpLogin(Protocol):
             challenge: the server's ``WWW-Authenticate``; "" to begin with.
 
         Returns:
-            Header fields of the next request; None where the login is over and was not accepted.
+            Header fields of the next request; None if the login is over and was not accepted.
 
         Raises ``Failure`` where a login cannot be made at all.
         """
@@ -134,7 +134,7 @@ class Http:
         base_url: ``http(s)://HOST[:PORT][/PREFIX]``; paths are put behind it.
         timeout_s: limit of a whole request, from the connection to the last byte.
         headers: sent with every request.
-        login: begins a login; None where the headers are all it takes.
+        login: begins a login; None if the headers are all it takes.
     """
 
     def __init__(

@@ -98,7 +98,7 @@ def http_login(endpoint: Endpoint) -> Callable[[], HttpLogin] | None:
 
 
 def _token(challenge: str) -> bytes | None:
-    """The token in a ``WWW-Authenticate``; None where it has none."""
+    """The token in a ``WWW-Authenticate``; None if it has none."""
     found = _CHALLENGE.search(challenge)
     try:
         return base64.b64decode(found[1], validate=True) if found else None
@@ -193,7 +193,7 @@ class Kerberos:
         return _KerberosLogin(self)
 
     def step(self, context: spnego.ContextProxy | None, token: bytes | None) -> tuple[Any, bytes | None]:
-        """The context, begun where there is none, and what it sends next.
+        """The context, begun if there is none, and what it sends next.
 
         Raises:
             LoginFailed: a ticket cannot be obtained.

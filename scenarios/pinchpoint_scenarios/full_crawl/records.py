@@ -37,7 +37,7 @@ class Taken(NamedTuple):
         source: the source's name.
         kind: ``container``, ``document``, ``changes`` or ``removal``.
         item: itself.
-        known_version: the version it was last indexed with; None where it is not.
+        known_version: the version it was last indexed with; None if it is not.
         holds: hosts of its source that are to be asked nothing: name -> for how many seconds still.
     """
 
@@ -67,12 +67,12 @@ class ItemResult(NamedTuple):
         reason: why it was skipped, or the name of the failure; "" where it is ok.
         attempts: how often the repository was asked.
         size_bytes: what was fetched.
-        latency_s: repository latency, from the request to the last byte; None where nothing was fetched.
-        index_s: how long the search tier took; None where it was not asked.
+        latency_s: repository latency, from the request to the last byte; None if nothing was fetched.
+        index_s: how long the search tier took; None if it was not asked.
         version: what it is known by from now on.
         url: the address it is indexed under; "": its own.
-        access: its access list; None where it is not known.
-        links: the addresses it links to; None where it was not read, or is as it was.
+        access: its access list; None if it is not known.
+        links: the addresses it links to; None if it was not read, or is as it was.
         found: what is to be crawled because of it.
         removed: what is gone, as the source's change log identifies it.
         token: where the source's change log goes on behind this.
@@ -148,7 +148,7 @@ class SourceSummary:
         ended: when its last item was finished.
         paused_s: how long the crawl lay still between these two, killed and not yet resumed.
         active_seconds: in how many seconds at least one document was indexed.
-        latency_s: mean repository latency of the documents that were fetched; None where none was.
+        latency_s: mean repository latency of the documents that were fetched; None if none was.
         latency_p50_s: its median.
         latency_p95_s: what 95 % of them stayed below.
         failures_by_kind: name of the failure -> how many.

@@ -102,7 +102,7 @@ class Contents:
         return [block[at : at + width] for at in range(0, self._bytes, width)]
 
     def writer(self, fields: Sequence[bytes]) -> int | None:
-        """The write that made these fields; None where no write of ours did, whole."""
+        """The write that made these fields; None if no write of ours did, whole."""
         block = b"".join(fields)
         if not self._stamped or len(block) != self._bytes:
             return None

@@ -62,7 +62,7 @@ class MixServer:
     def data_rows(self) -> int | None:
         """Rows of the data table that ``prepare`` would make: asks the server for its cache, writes nothing.
 
-        None where that is not known before a farm is up.
+        None if that is not known before a farm is up.
         """
         known = self._endpoint.options.get("cache_bytes")  # of a farm that is down
         if known is not None:

@@ -23,7 +23,7 @@ class LogEntry:
         database: where it ran.
         ended_s: when it ended, in seconds of any clock that all entries share.
         duration_s: how long it took there.
-        text: the statement; None where the log does not have it.
+        text: the statement; None if the log does not have it.
         parameters: the values of ``$1``, ``$2``, ...; None is null. None instead of a list: it had none.
         left_out: why it cannot be made again; None: it can.
         transaction: the server's number of the transaction it ended in; 0: of none, or not known.

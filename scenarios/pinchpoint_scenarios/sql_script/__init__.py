@@ -64,7 +64,7 @@ class SqlScript:
         return {"sql": {**server, "warnings": warnings, "scripts": scripts}}
 
     def _not_there(self) -> list[str]:
-        """What the server cannot prepare for want of a table or the like, unless a setup is to make it.
+        """What the server cannot prepare for lack of a table or the like, unless a setup is to make it.
 
         Raises ``ScenarioError`` for statements it cannot read.
         """

@@ -27,7 +27,7 @@ class Function:
 
     Attributes:
         call: computes it; none of its arguments is null.
-        least, most: how many arguments it takes; ``most`` is None where there is no limit.
+        least, most: how many arguments it takes; ``most`` is None if there is no limit.
     """
 
     call: Callable[[ScriptScope, Arguments], Value]

@@ -182,7 +182,7 @@ _NATIVE = ("postgresql", "postgres")
 
 
 class MarkedCopy:
-    """The user's database: marked as a copy, or empty where that will do.
+    """The user's database: marked as a copy, or empty if that will do.
 
     Where this machine cannot reach such a server, its use raises the reason.
 
@@ -316,7 +316,7 @@ class MarkedCopy:
         return [_value(name, values, value) for (value,) in rows]
 
     def connection(self, timeout_s: float) -> TextConnection:
-        """A session's connection, not opened yet: as the server gives it, but for its name and time limit."""
+        """A session's connection, not opened yet: as the server gives it, except its name and time limit."""
         return self._access.own_session(timeout_s)
 
     def encoded(self, value: Value) -> Any:

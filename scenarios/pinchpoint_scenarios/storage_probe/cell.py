@@ -23,10 +23,10 @@ class Cell:
     Attributes:
         workload: what is done, without how much of it at once: ``RND4K write``. Cells of one workload differ
             in ``outstanding`` alone.
-        block_bytes: size of an I/O; None where the tool does not say (making files).
-        read_ratio: reads ÷ all I/O; None where it does not say.
+        block_bytes: size of an I/O; None if the tool does not say (making files).
+        read_ratio: reads ÷ all I/O; None if it does not say.
         random_ratio: I/O that does not follow the one before ÷ all I/O.
-        outstanding: I/Os going on at the same time; None where the tool does not say.
+        outstanding: I/Os going on at the same time; None if the tool does not say.
         role: whose limit of latency it is held against.
     """
 
@@ -103,7 +103,7 @@ class ProbePlace:
     Attributes:
         folder: a folder of the probe's own; nothing outside is written.
         size_bytes: size of the file in it.
-        device: the block device below it (``/dev/sdb1``); None where it has none (tmpfs, a network share).
+        device: the block device below it (``/dev/sdb1``); None if it has none (tmpfs, a network share).
         memory_bytes: the machine's memory.
         trial: which repetition this is, from 1: random positions differ from trial to trial.
         root: whether the tools run as root there.
@@ -129,7 +129,7 @@ class CellSeries:
     Attributes:
         step_s: seconds between two values.
         iops: I/Os per second in each step.
-        latency_s: mean latency of the I/Os of each step; None where none ended.
+        latency_s: mean latency of the I/Os of each step; None if none ended.
     """
 
     step_s: float
@@ -142,7 +142,7 @@ class CellFigures:
     """What one call of a tool found for one cell. None: the tool does not report it.
 
     Attributes:
-        seconds: how long it measured; None where the tool does not say.
+        seconds: how long it measured; None if the tool does not say.
         reads_per_s: I/Os per second (of making files: operations).
         writes_per_s: likewise.
         read_bytes_per_s: bytes per second.

@@ -90,7 +90,7 @@ class LocalFacts:
 
     @property
     def device(self) -> str | None:
-        """The block device below it; None where there is none (memory, a network share; it is gone)."""
+        """The block device below it; None without one (memory, a network share; it is gone)."""
         try:
             number = self.folder.stat().st_dev
         except OSError:

@@ -111,8 +111,8 @@ class RemoteFacts:
     Attributes:
         folder: where it is mounted there, or the path that was given.
         host: the machine's name.
-        device: the whole disk by its kernel name; None where no block device is behind the folder.
-        file_system: its type; None where it is not known; ``model`` likewise.
+        device: the whole disk by its kernel name; None if no block device is behind the folder.
+        file_system: its type; None if it is not known; ``model`` likewise.
         memory_bytes: the machine's.
         root: whether we are root there.
     """

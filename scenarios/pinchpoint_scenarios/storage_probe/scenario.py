@@ -101,7 +101,7 @@ class StorageProbe:
         self._disk.release()
 
     def next_job(self, record: Record, stop: Callable[[], bool]) -> bool:
-        """Do the next job, alone; False where none is left."""
+        """Do the next job, alone; False if none is left."""
         if self._context.worker:
             return False  # one process does them all: the others would only wait for it
         with self._turn:
@@ -173,7 +173,7 @@ class StorageProbe:
         return list(self._params.chosen.jobs(self._params.seconds or 0.0))
 
     def _size(self, memory_bytes: int | None) -> int | None:
-        """Of the file; None where it depends on a memory that is not known."""
+        """Of the file; None if it depends on a memory that is not known."""
         given = self._params.size or self._params.chosen.size_bytes
         return given or (int(memory_bytes * 2.1) if memory_bytes is not None else None)
 
@@ -227,7 +227,7 @@ class StorageProbeSession:
         self._closed = threading.Event()
 
     def perform(self, record: Record) -> bool:
-        """Do one job; False where all is measured."""
+        """Do one job; False if all is measured."""
         return self._probe.next_job(record, self._closed.is_set)
 
     def close(self) -> None:

@@ -31,7 +31,7 @@ class Suite:
     Attributes:
         name: what ``--suite`` takes.
         about: one sentence for a person who chooses.
-        jobs: its jobs, given how long a cell is measured (0 where ``seconds`` is None).
+        jobs: its jobs, given how long a cell is measured (0 if ``seconds`` is None).
         repetitions: how often all of it is done where nothing else is asked for.
         seconds: how long a cell is measured, likewise; None: until its work is done; unknown before.
         pause_s: pause between two repetitions.

@@ -35,7 +35,7 @@ class Tool(Protocol):
         ...
 
     def prepare(self, place: ProbePlace) -> Sequence[str]:
-        """The command that writes the whole file; empty where the tool makes files of its own, or none."""
+        """The command that writes the whole file; empty if the tool makes files of its own, or none."""
         ...
 
     def commands(self, job: Job, place: ProbePlace) -> Sequence[Sequence[str]]:
@@ -72,7 +72,7 @@ def resolved(tool: Tool, command: Sequence[str]) -> list[str]:
 
 
 def find(program: str) -> str | None:
-    """A program's path; None where it is not installed."""
+    """A program's path; None if it is not installed."""
     return shutil.which(program) or shutil.which(program, path=_SYSTEM)
 
 

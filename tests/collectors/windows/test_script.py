@@ -122,7 +122,7 @@ def test_command_lines_stay_on_the_machine() -> None:
 
 
 def test_every_column_of_the_stand_in_is_asked_for() -> None:
-    """The stand-in has no column that nobody reads, but for those of another rank."""
+    """The stand-in has no column that nobody reads, except those of another rank."""
     asked = {name for one in wanted() for name in (*one.counters, *one.errors)}
     assert set(PROCESS_TYPES) == set(PROPERTIES)
     columns = {name.removesuffix("_Base") for _, counters in CLASSES.values() for name in counters}

@@ -207,7 +207,7 @@ def test_what_another_load_uses_is_not_what_comes_next() -> None:
 
 
 def test_what_others_read_is_not_the_load_s_use() -> None:
-    """A backup reads the data disk at its limit, and no session waits for it: more cores are not in vain."""
+    """A backup reads the data disk at its limit, and no session waits for it: more cores still help."""
     build = Build().host("sql1", "sql", cores=(0, 1), disks={"data": "sdc"}, limits={"data": {"iops": 400.0}})
     build.cpu("sql1", 0.99, 0.97, cores=(0, 1), pressure=0.9)
     build.disk("sql1", "sdc", 0, 0.01, 0.004, reads=400, busy=1.0, pressure=0.9)

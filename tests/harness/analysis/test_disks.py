@@ -1,6 +1,6 @@
 """Disks whose truth is known, simulated I/O by I/O: caps, latencies, devices, credits, at many loads.
 
-Each is judged with its limits declared, withheld and wrong by a factor of two, where it has any.
+Each is judged with its limits declared, withheld and wrong by a factor of two, if it has any.
 """
 
 from __future__ import annotations

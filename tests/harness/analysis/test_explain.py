@@ -117,7 +117,7 @@ def test_a_run_without_a_measure_phase_has_gates_only() -> None:
 
 @pytest.mark.parametrize("build", [crawl_bound_by_search, two_in_turn])
 def test_the_text_has_all_steps_and_a_query_for_each_series(build: type[Build]) -> None:
-    """Eight parts in METHOD's order, lines of at most 88 columns but for the queries, which are pasted."""
+    """Eight parts in METHOD's order, lines of at most 88 columns except the queries, which are pasted."""
     text = explanation_text(judged(build()).to_json())
     heads = [line[:2] for line in text.splitlines() if line[:1].isdigit()]
     assert heads == ["0.", "1.", "2.", "3.", "6.", "7.", "8."]

@@ -127,7 +127,7 @@ def test_samples_alone_need_one_value() -> None:
 
 @pytest.mark.parametrize(("silent", "result"), [(1, "met up to 300/s"), (3, "not measured")])
 def test_a_level_at_which_nothing_ended_is_left_out(silent: int, result: str) -> None:
-    """Of a climb the levels at which something ended answer; where there are none, nothing does."""
+    """Of a climb the levels at which something ended answer; if there are none, nothing does."""
     levels = np.array([100.0, 200.0, 300.0])
     build = climb(levels, 900).objective(scenario="orders", p95_s=0.5)
     heard_s = START_S + WARM_UP_S + silent * EACH_S

@@ -212,7 +212,7 @@ def test_what_all_levels_tell_rests_on_all_of_them() -> None:
     used, queue, ceiling = (proof(verdict, kind)[0] for kind in ("E1", "E2", "E3"))
     each_s = EACH_S - int(SETTLE_S)
     assert queue.samples == len(levels) * each_s
-    assert used.samples == 2 * 58  # both cores, three levels but for the first two seconds
+    assert used.samples == 2 * 58  # both cores, three levels except the first two seconds
     done = np.minimum(over_time(levels), 600)
     assert ceiling.samples == pytest.approx(done.sum() * each_s / EACH_S, rel=0.02)
     assert (ceiling.host, ceiling.instance) == ("", "orders")

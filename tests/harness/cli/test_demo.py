@@ -54,7 +54,7 @@ def run_demo(
 def test_a_demo_that_others_disturbed_shows_its_report_and_ends_with_0(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Not valid evidence for want of CPU: 0, and the last line is the report's path, alone."""
+    """Not valid evidence for lack of CPU: 0, and the last line is the report's path, alone."""
     status, out, err = run_demo(monkeypatch, tmp_path, late(), Ended(tmp_path / "run"))
     assert status == 0
     assert out.splitlines()[-1] == str(tmp_path / "run" / "report.html")

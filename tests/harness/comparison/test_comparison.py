@@ -92,7 +92,7 @@ def test_a_crawl_that_ends_no_more_is_worse() -> None:
 
 
 def test_every_figure_has_both_values_and_a_ratio_or_a_reason() -> None:
-    """Nothing is 0 for want of a measurement, and nothing is divided by 0."""
+    """Nothing is 0 for lack of a measurement, and nothing is divided by 0."""
     done = compare(two_sides(), ["disks"])
     latency = figure(done, "repository_latency_s", source="collab")
     assert (latency["base"], latency["other"]) == (0.467, 0.237)

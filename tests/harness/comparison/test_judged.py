@@ -71,7 +71,7 @@ def test_of_a_run_that_is_no_valid_evidence_nothing_is_called() -> None:
 
 
 def test_repeats_that_are_alike_are_equivalent() -> None:
-    """Not for want of evidence: the interval lies inside what counts as the same."""
+    """Not for lack of evidence: the interval lies inside what counts as the same."""
     done = compare(repeated(1.005), ["disks"])
     assert of(done, CRAWL).judged.call == "equivalent"
     assert exit_status(done, fail_on_worse=True) == 0

@@ -124,7 +124,7 @@ def test_a_latency_that_was_never_seen_is_assumed_and_said() -> None:
 
 
 def test_another_type_may_answer_sooner_and_no_catalogue_says_so() -> None:
-    """Commits wait 35 ms for a disk far below its cap: a P30 is as slow only for want of a figure."""
+    """Commits wait 35 ms for a disk far below its cap: a P30 is as slow only for lack of a figure."""
     build = log(commits(Distant(0.035, 0.001), LENGTH_S, users=8), 8, limits={"iops": 2000.0})
     build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]["log"]["profile"] = "azure/s30"
     run = build.run()

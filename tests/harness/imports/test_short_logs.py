@@ -392,7 +392,7 @@ def test_the_queue_of_a_disk_follows_from_its_rate_and_latency(tmp_path: Path) -
 def test_a_disk_that_mostly_pages_is_a_victim_of_the_memory(
     written_bytes: float, outcome: str, tmp_path: Path
 ) -> None:
-    """5,000 pages in and out a second are 41 MB/s; 330 MB/s of the disk's are not for want of memory."""
+    """5,000 pages in and out a second are 41 MB/s; 330 MB/s of the disk's are not for lack of memory."""
     short = {
         r"Memory\Available MBytes": 200,
         r"Memory\Pages Input/sec": 5000,

@@ -45,7 +45,7 @@ def test_a_stall_of_the_server_shows_in_the_response_times() -> None:
     count = sum(row["count"] for row in found["rows"])
     assert count == pytest.approx(1000, abs=15)
     assert merged(found["rows"], "response").get_value_at_percentile(95) / 1e6 == pytest.approx(1.5, abs=0.25)
-    # Service time counts from the actual start: those who could not start for want of a session saw no stall.
+    # Service time counts from the actual start: those who could not start for lack of a session saw no stall.
     assert merged(found["rows"], "service").get_value_at_percentile(50) / 1e6 < 0.05
     # The farm's stall is not the generator's: who was free started on time.
     assert merged(found["send"], "service").get_value_at_percentile(50) / 1e6 < 0.002

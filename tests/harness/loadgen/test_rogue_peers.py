@@ -80,7 +80,7 @@ def test_without_the_token_no_message_gets_in_and_no_run_is_disturbed(url: str, 
 
 
 def second(work: dict[str, Any], **changed: Any) -> dict[str, Any]:
-    """A second that a worker may send, but for what is changed in its only row."""
+    """A second that a worker may send, except what is changed in its only row."""
     row = {
         "time_s": int(time.time()), "interval_s": 1.0, "worker": work["name"], "scenario": "burst",
         "operation": "write", "outcome": "ok", "count": 1, "bytes": 0, "service": None, "response": None,

@@ -39,7 +39,7 @@ from pinchpoint.plan import redacted
     ],
 )
 def test_passwords_in_urls_are_hidden(url: str, shown: str) -> None:
-    """Also where the password breaks the URL, and not where there is none; names of variables stay."""
+    """Also where the password breaks the URL, and not if there is none; names of variables stay."""
     assert redacted_text(url) == shown
     assert "pw" not in redacted_text(f"error at {url}") or "pw" not in url
 

@@ -455,7 +455,7 @@ def walk(
 
 
 def fault(relative: Path, status: int, said: str) -> str | None:
-    """What is wrong with a command's answer to a damaged file; None where nothing is."""
+    """What is wrong with a command's answer to a damaged file; None if nothing is."""
     if status not in {int(known) for known in ExitStatus} - {ExitStatus.INTERNAL} or "Traceback" in said:
         return "internal error"
     # Its folder will do; of a setting that the run has nothing for the setting is named.

@@ -124,7 +124,7 @@ def test_a_run_that_became_long_is_coarse_from_its_begin(tmp_path: Path) -> None
 
 
 def test_the_analysis_counts_ten_seconds_as_ten() -> None:
-    """Rates, active seconds and the measured window are those of the seconds, but for the edges."""
+    """Rates, active seconds and the measured window are those of the seconds, except the edges."""
     seconds = table(*(row(second, 3) for second in range(1000, 1100)))
     traffic = Traffic(coarse(seconds, 10))
     window = Window.between(1003.2, 1088.9, recorded_s=10.0)

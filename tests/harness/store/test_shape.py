@@ -16,7 +16,7 @@ OPEN = {"model": "open", "rate_per_s": 5.0, "arrivals": "poisson"}
 
 
 def told(content: Any, form: Any = shape.Manifest) -> list[str]:
-    """What is said of a document, but for the remedy."""
+    """What is said of a document, except the remedy."""
     try:
         document.parsed(json.dumps(content).encode(), form, "FILE", "copy it anew")
     except InputError as error:

@@ -66,7 +66,7 @@ class Plain:
 
 
 def plainly(pieces: list[bytes]) -> Plain | None:
-    """What the reference makes of it: None where it refuses it, or where it is not whole."""
+    """What the reference makes of it: None if it refuses it, or where it is not whole."""
     plain = Plain()
     for piece in pieces:
         try:

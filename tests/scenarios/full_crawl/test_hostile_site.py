@@ -245,7 +245,7 @@ def test_robots_txt_however_it_is_written(sql: Endpoint) -> None:
     ],
 )
 def test_what_a_host_without_proper_rules_allows(sql: Endpoint, reply: Reply, count: int | None) -> None:
-    """All where it has none, wherever they moved to on the site; nothing while it cannot say (RFC 9309)."""
+    """All if it has none, wherever they moved to on the site; nothing while it cannot say (RFC 9309)."""
     with odd({"/robots.txt": reply, "/": html(linking("/p")), "/p": html("p")}) as server:
         server.answers["/other/robots.txt"] = 200, {}, b"User-agent: *\nDisallow: /p"
         crawl = Crawl(sql, server, sitemaps=False)

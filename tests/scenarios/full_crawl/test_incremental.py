@@ -1,4 +1,4 @@
-"""Only what changed since the last crawl: by a change log, and by versions where there is none."""
+"""Only what changed since the last crawl: by a change log, and by versions if there is none."""
 
 from __future__ import annotations
 

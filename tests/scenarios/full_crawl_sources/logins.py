@@ -76,7 +76,7 @@ class _Front(BaseHTTPRequestHandler):
                 return self.reply(error.code, {}, error.read())
 
     def challenge(self) -> str | None:
-        """What is asked back; None where the client is who it says."""
+        """What is asked back; None if the client is who it says."""
         scheme, _, given = self.headers.get("Authorization", "").partition(" ")
         if scheme != self.scheme:
             return self.scheme

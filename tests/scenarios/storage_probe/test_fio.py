@@ -177,7 +177,7 @@ def test_fio_itself(place: ProbePlace) -> None:
 
 
 def test_a_log_s_writes_by_fio(place: ProbePlace) -> None:
-    """Each with O_DSYNC, one in flight: rate and time belong together, but for what lies across an end."""
+    """Each with O_DSYNC, one in flight: rate and time belong together, except what lies across an end."""
     called(list(TOOLS["fio"].prepare(place)), place.folder)
     cell = Cell("log 4K write", 4096, 0.0, 0.0, 1, "log")
     flushed = ran(Job("fio", (cell,), 0.5, flush_each=True), place)

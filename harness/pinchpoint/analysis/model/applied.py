@@ -116,7 +116,7 @@ class Changed:
 
     Attributes:
         name: of the setting.
-        before: what it is in the run; None where that is not known.
+        before: what it is in the run; None if that is not known.
         after: what it is to be.
     """
 
@@ -272,7 +272,7 @@ def _change(
 
 
 def _meant(parts: Sequence[Part], one: Setting) -> list[tuple[int, Part]]:
-    """The parts a setting is about; a tier's cores are its allowance where it has one."""
+    """The parts a setting is about; a tier's cores are its allowance if it has one."""
 
     def means(part: Part) -> bool:
         if one.what == "cores":

@@ -43,7 +43,7 @@ class Throughput:
             assumed, and how far the model was found to be off.
         ratio: then ÷ now.
         now_s: mean time of an operation.
-        then_s: likewise, predicted; None where an open load could not be kept up: it grows without end.
+        then_s: likewise, predicted; None if an open load could not be kept up: it grows without end.
         kept_up: of an open load, whether all of it would be done; None of a closed one.
     """
 
@@ -76,7 +76,7 @@ class Binding:
         how: ``used_up``; ``waited_for``: it has room, but its time is what operations wait for most;
             ``elsewhere``: most of the time goes where nothing was measured; ``nothing``: all of a load that
             is given would be done.
-        key: of the part; None where it is none.
+        key: of the part; None if it is none.
         name: in words.
         ratio: how much of it is used, or of the operations' time is spent there.
         scenario: whose operations.
@@ -96,7 +96,7 @@ class Use:
     Attributes:
         key: the resource's.
         name: in words.
-        now_ratio: how much of it is used; None where no cap is known.
+        now_ratio: how much of it is used; None if no cap is known.
         then_ratio: likewise, predicted.
         now_s, then_s: how long an operation of the scenario that is there longest stays; 0: nothing waits.
     """

@@ -60,7 +60,7 @@ class Flushes:
 
     Attributes:
         per_s: how many.
-        each_s: how long one takes; None where they are counted only.
+        each_s: how long one takes; None if they are counted only.
     """
 
     per_s: float
@@ -72,10 +72,10 @@ class Beside:
     """What is known of a disk beside its own figures.
 
     Attributes:
-        kind: how the verdict's steps say that it limits; None where they say nothing of it.
+        kind: how the verdict's steps say that it limits; None if they say nothing of it.
         flushes: of it as a log; None if not counted.
         reads_only: whether no scenario changes anything, so that no operations cause its writes.
-        starved: its tier waits for CPU, so that a flush lasts as the server reports it for want of CPU.
+        starved: its tier waits for CPU, so that a flush lasts as the server reports it for lack of CPU.
     """
 
     kind: Kind | None = None
@@ -550,7 +550,7 @@ def _reads_only(case: Case, flow: Flow) -> bool:
 
 
 def _flushes(case: Case, resource: Resource, rows: Rows) -> Flushes | None:
-    """Of the database's log on a disk; None where it does not count them."""
+    """Of the database's log on a disk; None if it does not count them."""
     if not resource.commit_path:
         return None
     samples = case.inputs.samples

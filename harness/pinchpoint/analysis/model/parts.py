@@ -31,7 +31,7 @@ class Disk:
         name: in words.
         target: ``sql.log``.
         host: whose it is.
-        profile: the entry of the catalogue it is declared to be; None where none is.
+        profile: the entry of the catalogue it is declared to be; None if none is.
         stripes: how many of that are striped.
         attached: which of its machine's caps its I/O counts to.
         caps: what it lets through.

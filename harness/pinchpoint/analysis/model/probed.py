@@ -36,7 +36,7 @@ class Written:
     """What one write of a log takes, on the disk before it ends.
 
     Attributes:
-        each_s: seconds; None where a cap hides it: it lets through one after the other, and how long each
+        each_s: seconds; None if a cap hides it: it lets through one after the other, and how long each
             takes by itself is anything up to the time from one to the next.
         spacing_s: that time, where a cap held the probe's single writes; else None.
         bursts: whether that cap lets writes through as fast as they come for a while, and then none.

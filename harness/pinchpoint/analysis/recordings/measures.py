@@ -76,7 +76,7 @@ class Rows:
 
     @classmethod
     def of(cls, series: Series | None, key: Key, values: Floats | None = None) -> Rows | None:
-        """Those of a series, or of values that were calculated from it; None where nothing was read."""
+        """Those of a series, or of values that were calculated from it; None if nothing was read."""
         if series is None or not series.measured:
             return None
         own = series.steps() if values is None else values
@@ -161,10 +161,10 @@ class Resource:
         name: in words: ``CPU of APP3``.
         metric: the series that would show it best.
         measures: what was measured, the deciding one first; empty: nothing was.
-        has_room: whether the measures show that it did not limit; None where they cannot.
+        has_room: whether the measures show that it did not limit; None if they cannot.
         missing: what was not measured of it, and why; "" where nothing is missing.
         doubt: why no work need have waited for it though it is at its limit; "" where that is not so.
-        remedy: what to do so that it can be judged; "" where that is known already.
+        remedy: what to do so that it can be judged; "" if that is known already.
         context: further figures.
         recorded: whether it is known; else something that was not recorded must have been waited for.
     """
@@ -238,7 +238,7 @@ def measure(
     only: Steps | None = None,
     share: Floats | None = None,
 ) -> Measure | None:
-    """A figure against its limit; None where it was not measured.
+    """A figure against its limit; None if it was not measured.
 
     Args:
         inputs: the recording.
@@ -285,7 +285,7 @@ def _hides_more(rows: Rows, limit: float) -> bool:
 
 
 def figure(inputs: Inputs, host: str, metric: str, instance: str = "") -> Rows | None:
-    """A series of a host; None where nothing was read."""
+    """A series of a host; None if nothing was read."""
     key = Key(host, metric, instance)
     return Rows.of(inputs.samples.series(*key), key)
 

@@ -39,10 +39,10 @@ class DiskShift:
         spread: of the rate after the change.
         busy_before: share of the time with I/O going on; 1 where that was not measured.
         busy_after: likewise.
-        alike_before: the same rate in seconds of the usual mix of reads and writes alone; None where there
+        alike_before: the same rate in seconds of the usual mix of reads and writes alone; None if there
             are too few of those.
         alike_after: likewise.
-        other_before: the other of ``io`` and ``bytes``; 0 where it was not measured.
+        other_before: the other of ``io`` and ``bytes``; 0 if it was not measured.
         other_after: likewise.
     """
 
@@ -74,13 +74,13 @@ class Resource:
             the others.
         tiers: the tiers that use it, in the same order.
         instance: cores ("0,1"), thread name, device, source or endpoint, kind of lock, interface.
-        cores: how many cores a pool has; None where that is not known.
+        cores: how many cores a pool has; None if that is not known.
         roles: a device's roles, the first as in ``ROLE_ORDER``.
         limits: the declared caps, None where withheld; of what lives on burst credits its burst's.
         baseline: of what lives on burst credits the declared caps, which hold without them; else None.
         commit_path: whether commits wait for this device: it holds a log, or the data of a tier without one.
         even: whether a disk is asked in an even schedule that was kept: its rate is flat by that alone.
-        shift: how a disk's I/O, or else its bytes, changed its level in the window; None where it did not.
+        shift: how a disk's I/O, or else its bytes, changed its level in the window; None if it did not.
         service_time: what a disk's time goes with, over all load levels where there are several; None where
             unknown.
         responses: how a disk's I/O (``io``) and ``bytes`` move when what is outstanding does
@@ -169,13 +169,13 @@ def on_host(
 
 
 def mean_of(resource: Resource, column: str, rows: Rows) -> float | None:
-    """The mean of one of its columns over the rows; None where it was not measured, or has none such."""
+    """The mean of one of its columns over the rows; None if it was not measured, or has none such."""
     values = resource.columns.get(column)
     return None if values is None else mean(values[rows])
 
 
 def busy(resource: Resource, rows: Rows) -> float | None:
-    """Of a CPU resource or a disk the mean busy ratio over the rows, None where not measured."""
+    """Of a CPU resource or a disk the mean busy ratio over the rows, None if not measured."""
     return mean_of(resource, "busy", rows)
 
 
@@ -184,7 +184,7 @@ def busy(resource: Resource, rows: Rows) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class CpuMeasures:
-    """A pool of cores, an allowance or a thread. All None where not measured.
+    """A pool of cores, an allowance or a thread. All None if not measured.
 
     Attributes:
         busy: mean busy ratio.
@@ -222,13 +222,13 @@ class CpuMeasures:
 
 @dataclass(frozen=True, slots=True)
 class DiskMeasures:
-    """One device. All None where not measured.
+    """One device. All None if not measured.
 
     Attributes:
         io: data I/Os per second (the kernel's count where data I/O is not known).
         bytes: bytes per second.
         utilisation: max(I/O ÷ cap, bytes ÷ cap), as the cloud platform recorded it, else of the declared cap;
-            None where neither is known.
+            None if neither is known.
         recorded: whether the platform recorded it.
         credits_used: the share of the burst credits of ``binding`` that is spent, as it recorded it.
         binding: ``io`` or ``bytes``: which of the two is at its declared cap, or held by something, or nearer
@@ -315,7 +315,7 @@ class DiskMeasures:
 
 @dataclass(frozen=True, slots=True)
 class ShareMeasures:
-    """A dependency, a lock, memory, an interface, a pool of connections. All None where not measured.
+    """A dependency, a lock, memory, an interface, a pool of connections. All None if not measured.
 
     Attributes:
         used: the share of it that is in use: of a dependency the share of the users that it holds, of a lock
@@ -515,12 +515,12 @@ class ResourceKind(ABC, Generic[M]):
         delays_cpu: whether it ranks before a CPU at the same depth, which it delays.
         takes_cpu: whether waiting for it may be waiting for CPU time that the hypervisor took.
         own_series: whether what waits for it has series of its own, and not only the whole host's.
-        full_now: from when on it is at its limit in a single step; None where a step does not show it.
+        full_now: from when on it is at its limit in a single step; None if a step does not show it.
         maybe_full: from when on it may be, as clocks and readings may lie a second beside it.
         short: its name in advice, with ``{instance}``, ``{tier}`` and ``{host}``.
         placed: its name in a list of the verdict, likewise.
-        least: what must be so for anything to speak against it; None where one column does not show it.
-        waiting: what waits for it: words, metric, how its figures are written; None where nothing does.
+        least: what must be so for anything to speak against it; None if one column does not show it.
+        waiting: what waits for it: words, metric, how its figures are written; None if nothing does.
         grows: whether its use grows with throughput until it is saturated.
         limit: the use from which on it is called saturated.
     """
@@ -567,7 +567,7 @@ class ResourceKind(ABC, Generic[M]):
 
     @abstractmethod
     def judge(self, resource: Resource, found: M, flows: tuple[Flow, ...]) -> Suspicion | None:
-        """What speaks against it; None where nothing does."""
+        """What speaks against it; None if nothing does."""
 
     def innocent(self, resource: Resource, found: M, flows: tuple[Flow, ...]) -> Suspicion:
         """The same of one that nothing speaks against."""
@@ -590,7 +590,7 @@ class ResourceKind(ABC, Generic[M]):
         return None
 
     def load_use(self, resource: Resource, found: M, *, in_steps: bool) -> float | None:
-        """How much of it the load uses; None where that does not show at what load it ends.
+        """How much of it the load uses; None if that does not show at what load it ends.
 
         Args:
             resource: one of these.
@@ -600,7 +600,7 @@ class ResourceKind(ABC, Generic[M]):
         return found.use if self.grows else None
 
     def room(self, one: Suspicion, found: M) -> Fact | None:
-        """How near one that is not saturated is to a limit; None where its first fact says that."""
+        """How near one that is not saturated is to a limit; None if its first fact says that."""
         return None
 
     def nearness(self, resource: Resource, found: M) -> float:
@@ -608,11 +608,11 @@ class ResourceKind(ABC, Generic[M]):
         return found.use or 0.0
 
     def left(self, one: Suspicion, found: M) -> float | None:
-        """Throughput from now on ÷ its mean, where what it can do fell; None where it did not."""
+        """Throughput from now on ÷ its mean, where what it can do fell; None if it did not."""
         return None
 
     def used_share(self, one: Suspicion, found: M) -> float | None:
-        """Of what limits by its use, how much is used; None where a limit shows by itself."""
+        """Of what limits by its use, how much is used; None if a limit shows by itself."""
         return None
 
     def waited_share(self, one: Suspicion, found: M, working: float) -> tuple[float, str]:
@@ -660,7 +660,7 @@ class ResourceKind(ABC, Generic[M]):
         return ""
 
     def why_not_named(self, one: Suspicion, found: M, inputs: Inputs) -> Undecided | None:
-        """Why it cannot be named, however often resamples name it; None where it can."""
+        """Why it cannot be named, however often resamples name it; None if it can."""
         return None
 
     def experiment(self, one: Suspicion, rows: Rows) -> str:
@@ -736,7 +736,7 @@ def waits_for(share: float | None, working: float) -> tuple[float, str]:
     """(the share of users' time, in words) of what takes this share of operations' time.
 
     Args:
-        share: None where that is not known: all of it.
+        share: None if that is not known: all of it.
         working: the share of users' time in which an operation is going on; in the rest they think.
     """
     thinks = "" if working >= 1 else f", and users think {units.percent(1 - working)} of theirs"

@@ -516,7 +516,7 @@ def _more_cores(
 
     Args:
         basis: the inputs of the advice.
-        cores: how many there are; None where that is not known.
+        cores: how many there are; None if that is not known.
         keys: of the pools that are to have more, where that is not the bottleneck alone.
     """
     bound = basis.until()
@@ -543,7 +543,7 @@ def _cores_words(cores: float | None, more: float | None, each: str = "") -> str
 def others_share(resource: Resource, found: Measures) -> float | None:
     """The share of a pool's busy time that neither tiers nor load generators used.
 
-    None where no tier's own use was measured: then nothing is known of who did.
+    None if no tier's own use was measured: then nothing is known of who did.
     """
     if not set(resource.tiers) & set(found.uses):
         return None
@@ -551,7 +551,7 @@ def others_share(resource: Resource, found: Measures) -> float | None:
 
 
 def other_processes(resource: Resource, found: Measures) -> float | None:
-    """The same, if that is a third or more; None where it is less."""
+    """The same, if that is a third or more; None if it is less."""
     rest = others_share(resource, found)
     return rest if rest is not None and rest >= OTHER_PROCESSES.value else None
 
@@ -647,7 +647,7 @@ def pool_busy(samples: Samples, hosts: list[str], cores: tuple[int, ...]) -> Flo
 
 
 def _generator_use(inputs: Inputs, machine: str, cores: tuple[int, ...]) -> Floats:
-    """Cores' worth of CPU the load generators took out of this pool; 0 where they have cores of their own.
+    """Cores' worth of CPU the load generators took out of this pool; 0 if they have cores of their own.
 
     A worker that was not pinned may use all cores of its machine. One that does not say where it ran is on
     the farm's only if that has just one, and the worker was given cores of it.

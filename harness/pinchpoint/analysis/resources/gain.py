@@ -22,8 +22,8 @@ class Gain:
     """What lifting a limit brings.
 
     Attributes:
-        ratio: at most this much more throughput; None where that is not known.
-        limit: what limits then, in words; None where that is not known.
+        ratio: at most this much more throughput; None if that is not known.
+        limit: what limits then, in words; None if that is not known.
         assumes: what must stay as it is, or why it is not known.
         at_most: whether the ratio is a bound: by one load level it is an estimate.
         asked: the scenario that gains most, where the model was asked.

@@ -64,7 +64,7 @@ def measure(resource: Resource, rows: Rows) -> Measures:
 
 
 def suspect(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> Suspicion | None:
-    """Judge one resource over those rows; None where nothing speaks against it."""
+    """Judge one resource over those rows; None if nothing speaks against it."""
     kind = KINDS[resource.type]
     if kind.at_ease(resource, rows, flows):
         return None  # the quick answer: most resources, in each of 200 resamples

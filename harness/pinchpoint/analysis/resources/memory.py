@@ -1,4 +1,4 @@
-"""Memory of capped tiers and of machines: how little is left, what is read again for want of it."""
+"""Memory of capped tiers and of machines: how little is left, what is read again for lack of it."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Memory(Shared):
         rows: Rows,
         flows: tuple[Flow, ...],
     ) -> bool:
-        """Whether sessions wait for it, or for a disk of its hosts that reads for want of it.
+        """Whether sessions wait for it, or for a disk of its hosts that reads for lack of it.
 
         Where no one counts who waits for memory, that little of it is left has to do.
         """

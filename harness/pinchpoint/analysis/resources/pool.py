@@ -47,7 +47,7 @@ class Pool(Shared):
 
         Of threads and tickets ``used`` is the share in use; ``witness``, of the operations in flight, those
         that wait for one; ``own``, of those that have one, the share that waits deeper: then the pool is full
-        for want of something else.
+        for lack of something else.
         """
         for host in inputs.hosts:
             yield from _connections(inputs, flows, host)
@@ -79,7 +79,7 @@ class Pool(Shared):
         return found.used if in_steps else None
 
     def why_not_named(self, one: Suspicion, found: ShareMeasures, inputs: Inputs) -> Undecided | None:
-        """Where what lies deeper, for want of which it may be full, was not measured."""
+        """Where what lies deeper, for lack of which it may be full, was not measured."""
         return deeper_unseen(inputs, one.resource.tiers)
 
     def figures(self, resource: Resource) -> tuple[Figure, ...]:

@@ -98,8 +98,8 @@ class DiscoveredHost:
     Attributes:
         programs: the servers that run there, of ``PROGRAMS``, in its order.
         places: tier and disk role, as ``sql.log`` -> (where it lies, from what that is known).
-        machine: the type of the machine as its cloud names it, and who said so; None where it is not known.
-        region: likewise the region; empty where it is not known.
+        machine: the type of the machine as its cloud names it, and who said so; None if it is not known.
+        region: likewise the region; empty if it is not known.
         profiles: device -> (type of the disk in the catalogue, from what that is known).
         mounts: device -> where it is mounted.
         inventory: as the collector has it.

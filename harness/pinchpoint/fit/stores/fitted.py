@@ -303,7 +303,7 @@ def _keys(made: FittedRecords, *, reads: bool) -> tuple[int, str] | None:
 
 
 def _sum(stretches: Sequence[StoreActivity], name: str) -> float | None:
-    """What all stretches come to; None where one of them does not report it."""
+    """What all stretches come to; None if one of them does not report it."""
     values: list[float | None] = [getattr(stretch, name) for stretch in stretches]
     collected = [value for value in values if value is not None]
     return sum(collected) if collected and len(collected) == len(values) else None

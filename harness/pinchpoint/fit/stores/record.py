@@ -51,7 +51,7 @@ class ProductionStore:
         keys: how many records it holds.
         expiring: which share of the records written will expire.
         lifetimes: after how many seconds, by each way to measure it, the best first.
-        durable: 1 where an acknowledged write is on the disk, 0 where it is not.
+        durable: 1 where an acknowledged write is on the disk, 0 if it is not.
         notes: what a reader must know, as sentences.
         lacking: what production does and nosql-burst cannot do, likewise.
     """
@@ -130,7 +130,7 @@ def payload_of_request(request_bytes: float, key_length: int, expiring_ratio: fl
 
 
 def payload_of_bulk(framed_bytes: float) -> float:
-    """The text that is so long with what frames it; less than 0 where none is so short."""
+    """The text that is so long with what frames it; less than 0 if none is so short."""
     frame = 1 + 2 + 2
     digits = len(str(max(1, round(framed_bytes - frame - 1))))
     return framed_bytes - frame - digits

@@ -92,7 +92,7 @@ class Info:
     answer_bytes: int
 
     def number(self, name: str) -> float | None:
-        """A field as a number; None where the server does not have it. Raises ``InputError``."""
+        """A field as a number; None if the server does not have it. Raises ``InputError``."""
         if name not in self.fields:
             return None
         try:
@@ -348,7 +348,7 @@ def _inserts(step: CounterStep[Info], writes: float, removals: float) -> float |
 
 
 def _log_bytes(step: CounterStep[Info]) -> float | None:
-    """What the append-only file grew; None where there is none, or where it was rewritten meanwhile."""
+    """What the append-only file grew; None without one, or where it was rewritten meanwhile."""
     before, after = step.before, step.after
     if before.fields.get("aof_base_size") != after.fields.get("aof_base_size"):
         return None
@@ -356,7 +356,7 @@ def _log_bytes(step: CounterStep[Info]) -> float | None:
 
 
 def _keyspace(info: Info) -> tuple[float | None, float | None, float]:
-    """Keys, those that expire, and after how many seconds on average; None where the section is missing."""
+    """Keys, those that expire, and after how many seconds on average; None if the section is missing."""
     if "keyspace_hits" not in info.fields:
         return None, None, 0.0
     parts = [info.parts(name) for name in info.databases]

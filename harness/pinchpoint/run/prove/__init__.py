@@ -195,7 +195,7 @@ class Prover:
         return {**found, "windows": self._windows(wait, times, knob, control[1] if control else None)}
 
     def _verdict(self, wait: WaitUnderLoad) -> dict[str, Any]:
-        """The verdict of what was measured, by a child process. Raises FarmUnavailable where it has none."""
+        """The verdict of what was measured, by a child process. Raises FarmUnavailable if it has none."""
         self._go_on(wait("proving: the last seconds come in", LATE_S))
         self._store.compact()
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:

@@ -391,7 +391,7 @@ def _cores(
     *,
     all_of_it: bool,
 ) -> float | None:
-    """Cores' worth of CPU that a tier may use, or did use; None where that is not known."""
+    """Cores' worth of CPU that a tier may use, or did use; None if that is not known."""
     tier, about = str(named["tier"]), hosts.get(str(named["host"])) or {}
     quota = farm.embedded.cpus.get(tier) if farm.embedded else None
     may = quota or len(about.get("tier_cores") or ()) or None

@@ -26,7 +26,7 @@ def _program(name: str) -> str | None:
 
 
 def missing_for_a_share() -> str | None:
-    """What this machine lacks for an SMB share, a sentence; None where it can have one."""
+    """What this machine lacks for an SMB share, a sentence; None if it can have one."""
     if os.geteuid() != 0:
         return "an SMB share needs root rights"
     if not (_program("smbd") and _program("smbpasswd")):

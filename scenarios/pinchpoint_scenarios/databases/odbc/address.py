@@ -59,7 +59,7 @@ class OdbcAddress:
 
     Attributes:
         kind: one of ``KINDS``; None: to be asked of the server.
-        host: empty where the data source knows.
+        host: empty if the data source knows.
         port: None: the driver's default.
         database: empty: the user's default.
         user: None: none is given.

@@ -241,7 +241,7 @@ def parsed(error: pyodbc.Error) -> DriverMessage:
 
 
 def state(error: pyodbc.Error) -> str:
-    """The SQLSTATE a driver reported; empty where none did."""
+    """The SQLSTATE a driver reported; empty if none did."""
     try:
         return parsed(error).state
     except pyodbc.Error:

@@ -110,7 +110,7 @@ class _OdbcStatement:
 
 
 class OdbcLink:
-    """An open connection, in autocommit mode but for ``transaction()``.
+    """An open connection, in autocommit mode except ``transaction()``.
 
     Args:
         connection: it.

@@ -46,7 +46,7 @@ class ServerSql:
         unpin: as the user and the database have it, for texts of the user's own.
         create: makes the schema with its mark.
         enter: makes it the one that names are looked up in; none where every name is qualified.
-        others: ``$1``: a schema's name; rows: what lies there, but for the mark.
+        others: ``$1``: a schema's name; rows: what lies there, except the mark.
         drop_tables: drops ``{tables}`` of the schema, as far as they are there.
         drop: drops the schema, which is empty.
         depends: the SQLSTATE with which ``drop`` refuses while something lies there or depends on it; empty:
@@ -63,7 +63,7 @@ class ServerSql:
         read_only: one row: why nothing can be written there, or an empty text.
         free: one row from which ``free_bytes`` reports the bytes free where the data goes; empty: it has no
             way to report it.
-        transactions: one row: 0 where no transaction is open.
+        transactions: one row: 0 if no transaction is open.
         roll_back: ends the transaction that is open, where one is.
     """
 

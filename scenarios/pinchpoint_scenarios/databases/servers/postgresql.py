@@ -25,7 +25,7 @@ def _isolation(level: str) -> tuple[Asked, ...]:
 
 
 def _free_bytes(directory: str, started: float, tablespace: str) -> int | None:
-    """Bytes free where the database's tables go; None where it cannot be known.
+    """Bytes free where the database's tables go; None if it cannot be known.
 
     PostgreSQL has no view of it. So it takes a server on this very host, and a user whom both the server lets
     see its files and the system its folder: what the two say about one file must agree.

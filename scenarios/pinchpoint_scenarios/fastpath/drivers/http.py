@@ -106,7 +106,7 @@ class HttpDriver:
         self._mixed = False  # whether more than a head and its body came: chunks, a head in pieces, too much
         self._parts: list[bytes] = []
         self._awaited: list[None] = [None]
-        # An answer takes the place of one that is awaited: where there is none, it was not requested.
+        # An answer takes the place of one that is awaited: if there is none, it was not requested.
         self.on_message_begin = self._awaited.pop
         self.on_body = self._parts.append
         self._parser = httptools.HttpResponseParser(self)

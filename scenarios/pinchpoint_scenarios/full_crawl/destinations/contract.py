@@ -29,7 +29,7 @@ class Destination(Protocol):
     crawler was killed) leaves what doing it once leaves.
 
     Attributes:
-        takes_documents: False where they go nowhere: none is given to it, and no stage of it is recorded.
+        takes_documents: False if they go nowhere: none is given to it, and no stage of it is recorded.
     """
 
     takes_documents: bool
@@ -60,7 +60,7 @@ class Destination(Protocol):
     def requests(self) -> Iterable[Request]:
         """Those of this process that carried documents of several sessions, each returned once.
 
-        None where each session asks for itself: then the time of ``add`` is the request's.
+        None if each session asks for itself: then the time of ``add`` is the request's.
         """
         ...
 

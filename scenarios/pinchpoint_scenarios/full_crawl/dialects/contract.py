@@ -88,7 +88,7 @@ class CrawlSql:
         retry: (cycle, source): puts what failed in the last cycle into the queue again.
         source: (source, cycle, enumerated): makes a source known to the cycle, and whether all of it is
             enumerated.
-        tokens: rows: source, token; NULL where it has none.
+        tokens: rows: source, token; NULL if it has none.
         mark: (source, token): the change token that holds once the cycle has ended.
         keep_tokens: (cycle): the noted tokens hold from now on, but not where a container failed.
         summary: (cycle): what became of each source: see ``SourceSummary``.

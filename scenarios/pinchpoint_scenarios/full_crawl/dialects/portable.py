@@ -1,4 +1,4 @@
-"""The statements of the crawl database that all kinds of servers understand, but for a few words."""
+"""The statements of the crawl database that all kinds of servers understand, except a few words."""
 
 # ruff: noqa: S608 - SQL put together of parts of ours alone; parameters travel apart from it
 
@@ -199,7 +199,7 @@ def _created(words: Words) -> tuple[str, ...]:
 
 
 def portable(words: Words) -> dict[str, Any]:  # a dictionary: what a server says in its own way replaces some
-    """The statements of ``CrawlSql``, but for those that each server has its own way for."""
+    """The statements of ``CrawlSql``, except those that each server has its own way for."""
     w, bound = words, words.bound
     key, cycle, identity = map(w.name, ("key", "cycle", "identity"))
 

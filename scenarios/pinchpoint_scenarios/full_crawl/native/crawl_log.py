@@ -1,7 +1,7 @@
 """Reads SharePoint's crawl log.
 
 Microsoft documents that there are tables, and not the names of their columns: a column is used where its name
-leaves no doubt, and the figure is not measured where there is none.
+leaves no doubt, and the figure is not measured if there is none.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def request_text(request: Mapping[str, Any]) -> str:
 
 
 def checked(lines: Iterable[Line]) -> list[Line]:
-    """The lines of an answer but for its last one. Raises ``FarmRefused`` where that is an error."""
+    """The lines of an answer except its last one. Raises ``FarmRefused`` where that is an error."""
     *found, last = lines
     if last["kind"] == "error":
         raise FarmRefused(str(last.get("why") or "no reason was given"))

@@ -45,7 +45,7 @@ class CrawlState:
         state: the farm's word for it (``Idle``, ``CrawlingFull``, ...).
         started: when its last crawl began, as the farm writes it; None: never.
         duration_s: of its last crawl; None while it is going on.
-        success, warning, error, top_level_error, deleted: items of its last crawl; None where the farm does
+        success, warning, error, top_level_error, deleted: items of its last crawl; None if the farm does
             not say. A top-level error is one of a start address.
     """
 

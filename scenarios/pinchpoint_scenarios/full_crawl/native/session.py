@@ -21,7 +21,7 @@ from .progress import CrawlChange, CrawlState, SourceProgress
 CRAWL = "crawl"
 NOT_STARTED, STOPPED, LINK_LOST = "not_started", "stopped", "link_lost"
 UNTIMED = 0
-"""The start of an operation where it is not known: the farm reports how many items there were, not when."""
+"""The start of an operation if it is not known: the farm reports how many items there were, not when."""
 
 _STOP_S = 4.0
 

@@ -47,7 +47,7 @@ class Grant:
     Attributes:
         principal: whom, as the source names it: a login name, a SID, ``uid:1000``.
         rights: what, as the source names it: ``Read``, ``Full Control``, ``r-x``.
-        allowed: False where the entry takes rights away.
+        allowed: False if the entry takes rights away.
     """
 
     principal: str
@@ -64,7 +64,7 @@ class Fetched(NamedTuple):
         end_ns: likewise, when the last of them had come.
         url: its canonical address where that differs from the item's, else "".
         version: as ``Item.version``, as far as the answer has it.
-        access: its access list; () if it is empty; None where the source does not report.
+        access: its access list; () if it is empty; None if the source does not report.
         links: the addresses it links to, in or out of the source, each once.
         found: what else is to be crawled because of it; what is known already may be among it.
         unchanged: the source says that it is what ``Item.known`` is the version of, and gave nothing else.
@@ -141,7 +141,7 @@ class Source(Protocol):
     def token(self) -> str | None:
         """The change token of now, for ``changes`` later on.
 
-        None where the source keeps no change log: then all of it is enumerated again, an item whose
+        None if the source keeps no change log: then all of it is enumerated again, an item whose
         ``version`` is the known one needs no fetch, and what is not found any more is gone.
         """
         ...

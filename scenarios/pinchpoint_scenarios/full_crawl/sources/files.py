@@ -204,7 +204,7 @@ def _path(url: str) -> bytes:
 
 
 def _item(folder: bytes, entry: os.DirEntry[bytes]) -> Item | None:
-    """One entry of a folder; None where it went away while the folder was read."""
+    """One entry of a folder; None if it went away while the folder was read."""
     url = _url(folder.rstrip(b"/") + b"/" + entry.name)
     if entry.is_symlink():
         return Item("document", url, _SYMBOLIC_LINK)

@@ -69,7 +69,7 @@ class SharePointSource(OneHost):
         client: the session's.
         pace: when the site may be asked.
         page_size: items of a list asked for at a time.
-        access: access lists of whole lists that the process knows; None where none are read.
+        access: access lists of whole lists that the process knows; None if none are read.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class SharePointSource(OneHost):
         return self.container(f"{relative}/_api/web", "web")
 
     def library(self, api: str, entry: Mapping[str, Any]) -> Item | None:
-        """A list's first page of items; None where it is no library, or hidden."""
+        """A list's first page of items; None if it is no library, or hidden."""
         if entry.get("Hidden") or entry.get("BaseType", _DOCUMENT_LIBRARY) != _DOCUMENT_LIBRARY:
             return None
         title = quote(entry["Title"].replace("'", "''"), safe="'")
@@ -324,7 +324,7 @@ class _ChangeLog:
                 yield from self._source.documents(api, list_id, target, found)
 
     def _library(self, api: str, list_id: str) -> Item | None:
-        """A list that was changed, or holds what was; None where it is no library, or hidden."""
+        """A list that was changed, or holds what was; None if it is no library, or hidden."""
         with _still_there():
             found = self._client.get(f"{api}/lists(guid'{list_id}')?$select=Id,Title,Hidden,BaseType")
         return self._source.library(api, found)

@@ -221,7 +221,7 @@ def _grants(opened: Any) -> tuple[Grant, ...] | None:
 def descriptor_grants(descriptor: bytes) -> tuple[Grant, ...] | None:
     """The grants in a self-relative security descriptor (MS-DTYP 2.4.6), deny entries among them.
 
-    None where it cannot be read: cut off, or with flags or a revision that the library does not know.
+    None if it cannot be read: cut off, or with flags or a revision that the library does not know.
     """
     found = AclPacket()
     try:

@@ -54,7 +54,7 @@ _OF_ITSELF = "?"
 
 
 def canonical(url: str) -> str | None:
-    """The one spelling of an ``http(s)`` address, without its fragment; None where it is none.
+    """The one spelling of an ``http(s)`` address, without its fragment; None if it is none.
 
     Host in lower case, no default port, path of at least ``/``, options sorted, one percent-encoding.
     """
@@ -82,7 +82,7 @@ class Page:
         self._known = _links_of(url.partition("?")[0].rpartition("/")[0] + "/")
 
     def link(self, href: str) -> str | None:
-        """The canonical address a link leads to; None where it leads to no web page."""
+        """The canonical address a link leads to; None if it leads to no web page."""
         return self.links((href,))[0]
 
     def links(self, hrefs: Collection[str]) -> list[str | None]:
@@ -397,7 +397,7 @@ def parsed(content: bytes, user_agent: str) -> Robots:
 
 
 def read(ask: Callable[[], HttpAnswer], user_agent: str) -> Robots:
-    """The rules a host gives; whatever is allowed where it has none.
+    """The rules a host gives; whatever is allowed if it has none.
 
     Raises:
         Failure: it cannot say at present, so nothing may be asked for (RFC 9309, 2.3.1.4).
@@ -593,7 +593,7 @@ class WebRepository:
         self.timeout_s = params.timeout_s
         self.login = header_login(endpoint)
         self.linked = Memo(self._linked, _REMEMBERED)
-        """``linked[url, depth]``: a page that is linked to, as an item; None where it may not be crawled."""
+        """``linked[url, depth]``: a page that is linked to, as an item; None if it may not be crawled."""
         self._judged = Memo(self._judge, _REMEMBERED)
         self._robots: dict[str, Robots] = {}
         self._elsewhere: dict[str, str] = {}

@@ -81,7 +81,7 @@ FAILURES = (
 
 
 def outcome_of(error: BaseException) -> str:
-    """The name of a failure; ``error_<class>`` where it has none here."""
+    """The name of a failure; ``error_<class>`` if it has none here."""
     if isinstance(error, messages.ErrorMessage):
         error = error.to_exception()
     if isinstance(error, NoHostAvailable):
@@ -114,7 +114,7 @@ class TableStatements:
         params: the scenario's.
 
     Attributes:
-        create: makes the table, but for its options.
+        create: makes the table, except its options.
         write: writes a record: ``values`` are its.
         read: reads one: ``key`` are its.
         write_level: the consistency of writes, by the protocol's number.
@@ -149,7 +149,7 @@ class TableStatements:
 
 
 def record(rows: Sequence[Sequence[bytes | None]]) -> Fields | None:
-    """The record that ``read`` found; None where there is none."""
+    """The record that ``read`` found; None without one."""
     return [value or b"" for value in rows[0]] if rows else None
 
 
@@ -487,7 +487,7 @@ def _settings(session: Any) -> tuple[str, dict[str, str]]:
 
 
 def _replicas(keyspace: Any) -> int | None:
-    """Replicas of a row over all data centers; None where the strategy does not say."""
+    """Replicas of a row over all data centers; None if the strategy does not say."""
     strategy = keyspace.replication_strategy
     factors = getattr(strategy, "dc_replication_factors", None)
     if factors:

@@ -61,7 +61,7 @@ _BY_CLASS: tuple[tuple[type[errors.PyMongoError], str], ...] = (
 
 
 def outcome_of(error: errors.PyMongoError) -> str:
-    """The name of a failure; ``error_<code>`` or ``error_<class>`` where it has none here."""
+    """The name of a failure; ``error_<code>`` or ``error_<class>`` if it has none here."""
     for kind, outcome in _BY_CLASS:
         if isinstance(error, kind):
             return outcome
@@ -367,7 +367,7 @@ def _fields(found: Mapping[str, Any] | None) -> Fields | None:
 
 
 def _journals(client: MongoClient[dict[str, Any]]) -> bool | None:
-    """Whether the server keeps a journal; None where it does not say (it may not let us ask)."""
+    """Whether the server keeps a journal; None if it does not say (it may not let us ask)."""
     try:
         engine = client.admin.command("serverStatus").get("storageEngine")
     except errors.OperationFailure:
@@ -378,7 +378,7 @@ def _journals(client: MongoClient[dict[str, Any]]) -> bool | None:
 
 
 def _members(client: MongoClient[dict[str, Any]]) -> int | None:
-    """Members of the replica set; None where there is none, or where a router hides them."""
+    """Members of the replica set; None without one, or where a router hides them."""
     found = client.topology_description
     if "ReplicaSet" not in found.topology_type_name:
         return None

@@ -68,7 +68,7 @@ class Redirect(NamedTuple):
 
 
 def redirect(reply: object, asked: Node) -> Redirect | None:
-    """What a reply says of another node; None where it is no such reply."""
+    """What a reply says of another node; None if it is no such reply."""
     if not isinstance(reply, exceptions.ResponseError):
         return None
     word, _, rest = str(reply).partition(" ")
@@ -160,7 +160,7 @@ class ClusterWire:
         self._wires: dict[Node, Wire] = {}
 
     def connect(self) -> None:
-        """Read which node has which slot, where that is not known or in doubt."""
+        """Read which node has which slot, if that is not known or in doubt."""
         slots = self._slots
         if not slots.due:
             return
@@ -399,7 +399,7 @@ _BY_WORD = {
 
 
 def outcome_of(error: exceptions.ValkeyError) -> str:
-    """The name of a failure; ``error_<first word>`` where it has none here."""
+    """The name of a failure; ``error_<first word>`` if it has none here."""
     text = str(error)
     if "max number of clients" in text:
         return "too_many_connections"
@@ -493,7 +493,7 @@ class Valkey:
         return self._slots.primaries
 
     def _info(self, client: valkey.Valkey) -> dict[str, Any]:
-        """What the server says of itself; empty where this user may not ask it."""
+        """What the server says of itself; empty if this user may not ask it."""
         try:
             return {
                 **cast("dict[str, Any]", client.info("server")),
@@ -871,7 +871,7 @@ class ValkeyConnection:
         return self._exchange(commands) if self._is_sent_on(refused) else (self._failed(refused), [])
 
     def _connect(self) -> str:
-        """Connect and log in, unless that is done; the name of the failure, or "" where there is none."""
+        """Connect and log in, unless that is done; the name of the failure, or "" if there is none."""
         try:
             self._wire.connect()
         except exceptions.ValkeyError as error:

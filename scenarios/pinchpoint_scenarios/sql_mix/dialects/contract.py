@@ -33,7 +33,7 @@ def statement(text: str) -> Callable[[SqlConnection, Drawn], int]:
 
 
 def number(connection: SqlConnection, text: str, drawn: Drawn = ()) -> int:
-    """The first value of a query's only row; 0 where it has none."""
+    """The first value of a query's only row; 0 if it has none."""
     found = connection.execute(text, drawn).fetchone()
     return int(found[0]) if found else 0
 
@@ -83,7 +83,7 @@ class MixSql:
         fill_hot: ``$1``: this many rows of the hot table.
         cache_bytes: one row: the server's buffer cache; null where this user may not know it.
         may_know_cache: what lets it, for a person.
-        data_there: one row of (the data table's label, its bytes); nulls where there is none.
+        data_there: one row of (the data table's label, its bytes); nulls if there is none.
         data_has_key: one row: whether it has its key.
         data_count: one row: how many rows, the least and the greatest id.
         data_last: one row: the greatest id.

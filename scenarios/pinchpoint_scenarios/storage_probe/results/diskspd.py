@@ -167,7 +167,7 @@ def _course(span: Element) -> CellSeries | None:
 
 
 def _cell(profile: Element, targets: Sequence[Element]) -> Cell:
-    """What all targets have in common; None where they differ."""
+    """What all targets have in common; None if they differ."""
     block = _common([whole(one.findtext("BlockSize"), "BlockSize") for one in targets])
     reads = _common([1 - number(one.findtext("WriteRatio") or 0, "WriteRatio") / 100 for one in targets])
     randoms = _common([_random_ratio(one) for one in targets])

@@ -226,7 +226,7 @@ def _cell(name: str, options: Mapping[str, Any], jobs: int) -> Cell:
 
 
 def _block(options: Mapping[str, Any]) -> int | None:
-    """The size of all I/Os; None where there are several, or none is known."""
+    """The size of all I/Os; None if there are several, or none is known."""
     if any(key in options for key in ("bsrange", "bssplit", "blocksize_range")):
         return None
     text = str(options.get("bs") or options.get("blocksize") or ("4k" if options else ""))

@@ -19,7 +19,7 @@ class CellResult:
 
     Attributes:
         cell: what was measured.
-        measured: its figures; None where ``failed`` says why there are none.
+        measured: its figures; None if ``failed`` says why there are none.
         started: when, without a zone where the file names none; None: not reported.
         failed: why it is not measured.
     """

@@ -138,7 +138,7 @@ class Farm:
         return Session(self)
 
     def did(self) -> list[str]:
-        """The requests but for those that only look."""
+        """The requests except those that only look."""
         return [asked["do"] for asked in self.asked if asked["do"] not in ("state", "check", "statistics")]
 
     def named(self, application: str | None) -> Farm:

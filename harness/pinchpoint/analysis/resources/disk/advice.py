@@ -46,7 +46,7 @@ class Held:
 
     Attributes:
         target: ``sql.log``, all roles of a device that has several; of all disks of a machine its host.
-        profile: the entry of the catalogue it was declared to be, with how many are striped; None where none.
+        profile: the entry of the catalogue it was declared to be, with how many are striped; None if none.
         rates: what it does now.
     """
 
@@ -180,7 +180,7 @@ def _as_fast(basis: AdviceInputs, found: DiskMeasures, held: Held) -> tuple[str,
 
 
 def _twice_as_fast(basis: AdviceInputs, found: DiskMeasures) -> Gain | None:
-    """A device that takes half the time for each I/O does twice the number; None where that is not known."""
+    """A device that takes half the time for each I/O does twice the number; None if that is not known."""
     each_s, name = _each_s(basis.first.resource, found)[1], basis.disk_target
     if each_s is None or found.io is None:
         return None
@@ -333,7 +333,7 @@ def _latency(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Iterator[A
 
 
 def _left(basis: AdviceInputs, latency_s: float, now_s: float | None) -> float | None:
-    """The share of the operations' time that is left with that latency; None where that is not known."""
+    """The share of the operations' time that is left with that latency; None if that is not known."""
     share = basis.first.disk.wait_ratio if basis.first.disk else None
     return None if share is None or not now_s else 1 - share * (1 - latency_s / now_s)
 

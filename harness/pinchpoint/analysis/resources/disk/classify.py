@@ -58,7 +58,7 @@ def disk_state(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...])
 def state_of(
     resource: Resource, found: DiskMeasures, wait: float | None, scenario: str | None, *, reading: bool
 ) -> DiskState:
-    """The same where it is known already who waits for the disk.
+    """The same if it is known already who waits for the disk.
 
     Args:
         resource: the disk.
@@ -179,7 +179,7 @@ def _moved(shift: DiskShift) -> float:
 
 
 def judge_disk(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
-    """What speaks against a disk; None where nothing does."""
+    """What speaks against a disk; None if nothing does."""
     state = disk_state(resource, found, flows)
     evidence = disk_evidence(found, state)
     if not evidence:

@@ -224,7 +224,7 @@ def _limit_words(resource: Resource) -> str:
 
 
 def declared(resource: Resource, found: DiskMeasures) -> float | None:
-    """The declared limit of what binds a disk: I/Os or bytes per second; None where none is declared."""
+    """The declared limit of what binds a disk: I/Os or bytes per second; None if none is declared."""
     if resource.limits is None:
         return None
     return resource.limits.iops if found.binding == "io" else resource.limits.bytes_per_s

@@ -35,7 +35,7 @@ CAPS: Mapping[str, tuple[str, str]] = {
 
 
 def machine_profile(hosts: Sequence[Host]) -> Profile | None:
-    """The catalogue's entry of the machine that these hosts are declared to be; None where they say none."""
+    """The catalogue's entry of the machine that these hosts are declared to be; None if they say none."""
     names = {host.machine_type for host in hosts if host.machine_type}
     return known(names.pop()) if len(names) == 1 else None
 
@@ -101,7 +101,7 @@ def _attached(hosts: Sequence[Host], own: Mapping[str, Resource], device: str) -
 
 
 def _together(inputs: Inputs, hosts: Sequence[Host], devices: Sequence[Resource | str]) -> Resource | None:
-    """The sum of several devices; None where none of them was measured."""
+    """The sum of several devices; None if none of them was measured."""
     parts: list[Mapping[str, Floats]] = []
     roles, lengths = [], []
     for device in devices:

@@ -102,7 +102,7 @@ def reported_by(inputs: Inputs, host: str, files: Sequence[str]) -> dict[str, Ke
 
 
 def database_row(inputs: Inputs, role: DiskRole) -> dict[str, float | None] | None:
-    """What the verdict's table has of such a disk; None where its database counted nothing."""
+    """What the verdict's table has of such a disk; None if its database counted nothing."""
     files = files_of(inputs, role)
     if not files:
         return None

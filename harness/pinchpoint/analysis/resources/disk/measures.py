@@ -218,7 +218,7 @@ def is_slow(resource: Resource, found: DiskMeasures) -> bool:
 
 
 def slow_way(resource: Resource, found: DiskMeasures) -> Literal["read", "write"] | None:
-    """Which of the two does, of both the more frequent one; None where neither does."""
+    """Which of the two does, of both the more frequent one; None if neither does."""
     limit = slowness(resource).value
     reads = found.reads_ratio if found.reads_ratio is not None else 0.0
     write_s = write_and_flush_s(resource, found)

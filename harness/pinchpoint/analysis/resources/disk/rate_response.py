@@ -134,7 +134,7 @@ class RateResponse:
         Of ``count`` of them, each with a time of its own, the number in a second spreads by the spread of
         those times ÷ √count. Users who go in step, as nothing sets them apart where each I/O takes the same
         time, have all of theirs counted in a second or in the next: then the number spreads, and their times
-        do not. None where the number was not read often enough.
+        do not. None if the number was not read often enough.
         """
         if self.spread is None or self.count == 0:
             return None
@@ -263,7 +263,7 @@ def _slope_of_whole(io: Floats, outstanding: Floats, busy: Floats, rows: Rows, s
 
 
 def _slope(rate: Floats, io: Floats, outstanding: Floats, rows: Rows, step_s: float) -> float | None:
-    """The slope of log rate over log outstanding; None where its standard error is too large.
+    """The slope of log rate over log outstanding; None if its standard error is too large.
 
     An I/O that ends just before or after a second's end is counted, with its time, on one side. That moves
     both figures together and is an error of counting. It is taken out of the variances (errors in variables).

@@ -27,7 +27,7 @@ from pinchpoint.data.series import Floats
 ENDS = (0.05, 0.95)
 """What is small and what is large among the sizes: few I/Os of another kind are neither."""
 SEVERAL = 4
-"""I/Os that a stretch of time has at least, but for the last one before the disk idled."""
+"""I/Os that a stretch of time has at least, except the last one before the disk idled."""
 CHANCE = 1.645
 """Standard errors that one in twenty exceeds on one side."""
 UNEVEN = 0.05

@@ -35,7 +35,7 @@ AT_LEAST = 2.0
 
 
 def known(name: str | None) -> Profile | None:
-    """The catalogue's entry of that name; None where it has none, or nothing was declared."""
+    """The catalogue's entry of that name; None if it has none, or nothing was declared."""
     return catalogue().get(name) if name is not None else None
 
 
@@ -117,7 +117,7 @@ def limits_words(iops: float | None, bytes_per_s: float | None) -> str:
 
 
 def cited(entries: Iterable[Profile]) -> dict[str, str] | None:
-    """Where the figures of these entries come from; None where there are none."""
+    """Where the figures of these entries come from; None without one."""
     named: Sequence[Profile] = tuple(dict.fromkeys(entries))
     if not named:
         return None

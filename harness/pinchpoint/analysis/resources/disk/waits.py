@@ -13,7 +13,7 @@ from pinchpoint.data.inputs import COMMIT_ROLES
 def waited(
     resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]
 ) -> tuple[float | None, str | None]:
-    """(the largest share over the pressed scenarios, that scenario); None where none is pressed.
+    """(the largest share over the pressed scenarios, that scenario); None if none is pressed.
 
     The share of its time that a scenario spends at the disk's tier, times the share of that in which it
     waits for the disk: as the database says itself, or else as the disk's own figures let it be reckoned.
