@@ -171,7 +171,7 @@ def is_placed(time_ns: float, interval_s: float, latest_ns: float = LATEST_NS) -
 
 
 @dataclass(slots=True)
-class Nonsense:
+class Impossible:
     """What cannot be of one series.
 
     Attributes:
@@ -217,7 +217,7 @@ def number(value: float) -> str:
     return f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.6g}"
 
 
-def nonsense(sample: Sample, latest_ns: float = LATEST_NS) -> Nonsense:
+def nonsense(sample: Sample, latest_ns: float = LATEST_NS) -> Impossible:
     """What is wrong with a sample that cannot be."""
     bound = bound_of(sample.metric)
     if not is_placed(sample.time_ns, sample.interval_s, latest_ns):
@@ -231,7 +231,7 @@ def nonsense(sample: Sample, latest_ns: float = LATEST_NS) -> Nonsense:
     else:
         first = f"a mean of {number(sample.weight or 0.0)} operations"
         allowed = f"means of 0 to {number(_COUNT.highest)} operations"
-    return Nonsense(sample.host, sample.metric, sample.instance, 1, first, allowed, sample.time_ns)
+    return Impossible(sample.host, sample.metric, sample.instance, 1, first, allowed, sample.time_ns)
 
 
 class Tally:
@@ -241,7 +241,7 @@ class Tally:
     """
 
     def __init__(self) -> None:
-        self.found: dict[tuple[str, str, str], Nonsense] = {}
+        self.found: dict[tuple[str, str, str], Impossible] = {}
 
     def checked(self, samples: Iterable[Sample], latest_ns: float = LATEST_NS) -> list[Sample]:
         """The samples that have a place. Raises TypeError for a value that is no number."""
@@ -256,7 +256,7 @@ class Tally:
                 kept.append(sample._replace(value=None, weight=None))
         return kept
 
-    def add(self, one: Nonsense) -> None:
+    def add(self, one: Impossible) -> None:
         """Count what cannot be."""
         key = one.host, one.metric, one.instance
         if (known := self.found.get(key)) is None:
@@ -268,7 +268,7 @@ class Tally:
 _SHOWN = 10
 
 
-def sentences(found: Iterable[Nonsense]) -> list[str]:
+def sentences(found: Iterable[Impossible]) -> list[str]:
     """One of each series, and of many one for what is left."""
     rows = list(found)
     left = sum(one.count for one in rows[_SHOWN:])

@@ -10,9 +10,9 @@ from typing import Any
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux import cloud
 from pinchpoint_collectors.linux.data_io import verify_data_io
-from pinchpoint_collectors.linux.files import HERE, Reread, read_text
+from pinchpoint_collectors.linux.files import HERE, ReopenedFile, read_text
 from pinchpoint_collectors.linux.machine import LinuxMachine
-from pinchpoint_collectors.linux.processes import ProcessTable, SinglesHere
+from pinchpoint_collectors.linux.processes import LocalProcessReader, ProcessTable
 from pinchpoint_collectors.linux.sources import GrowingFile
 from pinchpoint_collectors.linux.tiers import Tiers
 from pinchpoint_collectors.options import tier_processes
@@ -63,7 +63,7 @@ class LocalCollector:
 
     def __init__(self, watches: Sequence[Watch]) -> None:
         self._watches = tuple(watches)
-        singles = SinglesHere()
+        singles = LocalProcessReader()
         wanted = {
             watch.host: (watch.tier, processes)
             for watch in watches
@@ -74,7 +74,7 @@ class LocalCollector:
             HERE, watches, singles.page_bytes, self._tiers, _why_missing, verify_data_io
         )
         self._files = [
-            (source, Reread(source.path))
+            (source, ReopenedFile(source.path))
             for source in self._machine.sources
             if source.path not in self._machine.missing
         ]

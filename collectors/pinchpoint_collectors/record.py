@@ -126,7 +126,7 @@ class Collector(Protocol):
 
 
 @runtime_checkable
-class Telling(Protocol):
+class GapReporter(Protocol):
     """A collector that reports its own gaps, as one that is far away does: what came late is none.
 
     For any other the sampler reports a gap for the time in which its readings failed.
@@ -153,7 +153,7 @@ class LateCollector(Protocol):
 
 
 @runtime_checkable
-class Choosy(Protocol):
+class OptionChecker(Protocol):
     """A kind that knows which values of its options cannot be, before anything is reached.
 
     farm.yaml is then refused with file and line; what is not checked so, ``connect`` says.

@@ -12,7 +12,7 @@ from typing import Protocol, Self
 from pinchpoint_collectors import bounds
 from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.record import Collector, Sample, Telling
+from pinchpoint_collectors.record import Collector, GapReporter, Sample
 
 _NS = 1_000_000_000
 
@@ -68,12 +68,12 @@ class Schedule:
 class Sampler:
     """A thread that reads one collector every ``interval_s`` and hands the samples on.
 
-    A reading that fails costs its samples only: ``collector.ok`` is 0, and an event has the reason when
-    readings begin to fail and when they work again. The time between is reported as a gap, by the collector
-    itself where it is ``Telling``: what it brings late is none. A sink (or ``on_event``) that raises ends the
-    sampler, and ``error`` holds the exception: who started it must look there, as a run without its samples
-    is no evidence. A value that cannot be (``bounds``) is handed on as not measured and counted in
-    ``nonsense``; an event names the first of each series.
+    A reading that fails loses only its own samples: ``collector.ok`` is 0. One event has the reason when
+    readings begin to fail, another comes when they work again, and the time between is reported as a gap (by
+    the collector itself if it is a ``GapReporter``, which may deliver samples late). If the sink or
+    ``on_event`` raises, the sampler ends and ``error`` holds the exception: the caller must read it, because
+    a run without samples is not valid. An impossible value (``bounds``) becomes "not measured" and is
+    counted in ``nonsense``; an event names the first of each series.
 
     Args:
         collector: what is read. The sampler never closes it.
@@ -230,7 +230,7 @@ class Sampler:
 
     def _report_change(self, why: str | None) -> None:
         """One event when readings begin to fail and one when they work again, not one a second."""
-        if isinstance(self._collector, Telling):
+        if isinstance(self._collector, GapReporter):
             for incident in self._collector.incidents():
                 self._report(incident.event, **incident.fields)
         now_ns = self._clock.time_ns()
@@ -239,7 +239,7 @@ class Sampler:
             self._read_ns = self._clock.monotonic_ns()
             if failing is not None:
                 self._report("collector_recovered")
-                if not isinstance(self._collector, Telling):
+                if not isinstance(self._collector, GapReporter):
                     self._report_blind(failing)
         elif self._failing is None:
             self._failing = _Failing(self._worked_ns, self._clock.monotonic_ns(), why)

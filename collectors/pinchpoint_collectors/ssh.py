@@ -22,7 +22,7 @@ from pinchpoint_collectors.linux_over_ssh import frame, hello
 from pinchpoint_collectors.linux_over_ssh.frame import FileText, Frame, Timeline
 from pinchpoint_collectors.linux_over_ssh.hello import Hello
 from pinchpoint_collectors.linux_over_ssh.script import RECEIVE, script
-from pinchpoint_collectors.linux_over_ssh.tiers import TiersThere, parse_all
+from pinchpoint_collectors.linux_over_ssh.tiers import RemoteTiers, parse_all
 from pinchpoint_collectors.options import each_once, interval_s, process_names, say_the_same
 from pinchpoint_collectors.processes import Process
 from pinchpoint_collectors.record import Collector, Incident, Processes, Sample, Watch
@@ -55,7 +55,7 @@ class LinuxHost:
     def __init__(self, hello: Hello, watches: Sequence[Watch], clock: HostClock) -> None:
         self._hello = hello
         self._watches = tuple(watches)
-        self.tiers = TiersThere(watches, hello)
+        self.tiers = RemoteTiers(watches, hello)
         """The tiers that are only part of it."""
         missing = hello.missing
         self._machine = LinuxMachine(

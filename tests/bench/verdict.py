@@ -47,7 +47,7 @@ connection.execute(
 """
 
 
-class Taken(NamedTuple):
+class LeasedItem(NamedTuple):
     """What a process took: seconds from start to end, seconds of CPU, and bytes of memory at most."""
 
     wall_s: float
@@ -62,7 +62,7 @@ def rows(parts: Sequence[str] = tuple(PARTS)) -> Iterator[Row]:
         BenchError: a process failed, or the verdict is wrong.
     """
     yield from _start()
-    taken: dict[str, tuple[int, Taken]] = {}
+    taken: dict[str, tuple[int, LeasedItem]] = {}
     for part in parts:
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             run = Path(folder) / "run"
@@ -103,13 +103,13 @@ def _linear(early: float, late: float) -> Row:
     return Row(name, late / early, "x", goal=GOAL_LINEAR, met=late / early <= GOAL_LINEAR)
 
 
-def _per_sample(taken: Mapping[str, tuple[int, Taken]], less: str, more: str) -> float:
+def _per_sample(taken: Mapping[str, tuple[int, LeasedItem]], less: str, more: str) -> float:
     """Seconds for each sample that one part has more than the other: without what every verdict takes."""
     (few, quick), (many, slow) = taken[less], taken[more]
     return (slow.wall_s - quick.wall_s) / (many - few)
 
 
-def _rows_of(name: str, ours: Taken, peer: Taken, *, whole: bool) -> Iterator[Row]:
+def _rows_of(name: str, ours: LeasedItem, peer: LeasedItem, *, whole: bool) -> Iterator[Row]:
     ratio = ours.wall_s / peer.wall_s
     note = f"CPU time: {ours.cpu_s:.1f} s, the peer's {peer.cpu_s:.1f} s"
     goal_s, goal_gb = (GOAL_S, GOAL_GB) if whole else (None, None)
@@ -121,7 +121,7 @@ def _rows_of(name: str, ours: Taken, peer: Taken, *, whole: bool) -> Iterator[Ro
     yield Row(f"verdict_{name}_gb", size, "GB", goal=goal_gb, met=goal_gb is None or size <= goal_gb)
 
 
-def _report_rows(name: str, taken: Taken, folder: Path, *, whole: bool) -> Iterator[Row]:
+def _report_rows(name: str, taken: LeasedItem, folder: Path, *, whole: bool) -> Iterator[Row]:
     """Its page: how long that takes, and how large it is."""
     size = (folder / "report.html").stat().st_size / 1e6
     note = f"{taken.memory_bytes / 1e9:.2f} GB"
@@ -132,7 +132,7 @@ def _report_rows(name: str, taken: Taken, folder: Path, *, whole: bool) -> Itera
         )
 
 
-def _taken(command: Sequence[str | Path]) -> Taken:
+def _taken(command: Sequence[str | Path]) -> LeasedItem:
     """Run a command on two cores; its output is thrown away. Raises BenchError."""
     cores = sorted(os.sched_getaffinity(0))[:_CORES]
     with tempfile.TemporaryFile() as errors:
@@ -148,7 +148,7 @@ def _taken(command: Sequence[str | Path]) -> Taken:
             raise BenchError(
                 f"{Path(command[0]).name} {command[1]}: exit status {process.returncode}: {said}"
             )
-    return Taken(wall_s, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024.0)
+    return LeasedItem(wall_s, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024.0)
 
 
 def _check(run: Path) -> None:

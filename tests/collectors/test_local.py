@@ -16,7 +16,7 @@ from pinchpoint_collectors import local
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux.data_io import DataIo, verify_data_io
 from pinchpoint_collectors.linux.diskstats import SECTOR_BYTES
-from pinchpoint_collectors.linux.files import Here
+from pinchpoint_collectors.linux.files import LocalFiles
 from pinchpoint_collectors.linux.processes import ProcessTable
 from pinchpoint_collectors.local import LocalKind
 from pinchpoint_collectors.options import tier_processes
@@ -153,8 +153,8 @@ def test_a_disk_the_kernel_does_not_count_is_not_measured(
 ) -> None:
     """No figures of it, rather than zeros; the inventory has it all the same, and says what to do."""
     device = real_disk(tmp_path)
-    file, fact = f"/sys/block/{device}/queue/iostats", Here.fact
-    monkeypatch.setattr(Here, "fact", lambda self, path: "0" if path == file else fact(self, path))
+    file, fact = f"/sys/block/{device}/queue/iostats", LocalFiles.fact
+    monkeypatch.setattr(LocalFiles, "fact", lambda self, path: "0" if path == file else fact(self, path))
     collector = connect(Watch("app1", "app", disks={"data": str(tmp_path)}))
     collector.read()
     assert device not in {each.instance for each in collector.read()}

@@ -16,7 +16,7 @@ from pinchpoint_collectors.platforms import azure
 from pinchpoint_collectors.platforms.aws import CloudWatch
 from pinchpoint_collectors.platforms.azure import AzureMonitor
 from pinchpoint_collectors.platforms.base import LATE_S, PlatformCollector
-from pinchpoint_collectors.record import LateCollector, Sample, Telling, Watch
+from pinchpoint_collectors.record import GapReporter, LateCollector, Sample, Watch
 from pinchpoint_collectors.registry import kind
 from pinchpoint_collectors.sampler import Sampler
 
@@ -80,7 +80,7 @@ def test_each_value_is_placed_at_its_own_minute_however_late_it_comes(tmp_path: 
         measured.put(VM, "", at, 64.0)
     with azure_monitor(measured, tmp_path) as url:
         collector = of_azure(measured, url, tmp_path)
-        assert isinstance(collector, Telling)
+        assert isinstance(collector, GapReporter)
         assert isinstance(collector, LateCollector)
         samples = values(run_on(measured, collector, 200))
         collector.close()

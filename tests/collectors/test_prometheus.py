@@ -22,7 +22,7 @@ from serverprocess import ServerProcess
 from support import until
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.record import Sample, Telling, Watch
+from pinchpoint_collectors.record import GapReporter, Sample, Watch
 from pinchpoint_collectors.registry import kind
 
 pytestmark = pytest.mark.usefixtures("straight")
@@ -151,7 +151,7 @@ def test_what_was_scraped_behind_a_cut_link_is_fetched_afterwards(
             time.sleep(max(0.0, cut_s + 3.2 - time.time()))
             cable.mend()
             found += gathered(collector, 1.5)
-            assert isinstance(collector, Telling)
+            assert isinstance(collector, GapReporter)
             assert list(collector.incidents()) == []
     finally:
         cable.close()

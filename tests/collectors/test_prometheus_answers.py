@@ -16,7 +16,7 @@ from collectors.prometheus_watching import gathered, watch, watching
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.exporters.query import partial
 from pinchpoint_collectors.exporters.tables import NODE
-from pinchpoint_collectors.record import Collector, Incident, Telling, Watch
+from pinchpoint_collectors.record import Collector, GapReporter, Incident, Watch
 from pinchpoint_collectors.registry import kind
 
 pytestmark = pytest.mark.usefixtures("straight")
@@ -106,7 +106,7 @@ def test_a_token_is_sent_and_an_answer_without_targets_is_enough() -> None:
         options = {"url": f"http://127.0.0.1:{port}/prom", "token": "opensesame"}
         with watching(Watch("sql1", "sql", options=options)) as collector:
             facts = collector.inventory()["sql1"]
-            told = collector.incidents() if isinstance(collector, Telling) else ()
+            told = collector.incidents() if isinstance(collector, GapReporter) else ()
     assert set(seen) == {"Bearer opensesame"}
     assert [each.event for each in told] == ["partial_answer"]
     assert "a store did not answer" in told[0].fields["why"]

@@ -31,7 +31,7 @@ def is_none(text: str) -> bool:
     return _NONE.fullmatch(text) is not None
 
 
-class EitherMarkError(ValueError):
+class AmbiguousNumeralError(ValueError):
     """A mark stands between thousands, or is the decimal one: which of them is not known."""
 
 
@@ -44,7 +44,7 @@ def plain(text: str, decimal: str, thousands: str | None = None) -> str:
         thousands: the mark between thousands; None: not known.
 
     Raises:
-        EitherMarkError: a mark could be either: 1,234 while it is not known what its comma is.
+        AmbiguousNumeralError: a mark could be either: 1,234 while it is not known what its comma is.
         ValueError: a point is neither.
     """
     grouped = _GROUPED.match(text)
@@ -53,7 +53,7 @@ def plain(text: str, decimal: str, thousands: str | None = None) -> str:
         whole, rest = grouped[0], text[grouped.end() :]
         said = mark == thousands or decimal != "."
         if mark in ",." and not said and whole.count(mark) == 1 and not rest.startswith(decimal):
-            raise EitherMarkError("a mark between thousands, or a decimal one")
+            raise AmbiguousNumeralError("a mark between thousands, or a decimal one")
         text = whole.replace(mark, "") + rest
     if decimal != "." and "." in text:
         raise ValueError("a point that divides no groups of three")

@@ -48,7 +48,7 @@ _CONNECTIONS = "raise max_connections, or use fewer users: collectors need one c
 RV = TypeVar("RV")
 
 
-class _Impatient(psycopg.Connection[DictRow]):
+class _TimeLimitedConnection(psycopg.Connection[DictRow]):
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
         """Every wait for the server, psycopg's own ones included, ends after ``answer_s``."""
         return super().wait(gen, interval, PostgresServerConnection.answer_s if timeout is None else timeout)
@@ -64,7 +64,7 @@ class _Text(TextLoader):
         return text if isinstance(text, str) else str(text, "utf-8", "replace")
 
 
-class PostgresServerConnection(ServerConnection[_Impatient, str, list[DictRow]]):
+class PostgresServerConnection(ServerConnection[_TimeLimitedConnection, str, list[DictRow]]):
     """A connection by psycopg."""
 
     failures = (psycopg.Error,)
@@ -83,7 +83,7 @@ class PostgresServerConnection(ServerConnection[_Impatient, str, list[DictRow]])
     }
     _takes_settings = True
 
-    def _open(self) -> _Impatient:
+    def _open(self) -> _TimeLimitedConnection:
         try:
             connection = self._open_with(_SETTINGS)
             self._takes_settings = True
@@ -96,7 +96,7 @@ class PostgresServerConnection(ServerConnection[_Impatient, str, list[DictRow]])
             connection.adapters.register_loader(kind, _Text)
         return connection
 
-    def _open_with(self, settings: str) -> _Impatient:
+    def _open_with(self, settings: str) -> _TimeLimitedConnection:
         target = self.target
         login = {key: of for key, of in (("user", target.user), ("password", target.password)) if of}
         conninfo = {**conninfo_to_dict(target.url), **login}
@@ -105,7 +105,7 @@ class PostgresServerConnection(ServerConnection[_Impatient, str, list[DictRow]])
             conninfo |= {"host": place.hostname, "hostaddr": None, "port": place.port or 5432}
         if settings:
             conninfo["options"] = f"{conninfo.get('options') or ''} {settings}".strip()
-        return _Impatient.connect(
+        return _TimeLimitedConnection.connect(
             make_conninfo("", **conninfo),
             autocommit=True,
             row_factory=dict_row,
@@ -113,24 +113,24 @@ class PostgresServerConnection(ServerConnection[_Impatient, str, list[DictRow]])
             application_name=APPLICATION,
         )
 
-    def _greet(self, link: _Impatient) -> None:
+    def _greet(self, link: _TimeLimitedConnection) -> None:
         (row,) = self._run(link, "SELECT pg_catalog.pg_backend_pid() AS pid")
         if row["pid"] != link.info.backend_pid:
             # A pooler answers: the next statement may meet a session that has prepared nothing.
             link.prepare_threshold = None
             self._takes_settings = False  # it may have ignored them
 
-    def _run(self, link: _Impatient, question: str) -> list[DictRow]:
+    def _run(self, link: _TimeLimitedConnection, question: str) -> list[DictRow]:
         if self._takes_settings:
             return link.execute(question.encode()).fetchall()
         with link.transaction():
             link.execute(_PIN)
             return link.execute(question.encode()).fetchall()
 
-    def _close(self, link: _Impatient) -> None:
+    def _close(self, link: _TimeLimitedConnection) -> None:
         link.close()
 
-    def _is_lost(self, link: _Impatient, error: Exception) -> bool:
+    def _is_lost(self, link: _TimeLimitedConnection, error: Exception) -> bool:
         lost = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
         return lost or link.closed
 

@@ -177,7 +177,7 @@ def _mean(text: str | None, line: int, decimal: str) -> float | None:
         return None
     try:
         return numerals.strict(numerals.plain(plain, decimal))
-    except numerals.EitherMarkError as error:
+    except numerals.AmbiguousNumeralError as error:
         raise ForeignFileError(
             f"found {plain[:40]!r}, whose comma stands between thousands or is the decimal mark; write the "
             "numbers with a point and nothing between thousands",
@@ -197,7 +197,7 @@ def _is_number(text: str, decimal: str) -> bool:
     """Whether it is one with this decimal mark, or may be."""
     try:
         numerals.strict(numerals.plain(text, decimal))
-    except numerals.EitherMarkError:
+    except numerals.AmbiguousNumeralError:
         return True
     except ValueError:
         return False

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from pinchpoint_collectors.errors import CollectorError
 
 
-class FoundPath(NamedTuple):
+class ExistingPath(NamedTuple):
     """A path that is there.
 
     Attributes:
@@ -43,12 +43,12 @@ class HostFiles(Facts, Protocol):
         """The path without symbolic links; None if it is missing."""
         ...
 
-    def find(self, path: str) -> FoundPath:
+    def find(self, path: str) -> ExistingPath:
         """What a path is and where it lies. Raises ``CollectorError`` where it is not there."""
         ...
 
 
-class Here:
+class LocalFiles:
     """This machine's files."""
 
     def fact(self, path: str) -> str | None:
@@ -61,7 +61,7 @@ class Here:
         # Path.exists raises where a folder on the way may not be searched.
         return os.path.realpath(path) if os.path.exists(path) else None  # noqa: PTH110 - as said
 
-    def find(self, path: str) -> FoundPath:
+    def find(self, path: str) -> ExistingPath:
         try:
             found = os.stat(path)  # noqa: PTH116 - the result is a number pair, not a path
         except OSError as error:
@@ -70,10 +70,10 @@ class Here:
             ) from error
         is_device = stat.S_ISBLK(found.st_mode)
         number = found.st_rdev if is_device else found.st_dev
-        return FoundPath(os.path.realpath(path), is_device, f"{os.major(number)}:{os.minor(number)}")
+        return ExistingPath(os.path.realpath(path), is_device, f"{os.major(number)}:{os.minor(number)}")
 
 
-HERE = Here()
+HERE = LocalFiles()
 
 
 def read_text(path: str) -> str:
@@ -92,7 +92,7 @@ def read_text(path: str) -> str:
     return b"".join(parts).decode("utf-8", "replace")
 
 
-class Reread:
+class ReopenedFile:
     """A file of /proc that is read over and over: opening it anew costs a third of a reading.
 
     Args:

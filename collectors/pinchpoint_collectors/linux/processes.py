@@ -74,7 +74,7 @@ class ServerMark(NamedTuple):
     directory: str | None = None
 
 
-class Singles(Protocol):
+class ProcessReader(Protocol):
     """What a machine says of single processes.
 
     Attributes:
@@ -98,7 +98,7 @@ class Singles(Protocol):
         ...
 
 
-class SinglesHere:
+class LocalProcessReader:
     """This machine's processes."""
 
     def __init__(self) -> None:

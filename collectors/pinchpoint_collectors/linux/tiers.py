@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pinchpoint_collectors.linux.cgroups import CpuCaps, MemoryCaps, TierMemory
 from pinchpoint_collectors.linux.files import Facts
-from pinchpoint_collectors.linux.processes import Missing, Roots, Singles
+from pinchpoint_collectors.linux.processes import Missing, ProcessReader, Roots
 from pinchpoint_collectors.processes import Members, Process, children, lives, tops
 from pinchpoint_collectors.record import Processes
 from pinchpoint_collectors.value import Value
@@ -29,7 +29,7 @@ class TierProcesses:
     """
 
     def __init__(
-        self, name: str, wanted: Processes, caps: CpuCaps, memory_caps: MemoryCaps, singles: Singles
+        self, name: str, wanted: Processes, caps: CpuCaps, memory_caps: MemoryCaps, singles: ProcessReader
     ) -> None:
         self.name = name
         self._roots = Roots(wanted)
@@ -152,7 +152,9 @@ class Tiers:
         singles: what it says of single processes.
     """
 
-    def __init__(self, wanted: Mapping[str, tuple[str, Processes]], files: Facts, singles: Singles) -> None:
+    def __init__(
+        self, wanted: Mapping[str, tuple[str, Processes]], files: Facts, singles: ProcessReader
+    ) -> None:
         caps, memory_caps = CpuCaps(files), MemoryCaps(files)
         self.by_host = {
             host: TierProcesses(name, processes, caps, memory_caps, singles)

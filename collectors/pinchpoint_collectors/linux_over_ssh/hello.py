@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux import cloud, mountinfo
-from pinchpoint_collectors.linux.files import FoundPath
+from pinchpoint_collectors.linux.files import ExistingPath
 
 BEGINS = "#pinchpoint\n"
 _BLOCK = "/sys/class/block"
@@ -61,7 +61,7 @@ class Recorded:
             return real
         return path if path in self._facts or path in self._children else None
 
-    def find(self, path: str) -> FoundPath:
+    def find(self, path: str) -> ExistingPath:
         kind, real = self._places.get(path, ("none", ""))
         if kind == "none" or not real:
             raise CollectorError(
@@ -70,9 +70,9 @@ class Recorded:
             )
         if kind == "device":
             name = real.removeprefix("/dev/").replace("/", "!")
-            return FoundPath(real, is_device=True, number=self.fact(f"{_BLOCK}/{name}/dev"))
+            return ExistingPath(real, is_device=True, number=self.fact(f"{_BLOCK}/{name}/dev"))
         mount = mountinfo.mount_of(real, self._mounts)
-        return FoundPath(real, is_device=False, number=mount.device if mount else None)
+        return ExistingPath(real, is_device=False, number=mount.device if mount else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def parse_all(text: str) -> dict[int, Process]:
     return {one.pid: one for one in (parse(found[0]) for found in _STAT.finditer(text))}
 
 
-class AskedFiles:
+class RequestedFiles:
     """The small files of single processes and control groups, as the host's last answer has them.
 
     Whoever looks through them (``CpuCaps``, ``MemoryCaps``) needs not know that they are far away: what is
@@ -47,7 +47,7 @@ class AskedFiles:
 
     Attributes:
         lacking: whether something was looked for that the host was not asked for yet; who looks resets it.
-        ticks_per_s: see ``Singles``.
+        ticks_per_s: see ``ProcessReader``.
         page_bytes: likewise.
     """
 
@@ -146,7 +146,7 @@ class _Look:
     number: int = 0
 
 
-class Asks(Protocol):
+class FileSession(Protocol):
     """What is needed of a ``Session``.
 
     Attributes:
@@ -164,7 +164,7 @@ class Asks(Protocol):
         ...
 
 
-class TiersThere(Tiers):
+class RemoteTiers(Tiers):
     """The tiers of one host that have processes of their own, from reading to reading.
 
     Every reading holds all processes; their threads and the files of their control groups are another
@@ -176,7 +176,7 @@ class TiersThere(Tiers):
     """
 
     def __init__(self, watches: Sequence[Watch], hello: Hello) -> None:
-        self._asked = AskedFiles(hello)
+        self._asked = RequestedFiles(hello)
         wanted = {
             watch.host: (watch.tier, watch.processes) for watch in watches if watch.processes is not None
         }
@@ -212,7 +212,7 @@ class TiersThere(Tiers):
         members = {host: tier.members for host, tier in self.by_host.items()}
         self._latest = _Look(time_ns, now_ns, uptime_s, table, members)
 
-    def go_on(self, session: Asks) -> list[Sample]:
+    def go_on(self, session: FileSession) -> list[Sample]:
         """Take the answer to what was requested, and ask anew. Never waits."""
         samples: list[Sample] = []
         if self._open is not None and self._open.number in session.answers:
@@ -228,7 +228,7 @@ class TiersThere(Tiers):
             self._looked = latest
         return samples
 
-    def prepare(self, session: Asks, until_s: float) -> None:
+    def prepare(self, session: FileSession, until_s: float) -> None:
         """Ask for all details of the processes that were found, also several times.
 
         A process shows its group, and the group its caps. Waits until then at most (monotonic clock).

@@ -89,7 +89,9 @@ class Platform(Protocol):
 
 
 class PlatformCollector:
-    """Fetches what the platform measured until all is there, or too late; ``Telling`` and ``LateCollector``.
+    """Fetches the platform's values until all have come or it is too late.
+
+    It is a ``GapReporter`` and a ``LateCollector``.
 
     Args:
         watches: the hosts that are this machine.

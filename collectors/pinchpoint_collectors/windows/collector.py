@@ -29,7 +29,7 @@ from pinchpoint_collectors.windows.options import (
     transport,
 )
 from pinchpoint_collectors.windows.reader import KIND, ScriptReader
-from pinchpoint_collectors.windows.script import CounterObject, Sought, request, wanted
+from pinchpoint_collectors.windows.script import CounterObject, ProcessSelector, request, wanted
 from pinchpoint_collectors.windows.stream import Received, ScriptLink, Stream
 from pinchpoint_collectors.windows.tiers import WindowsTiers
 
@@ -64,7 +64,7 @@ class WindowsCollector:
         wanted: Sequence[CounterObject],
         every_s: float,
         where: str,
-        sought: Mapping[str, Sought] | None = None,
+        sought: Mapping[str, ProcessSelector] | None = None,
     ) -> None:
         self._watches = tuple(watches)
         self._hosts = tuple(watch.host for watch in watches)

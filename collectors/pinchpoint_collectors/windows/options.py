@@ -11,7 +11,7 @@ from pinchpoint_collectors.errors import OptionError
 from pinchpoint_collectors.options import file, flag, port, text, texts
 from pinchpoint_collectors.options import interval_s as checked_interval_s
 from pinchpoint_collectors.remote import ssh
-from pinchpoint_collectors.windows.script import Sought, What
+from pinchpoint_collectors.windows.script import ProcessSelector, What
 
 TRANSPORTS = ("winrm", "ssh")
 AUTHS = ("negotiate", "ntlm", "kerberos", "basic")
@@ -90,14 +90,14 @@ def sql_server(options: Mapping[str, Any]) -> bool:
     return flag(options, "sql_server")
 
 
-def sought(options: Mapping[str, Any]) -> Sought | None:
+def sought(options: Mapping[str, Any]) -> ProcessSelector | None:
     """Which processes are the tier's; None if nothing is said. Raises ``CollectorError``."""
     given = [what for what in OF_TIER if options.get(what) is not None]
     if not given:
         return None
     if len(given) > 1:
         raise OptionError(given[1], f"given beside `{given[0]}`; allowed: one of {', '.join(OF_TIER)}")
-    return Sought(given[0], texts(options, given[0], "a text or a list of texts") or ())
+    return ProcessSelector(given[0], texts(options, given[0], "a text or a list of texts") or ())
 
 
 def _is_host(value: str) -> bool:

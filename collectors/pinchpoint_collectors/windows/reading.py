@@ -50,7 +50,7 @@ class Raw(NamedTuple):
     perf_per_s: int
 
 
-class Cooked(NamedTuple):
+class Formatted(NamedTuple):
     """What the Performance Monitor would show, in its units (percentages go to 100); None: not known.
 
     Attributes:
@@ -76,7 +76,7 @@ class CounterType:
 
     name: str
     number: int
-    cook: Callable[[Raw, Raw, bool], Cooked]
+    cook: Callable[[Raw, Raw, bool], Formatted]
     difference: bool = True
 
     @property
@@ -90,63 +90,63 @@ def grown(before: int, now: int, *, large: bool) -> int | None:
     return growth(before, now) if large else (now - before) % _DWORD
 
 
-def _rate(old: Raw, new: Raw, large: bool) -> Cooked:
+def _rate(old: Raw, new: Raw, large: bool) -> Formatted:
     """(X1 - X0) / ((D1 - D0) / F)."""
     count, ticks = grown(old.value, new.value, large=large), new.perf_time - old.perf_time
-    return Cooked(None if count is None or ticks <= 0 else count / (ticks / new.perf_per_s))
+    return Formatted(None if count is None or ticks <= 0 else count / (ticks / new.perf_per_s))
 
 
-def _average_timer(old: Raw, new: Raw, large: bool) -> Cooked:
+def _average_timer(old: Raw, new: Raw, large: bool) -> Formatted:
     """((X1 - X0) / F) / (B1 - B0): seconds per operation; the base counts in 32 bits."""
     spent, operations = grown(old.value, new.value, large=large), _operations(old, new)
     if spent is None or operations is None:
-        return Cooked(None)
-    return Cooked(spent / new.perf_per_s / operations if operations else None, operations)
+        return Formatted(None)
+    return Formatted(spent / new.perf_per_s / operations if operations else None, operations)
 
 
 def _operations(old: Raw, new: Raw) -> int | None:
     return None if old.base is None or new.base is None else grown(old.base, new.base, large=False)
 
 
-def _timer_100ns(old: Raw, new: Raw, large: bool) -> Cooked:
+def _timer_100ns(old: Raw, new: Raw, large: bool) -> Formatted:
     """100 (X1 - X0) / (D1 - D0), both in 100 ns."""
     spent, passed = grown(old.value, new.value, large=large), new.sys_time - old.sys_time
-    return Cooked(None if spent is None or passed <= 0 else 100 * spent / passed)
+    return Formatted(None if spent is None or passed <= 0 else 100 * spent / passed)
 
 
-def _timer_100ns_inverse(old: Raw, new: Raw, large: bool) -> Cooked:
+def _timer_100ns_inverse(old: Raw, new: Raw, large: bool) -> Formatted:
     """100 (1 - (X1 - X0) / (D1 - D0)): the counter is the time in which there was nothing to do."""
     idle = _timer_100ns(old, new, large).value
-    return Cooked(None if idle is None else 100 - idle)
+    return Formatted(None if idle is None else 100 - idle)
 
 
-def _precision_timer(old: Raw, new: Raw, large: bool) -> Cooked:
+def _precision_timer(old: Raw, new: Raw, large: bool) -> Formatted:
     """100 (X1 - X0) / (B1 - B0): the time stamp was taken with the counter, and comes as its base."""
     spent = grown(old.value, new.value, large=large)
     passed = None if old.base is None or new.base is None else new.base - old.base
-    return Cooked(None if spent is None or passed is None or passed <= 0 else 100 * spent / passed)
+    return Formatted(None if spent is None or passed is None or passed <= 0 else 100 * spent / passed)
 
 
-def _queue_100ns(old: Raw, new: Raw, large: bool) -> Cooked:
+def _queue_100ns(old: Raw, new: Raw, large: bool) -> Formatted:
     """(X1 - X0) / (D1 - D0), both in 100 ns: how many waited or were served, on average."""
     share = _timer_100ns(old, new, large).value
-    return Cooked(None if share is None else share / 100)
+    return Formatted(None if share is None else share / 100)
 
 
-def _queue(old: Raw, new: Raw, large: bool) -> Cooked:
+def _queue(old: Raw, new: Raw, large: bool) -> Formatted:
     """(X1 - X0) / (D1 - D0), both in ticks of the performance counter."""
     spent, ticks = grown(old.value, new.value, large=large), new.perf_time - old.perf_time
-    return Cooked(None if spent is None or ticks <= 0 else spent / ticks)
+    return Formatted(None if spent is None or ticks <= 0 else spent / ticks)
 
 
-def _now(_: Raw, new: Raw, __: bool) -> Cooked:
+def _now(_: Raw, new: Raw, __: bool) -> Formatted:
     """X1: the count at this moment."""
-    return Cooked(float(new.value))
+    return Formatted(float(new.value))
 
 
-def _share_now(_: Raw, new: Raw, __: bool) -> Cooked:
+def _share_now(_: Raw, new: Raw, __: bool) -> Formatted:
     """100 X1 / B1; of nothing no share is known."""
-    return Cooked(100 * new.value / new.base if new.base else None)
+    return Formatted(100 * new.value / new.base if new.base else None)
 
 
 _TYPES = (
@@ -246,7 +246,7 @@ def class_of(line: Line, wanted: Sequence[CounterObject]) -> CounterClass | None
         columns, types = str(line["columns"]).split(","), str(line["types"]).split(",")
         numbers = dict(zip(columns, types, strict=True))
     except (KeyError, ValueError, StopIteration) as error:
-        raise _strange(line) from error
+        raise _unknown_line(line) from error
     instance = sql_instance(asked, name)
     if instance is None and asked.pattern.startswith("MSSQL"):
         return None
@@ -286,7 +286,7 @@ def rows_of(line: Line, width: int) -> ClassRows:
         found = {str(row[0]): _row(row, width) for row in line["rows"]}
         return ClassRows(int(line["utc"]), found)
     except (KeyError, ValueError, TypeError, IndexError) as error:
-        raise _strange(line) from error
+        raise _unknown_line(line) from error
 
 
 def _row(row: Sequence[Any], width: int) -> Row:
@@ -297,7 +297,7 @@ def _row(row: Sequence[Any], width: int) -> Row:
     return Row(perf_time, sys_time, perf_per_s, tuple(None if cell is None else int(cell) for cell in cells))
 
 
-def _strange(line: Line) -> CollectorError:
+def _unknown_line(line: Line) -> CollectorError:
     return CollectorError(
         f"the machine answered with a line that is none of the script's ({str(dict(line))[:120]}); is "
         "something in between that changes what is sent?"
@@ -382,19 +382,19 @@ def _of_row(counted: CounterClass, instance: str, old: Row | None, new: Row) -> 
 
 def _cooked(
     counted: CounterClass, column: PropertyColumn, old: Row | None, new: Row, *, lost: bool
-) -> Cooked:
+) -> Formatted:
     raw = counted.raw(new, column)
     if raw is None:
-        return Cooked(None)
+        return Formatted(None)
     if not column.type.difference:
         return column.type.cook(raw, raw, column.type.large)
     raw_before = counted.raw(old, column) if old is not None else None
     if raw_before is None or lost or new.perf_per_s <= 0:
-        return Cooked(None)
+        return Formatted(None)
     return column.type.cook(raw_before, raw, column.type.large)
 
 
-def _value(means: Counter, cooked: Cooked, instance: str) -> Value:
+def _value(means: Counter, cooked: Formatted, instance: str) -> Value:
     """In base units. Below 0 is what clocks make of 0: an idle time may pass the time there was."""
     shown = None if cooked.value is None else max(0.0, cooked.value * means.scale + means.offset)
     return Value(means.metric, instance, shown, cooked.weight)

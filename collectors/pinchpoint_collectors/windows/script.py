@@ -132,7 +132,7 @@ What = Literal["process", "service", "command_line"]
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class ProcessSelector:
     """Which processes a tier begins with.
 
     Attributes:
@@ -162,7 +162,9 @@ def script() -> str:
     return (files(__package__) / SCRIPT).read_text("utf-8")
 
 
-def request(wanted: Collection[CounterObject], interval_s: float, sought: Collection[Sought] = ()) -> str:
+def request(
+    wanted: Collection[CounterObject], interval_s: float, sought: Collection[ProcessSelector] = ()
+) -> str:
     """What the script is asked, as one line of ASCII.
 
     Args:

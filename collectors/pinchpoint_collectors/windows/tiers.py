@@ -19,7 +19,7 @@ from pinchpoint_collectors.record import NotMeasured
 from pinchpoint_collectors.value import Value
 from pinchpoint_collectors.windows.machine import REBUILD
 from pinchpoint_collectors.windows.reading import ClassRows, rows_of
-from pinchpoint_collectors.windows.script import PATTERN, PROPERTIES, Sought
+from pinchpoint_collectors.windows.script import PATTERN, PROPERTIES, ProcessSelector
 
 PER_S = 10_000_000
 """What CPU time and starts are counted in: 100 ns."""
@@ -115,7 +115,7 @@ class WindowsTier:
 
 
 def roots(
-    sought: Sought, table: Mapping[int, Process], found: Mapping[str, Collection[int]]
+    sought: ProcessSelector, table: Mapping[int, Process], found: Mapping[str, Collection[int]]
 ) -> list[Process]:
     """The processes that are sought, of all.
 
@@ -130,7 +130,7 @@ def roots(
     return [table[pid] for text in sought.texts for pid in found.get(text, ()) if pid in table]
 
 
-def missing(tier: str, sought: Sought, why: str | None) -> NotMeasured:
+def missing(tier: str, sought: ProcessSelector, why: str | None) -> NotMeasured:
     """What is not measured where no process of a tier is there; ``why``: the machine's own words, if any."""
     remedy = {
         "process": "start it before the run, or give `process:` a name as `Get-Process` shows it",
@@ -142,7 +142,7 @@ def missing(tier: str, sought: Sought, why: str | None) -> NotMeasured:
     return NotMeasured("cpu.busy_ratio", f"tier:{tier}", found, remedy[sought.what])
 
 
-class OfTiers(NamedTuple):
+class TierReadings(NamedTuple):
     """What a line says of the tiers.
 
     Attributes:
@@ -163,7 +163,7 @@ class WindowsTiers:
         sought: host -> (its tier's name, which processes it begins with).
     """
 
-    def __init__(self, sought: Mapping[str, tuple[str, Sought]]) -> None:
+    def __init__(self, sought: Mapping[str, tuple[str, ProcessSelector]]) -> None:
         self._sought = {host: each for host, (_, each) in sought.items()}
         self._tiers = {host: WindowsTier(tier) for host, (tier, _) in sought.items()}
         self.begin_anew()
@@ -180,7 +180,7 @@ class WindowsTiers:
         """Whether a line describes processes."""
         return line["kind"] == "found" or line.get("class") == PATTERN
 
-    def take(self, line: Line, cores: int | None) -> OfTiers:
+    def take(self, line: Line, cores: int | None) -> TierReadings:
         """One such line; ``cores``: of the machine. Raises ``CollectorError`` for one that is damaged."""
         kind = line["kind"]
         if kind == "found":
@@ -196,8 +196,8 @@ class WindowsTiers:
                 for host, tier in self._tiers.items()
                 for metric in ("cpu.cores", "cpu.busy_ratio")
             ]
-            return OfTiers(lost, None)
-        return OfTiers([])
+            return TierReadings(lost, None)
+        return TierReadings([])
 
     def missing(self, host: str) -> Iterator[NotMeasured]:
         """What is not measured of a host's tier."""
@@ -219,7 +219,7 @@ class WindowsTiers:
         if line.get("why"):
             self._why[name] = str(line["why"])
 
-    def _take_rows(self, line: Line, cores: int | None) -> OfTiers:
+    def _take_rows(self, line: Line, cores: int | None) -> TierReadings:
         rows = rows_of(line, len(self._columns))
         table = table_of(rows, self._columns)
         at = max((row.sys_time for row in rows.by_name.values()), default=0)
@@ -234,4 +234,4 @@ class WindowsTiers:
             first = roots(sought, table, found)
             interval_s = passed_s if before is not None else 0.0
             values += [(host, one) for one in tier.values(first, table, before, interval_s, cores)]
-        return OfTiers(values, passed_s if before is not None else 0.0, begins=before is None)
+        return TierReadings(values, passed_s if before is not None else 0.0, begins=before is None)

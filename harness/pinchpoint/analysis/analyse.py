@@ -17,17 +17,17 @@ from pinchpoint.analysis.crawls import crawl_table
 from pinchpoint.analysis.drift import drift_table
 from pinchpoint.analysis.explain import explain
 from pinchpoint.analysis.flows import find_flows
-from pinchpoint.analysis.growth import Climb
+from pinchpoint.analysis.growth import SteppedLevels
 from pinchpoint.analysis.knee import Knee, find_knee
 from pinchpoint.analysis.levels import (
     Level,
-    climbed_objectives,
     held_levels,
     held_words,
     highest_held,
     judged_levels,
     judged_part,
     level_table,
+    stepped_objectives,
     unjudged_words,
 )
 from pinchpoint.analysis.objectives import not_measured_words, objective_table
@@ -163,7 +163,7 @@ def _rests_on(answer: Any, case: Case) -> Any:
 
 def _objectives(whole: Inputs, levels: tuple[Level, ...], inputs: Inputs) -> Iterator[dict[str, Any]]:
     """Of a scenario in steps by all its levels, of any other by what is judged."""
-    yield from climbed_objectives(whole, levels)
+    yield from stepped_objectives(whole, levels)
     in_steps = {one.scenario for one in levels}
     yield from (row for row in objective_table(inputs) if row["scenario"] not in in_steps)
     yield from server_table(whole if levels else inputs, levels)
@@ -225,11 +225,11 @@ def _judged_case(
 
 def _climb(
     whole: Inputs, levels: tuple[Level, ...], climbed: tuple[dict[str, Any], ...], knee: Knee
-) -> Climb:
+) -> SteppedLevels:
     """What the load levels of the varied scenario show of every resource."""
     name = levels[0].scenario
     rows = [row for row in climbed if row["scenario"] == name]
-    return Climb(
+    return SteppedLevels(
         levels=[level for level in levels if level.scenario == name],
         done=np.array([row["throughput_per_s"] for row in rows]),
         resources=find_resources(whole, find_flows(whole)),

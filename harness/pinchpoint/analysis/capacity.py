@@ -16,7 +16,7 @@ import numpy as np
 
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.growth import LINE, Climb, find_line
+from pinchpoint.analysis.growth import LINE, SteppedLevels, find_line
 from pinchpoint.analysis.model.parts import MOST_OF_OTHERS
 from pinchpoint.analysis.resources.base import Measures, Resource
 from pinchpoint.analysis.resources.cpu import others_share
@@ -85,7 +85,7 @@ def find_demands(
     rows: Rows,
     flows: Sequence[Flow],
     served: Mapping[str, float],
-    climb: Climb | None = None,
+    climb: SteppedLevels | None = None,
 ) -> tuple[Demand, ...]:
     """The demand of every resource whose use is known, the smallest ceiling first.
 
@@ -130,7 +130,7 @@ def _of_one_level(resource: Resource, measured: Measures, use: float, served: Ma
     )
 
 
-def _unmoved(resource: Resource, climb: Climb) -> bool:
+def _unmoved(resource: Resource, climb: SteppedLevels) -> bool:
     """Whether its use does not grow with throughput over the levels: then it is not the load's.
 
     Open sessions keep their connections at any load, and a job beside the load uses its share of a CPU.
@@ -144,7 +144,7 @@ def _unmoved(resource: Resource, climb: Climb) -> bool:
 
 
 def _of_levels(
-    resource: Resource, measured: Measures, use: float, served: Mapping[str, float], climb: Climb
+    resource: Resource, measured: Measures, use: float, served: Mapping[str, float], climb: SteppedLevels
 ) -> Demand | None:
     """By the line through the levels; None if there are too few levels, or the line contradicts a level.
 

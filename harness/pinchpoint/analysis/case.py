@@ -9,7 +9,7 @@ import numpy as np
 from pinchpoint.analysis.cause import rank, suspects
 from pinchpoint.analysis.flows import Flow, find_flows
 from pinchpoint.analysis.gates import Gate, check_gates
-from pinchpoint.analysis.growth import Climb, with_growth
+from pinchpoint.analysis.growth import SteppedLevels, with_growth
 from pinchpoint.analysis.knee import Knee, no_knee
 from pinchpoint.analysis.resources.base import Resource, Suspicion
 from pinchpoint.analysis.resources.disk.classify import fell
@@ -40,7 +40,7 @@ class Case:
     stages: tuple[Stage, ...]
     stage: Stage | None
     found: tuple[Suspicion, ...]
-    climb: Climb | None
+    climb: SteppedLevels | None
 
     def now_per_s(self) -> dict[str, float]:
         """Throughput now, by scenario, wherever a verdict or a prediction names it.
@@ -68,7 +68,7 @@ class Case:
 
 
 def build_case(
-    inputs: Inputs, knee: Knee | None = None, climb: Climb | None = None, since: Inputs | None = None
+    inputs: Inputs, knee: Knee | None = None, climb: SteppedLevels | None = None, since: Inputs | None = None
 ) -> Case:
     """Take one stretch through the steps, as if nothing else had been measured.
 
@@ -86,14 +86,14 @@ def build_case(
     return Case(inputs, flows, resources, check_gates(inputs, flows), knee, stages, stage, found, climb)
 
 
-def by_all_levels(found: tuple[Suspicion, ...], climb: Climb | None) -> tuple[Suspicion, ...]:
+def by_all_levels(found: tuple[Suspicion, ...], climb: SteppedLevels | None) -> tuple[Suspicion, ...]:
     """What speaks against which resource, the cause first, with what the levels of a load in steps say."""
     if climb is None:
         return found
     return tuple(sorted(with_growth(found, climb), key=rank, reverse=True))
 
 
-def _paced(resources: tuple[Resource, ...], climb: Climb | None) -> tuple[Resource, ...]:
+def _paced(resources: tuple[Resource, ...], climb: SteppedLevels | None) -> tuple[Resource, ...]:
     """The service-time model of disks, over all levels: the last ones differ too little."""
     models = {one.key: one.service_time for one in climb.resources} if climb else {}
     return tuple(replace(one, service_time=models.get(one.key, one.service_time)) for one in resources)

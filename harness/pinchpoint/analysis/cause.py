@@ -25,7 +25,7 @@ def suspects(resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...])
     rest = _without_yielding(
         [one for one in found if not _of_other_processes(one, rows, flows)], resources, rows
     )
-    if all(one.demoted for one in rest):
+    if all(one.not_waited_for for one in rest):
         rest = _without_yielding(found, resources, rows)
     return tuple(sorted(rest, key=rank, reverse=True))
 
@@ -33,7 +33,7 @@ def suspects(resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...])
 def _without_yielding(found: list[Suspicion], resources: tuple[Resource, ...], rows: Rows) -> list[Suspicion]:
     """Without what is named only where everything else has room, where something has none."""
     firm = [one for one in found if not kind_of(one).yields]
-    return firm if any(not one.demoted for one in firm) or _crowded(resources, rows) else found
+    return firm if any(not one.not_waited_for for one in firm) or _crowded(resources, rows) else found
 
 
 def _of_other_processes(one: Suspicion, rows: Rows, flows: tuple[Flow, ...]) -> bool:
@@ -79,7 +79,7 @@ class Rank(NamedTuple):
 def rank(one: Suspicion) -> Rank:
     """Where a suspect stands among others."""
     return Rank(
-        waited_for=not one.demoted,
+        waited_for=not one.not_waited_for,
         memory=kind_of(one).explains_disks,
         kinds=len(one.evidence),
         used_up=WAYS[one.kind] != "time",

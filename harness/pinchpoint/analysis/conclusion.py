@@ -16,7 +16,7 @@ from pinchpoint.analysis.failing import failing_words, failures, said_of
 from pinchpoint.analysis.flows import Flow, pressed_words
 from pinchpoint.analysis.gates import RECORDED, Gate
 from pinchpoint.analysis.levels import during_level
-from pinchpoint.analysis.resources.base import Resource, Undecided
+from pinchpoint.analysis.resources.base import NoSingleCause, Resource
 from pinchpoint.analysis.resources.cpu import used_by_generator
 from pinchpoint.analysis.resources.disk.measures import seldom, seldom_read
 from pinchpoint.analysis.resources.kinds import KINDS, facts
@@ -72,21 +72,21 @@ READINGS = 2
 """Readings that a burst takes at least, for one of them to be of nothing else."""
 
 
-def health_checks(case: Case) -> Iterator[Undecided]:
+def health_checks(case: Case) -> Iterator[NoSingleCause]:
     """All of it, what was not seen first: behind that may lie all else."""
     yield from hidden(case)
-    yield from (Undecided(text, HOST_WITH_ROOM) for text in stolen(case.inputs, STOLEN))
-    yield from (Undecided(text, WHY_FAILING) for text in failing_words(case.inputs, case.flows))
+    yield from (NoSingleCause(text, HOST_WITH_ROOM) for text in stolen(case.inputs, STOLEN))
+    yield from (NoSingleCause(text, WHY_FAILING) for text in failing_words(case.inputs, case.flows))
     answers = (slower_words(case), unanswered_words(case.inputs, case.flows))
-    yield from (Undecided(text, UNWATCHED) for text in answers if text)
+    yield from (NoSingleCause(text, UNWATCHED) for text in answers if text)
     if brief := brief_words(case):
-        yield Undecided(brief, OFTENER)
+        yield NoSingleCause(brief, OFTENER)
     for flow in (one for one in case.flows if one.load.model in CONSTANT):
-        yield from (Undecided(text, UNWATCHED) for text in _silence(case.inputs, flow))
-        yield from (Undecided(text, FOR_LONGER) for text in _rising(case.inputs, flow))
+        yield from (NoSingleCause(text, UNWATCHED) for text in _silence(case.inputs, flow))
+        yield from (NoSingleCause(text, FOR_LONGER) for text in _rising(case.inputs, flow))
 
 
-def without_room(case: Case, stage: Stage, *, served: bool) -> Iterator[tuple[float, Undecided]]:
+def without_room(case: Case, stage: Stage, *, served: bool) -> Iterator[tuple[float, NoSingleCause]]:
     """(how much is used, why that is no room), the most used first: an all-clear needs room (METHOD step 5).
 
     What does more than was declared has another limit. Memory is judged by what is read again for lack of it,
@@ -100,15 +100,15 @@ def without_room(case: Case, stage: Stage, *, served: bool) -> Iterator[tuple[fl
         if used is not None and used >= ROOM.value and not exceeds(used):
             name, limit = kind.name(one, measured), "its declared limit" if one.limits else "its limit"
             text = f"{name} is at {units.percent(used)} of {limit}"
-            found.append((used, Undecided(text, MORE_LOAD.format(name=name))))
+            found.append((used, NoSingleCause(text, MORE_LOAD.format(name=name))))
     yield from sorted(found, key=lambda each: -each[0])
 
 
-def hidden(case: Case) -> Iterator[Undecided]:
+def hidden(case: Case) -> Iterator[NoSingleCause]:
     """What of the farm was not seen, or not often enough to say what it means."""
     missing = tuple(unseen(case.inputs))
     watch = f"Measure the whole farm ({wording.grouped(missing)}), and run the same plan again."
-    yield from (Undecided(why, watch) for why in missing)
+    yield from (NoSingleCause(why, watch) for why in missing)
     if case.stage is not None:
         rows = case.stage.rows
         yield from (seldom(disk, rows) for disk in seldom_read(case.resources, rows))
@@ -310,8 +310,8 @@ def _nothing_to_judge(case: Case) -> tuple[str, str] | None:
 def _used_up(case: Case, stage: Stage) -> Conclusion:
     """A bottleneck if one can be separated from the others, else two candidates."""
     first = case.found[0]
-    second = next((one for one in case.found[1:] if not one.demoted), None)
-    alone = first.demoted and not first.exact
+    second = next((one for one in case.found[1:] if not one.not_waited_for), None)
+    alone = first.not_waited_for and not first.exact
     sure = trust(case.inputs, case.found, case.resources, stage, case.flows, case.knee)
     if sure.level is None or alone:
         why = "; ".join(sure.why_not_more)

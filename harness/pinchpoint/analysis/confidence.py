@@ -12,7 +12,7 @@ from pinchpoint.analysis.cause import rank, suspects
 from pinchpoint.analysis.coverage import HOST_WITH_ROOM, stolen, unseen
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.knee import Knee
-from pinchpoint.analysis.resources.base import Context, Resource, Suspicion, Undecided
+from pinchpoint.analysis.resources.base import Context, NoSingleCause, Resource, Suspicion
 from pinchpoint.analysis.resources.cpu import other_processes, unwatched
 from pinchpoint.analysis.resources.kinds import KINDS, kind_of
 from pinchpoint.analysis.stages import Stage
@@ -149,7 +149,7 @@ def _lowering(
     for one in resources:
         if one.key != first.resource.key:
             yield from KINDS[one.type].beside(one, first, context)
-    if len(found) > 1 and not found[1].demoted and len(found[1].evidence) >= len(first.evidence):
+    if len(found) > 1 and not found[1].not_waited_for and len(found[1].evidence) >= len(first.evidence):
         yield "another resource is saturated as well"
     yield from unseen(inputs)
     yield from stolen(inputs)
@@ -157,7 +157,7 @@ def _lowering(
     yield from (f"the {tier} tier crashed during the run" for tier in crashed)
 
 
-def _undecided(inputs: Inputs, first: Suspicion) -> Undecided | None:
+def _undecided(inputs: Inputs, first: Suspicion) -> NoSingleCause | None:
     """Why the first suspect cannot be named, however often the resamples name it.
 
     What seems saturated may only wait for CPU time that the hypervisor took; for the CPU itself this is no
@@ -165,7 +165,7 @@ def _undecided(inputs: Inputs, first: Suspicion) -> Undecided | None:
     """
     taken = listed(list(stolen(inputs, STOLEN)))
     if taken and kind_of(first).takes_cpu:
-        return Undecided(taken, HOST_WITH_ROOM)
+        return NoSingleCause(taken, HOST_WITH_ROOM)
     rest = other_processes(first.resource, first.found)
     if rest is None:
         return kind_of(first).why_not_named(first, first.found, inputs)
@@ -173,4 +173,4 @@ def _undecided(inputs: Inputs, first: Suspicion) -> Undecided | None:
     who = "other processes"
     if unseen_tiers:
         who = f"processes that were not watched: {', '.join(unseen_tiers)}, or {who}"
-    return Undecided(f"{units.percent(rest)} of the CPU of {host} was used by {who}")
+    return NoSingleCause(f"{units.percent(rest)} of the CPU of {host} was used by {who}")

@@ -300,7 +300,7 @@ def _without(case: Case, stage: Stage, first: Suspicion) -> str:
     """Who would be named if the winner were not there."""
     rest = [one for one in case.resources if one.key != first.resource.key]
     found = by_all_levels(suspects(rest, stage.rows, case.flows), case.climb)
-    following = next((one for one in found if not one.demoted), None)
+    following = next((one for one in found if not one.not_waited_for), None)
     if following is None:
         return f"without {thing(first)} no resource would be the bottleneck"
     return f"without {thing(first)} the bottleneck would be {thing(following)}"

@@ -31,7 +31,7 @@ LINE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Climb:
+class SteppedLevels:
     """The levels of the scenario that was varied.
 
     Attributes:
@@ -82,14 +82,14 @@ class Line:
         return (1 - self.base) / self.each_s
 
 
-def with_growth(found: Sequence[Suspicion], climb: Climb) -> tuple[Suspicion, ...]:
+def with_growth(found: Sequence[Suspicion], climb: SteppedLevels) -> tuple[Suspicion, ...]:
     """The suspicions with what the levels say of each; as they were where there are too few levels."""
     if len(climb.levels) < MIN_LEVELS.value:
         return tuple(found)
     return tuple(_grown(one, climb) for one in found)
 
 
-def _grown(one: Suspicion, climb: Climb) -> Suspicion:
+def _grown(one: Suspicion, climb: SteppedLevels) -> Suspicion:
     measured = climb.measured(one.resource)
     if not measured:
         return one
@@ -100,7 +100,7 @@ def _grown(one: Suspicion, climb: Climb) -> Suspicion:
     return replace(one, evidence=evidence, grown=tuple(facts), outrun=_outrun(line, climb))
 
 
-def _queue(one: Suspicion, measured: Sequence[Measures], use: Floats, climb: Climb) -> Fact | None:
+def _queue(one: Suspicion, measured: Sequence[Measures], use: Floats, climb: SteppedLevels) -> Fact | None:
     """E2: what waits for it grows with the load, by Kendall's rank correlation.
 
     Where nothing of it is left a queue is as long as a pool of users or connections lets it be: those levels
@@ -125,7 +125,7 @@ def _queue(one: Suspicion, measured: Sequence[Measures], use: Floats, climb: Cli
     return _fact(one, text, metric, float(waiting[known][-1]), "E2", RISES)
 
 
-def why_not_shown(one: Suspicion, climb: Climb, kind: str) -> str:
+def why_not_shown(one: Suspicion, climb: SteppedLevels, kind: str) -> str:
     """Why the levels cannot show whether the queue grows (``E2``) or the ceiling fits (``E3``), else ""."""
     if len(climb.levels) < MIN_LEVELS.value:
         return f"{len(climb.levels)} load levels, at least {MIN_LEVELS.value:.0f} are needed"
@@ -137,7 +137,7 @@ def why_not_shown(one: Suspicion, climb: Climb, kind: str) -> str:
     return "" if len(known) >= LINE else "its utilisation is not known"
 
 
-def _ceiling(one: Suspicion, line: Line | None, climb: Climb) -> Fact | None:
+def _ceiling(one: Suspicion, line: Line | None, climb: SteppedLevels) -> Fact | None:
     """E3: the ceiling computed from its use per operation is the highest throughput measured."""
     reached = float(climb.done.max())
     if line is None or abs(line.ceiling_per_s / reached - 1) > CEILING.value:
@@ -147,7 +147,7 @@ def _ceiling(one: Suspicion, line: Line | None, climb: Climb) -> Fact | None:
     return replace(found, host="", instance=climb.levels[0].scenario)
 
 
-def _outrun(line: Line | None, climb: Climb) -> str:
+def _outrun(line: Line | None, climb: SteppedLevels) -> str:
     """That throughput followed the load far beyond the ceiling: then more is done with each bit of its use.
 
     So it is with a log whose commits share writes, the more the more there are.
@@ -165,7 +165,7 @@ def _used_up_words(line: Line, reached: float) -> str:
     )
 
 
-def find_line(climb: Climb, use: Floats) -> Line | None:
+def find_line(climb: SteppedLevels, use: Floats) -> Line | None:
     """U = b + D X over the levels before the knee at which it was not saturated; b is 0 or more.
 
     Args:
@@ -185,7 +185,7 @@ def find_line(climb: Climb, use: Floats) -> Line | None:
     return Line(float(base), float(each), len(done)) if each > 0 and base < 1 else None
 
 
-def _before(climb: Climb, level: Level) -> bool:
+def _before(climb: SteppedLevels, level: Level) -> bool:
     return not climb.knee.found or level.amount <= (climb.knee.level or 0.0)
 
 

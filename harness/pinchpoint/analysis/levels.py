@@ -172,7 +172,7 @@ def _due(there: Inputs, level: Level) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def climbed_objectives(inputs: Inputs, levels: Sequence[Level]) -> tuple[dict[str, Any], ...]:
+def stepped_objectives(inputs: Inputs, levels: Sequence[Level]) -> tuple[dict[str, Any], ...]:
     """The objectives of scenarios whose load was in steps: met as far as the first level that misses it.
 
     The load rises until a limit is reached, so its last level does not show whether an objective can be met;

@@ -49,7 +49,7 @@ class StoreView:
 
 
 @dataclass(slots=True)
-class _Told:
+class _MergedStores:
     """The same while it is put together, of several roles and stores."""
 
     steps: int
@@ -68,7 +68,7 @@ class _Told:
 
 def store_view(inputs: Inputs, roles: Iterable[DiskRole]) -> StoreView:
     """What the stores whose disk has these roles say; a log without a disk of its own lies with the data."""
-    told = _Told(inputs.window.steps)
+    told = _MergedStores(inputs.window.steps)
     for role in roles:
         own = {disk.role for disk in inputs.disks if disk.host == role.host}
         data = role.role == "data"
@@ -85,7 +85,7 @@ def store_view(inputs: Inputs, roles: Iterable[DiskRole]) -> StoreView:
 # ---- Valkey, Redis -----------------------------------------------------------------------------------
 
 
-def _valkey_log(inputs: Inputs, host: str, told: _Told) -> None:
+def _valkey_log(inputs: Inputs, host: str, told: _MergedStores) -> None:
     """Of the main thread's work what is writing and flushing its log: all clients wait for it."""
     key = Key(host, "db.aof.wait_ratio", "")
     waits, busy = inputs.samples.steps(*key), inputs.samples.steps(host, "db.main_thread.busy_ratio")
@@ -98,7 +98,7 @@ def _valkey_log(inputs: Inputs, host: str, told: _Told) -> None:
 # ---- MongoDB -----------------------------------------------------------------------------------------
 
 
-def _mongodb_log(inputs: Inputs, host: str, told: _Told) -> None:
+def _mongodb_log(inputs: Inputs, host: str, told: _MergedStores) -> None:
     """Of a write's time what is waiting for the journal.
 
     If flushes follow one another without a pause, writes always wait for the next one. Else a write waits for
@@ -116,12 +116,12 @@ def _mongodb_log(inputs: Inputs, host: str, told: _Told) -> None:
 
 def waiting_for_data(inputs: Inputs, host: str) -> Floats:
     """Of MongoDB's clients how many wait for pages, or for room in the cache; NaN if not reported."""
-    told = _Told(inputs.window.steps)
+    told = _MergedStores(inputs.window.steps)
     _mongodb_data(inputs, host, told)
     return told.waiting
 
 
-def _mongodb_data(inputs: Inputs, host: str, told: _Told) -> None:
+def _mongodb_data(inputs: Inputs, host: str, told: _MergedStores) -> None:
     """Clients that read pages, or wait for room in the cache, which is to be written first."""
     room = Key(host, "db.cache_wait_s_per_s", "")
     pages = Key(host, "db.cache_read_latency_s", "")
@@ -132,7 +132,7 @@ def _mongodb_data(inputs: Inputs, host: str, told: _Told) -> None:
         told.wait(waiting, pages if reading.sum() > waiting[np.isfinite(waiting)].sum() / 2 else room)
 
 
-def _share(told: _Told, share: Floats, key: Key) -> None:
+def _share(told: _MergedStores, share: Floats, key: Key) -> None:
     if np.isfinite(share).any():
         told.share = np.fmax(told.share, share)
         told.series.append(key)
@@ -141,7 +141,7 @@ def _share(told: _Told, share: Floats, key: Key) -> None:
 # ---- Cassandra ---------------------------------------------------------------------------------------
 
 
-def _cassandra(inputs: Inputs, host: str, told: _Told, *, log: bool, data: bool) -> None:
+def _cassandra(inputs: Inputs, host: str, told: _MergedStores, *, log: bool, data: bool) -> None:
     writes, reads = tasks_held(inputs, host, WRITES), tasks_held(inputs, host, READS)
     if not np.isfinite(writes).any():
         return

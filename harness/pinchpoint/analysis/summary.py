@@ -43,7 +43,7 @@ def not_reached_words(rates: Mapping[str, float], following: Next | None) -> Sum
         return found
     used = units.percent(following.utilisation_ratio)
     return found.then(
-        f"Highest utilisation: {bare(KINDS[following.resource].place_next(following))}, {used}."
+        f"Highest utilisation: {bare(KINDS[following.resource].name_of_next(following))}, {used}."
     )
 
 
@@ -84,7 +84,7 @@ def experiment(flows: Sequence[Flow], found: Sequence[Suspicion]) -> str:
 def _of_suspects(found: Sequence[Suspicion]) -> str:
     """What would separate two suspects, or one from chance."""
     first, relief = found[0], kind_of(found[0]).relief(found[0].resource)
-    if first.demoted and len(found) == 1:
+    if first.not_waited_for and len(found) == 1:
         return f"{capitalised(relief)} and repeat: if throughput rises, {thing(first)} was the limit."
     if other_processes(first.resource, first.found) is not None:
         host, unseen = first.resource.hosts[0], unwatched(first)

@@ -104,7 +104,7 @@ def _longest_reading_s(inputs: Inputs) -> float:
 
 def _block(inputs: Inputs, window: Window, words: str) -> Period:
     case: Case | None = build_case(inputs.during(window)) if window.steps else None
-    found = [one for one in case.found if not one.demoted] if case else []
+    found = [one for one in case.found if not one.not_waited_for] if case else []
     there = Counter(one.key for one in case.resources if _measured(one)) if case else Counter[str]()
     suspected = Counter(one.resource.key for one in found)
     return Period(window, 1, next(iter(found), None), suspected, there, words)

@@ -26,7 +26,7 @@ from pinchpoint.comparison.sides import predicted, read_several
 from pinchpoint.comparison.statistics import ENOUGH, RUN_TO_RUN
 from pinchpoint.plan.load import load_as
 from pinchpoint.plan.prices import Prices
-from pinchpoint.plan.problems import Unfit
+from pinchpoint.plan.problems import BadValue
 from pinchpoint.plan.units import ratio
 from pinchpoint.probe.compare import are_probes, compared
 from pinchpoint.probe.several import compare_probes, read_probes
@@ -246,7 +246,7 @@ def _margin(text: str) -> float:
     """A ratio above 0, as plans write it. Raises InputError."""
     try:
         found = ratio(text)
-    except Unfit as error:
+    except BadValue as error:
         raise InputError(f"--margin: {error}") from error
     if not found:
         raise InputError(

@@ -16,7 +16,7 @@ from pinchpoint.cli.arguments import OUT
 from pinchpoint.cli.run import conduct
 from pinchpoint.cli.seeds import SEEDS, run_seed
 from pinchpoint.plan import Farm, Plan, load
-from pinchpoint.run.bearable import Bearable, calibrate
+from pinchpoint.run.bearable import Calibration, calibrate
 from pinchpoint.store.schema import REPORT
 from pinchpoint.store.write import writable
 
@@ -109,7 +109,7 @@ def demo(out: Path, corpus: Path | None, seed: str | None, *, both: bool, repeat
     return gravest([*ended.statuses, *([] if too_much else [ExitStatus(exit_status(verdict))])])
 
 
-def _calibrated(found: Bearable) -> str:
+def _calibrated(found: Calibration) -> str:
     """What the machine can bear, and at which load the demo runs therefore: one sentence."""
     loads = plan(found.load_ratio)["scenarios"]
     users, rate = loads["crawl"]["load"]["users"], loads["orders"]["load"]["rate"]

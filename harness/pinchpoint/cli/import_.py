@@ -24,7 +24,7 @@ from pinchpoint.imports import (
     result_kind,
 )
 from pinchpoint.imports.reading import TimeSpan
-from pinchpoint.plan.problems import Unfit
+from pinchpoint.plan.problems import BadValue
 from pinchpoint.plan.units import duration
 from pinchpoint.probe.conduct import new_directory
 from pinchpoint.report.files import conclude, conclude_probe, write_run
@@ -236,7 +236,7 @@ def _seconds(option: str, text: str | None) -> float | None:
         return None
     try:
         found = duration(text)
-    except Unfit as error:
+    except BadValue as error:
         raise InputError(f"{option}: {error}") from error
     if found <= 0:
         raise InputError(f"{option}: found {text!r}; allowed: more than 0")

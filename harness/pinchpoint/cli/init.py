@@ -16,7 +16,7 @@ import click
 from pinchpoint.base.errors import FarmUnavailable, InputError
 from pinchpoint.cli import templates
 from pinchpoint.cli.arguments import time_zone
-from pinchpoint.plan.problems import Unfit
+from pinchpoint.plan.problems import BadValue
 from pinchpoint.plan.units import duration
 from pinchpoint.plan.urls import variables
 
@@ -267,7 +267,7 @@ def _fitted(
 def _seconds(option: str, text: str, least_s: float) -> float:
     try:
         found_s = duration(text)
-    except Unfit as error:
+    except BadValue as error:
         raise InputError(f"{option}: {error}") from error
     if found_s < least_s:
         raise InputError(f"{option}: found {text!r}; allowed: {least_s:g}s or longer")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
-class _Forsaken(io.FileIO):
+class _BrokenPipe(io.FileIO):
     """A pipe: what is no longer read is lost, and nothing else is."""
 
     def write(self, data: ReadableBuffer, /) -> int:
@@ -37,7 +37,7 @@ def _outliving(stream: TextIO) -> TextIO:
     if stream.isatty():
         stream.reconfigure(errors=_errors(stream.encoding))
         return stream
-    pipe = io.BufferedWriter(_Forsaken(stream.fileno(), "w", closefd=False))
+    pipe = io.BufferedWriter(_BrokenPipe(stream.fileno(), "w", closefd=False))
     return io.TextIOWrapper(pipe, stream.encoding, _errors(stream.encoding), line_buffering=True)
 
 

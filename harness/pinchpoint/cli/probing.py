@@ -15,7 +15,7 @@ from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.base.interrupts import Interrupts
 from pinchpoint.comparison.several import SidesComparison, check_number
 from pinchpoint.plan import load_farm
-from pinchpoint.plan.problems import Unfit
+from pinchpoint.plan.problems import BadValue
 from pinchpoint.plan.units import duration, size
 from pinchpoint.probe import conduct, target
 from pinchpoint.probe.calibrate import calibration
@@ -142,7 +142,7 @@ def _read(option: str, text: str, read: Callable[[object], Number]) -> Number:
     """A duration or size as people write it, in base units; more than 0."""
     try:
         found = read(text)
-    except Unfit as error:
+    except BadValue as error:
         raise InputError(f"{option}: {error.found}; {error.allowed}") from error
     if not found:
         raise InputError(f"{option}: {text!r} is nothing; give more than 0")

@@ -103,7 +103,7 @@ def blamed_of(sides: Sides, places: HostPairs) -> tuple[Blamed, ...]:
     return tuple(found)
 
 
-def everyone_names(sides: Sides) -> bool:
+def all_name_bottleneck(sides: Sides) -> bool:
     """Whether every run's verdict names the bottleneck."""
     return all(verdict.get("bottleneck") for side in sides for verdict in side.verdicts)
 

@@ -16,15 +16,15 @@ from pinchpoint.comparison.claim import (
     BottleneckMove,
     Claim,
     Confounder,
+    all_name_bottleneck,
     blamed_of,
     claim,
     confounders,
-    everyone_names,
     movement,
 )
 from pinchpoint.comparison.costs import UNIT_OF_COST, Costs, costs_of
 from pinchpoint.comparison.differences import AREAS, Difference, differences
-from pinchpoint.comparison.judged import AskedFigures, DeclaredFigures, declared, judged, uncalled
+from pinchpoint.comparison.judged import CommandFigures, DeclaredFigures, declared, judged, uncalled
 from pinchpoint.comparison.sides import ComparedRun, HostPairs, Side, Sides, pair_hosts
 from pinchpoint.comparison.work import Capacity, ComparedWork, capacities, not_kept_up, work_done
 from pinchpoint.plan.prices import Prices
@@ -146,7 +146,7 @@ def compare(
     studied, confounding = _studied_apart(sides, places, factors)
     work, costs = work_done(sides), costs_of(sides, prices)
     figures = changes(sides, places, costs)
-    judges = declared(figures, AskedFigures(tuple(metrics), margin, bound), sides, studied)
+    judges = declared(figures, CommandFigures(tuple(metrics), margin, bound), sides, studied)
     found = judged(figures, judges.metrics, sides, judges.bound, _again(again, prices), judges.margin_ratio)
     claimed = claim(sides, factors, studied, confounding, work)
     return Comparison(
@@ -172,7 +172,7 @@ def _studied_apart(
     """The differences that are studied, and all others."""
     differing = differences(sides.base.manifests, sides.other.manifests, places)
     rest = [one for one in differing if one.area not in factors]
-    confounding = confounders(rest, blamed_of(sides, places), named=everyone_names(sides))
+    confounding = confounders(rest, blamed_of(sides, places), named=all_name_bottleneck(sides))
     return tuple(one for one in differing if one.area in factors), confounding
 
 

@@ -32,7 +32,7 @@ By = Literal["command", "plan", "default"]
 
 
 @dataclass(frozen=True, slots=True)
-class AskedFigures:
+class CommandFigures:
     """What the command says; what it leaves out, the plans or the defaults say."""
 
     metrics: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class DeclaredFigures:
 
 
 def declared(
-    found: Sequence[Change], asked: AskedFigures, sides: Sides, studied: Sequence[Difference]
+    found: Sequence[Change], asked: CommandFigures, sides: Sides, studied: Sequence[Difference]
 ) -> DeclaredFigures:
     """What is judged of these figures.
 
@@ -81,7 +81,7 @@ def declared(
 
 
 def _metrics(
-    found: Sequence[Change], asked: AskedFigures, sides: Sides, studied: Sequence[Difference]
+    found: Sequence[Change], asked: CommandFigures, sides: Sides, studied: Sequence[Difference]
 ) -> tuple[Sequence[str], By, list[str]]:
     there = [one.name for one in found]
     if asked.metrics:

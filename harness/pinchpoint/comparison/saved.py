@@ -54,7 +54,7 @@ class KeptSide(Form):
     runs: Annotated[list[KeptRun], Field(min_length=1)]
 
 
-class KeptBlamed(Form):
+class StoredBlamed(Form):
     """A resource that a verdict blames."""
 
     kind: str
@@ -79,7 +79,7 @@ class KeptConfounder(KeptDifference):
     """A difference that is not studied."""
 
     matters: bool
-    touches: list[KeptBlamed]
+    touches: list[StoredBlamed]
 
 
 class KeptPair(Form):
@@ -137,7 +137,7 @@ class KeptCosts(Form):
     unit_of_cost: Ratio
 
 
-class KeptMovement(Form):
+class StoredMovement(Form):
     """Whether the bottleneck moved."""
 
     base: Named | None
@@ -184,7 +184,7 @@ class SavedComparison(Form):
     changes: list[KeptChange]
     capacity: list[KeptCapacity]
     cost: KeptCosts
-    bottleneck: KeptMovement
+    bottleneck: StoredMovement
     lines: Lines | None = None
     gains: list[str] | None = None
     main_changes: list[str]

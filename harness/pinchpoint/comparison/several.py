@@ -26,7 +26,7 @@ from pinchpoint.comparison.judged import EstimatedChange, estimated
 from pinchpoint.comparison.sides import Side, Sides, pair_hosts
 from pinchpoint.comparison.statistics import ENOUGH, Call, holm, middle
 from pinchpoint.comparison.words import reported
-from pinchpoint.comparison.work import not_kept_up, unlike_work
+from pinchpoint.comparison.work import not_kept_up, work_differences
 from pinchpoint.plan.prices import Prices
 from pinchpoint.store import document
 from pinchpoint.store.write import free_path, writable, write_json
@@ -456,7 +456,7 @@ def _warnings(sides: Sequence[Side], with_first: Mapping[int, Comparison]) -> It
             if not run.is_evidence:
                 yield f"The run {run.directory} ({side.label}) is not valid: no conclusion is drawn from it"
     for found in with_first.values():
-        for unlike, names in unlike_work((one.name, one.unlike) for one in found.work).items():
+        for unlike, names in work_differences((one.name, one.unlike) for one in found.work).items():
             yield f"{found.sides.other.label}: {wording.listed(names)}: {unlike}"
     counts = ", ".join(f"{side.label}: {len(side.runs)}" for side in sides)
     if min(len(side.runs) for side in sides) < ENOUGH:

@@ -112,7 +112,7 @@ def work_done(sides: Sides) -> tuple[ComparedWork, ...]:
     return (*_sources(sides), *_scenarios(sides))
 
 
-def unlike_work(found: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
+def work_differences(found: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
     """In what work differs -> the names of that work, each reason once."""
     names: dict[str, list[str]] = {}
     for name, unlike in found:

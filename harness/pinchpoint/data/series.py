@@ -416,7 +416,7 @@ class _SeriesSums:
     """All series, added up as they are read. What it gives may be views."""
 
     def __init__(self, samples: recorded.Samples, window: Window, apart: Collection[Key]) -> None:
-        self._unread = recorded.Unread(samples)
+        self._unread = recorded.UnreadSamples(samples)
         self._window = window
         self._asked: set[tuple[str | None, str, str | None]] = set()
         self._number_of: dict[Key, int] = {}

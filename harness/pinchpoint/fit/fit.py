@@ -498,7 +498,7 @@ def _whole(day: LoadCourse | None, sources: str, day_s: float) -> LoadCourse:
         raise InputError(
             f"--day: {sources} do not show the load over the day; give a recording of it (perfmon, sadf)"
         )
-    return day.squeezed(day_s)
+    return day.as_burst_day(day_s)
 
 
 def _of_the_query_store(found: Production, zone: tzinfo | None) -> LoadCourse | None:

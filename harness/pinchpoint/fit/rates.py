@@ -275,7 +275,7 @@ class LoadCourse:
     figures: Figures = field(default_factory=dict)
     whole_day: bool = False
 
-    def squeezed(self, into_s: float) -> LoadCourse:
+    def as_burst_day(self, into_s: float) -> LoadCourse:
         """The whole day in this many seconds, in place of its busiest hour.
 
         Its hours' means become what the load model ``burst`` can be: a quiet level, a busy one, and the

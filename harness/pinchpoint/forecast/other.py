@@ -30,7 +30,7 @@ _Found: TypeAlias = Iterator[Setting | str]
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class SideSettings:
     """What makes one side as the other is.
 
     Attributes:
@@ -42,7 +42,7 @@ class Between:
     unset: tuple[str, ...]
 
 
-def between(ours: Measured, theirs: Measured) -> Between:
+def between(ours: Measured, theirs: Measured) -> SideSettings:
     """What would have to be set here so that it is as there, as far as both were measured.
 
     A setting is one of all hosts of a tier: where these do not differ in the same way from those on the other
@@ -54,7 +54,7 @@ def between(ours: Measured, theirs: Measured) -> Between:
         theirs: the other side.
     """
     found = [*_disks(ours, theirs), *_cores(ours, theirs), *_machines(ours, theirs), *_loads(ours, theirs)]
-    return Between(
+    return SideSettings(
         settings=tuple(one for one in found if isinstance(one, Setting)),
         unset=tuple(one for one in found if isinstance(one, str)),
     )
@@ -306,7 +306,7 @@ def _rows(found: Prediction, theirs: Asked) -> Iterator[dict[str, Any]]:
         }
 
 
-def _notes(differing: Between, found: Prediction) -> Iterator[str]:
+def _notes(differing: SideSettings, found: Prediction) -> Iterator[str]:
     settings, unset = differing.settings, differing.unset
     if settings:
         what = ", ".join(f"{one.name} = {one.text}" for one in settings)

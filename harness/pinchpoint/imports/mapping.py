@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from pinchpoint.base.errors import InputError
 from pinchpoint.plan.document import read_document
 from pinchpoint.plan.explain import explain
-from pinchpoint.plan.problems import Problem, Unfit, quoted
+from pinchpoint.plan.problems import BadValue, Problem, quoted
 from pinchpoint.plan.record import Seconds, StrictRecord
 from pinchpoint_collectors.common.names import nearest_name
 from pinchpoint_collectors.imports.mapped_csv import METRICS, is_metric
@@ -23,7 +23,7 @@ def _metric(value: object) -> str:
         return value
     allowed = f"allowed: {', '.join(sorted(METRICS))}, or a name that begins with db., search. or web."
     near = nearest_name(value, METRICS) if isinstance(value, str) else None
-    raise Unfit(f"unknown metric {quoted(str(value))}", allowed, near)
+    raise BadValue(f"unknown metric {quoted(str(value))}", allowed, near)
 
 
 def _number(value: object) -> object:
@@ -87,13 +87,13 @@ class MappingFile(StrictRecord):
     @model_validator(mode="after")
     def _one_host(self) -> Self:
         if self.host is not None and self.host_column is not None:
-            raise Unfit("host and host_column are given together", "allowed: one of them")
+            raise BadValue("host and host_column are given together", "allowed: one of them")
         return self
 
     @model_validator(mode="after")
     def _two_marks(self) -> Self:
         if self.thousands == self.decimal:
-            raise Unfit(
+            raise BadValue(
                 f"thousands and decimal are both {quoted(self.decimal)}",
                 'allowed: two marks, such as thousands: "." and decimal: ","',
             )

@@ -10,7 +10,7 @@ from typing import Any
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.plan import load_farm
-from pinchpoint.plan.problems import Unfit
+from pinchpoint.plan.problems import BadValue
 from pinchpoint.plan.units import size
 
 _DISK = re.compile(r"(?P<host>[^:=]+):(?P<instance>.+)=(?P<tier>[\w-]+)\.(?P<role>[\w-]+)")
@@ -156,7 +156,7 @@ def read_places(
     for name, text in _pairs("--memory", "HOST=SIZE, such as SQL1=56GB", memory, problems).items():
         try:
             sizes[name] = size(text)
-        except Unfit as error:
+        except BadValue as error:
             problems.append(f"--memory: {name}: {error}")
     if problems:
         raise InputError(*problems)

@@ -145,7 +145,7 @@ class BridgeProcess:
 
     def channel(self, worker: str) -> GeneratorChannel:
         """The channel to a worker that has joined."""
-        return _Elsewhere(self, worker)
+        return _RemoteGenerator(self, worker)
 
     def register(self, worker: str, hear: Hear, gone: Gone) -> None:
         """Who wants to know what a worker says."""
@@ -195,7 +195,7 @@ class BridgeProcess:
             gone(f"the connection to workers of other machines {why}")
 
 
-class _Elsewhere:
+class _RemoteGenerator:
     """A generator of another machine."""
 
     def __init__(self, bridge: BridgeProcess, worker: str) -> None:
@@ -359,7 +359,7 @@ class GeneratorPool:
             return {}
         return {name: at_ns for name, at_ns in self._begun_ns.items() if not self.done(name)}
 
-    def tend(self) -> None:
+    def check_workers(self) -> None:
         """To be called several times a second: hand on what a lost worker did."""
         if self._ending:
             return
@@ -435,12 +435,12 @@ class GeneratorPool:
         What one that is lost was to do is handed on, and counted, only while others are at work.
         """
         asked_s = time.monotonic()
-        self.tend()
+        self.check_workers()
         while any(
             one.heard_s < asked_s for one in self._reachable() if not isinstance(one.channel, Child)
         ) and not (self._ending or (self._bridge and self._bridge.broken)):
             time.sleep(0.05)
-            self.tend()
+            self.check_workers()
 
     # ---- shares ----------------------------------------------------------------------------------
 

@@ -62,7 +62,7 @@ class UserRecord:
         self._cells[operation, outcome].fromlist([start_ns, end_ns, size_bytes, self.intended_ns])
 
 
-class HeardRecord(UserRecord):
+class ObservedRecord(UserRecord):
     """A user's record that is also passed on to a listener."""
 
     __slots__ = ("_listener", "_scenario")
@@ -112,7 +112,7 @@ class Recorder:
     def user(self, scenario: str) -> UserRecord:
         """The record of one more user of a scenario."""
         if self.listener is not None:
-            return HeardRecord(self._cells[scenario], scenario, self.listener)
+            return ObservedRecord(self._cells[scenario], scenario, self.listener)
         return UserRecord(self._cells[scenario])
 
     def add(

@@ -29,7 +29,7 @@ from pinchpoint.plan.hosts import check_catalogue, check_collectors, check_place
 from pinchpoint.plan.load_model import Closed, Ramp, Steps
 from pinchpoint.plan.locustfile import SUFFIX, LocustClasses, inspect, is_locustfile, scenario_class
 from pinchpoint.plan.prices import check_prices
-from pinchpoint.plan.problems import Path, Problem, Unfit, listed, quoted, unknown_at
+from pinchpoint.plan.problems import BadValue, Path, Problem, listed, quoted, unknown_at
 from pinchpoint.plan.prove import check_prove
 from pinchpoint.plan.record import resolved, with_places
 from pinchpoint.plan.units import duration, rate
@@ -304,7 +304,7 @@ def _check_silence(plan: YamlFile, position: int, given: object, names: list[Any
                 return
             pauses_s.append(duration(load.get("every")) - duration(load.get("for")))
             silent_s = duration(given)
-        except Unfit:
+        except BadValue:
             return  # the record says so
     if pauses_s and silent_s <= min(pauses_s):
         yield Problem(

@@ -13,7 +13,7 @@ from pydantic import Field, field_validator
 from pinchpoint.base.figures import FIGURES, MOST_METRICS, OF_SCENARIOS, part_of, split
 from pinchpoint.plan.document import YamlFile
 from pinchpoint.plan.embedded import EMBEDDED_ROLES
-from pinchpoint.plan.problems import Path, Problem, Unfit, listed, quoted, unknown
+from pinchpoint.plan.problems import BadValue, Path, Problem, listed, quoted, unknown
 from pinchpoint.plan.record import Ratio, StrictRecord
 from pinchpoint_collectors.common.names import nearest_name
 
@@ -42,7 +42,7 @@ class Compare(StrictRecord):
     @classmethod
     def _few(cls, metrics: tuple[str, ...]) -> tuple[str, ...]:
         if len(set(metrics)) > MOST_METRICS:
-            raise Unfit(
+            raise BadValue(
                 f"{len(set(metrics))} figures",
                 f"allowed: {MOST_METRICS} at most, as each further one makes an answer by chance more likely",
             )
@@ -72,7 +72,7 @@ def check_compared(farm: YamlFile, plan: YamlFile) -> Iterator[Problem]:
                 yield Problem(place, f"{farm.file} has no {why.found}", why.allowed, why.nearest)
 
 
-def unfit(name: str, scenarios: Mapping[str, Any]) -> Unfit | None:
+def unfit(name: str, scenarios: Mapping[str, Any]) -> BadValue | None:
     """Why a name is none of a figure that runs of these scenarios have; None if it may be one.
 
     Args:
@@ -81,7 +81,7 @@ def unfit(name: str, scenarios: Mapping[str, Any]) -> Unfit | None:
     """
     about, thing, figure = split(name)
     if about not in FIGURES:
-        return Unfit(
+        return BadValue(
             f"{quoted(name)} is no figure",
             f"allowed: ABOUT.THING.FIGURE such as {EXAMPLE}, ABOUT being one of {listed(FIGURES)}",
             nearest_name(about.partition(".")[0], FIGURES),
@@ -94,22 +94,22 @@ def unfit(name: str, scenarios: Mapping[str, Any]) -> Unfit | None:
         return unknown("scenario", thing[0], scenarios)
     load = _load(scenarios[thing[0]])
     if (about == "burst" or figure.startswith("burst_")) and load.get("model") not in {"burst", None}:
-        return Unfit(f"a burst of {thing[0]}, whose load has none", "needed: the load model burst")
+        return BadValue(f"a burst of {thing[0]}, whose load has none", "needed: the load model burst")
     return _of_times(thing[0], figure, load)
 
 
-def _of_times(scenario: str, metric: str, load: Mapping[str, Any]) -> Unfit | None:
+def _of_times(scenario: str, metric: str, load: Mapping[str, Any]) -> BadValue | None:
     """Users have no intended start; where a schedule has one, times count from it."""
     kind, _, rest = metric.partition("_")
     scheduled = load.get("model") in SCHEDULED
     if kind == "response" and load.get("model") == "closed":
-        return Unfit(
+        return BadValue(
             f"the response time of {scenario}, whose users have no intended start",
             f"allowed: service_{rest}",
             f"service_{rest}",
         )
     if kind == "service" and scheduled:
-        return Unfit(
+        return BadValue(
             f"the service time of {scenario}, whose operations have an intended start",
             f"allowed: response_{rest}, which counts from it",
             f"response_{rest}",
@@ -117,7 +117,7 @@ def _of_times(scenario: str, metric: str, load: Mapping[str, Any]) -> Unfit | No
     return None
 
 
-def unfit_of_farm(name: str, tiers: Mapping[str, Iterable[str]]) -> Unfit | None:
+def unfit_of_farm(name: str, tiers: Mapping[str, Iterable[str]]) -> BadValue | None:
     """What a name speaks of and a farm lacks; None if it has it.
 
     Args:
@@ -128,10 +128,10 @@ def unfit_of_farm(name: str, tiers: Mapping[str, Iterable[str]]) -> Unfit | None
     if not tiers or tier is None:
         return None
     if tier not in tiers:
-        return Unfit(f"tier {tier}", f"allowed: {listed(sorted(tiers))}", nearest_name(tier, tiers))
+        return BadValue(f"tier {tier}", f"allowed: {listed(sorted(tiers))}", nearest_name(tier, tiers))
     roles = sorted(tiers[tier])
     if role is not None and role not in roles:
-        return Unfit(f"{role} disk of {tier}", f"allowed: {listed(roles)}", nearest_name(role, roles))
+        return BadValue(f"{role} disk of {tier}", f"allowed: {listed(roles)}", nearest_name(role, roles))
     return None
 
 

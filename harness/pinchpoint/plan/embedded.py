@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from pinchpoint.plan.problems import Unfit
+from pinchpoint.plan.problems import BadValue
 from pinchpoint.plan.record import (
     Bytes,
     BytesPerSecond,
@@ -94,11 +94,11 @@ class EmulatedLimits(StrictRecord):
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
         if all(getattr(self, name) is None for name in _CAPS):
-            raise Unfit("limits that limit nothing", f"needed: one of {', '.join(_CAPS)}")
+            raise BadValue("limits that limit nothing", f"needed: one of {', '.join(_CAPS)}")
         for name in ("iops", "bytes_per_s"):
             base, burst = getattr(self, name), getattr(self.burst, name, None)
             if burst is not None and (base is None or burst <= base):
-                raise Unfit(f"a burst whose {name} is not above the limit's own", "needed: a higher one")
+                raise BadValue(f"a burst whose {name} is not above the limit's own", "needed: a higher one")
         return self
 
 
@@ -169,13 +169,13 @@ class BuiltDisk(StrictRecord):
     def _one_source_of_figures(self) -> Self:
         only_one({"profile": self.profile, "limits": self.limits})
         if self.stripes < _LEAST_DISKS[self.raid] or (self.raid == 10 and self.stripes % 2):
-            raise Unfit(
+            raise BadValue(
                 f"raid: {self.raid} with stripes: {self.stripes}",
                 f"needed: {_LEAST_DISKS[self.raid]} stripes or more{', an even number' * (self.raid == 10)}",
             )
         slow = self.profile or self.limits or self.device or self.latency_s or self.jitter_s
         if self.warm_up and not slow:
-            raise Unfit(
+            raise BadValue(
                 "a warm_up of a disk without limits", "needed: profile, limits, latency or device too"
             )
         return self
@@ -186,7 +186,7 @@ _LONGEST_RETRY_S = 300
 
 def _whole_seconds(seconds: float) -> float:
     if seconds != round(seconds) or not 1 <= seconds <= _LONGEST_RETRY_S:
-        raise Unfit(f"a wait of {seconds:g} s", f"allowed: whole seconds, 1s to {_LONGEST_RETRY_S}s")
+        raise BadValue(f"a wait of {seconds:g} s", f"allowed: whole seconds, 1s to {_LONGEST_RETRY_S}s")
     return seconds
 
 
@@ -246,7 +246,7 @@ def _interface_speed(bytes_per_s: float) -> float:
     megabits = bytes_per_s / _MEGABIT
     if megabits != round(megabits) or not 1 <= megabits <= _FASTEST_MEGABITS:
         allowed = f"allowed: whole megabits per second, 1 to {_FASTEST_MEGABITS} (125KB/s to 12.5MB/s)"
-        raise Unfit(f"an interface of {megabits:g} megabits per second", allowed)
+        raise BadValue(f"an interface of {megabits:g} megabits per second", allowed)
     return bytes_per_s
 
 
@@ -255,7 +255,7 @@ InterfaceSpeed = Annotated[BytesPerSecond, AfterValidator(_interface_speed)]
 
 def _setting(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, str | int | float) or "\n" in str(value):
-        raise Unfit(f"found {found(value)}", "allowed: a number, or a line of text; on and off in quotes")
+        raise BadValue(f"found {found(value)}", "allowed: a number, or a line of text; on and off in quotes")
     return str(value)
 
 
@@ -312,9 +312,9 @@ class Embedded(StrictRecord):
     def _tiers_fit(cls, value: tuple[EmbeddedTier, ...]) -> tuple[EmbeddedTier, ...]:
         twice = sorted({tier for tier in value if value.count(tier) > 1})
         if twice:
-            raise Unfit(f"{', '.join(twice)} given twice", "allowed: each tier once")
+            raise BadValue(f"{', '.join(twice)} given twice", "allowed: each tier once")
         if "web" in value and "sql" not in value:
-            raise Unfit(
+            raise BadValue(
                 "the tier web without the tier sql", "needed: sql too; web's content lies in its database"
             )
         return value

@@ -24,7 +24,7 @@ from pinchpoint.base.redact import (
     remember_login,
     remember_url,
 )
-from pinchpoint.plan.problems import Unfit, listed, quoted
+from pinchpoint.plan.problems import BadValue, listed, quoted
 from pinchpoint.plan.record import FileContext, StrictRecord, field_type, resolved
 from pinchpoint.plan.urls import VARIABLE, check_url, check_variables
 from pinchpoint_collectors.common import valkey_urls
@@ -97,7 +97,9 @@ class SiteEndpoint(EndpointSpec):
         if given not in map(set, LOGINS[self.auth]):
             allowed = get_args(type(self).model_fields["auth"].annotation)
             ways = (f"{auth} with {_ways(auth)}" for auth in allowed)
-            raise Unfit(f"auth {self.auth} with {listed(sorted(given))}", f"allowed: auth {', '.join(ways)}")
+            raise BadValue(
+                f"auth {self.auth} with {listed(sorted(given))}", f"allowed: auth {', '.join(ways)}"
+            )
         return self
 
 
@@ -172,7 +174,7 @@ class NoSqlEndpoint(EndpointSpec):
             and self.url.partition("://")[0] not in valkey_urls.SENTINEL
             and not self.url.startswith("${")
         ):
-            raise Unfit("a login for Sentinels with a url that names none", "allowed: valkey+sentinel://")
+            raise BadValue("a login for Sentinels with a url that names none", "allowed: valkey+sentinel://")
         return self
 
 
@@ -206,18 +208,20 @@ class SearchEndpoint(EndpointSpec):
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         if self.kind == "none" and self.url:
-            raise Unfit("kind none with a url", "documents go nowhere then: remove url, or give another kind")
+            raise BadValue(
+                "kind none with a url", "documents go nowhere then: remove url, or give another kind"
+            )
         if self.kind != "none" and not self.url:
-            raise Unfit(f"kind {self.kind} without a url", "add url, or say kind: none to index nothing")
+            raise BadValue(f"kind {self.kind} without a url", "add url, or say kind: none to index nothing")
         logins = [name for name in ("user", "token", "api_key") if getattr(self, name) is not None]
         more = ["pipeline"] if self.pipeline is not None else []
         allowed = {"opensearch": [*logins, *more], "pinchpoint": ["token"]}.get(self.kind, [])
         if wrong := [name for name in logins + more if name not in allowed]:
-            raise Unfit(
+            raise BadValue(
                 f"kind {self.kind} with {listed(wrong)}", "these are for kind opensearch: remove them"
             )
         if len(logins) > 1 or (self.user is None) != (self.password is None):
-            raise Unfit(
+            raise BadValue(
                 f"a login of {listed(logins or ['password'])}",
                 "allowed: user with password, or token, or api_key, or none of them",
             )
@@ -250,7 +254,7 @@ class FilesEndpoint(EndpointSpec):
             check_url("files", value)
             return value
         if "://" in value or not value or "\0" in value:
-            raise Unfit(
+            raise BadValue(
                 f"found {quoted(redacted_text(value))}", "allowed: the path of a folder, or smb://HOST/SHARE"
             )
         if isinstance(info.context, FileContext) and not value.startswith("${"):
@@ -262,7 +266,7 @@ class FilesEndpoint(EndpointSpec):
         if (self.user is None) != (self.password is None) or (
             self.user and not self.url.startswith("smb://")
         ):
-            raise Unfit(
+            raise BadValue(
                 "a user or a password alone, or for a folder",
                 "allowed: both together, for a path like smb://HOST/SHARE",
             )
@@ -303,7 +307,7 @@ class CrawlerEndpoint(EndpointSpec):
     @classmethod
     def _no_login_in_it(cls, value: str) -> str:
         if "@" in value:
-            raise Unfit("a login in the url", "write user and password as keys of their own")
+            raise BadValue("a login in the url", "write user and password as keys of their own")
         return value
 
     @field_validator("ca", "key", "known_hosts")
@@ -319,13 +323,13 @@ class CrawlerEndpoint(EndpointSpec):
         ]
         wrong = [name for name in given if way in _WAYS and name not in _WAYS[way]]
         if wrong:
-            raise Unfit(f"{way}:// with {listed(wrong)}", f"allowed with it: {listed(_WAYS[way])}")
+            raise BadValue(f"{way}:// with {listed(wrong)}", f"allowed with it: {listed(_WAYS[way])}")
         if self.password is not None and self.user is None:
-            raise Unfit("a password without a user", "needed: both, or none of them")
+            raise BadValue("a password without a user", "needed: both, or none of them")
         if self.auth in _WITH_PASSWORD and self.password is None:
-            raise Unfit(f"auth {self.auth} without user and password", "needed: both")
+            raise BadValue(f"auth {self.auth} without user and password", "needed: both")
         if self.auth == "basic" and way == "winrm+http":
-            raise Unfit("auth basic without TLS", "anybody could read the password; allowed: winrm://")
+            raise BadValue("auth basic without TLS", "anybody could read the password; allowed: winrm://")
         return self
 
 
@@ -377,14 +381,14 @@ def expand(name: str, given: Mapping[str, str], environ: Mapping[str, str] = os.
 
 def expanded(
     name: str, given: Mapping[str, str], environ: Mapping[str, str]
-) -> tuple[Endpoint, dict[str, Unfit]]:
+) -> tuple[Endpoint, dict[str, BadValue]]:
     """As ``expand``, with what is wrong with each key (``url`` or an option's name) instead of an error."""
     values: dict[str, str] = {}
-    unfit: dict[str, Unfit] = {}
+    unfit: dict[str, BadValue] = {}
     for key, text in given.items():
         try:
             values[key] = _url(name, text, environ) if key == "url" else _text(text, environ)
-        except Unfit as why:
+        except BadValue as why:
             unfit[key] = why
     public = _public(name, values)
     _remember(values, public)
@@ -418,17 +422,17 @@ def _remember(values: Mapping[str, str], public: frozenset[str]) -> None:
 
 def filled(
     given: Mapping[str, Any], environ: Mapping[str, str], public: frozenset[str] = frozenset()
-) -> tuple[dict[str, Any], dict[str, Unfit]]:
+) -> tuple[dict[str, Any], dict[str, BadValue]]:
     """Options whose texts are taken as they are, ``${ENV}`` filled in; what is wrong with each key.
 
     ``public`` names those that may be shown.
     """
     values: dict[str, Any] = {}
-    unfit: dict[str, Unfit] = {}
+    unfit: dict[str, BadValue] = {}
     for key, value in given.items():
         try:
             values[key] = _text(value, environ) if isinstance(value, str) else value
-        except Unfit as why:
+        except BadValue as why:
             unfit[key] = why
     _remember({key: value for key, value in values.items() if isinstance(value, str)}, public)
     return values, unfit
@@ -440,7 +444,7 @@ def _url(name: str, text: str, environ: Mapping[str, str]) -> str:
     if name == "files" and not text.startswith("smb://"):
         folder = Path(_text(text, environ))
         if not folder.is_absolute():
-            raise Unfit(
+            raise BadValue(
                 f"the path {quoted(text)} is not absolute once its variables are filled in",
                 "allowed: an absolute path",
             )
@@ -458,7 +462,7 @@ def _text(text: str, environ: Mapping[str, str], encode: Callable[[str], str] = 
     def value(match: re.Match[str]) -> str:
         name = match.group(1)
         if name not in environ:
-            raise Unfit(*unset(name))
+            raise BadValue(*unset(name))
         return encode(environ[name])
 
     return VARIABLE.sub(value, text)

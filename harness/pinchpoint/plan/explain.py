@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from pinchpoint.base.redact import NOT_SHOWN, is_public, is_secret, redacted_word
-from pinchpoint.plan.problems import ABSENT, Path, Problem, Unfit, inside, listed
+from pinchpoint.plan.problems import ABSENT, BadValue, Path, Problem, inside, listed
 from pinchpoint.plan.record import StrictRecord
 from pinchpoint.plan.units import found
 from pinchpoint_collectors.common.names import nearest_name
@@ -52,7 +52,7 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], data: object, under: 
     is_figure = all(is_public(kind) for kind in annotations) and _FIGURE.fullmatch(str(given))
     secret = _is_secret(model, path, data) and not is_figure
     cause = ctx.get("error")
-    if isinstance(cause, Unfit):
+    if isinstance(cause, BadValue):
         return Problem(here, cause.found, cause.allowed, cause.nearest)
     if kind in {"union_tag_not_found", "union_tag_invalid"}:
         return _tag_problem(here, str(ctx["discriminator"]).strip("'"), annotations, given)

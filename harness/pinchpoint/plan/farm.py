@@ -25,7 +25,7 @@ from pinchpoint.plan.embedded import Embedded
 from pinchpoint.plan.endpoints import Endpoints
 from pinchpoint.plan.hosts import public_options
 from pinchpoint.plan.prices import Prices
-from pinchpoint.plan.problems import Unfit, quoted
+from pinchpoint.plan.problems import BadValue, quoted
 from pinchpoint.plan.prove import Allowed
 from pinchpoint.plan.record import (
     Bytes,
@@ -52,21 +52,21 @@ def _curve(value: object, info: ValidationInfo) -> object:
     """``{1: 2ms, 8: 16ms}`` of a file, or the pairs of JSON, as pairs in order of what is outstanding."""
     if isinstance(info.context, FileContext):
         if not isinstance(value, Mapping) or not value:
-            raise Unfit(f"found {units.found(value)}", f"allowed: {_CURVE}")
+            raise BadValue(f"found {units.found(value)}", f"allowed: {_CURVE}")
         pairs = [(_depth(depth), units.duration(latency)) for depth, latency in value.items()]
     elif isinstance(value, (list, tuple)):
         pairs = [(float(depth), float(latency_s)) for depth, latency_s in value]
     else:
         return value
     if any(latency_s <= 0 for _, latency_s in pairs):
-        raise Unfit("a latency of nothing", f"allowed: {_CURVE}")
+        raise BadValue("a latency of nothing", f"allowed: {_CURVE}")
     return tuple(sorted(pairs))
 
 
 def _depth(value: object) -> float:
     number = int(value) if isinstance(value, str) and value.isdecimal() else value
     if type(number) is not int or number < 1:
-        raise Unfit(f"found {units.found(value)} outstanding", "allowed: whole numbers from 1 on")
+        raise BadValue(f"found {units.found(value)} outstanding", "allowed: whole numbers from 1 on")
     return float(number)
 
 
@@ -119,7 +119,7 @@ class DeclaredLimits(StrictRecord):
     @model_validator(mode="after")
     def _limit_something(self) -> Self:
         if self.iops is None and self.bytes_per_s is None and self.latency is None:
-            raise Unfit(
+            raise BadValue(
                 "limits that limit nothing",
                 "needed: iops, bytes_per_s or both, or the latency that a probe found; or the word unknown",
             )
@@ -172,7 +172,7 @@ class FarmDisk(StrictRecord):
     def _limits_are_known(cls, value: object) -> object:
         if isinstance(value, str) and value != "unknown":
             allowed = "allowed: unknown, or limits such as {iops: 5000, bytes_per_s: 200MB/s}"
-            raise Unfit(f"found the text {quoted(value)}", allowed, nearest_name(value, ["unknown"]))
+            raise BadValue(f"found the text {quoted(value)}", allowed, nearest_name(value, ["unknown"]))
         return value
 
     @field_validator("device")
@@ -180,14 +180,14 @@ class FarmDisk(StrictRecord):
     def _device_is_a_name(cls, value: str | None) -> str | None:
         """A name reaches shells and paths of /sys on the host."""
         if value is not None and (not _DEVICE.fullmatch(value) or ".." in re.split(r"[/\\]", value)):
-            raise Unfit(f"the device {quoted(value)}", _DEVICE_WORDS)
+            raise BadValue(f"the device {quoted(value)}", _DEVICE_WORDS)
         return value
 
     @field_validator("path", "write_test")
     @classmethod
     def _path_is_absolute(cls, value: str | None) -> str | None:
         if value is not None and (not _ABSOLUTE.match(value) or "\0" in value):
-            raise Unfit(f"the path {quoted(value)}", "allowed: an absolute path on that host")
+            raise BadValue(f"the path {quoted(value)}", "allowed: an absolute path on that host")
         return value
 
     @model_validator(mode="after")
@@ -195,7 +195,7 @@ class FarmDisk(StrictRecord):
         only_one({"device": self.device, "path": self.path})
         only_one({"profile": self.profile, "limits": self.limits})
         if self.stripes is not None and self.profile is None:
-            raise Unfit("stripes without a profile", "needed: the profile of one of the striped disks")
+            raise BadValue("stripes without a profile", "needed: the profile of one of the striped disks")
         return self
 
     @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorated properties

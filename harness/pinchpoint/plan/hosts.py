@@ -13,7 +13,7 @@ from pinchpoint_collectors import registry as collectors
 from pinchpoint_collectors.common.names import nearest_name
 from pinchpoint_collectors.databases.base import ServerKind
 from pinchpoint_collectors.errors import CollectorError, OptionError
-from pinchpoint_collectors.record import Choosy, Kind, Watch
+from pinchpoint_collectors.record import Kind, OptionChecker, Watch
 from pinchpoint_infra.catalogue import catalogue
 
 
@@ -96,7 +96,7 @@ def check_collectors(farm: YamlFile, place: Path) -> Iterator[Problem]:
 def _check_options(here: Path, kind: str, entry: Mapping[str, Any]) -> Iterator[Problem]:
     """A collector's options by its own rules, except what only the environment knows."""
     choosy = collectors.kind(kind)
-    if not isinstance(choosy, Choosy):
+    if not isinstance(choosy, OptionChecker):
         return
     public = choosy.public
     try:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from pinchpoint.plan.problems import Unfit
+from pinchpoint.plan.problems import BadValue
 from pinchpoint.plan.record import PerSecond, Ratio, Seconds, StrictRecord, in_file
 from pinchpoint.plan.units import DURATION, RATE, RATE_FORM, found, rate
 
@@ -79,16 +79,18 @@ class Burst(StrictRecord):
     @model_validator(mode="after")
     def _bursts_stand_out(self) -> Self:
         if self.peak_per_s <= self.base_per_s:
-            raise Unfit("a peak that is not above the base", "needed: a higher peak, or the load model open")
+            raise BadValue(
+                "a peak that is not above the base", "needed: a higher peak, or the load model open"
+            )
         if self.for_s >= self.every_s:
-            raise Unfit("bursts that last as long as their period", "needed: for shorter than every")
+            raise BadValue("bursts that last as long as their period", "needed: for shorter than every")
         if self.back_to_back * self.for_s + (self.back_to_back - 1) * self.gap_s >= self.every_s:
-            raise Unfit(
+            raise BadValue(
                 f"{self.back_to_back} bursts back to back that last as long as their period",
                 "needed: all of them, with the gaps between, shorter than every",
             )
         if 2 * self.ramp_s > self.for_s:
-            raise Unfit(
+            raise BadValue(
                 "a ramp longer than half its burst", "needed: ramp, up and down, no longer than for in all"
             )
         return self
@@ -127,11 +129,11 @@ class LoadLevel(StrictRecord):
 def _level(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value <= MOST_USERS:
-            raise Unfit(f"found {found(value)}", f"allowed: {LEVEL}, {MOST_USERS:,} users at most")
+            raise BadValue(f"found {found(value)}", f"allowed: {LEVEL}, {MOST_USERS:,} users at most")
         return {"users": value}
     if isinstance(value, str) and "/" in value:
         return {"per_s": rate(value)}
-    raise Unfit(f"found {found(value)}", f"allowed: {LEVEL}")
+    raise BadValue(f"found {found(value)}", f"allowed: {LEVEL}")
 
 
 LevelInFile = Annotated[
@@ -144,7 +146,7 @@ def _same_unit(levels: Mapping[str, LoadLevel | None]) -> None:
     given = {name: level for name, level in levels.items() if level is not None}
     if len({level.users is None for level in given.values()}) > 1:
         names = " and ".join(given)
-        raise Unfit(f"{names} are partly rates and partly users", f"allowed: {LEVEL}, the same in each")
+        raise BadValue(f"{names} are partly rates and partly users", f"allowed: {LEVEL}, the same in each")
 
 
 class Ramp(StrictRecord):
@@ -169,9 +171,9 @@ class Ramp(StrictRecord):
     def _goes_up(self) -> Self:
         _same_unit({"from": self.start, "to": self.to})
         if self.to.amount <= 0:
-            raise Unfit("a ramp that ends at nothing", "needed: to above 0")
+            raise BadValue("a ramp that ends at nothing", "needed: to above 0")
         if self.to.users is not None and self.to.amount <= self.start.amount:
-            raise Unfit("users that become fewer", "needed: to above from; a ramp of rates may fall")
+            raise BadValue("users that become fewer", "needed: to above from; a ramp of rates may fall")
         return self
 
 
@@ -203,11 +205,11 @@ class Steps(StrictRecord):
         _same_unit({"start": self.start, "step": self.step, "at_most": self.at_most})
         for name, level in (("start", self.start), ("step", self.step)):
             if level.amount <= 0:
-                raise Unfit(f"{name} is 0", f"needed: {name} above 0")
+                raise BadValue(f"{name} is 0", f"needed: {name} above 0")
         if self.at_most is not None and self.at_most.amount < self.start.amount + self.step.amount:
-            raise Unfit("at_most leaves only one level", "needed: at_most no less than start and one step")
+            raise BadValue("at_most leaves only one level", "needed: at_most no less than start and one step")
         if self.count > MOST_STEPS:
-            raise Unfit(f"{self.count:,} levels", f"allowed: {MOST_STEPS} at most; make step larger")
+            raise BadValue(f"{self.count:,} levels", f"allowed: {MOST_STEPS} at most; make step larger")
         return self
 
     @property

@@ -147,7 +147,7 @@ def scenario_class(use: str) -> type[Scenario]:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundUser:
+class UserClassOfFile:
     """One user class of a locustfile.
 
     Attributes:
@@ -167,7 +167,7 @@ class FoundUser:
 class LocustClasses:
     """What a locustfile holds: its user classes, and whether it has a LoadTestShape."""
 
-    classes: tuple[FoundUser, ...]
+    classes: tuple[UserClassOfFile, ...]
     has_shape: bool
 
 
@@ -202,7 +202,7 @@ def _inspected(path: Path, _changed_ns: int) -> LocustClasses:
     if "error" in said:
         raise ScenarioError(said["error"])
     users = tuple(
-        FoundUser(**{key: one[key] for key in ("name", "host", "is_http", "fixed_count")})
+        UserClassOfFile(**{key: one[key] for key in ("name", "host", "is_http", "fixed_count")})
         for one in said["classes"]
     )
     return LocustClasses(users, said["has_shape"])

@@ -14,7 +14,7 @@ from pinchpoint.plan.compare import Compare
 from pinchpoint.plan.load_model import Load
 from pinchpoint.plan.locustfile import is_locustfile, scenario_class
 from pinchpoint.plan.metrics import MORE_IS_BETTER, OPERATION_METRICS, SAMPLE_METRICS, SERVER_FIGURES
-from pinchpoint.plan.problems import Unfit, quoted, unknown
+from pinchpoint.plan.problems import BadValue, quoted, unknown
 from pinchpoint.plan.production import FIGURES
 from pinchpoint.plan.record import (
     FileContext,
@@ -48,7 +48,7 @@ def _limit(metric: str, value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and parse is not ratio:
         return float(value)
     if parse is None:
-        raise Unfit(f"found {found(value)}", f"allowed: a number, as {metric} is a count")
+        raise BadValue(f"found {found(value)}", f"allowed: a number, as {metric} is a count")
     return float(parse(value))
 
 
@@ -93,13 +93,15 @@ class StopRule(StrictRecord):
     def _one_limit(self) -> Self:
         only_one({"above": self.above, "below": self.below})
         if self.above is None and self.below is None:
-            raise Unfit("a rule without a limit", "needed: above or below")
+            raise BadValue("a rule without a limit", "needed: above or below")
         if self.of_operations and (self.host or self.tier or self.role):
-            raise Unfit(f"{self.metric} of a host", "allowed: scenario; operations belong to scenarios")
+            raise BadValue(f"{self.metric} of a host", "allowed: scenario; operations belong to scenarios")
         if not self.of_operations and self.scenario:
-            raise Unfit(f"{self.metric} of a scenario", "allowed: host, tier, role; samples belong to hosts")
+            raise BadValue(
+                f"{self.metric} of a scenario", "allowed: host, tier, role; samples belong to hosts"
+            )
         if self.role and not self.metric.startswith("disk."):
-            raise Unfit(f"{self.metric} of a role", "allowed: host, tier; roles are those of disks")
+            raise BadValue(f"{self.metric} of a role", "allowed: host, tier; roles are those of disks")
         return self
 
     @property
@@ -133,9 +135,9 @@ class SilenceRule(StrictRecord):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.silent == "operations" and (self.host or self.tier):
-            raise Unfit("operations of a host", "allowed: scenario; operations belong to scenarios")
+            raise BadValue("operations of a host", "allowed: scenario; operations belong to scenarios")
         if self.silent == "collectors" and self.scenario:
-            raise Unfit("collectors of a scenario", "allowed: host, tier; collectors belong to hosts")
+            raise BadValue("collectors of a scenario", "allowed: host, tier; collectors belong to hosts")
         return self
 
 
@@ -215,7 +217,7 @@ class MeasurePhase(StrictRecord):
     @model_validator(mode="after")
     def _least_below_most(self) -> Self:
         if self.at_least_s > self.at_most_s:
-            raise Unfit("at_least is longer than at_most", "needed: at_least no longer than at_most")
+            raise BadValue("at_least is longer than at_most", "needed: at_least no longer than at_most")
         return self
 
 
@@ -236,8 +238,8 @@ def _warm_up(value: object) -> object:
         return {"at_most_s": AUTO_WARM_UP_S, "auto": True}
     try:
         return {"at_most_s": duration(value)}
-    except Unfit as error:
-        raise Unfit(error.found, f"{error.allowed}, or auto", error.nearest) from error
+    except BadValue as error:
+        raise BadValue(error.found, f"{error.allowed}, or auto", error.nearest) from error
 
 
 class Phases(StrictRecord):
@@ -280,7 +282,7 @@ class Objective(StrictRecord):
             [(name, figures)] = data.items()
             if isinstance(figures, Mapping):
                 goals = ", ".join(f"{figure}: {goal}" for figure, goal in figures.items())
-                raise Unfit(
+                raise BadValue(
                     f"{quoted(str(name))} is not a field of an objective",
                     f"write {{scenario: {name}, {goals or 'p95: 50ms'}}}",
                 )
@@ -292,7 +294,7 @@ class Objective(StrictRecord):
         figures |= {"errors": self.errors_ratio, "throughput": self.throughput_per_s}
         only_one(figures)
         if all(figure is None for figure in figures.values()):
-            raise Unfit("an objective without a figure", f"needed: one of {', '.join(figures)}")
+            raise BadValue("an objective without a figure", f"needed: one of {', '.join(figures)}")
         return self
 
 
@@ -326,7 +328,9 @@ class ServerObjective(StrictRecord):
     @classmethod
     def _known(cls, metric: str) -> str:
         if metric in OPERATION_METRICS:
-            raise Unfit(f"{quoted(metric)} is a figure of scenarios", "needed: {scenario: NAME, errors: 1%}")
+            raise BadValue(
+                f"{quoted(metric)} is a figure of scenarios", "needed: {scenario: NAME, errors: 1%}"
+            )
         if metric not in SAMPLE_METRICS:
             raise unknown("metric", metric, SAMPLE_METRICS)
         return metric
@@ -344,15 +348,17 @@ class ServerObjective(StrictRecord):
     def _one_figure(self) -> Self:
         only_one({name: getattr(self, name) for name in SERVER_FIGURES})
         if all(getattr(self, name) is None for name in SERVER_FIGURES):
-            raise Unfit("an objective without a figure", f"needed: one of {', '.join(SERVER_FIGURES)}")
+            raise BadValue("an objective without a figure", f"needed: one of {', '.join(SERVER_FIGURES)}")
         if self.metric in MORE_IS_BETTER and self.figure not in ("mean", "min"):
-            raise Unfit(f"{self.figure} of {self.metric}", "needed: min or mean; more of it is better")
+            raise BadValue(f"{self.figure} of {self.metric}", "needed: min or mean; more of it is better")
         if self.role and not self.metric.startswith("disk."):
-            raise Unfit(f"{self.metric} of a role", "allowed: host, tier; roles are those of disks")
+            raise BadValue(f"{self.metric} of a role", "allowed: host, tier; roles are those of disks")
         if self.device and not self.metric.startswith(("disk.", "net.")):
-            raise Unfit(f"{self.metric} of a device", "allowed: host, tier; devices are disks and interfaces")
+            raise BadValue(
+                f"{self.metric} of a device", "allowed: host, tier; devices are disks and interfaces"
+            )
         if self.device and self.role:
-            raise Unfit("role and device are given together", "allowed: one of them")
+            raise BadValue("role and device are given together", "allowed: one of them")
         return self
 
     @property
@@ -426,7 +432,7 @@ def with_phases(plan: Plan, measure: str | None, warm_up: str | None) -> Plan:
             continue
         try:
             phases[option.replace("-", "_")] = parse(value)
-        except Unfit as error:
+        except BadValue as error:
             raise InputError(f"--{option}: {error}") from error
     return Plan.from_json({**plan.to_json(), "phases": {**plan.phases.to_json(), **phases}})
 
@@ -434,7 +440,7 @@ def with_phases(plan: Plan, measure: str | None, warm_up: str | None) -> Plan:
 def _measure(value: str) -> dict[str, object]:
     seconds = duration(value)
     if not seconds:
-        raise Unfit(f"found {found(value)}", "allowed: more than 0 s")
+        raise BadValue(f"found {found(value)}", "allowed: more than 0 s")
     return {"at_most_s": seconds}
 
 

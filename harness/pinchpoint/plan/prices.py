@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from pinchpoint.plan.compare import disks_of
 from pinchpoint.plan.document import YamlFile
-from pinchpoint.plan.problems import Problem, Unfit, quoted, unknown, unknown_at
+from pinchpoint.plan.problems import BadValue, Problem, quoted, unknown, unknown_at
 from pinchpoint.plan.record import StrictRecord
 from pinchpoint_infra.catalogue import catalogue
 
@@ -37,7 +37,7 @@ class Prices(StrictRecord):
     @classmethod
     def _a_word(cls, value: str) -> str:
         if not _CURRENCY.fullmatch(value):
-            raise Unfit(f"the currency {quoted(value)}", "allowed: a word such as EUR or USD")
+            raise BadValue(f"the currency {quoted(value)}", "allowed: a word such as EUR or USD")
         return value
 
     @field_validator("disks")

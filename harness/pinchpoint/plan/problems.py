@@ -16,7 +16,7 @@ ABSENT = object()
 """What ``inside`` answers where nothing stands."""
 
 
-class Unfit(ValueError):  # noqa: N818 - a finding about a value; it ends as one line of an InputError
+class BadValue(ValueError):  # noqa: N818 - a finding about a value; it ends as one line of an InputError
     """A value is not what its field takes.
 
     Args:
@@ -80,7 +80,7 @@ def dotted(path: Path) -> str:
     return text
 
 
-def unknown(what: str, name: str, allowed: Iterable[str]) -> Unfit:
+def unknown(what: str, name: str, allowed: Iterable[str]) -> BadValue:
     """The error for a name that does not exist: names those that do (of many ten), and the nearest."""
     names = sorted(allowed)
     best = nearest_name(name, names)
@@ -88,7 +88,7 @@ def unknown(what: str, name: str, allowed: Iterable[str]) -> Unfit:
         close = difflib.get_close_matches(name, names, n=_MOST_NAMES, cutoff=0)
         close.sort(key=lambda each: each != best)
         names = [*close, f"and {len(names) - len(close)} more"]
-    return Unfit(f"unknown {what} {quoted(name)}", f"allowed: {listed(names)}", best)
+    return BadValue(f"unknown {what} {quoted(name)}", f"allowed: {listed(names)}", best)
 
 
 _MOST_NAMES = 10

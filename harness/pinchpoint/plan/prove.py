@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pydantic import Field, field_validator
 
 from pinchpoint.plan.document import YamlFile
-from pinchpoint.plan.problems import Problem, Unfit, unknown_at
+from pinchpoint.plan.problems import BadValue, Problem, unknown_at
 from pinchpoint.plan.record import Ratio, Seconds, StrictRecord
 from pinchpoint.plan.units import DURATION
 
@@ -36,7 +36,7 @@ class Allowed(StrictRecord):
     @classmethod
     def _says_something(cls, value: str) -> str:
         if not value.strip() or "\0" in value:
-            raise Unfit("an empty command", "needed: what a shell can run")
+            raise BadValue("an empty command", "needed: what a shell can run")
         return value
 
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationInfo, Wit
 
 from pinchpoint.base.redact import redacted_value, shown
 from pinchpoint.plan import units
-from pinchpoint.plan.problems import Unfit, quoted
+from pinchpoint.plan.problems import BadValue, quoted
 from pinchpoint_scenarios.contract import FileParams, Params
 
 
@@ -127,8 +127,8 @@ def _name(value: object) -> str:
     if isinstance(value, str) and _NAME.fullmatch(value):
         return value
     if not isinstance(value, str):
-        raise Unfit(f"found {units.found(value)}", "allowed: text; put a number in quotes")
-    raise Unfit(
+        raise BadValue(f"found {units.found(value)}", "allowed: text; put a number in quotes")
+    raise BadValue(
         f"the name {quoted(value)}", "allowed: 1 to 40 letters, digits, '_' and '-', not beginning with '-'"
     )
 
@@ -143,7 +143,7 @@ def _path(value: object, info: ValidationInfo) -> Path:
     if isinstance(value, Path):
         return value
     if not isinstance(value, str) or not value or "\0" in value:
-        raise Unfit(f"found {units.found(value)}", "allowed: a path")
+        raise BadValue(f"found {units.found(value)}", "allowed: a path")
     path = Path(value)
     return resolved(path, info.context.directory) if isinstance(info.context, FileContext) else path
 
@@ -153,7 +153,9 @@ def resolved(path: Path, directory: Path) -> Path:
     try:
         return directory / path.expanduser()
     except RuntimeError as error:
-        raise Unfit(f"the path {quoted(str(path))} begins with no known user", "allowed: a path") from error
+        raise BadValue(
+            f"the path {quoted(str(path))} begins with no known user", "allowed: a path"
+        ) from error
 
 
 def with_places(model: type[Params], params: Mapping[str, Any], directory: Path) -> Mapping[str, Any]:
@@ -166,7 +168,7 @@ FilePath = Annotated[Path, BeforeValidator(_path, json_schema_input_type=str)]
 
 
 def only_one(values: Mapping[str, object]) -> None:
-    """Raise ``Unfit`` when more than one of ``values`` (name in the file -> value) is set."""
+    """Raise ``BadValue`` when more than one of ``values`` (name in the file -> value) is set."""
     given = [name for name, value in values.items() if value is not None]
     if len(given) > 1:
-        raise Unfit(f"{' and '.join(given)} are given together", "allowed: one of them")
+        raise BadValue(f"{' and '.join(given)} are given together", "allowed: one of them")

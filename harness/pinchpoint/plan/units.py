@@ -1,15 +1,15 @@
 """Parses durations, sizes, rates and ratios with units into base units.
 
-Parsing only: formatting is ``pinchpoint.base.units``. Every function takes whatever stands in the file,
-returns a float (or int) in base units and raises ``Unfit`` otherwise. A number without its unit is refused,
-because ten seconds could be ten minutes; 0 alone means 0 in any unit.
+Parsing only: formatting is ``pinchpoint.base.units``. Every function takes a value of the file,
+returns a float (or int) in base units, and raises ``BadValue`` if it is none. A number without its unit is
+refused, because ten seconds could be ten minutes; 0 alone means 0 in any unit.
 """
 
 from __future__ import annotations
 
 import re
 
-from pinchpoint.plan.problems import Unfit, quoted
+from pinchpoint.plan.problems import BadValue, quoted
 from pinchpoint_collectors.common.names import nearest_name
 
 DURATION = "a duration such as 250ms, 10s, 10m or 1h30m"
@@ -61,7 +61,7 @@ def duration(value: object) -> float:
         return 0.0
     parts = _PART.findall(text)
     if not parts or _PART.sub("", text):
-        raise Unfit(_not(text, DURATION), f"allowed: {DURATION}")
+        raise BadValue(_not(text, DURATION), f"allowed: {DURATION}")
     total = 0.0
     for number, unit in parts:
         if unit not in _SECONDS:
@@ -77,7 +77,7 @@ def size(value: object) -> int:
         return 0
     total = _at_most(_size(text, SIZE), LARGEST_BYTES, "1000000TB", text)
     if total != int(total):
-        raise Unfit(f"{quoted(text)} is not a whole number of bytes", f"allowed: {SIZE}")
+        raise BadValue(f"{quoted(text)} is not a whole number of bytes", f"allowed: {SIZE}")
     return int(total)
 
 
@@ -88,7 +88,7 @@ def rate(value: object) -> float:
         return 0.0
     match = _RATE.fullmatch(text)
     if not match:
-        raise Unfit(_not(text, RATE), f"allowed: {RATE}")
+        raise BadValue(_not(text, RATE), f"allowed: {RATE}")
     number, per = match.groups()
     if per not in _PER:
         raise _unknown_unit(text, per, _PER, RATE)
@@ -102,7 +102,7 @@ def byte_rate(value: object) -> float:
         return 0.0
     amount, slash, per = (part.strip() for part in text.partition("/"))
     if not slash:
-        raise Unfit(_not(text, BYTE_RATE), f"allowed: {BYTE_RATE}")
+        raise BadValue(_not(text, BYTE_RATE), f"allowed: {BYTE_RATE}")
     if per not in _PER:
         raise _unknown_unit(text, per, _PER, BYTE_RATE)
     return _at_most(_size(amount, BYTE_RATE) / _PER[per], LARGEST_BYTES, "1000000TB/s", text)
@@ -113,11 +113,11 @@ def ratio(value: object) -> float:
     text = _text(value, RATIO)
     percent = _PERCENT.fullmatch(text)
     if not percent and not _BARE.fullmatch(text):
-        raise Unfit(_not(text, RATIO), f"allowed: {RATIO}")
+        raise BadValue(_not(text, RATIO), f"allowed: {RATIO}")
     number = float(percent.group(1)) / 100 if percent else float(text)
     if number > 1:
         meant = "" if percent else f"; {text} percent is {text}%"
-        raise Unfit(f"{quoted(text)} is more than 1", f"allowed: {RATIO}{meant}")
+        raise BadValue(f"{quoted(text)} is more than 1", f"allowed: {RATIO}{meant}")
     return number
 
 
@@ -141,19 +141,19 @@ def _text(value: object, kind: str, with_unit: str | None = None) -> str:
     """The value as text, not below 0; ``with_unit`` is how to write a number that lacks its unit."""
     printable = isinstance(value, str | float) or (isinstance(value, int) and value.bit_length() <= 200)
     if isinstance(value, bool) or not printable:
-        raise Unfit(f"found {found(value)}", f"allowed: {kind}")
+        raise BadValue(f"found {found(value)}", f"allowed: {kind}")
     text = str(value).strip()
     if text.startswith("-"):
-        raise Unfit(f"{quoted(text)} is less than 0", f"allowed: {kind}")
+        raise BadValue(f"{quoted(text)} is less than 0", f"allowed: {kind}")
     if with_unit and text != "0" and _BARE.fullmatch(text):
-        raise Unfit(f"{quoted(text)} has no unit", f"allowed: {kind}; write {with_unit.format(text)}")
+        raise BadValue(f"{quoted(text)} has no unit", f"allowed: {kind}; write {with_unit.format(text)}")
     return text
 
 
 def _size(text: str, kind: str) -> float:
     match = _WITH_UNIT.fullmatch(text)
     if not match:
-        raise Unfit(_not(text, kind), f"allowed: {kind}")
+        raise BadValue(_not(text, kind), f"allowed: {kind}")
     number, unit = match.groups()
     if unit not in _BYTES:
         raise _unknown_unit(text, unit, _BYTES, kind)
@@ -164,9 +164,9 @@ def _not(text: str, kind: str) -> str:
     return f"{quoted(text)} is not {kind.partition(' such as')[0]}"
 
 
-def _unknown_unit(text: str, unit: str, units: dict[str, float] | dict[str, int], kind: str) -> Unfit:
+def _unknown_unit(text: str, unit: str, units: dict[str, float] | dict[str, int], kind: str) -> BadValue:
     folded = [name for name in units if name.lower() == unit.lower()]
-    return Unfit(
+    return BadValue(
         f"{quoted(text)} has the unknown unit {quoted(unit)}",
         f"allowed: {', '.join(units)}, as in {kind.partition('such as ')[2]}",
         folded[0] if folded else nearest_name(unit, units),
@@ -175,5 +175,5 @@ def _unknown_unit(text: str, unit: str, units: dict[str, float] | dict[str, int]
 
 def _at_most(number: float, limit: float, limit_text: str, text: str) -> float:
     if number > limit:
-        raise Unfit(f"{quoted(text)} is too large", f"allowed: at most {limit_text}")
+        raise BadValue(f"{quoted(text)} is too large", f"allowed: at most {limit_text}")
     return number

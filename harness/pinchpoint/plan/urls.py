@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from pinchpoint.base.redact import NO_AT_IN_PATH, redacted_text
-from pinchpoint.plan.problems import Unfit, quoted
+from pinchpoint.plan.problems import BadValue, quoted
 from pinchpoint_collectors.common import valkey_urls
 from pinchpoint_collectors.common.names import nearest_name
 from pinchpoint_scenarios.contract import Endpoint
@@ -86,23 +86,23 @@ def variables(text: str) -> list[str]:
 
 
 def check_variables(text: str) -> None:
-    """Raise ``Unfit`` where a ``${`` begins no variable."""
+    """Raise ``BadValue`` where a ``${`` begins no variable."""
     if "${" in VARIABLE.sub("", text):
-        raise Unfit("a '${' that begins no variable", "allowed: ${NAME}, of letters, digits and '_'")
+        raise BadValue("a '${' that begins no variable", "allowed: ${NAME}, of letters, digits and '_'")
 
 
 def check_url(name: str, url: str) -> None:
-    """Raise ``Unfit`` unless the URL fits the endpoint of that name: its scheme, its hosts, their ports."""
+    """Raise ``BadValue`` unless scheme, hosts and ports of the URL fit the endpoint of that name."""
     schemes = SCHEMES[name]
     allowed = "allowed: " + " or ".join(_FORMS.get(scheme, f"{scheme}://HOST") for scheme in schemes)
     shown = quoted(redacted_text(url))
     scheme, separator, _ = url.partition("://")
     if not separator:
-        raise Unfit("no URL: it has no scheme", allowed)  # not shown: it may be a misplaced password
+        raise BadValue("no URL: it has no scheme", allowed)  # not shown: it may be a misplaced password
     if _OTHER_NAMES.get(scheme, scheme) not in schemes:
-        raise Unfit(f"{shown} has the scheme {quoted(scheme)}", allowed, nearest_name(scheme, schemes))
+        raise BadValue(f"{shown} has the scheme {quoted(scheme)}", allowed, nearest_name(scheme, schemes))
     if any(character.isspace() or not character.isprintable() for character in url):
-        raise Unfit(f"{shown} holds white space", f"{allowed}; write %20 for a space")
+        raise BadValue(f"{shown} holds white space", f"{allowed}; write %20 for a space")
     if odbc.is_odbc(url):
         _check_odbc(name, url, allowed)
     else:
@@ -111,22 +111,22 @@ def check_url(name: str, url: str) -> None:
         try:
             valkey_urls.read(url)
         except ValueError as error:
-            raise Unfit(f"{shown}: {error}", allowed) from error
+            raise BadValue(f"{shown}: {error}", allowed) from error
     if _ends_later(url):
-        raise Unfit(f"{shown} has an '@' behind its host", f"allowed: {scheme}://HOST; {_ENCODED}")
+        raise BadValue(f"{shown} has an '@' behind its host", f"allowed: {scheme}://HOST; {_ENCODED}")
     if _BARE_PERCENT.search(_netloc(url).rpartition("@")[0]):  # a driver would quote it
-        raise Unfit(f"{shown} has a '%' that encodes nothing", "in a password write %25 for '%'")
+        raise BadValue(f"{shown} has a '%' that encodes nothing", "in a password write %25 for '%'")
 
 
 def _check_hosts(url: str, allowed: str) -> None:
-    """Raise ``Unfit`` unless every host of the URL can be one; one with a variable is judged once filled in.
+    """Raise ``BadValue`` unless every host of the URL is valid; one with a variable is checked when expanded.
 
     No host is shown by itself: where a password is not encoded, what stands in a host's place is part of it.
     """
     scheme, shown = url.partition("://")[0], quoted(redacted_text(url))
     hosts = _netloc(url).rpartition("@")[2].split(",")
     if len(hosts) > 1 and scheme not in _SEVERAL:
-        raise Unfit(f"{shown} has several hosts", f"allowed: {scheme}://HOST; {_ENCODED}")
+        raise BadValue(f"{shown} has several hosts", f"allowed: {scheme}://HOST; {_ENCODED}")
     for number, host in enumerate(hosts, 1):
         which = f" (host {number} of {len(hosts)})" if len(hosts) > 1 else ""
         if "${" in host and not host.startswith(":"):
@@ -136,7 +136,7 @@ def _check_hosts(url: str, allowed: str) -> None:
         if not is_host(host):
             raise _no_host(f"{shown} has no host, or a wrong port{which}", allowed)
         if not can_be_looked_up(host):
-            raise Unfit(
+            raise BadValue(
                 f"{shown} has a host that can be no name{which}",
                 f"{allowed}; 1 to 63 bytes before, between and after the dots of a name, "
                 f"{LONGEST_NAME_BYTES} in all; {_ENCODED}",
@@ -150,8 +150,8 @@ def _ends_later(url: str) -> bool:
     return scheme in NO_AT_IN_PATH and "@" in path
 
 
-def _no_host(found: str, allowed: str) -> Unfit:
-    return Unfit(found, f"{allowed}; a port is a number from 1 to 65535; {_ENCODED}")
+def _no_host(found: str, allowed: str) -> BadValue:
+    return BadValue(found, f"{allowed}; a port is a number from 1 to 65535; {_ENCODED}")
 
 
 def _check_odbc(name: str, url: str, allowed: str) -> None:
@@ -163,7 +163,7 @@ def _check_odbc(name: str, url: str, allowed: str) -> None:
     try:
         odbc.parse(Endpoint(name, url))
     except odbc.AddressError as error:
-        raise Unfit(error.cause, error.remedy) from error
+        raise BadValue(error.cause, error.remedy) from error
 
 
 def _has_host(url: str) -> bool:

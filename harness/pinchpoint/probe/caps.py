@@ -51,7 +51,7 @@ class Cap:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundCaps:
+class MeasuredCaps:
     """What was found; None: no such limit showed.
 
     Attributes:
@@ -102,13 +102,13 @@ def _below(one: float, other: float | None) -> bool:
     return other is None or one < other * (1 - CAP_MATCH.value)
 
 
-def find_caps(found: Found) -> FoundCaps:
+def find_caps(found: Found) -> MeasuredCaps:
     """Look for all kinds; where one of them explains all that another would, there is only that one.
 
     Also where bytes per second are the I/Os per second times a part into which large I/Os are split. Of one
     size of I/O alone the two cannot be distinguished: it is then called a cap of I/Os.
     """
-    raw = {each.name: cap for each in fields(FoundCaps) if (cap := _cap(found, each.name))}
+    raw = {each.name: cap for each in fields(MeasuredCaps) if (cap := _cap(found, each.name))}
     # Mixes that reads, or writes, hold stand at one rate as well: it is that of their own kind of mix.
     common = {name: cap for name, cap in raw.items() if not name.startswith(WAYS)}
     common = {name: cap for name, cap in common.items() if not _of_a_way(found, name, cap, raw)}
@@ -119,7 +119,7 @@ def find_caps(found: Found) -> FoundCaps:
         and not any(_stands(found, cap.cells, other, of) for of, other in common.items())
     }
     kept = [pair for way in ("", "read_", "write_") for pair in _one_or_both(found, {**common, **apart}, way)]
-    return FoundCaps(**dict(kept))
+    return MeasuredCaps(**dict(kept))
 
 
 def _of_a_way(found: Found, name: str, cap: Cap, raw: Mapping[str, Cap]) -> bool:
@@ -290,7 +290,7 @@ CLOSE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Alike:
+class MatchingType:
     """One type that fits.
 
     Attributes:
@@ -322,7 +322,7 @@ def alike(
     most_iops: float | None,
     most_bytes_per_s: float | None,
     stripes: Iterable[int] = (1,),
-) -> tuple[Alike, ...]:
+) -> tuple[MatchingType, ...]:
     """The types whose caps are those that were found, and that could do all that was done.
 
     Args:
@@ -341,7 +341,7 @@ def alike(
             if figures and _fits(figures, count, caps, most_iops, most_bytes_per_s):
                 burst = f"burst of {units.iops((figures.iops or 0.0) * count)}"
                 words = caps_words(entry, count) if at == "caps" else burst
-                found.append(Alike(entry.name, count, at, words, entry.source))
+                found.append(MatchingType(entry.name, count, at, words, entry.source))
     return tuple(found)
 
 

@@ -49,7 +49,7 @@ from pinchpoint_scenarios.storage_probe.tools.fio import settles
 _ROWS = 24
 
 
-class Shown:
+class ProbeDisplay:
     """Draws a probe while it is filled.
 
     Args:
@@ -498,7 +498,7 @@ def _measure(
     chosen: Suite, target: ProbeTarget, probe: Probe, directory: Path, interrupts: Interrupts
 ) -> None:
     expected = estimate(chosen, probe)
-    with Shown(probe, expected["jobs"]) as shown:
+    with ProbeDisplay(probe, expected["jobs"]) as shown:
         shown.say(words.estimate(expected))
         interrupts.graceful = True  # from before the folder is there until it is gone
         with explained(), target.opened(expected["size_bytes"]) as machine:

@@ -11,7 +11,7 @@ from pinchpoint.analysis.model.probed import Answered, Written
 from pinchpoint.base.errors import InputError
 from pinchpoint.data.curve import Curve
 from pinchpoint.data.inputs import Limits
-from pinchpoint.probe.caps import FoundCaps
+from pinchpoint.probe.caps import MeasuredCaps
 from pinchpoint.probe.figures import Figures, figures
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import PROBE, Probe, load
@@ -43,7 +43,7 @@ class MeasuredDisk:
     suite: str
     limits: Limits | None
     limits_are: str | None
-    caps: FoundCaps
+    caps: MeasuredCaps
     _figures: Mapping[Cell, Figures]
 
     def written(self, size_bytes: float | None) -> Written:

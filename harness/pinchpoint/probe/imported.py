@@ -11,7 +11,7 @@ from typing import TypeVar
 from pinchpoint.base.errors import InputError
 from pinchpoint.imports import HostPlaces
 from pinchpoint.probe.in_run import declared_of
-from pinchpoint.probe.record import LINE_S, DeclaredDisk, Options, Probe, Trial, Where
+from pinchpoint.probe.record import LINE_S, DeclaredDisk, Options, Probe, ProbeLocation, Trial
 from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.common.times import iso
 from pinchpoint_scenarios.storage_probe import Cell
@@ -86,7 +86,7 @@ def _host(found: Sequence[ResultFile], places: HostPlaces) -> str:
 
 def _place(
     found: Sequence[tuple[Path, ResultFile]], host: str, places: HostPlaces
-) -> tuple[Where, DeclaredDisk]:
+) -> tuple[ProbeLocation, DeclaredDisk]:
     """The disk, and what the farm's file declares of it. Raises InputError where files are of several."""
     drives: dict[str, Path] = {}
     for path, file in found:
@@ -108,7 +108,7 @@ def _place(
     disk = f"{role.tier}.{role.role}" if role else None
     farm = str(places.farm["name"]) if places.farm and disk else None
     folder = ", ".join(paths) or found[0][0].stem
-    return Where(folder, host, farm=farm, disk=disk), declared_of(places.farm, disk)
+    return ProbeLocation(folder, host, farm=farm, disk=disk), declared_of(places.farm, disk)
 
 
 def _drive(name: str) -> str:

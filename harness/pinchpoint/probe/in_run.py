@@ -7,7 +7,7 @@ from typing import Any
 
 from pinchpoint.plan import FarmDisk
 from pinchpoint.probe import words
-from pinchpoint.probe.record import LINE_S, DeclaredDisk, Options, Probe, Trial, Where
+from pinchpoint.probe.record import LINE_S, DeclaredDisk, Options, Probe, ProbeLocation, Trial
 from pinchpoint.probe.target import of_disk
 from pinchpoint.store import times
 from pinchpoint.store.read import StoredRun
@@ -52,7 +52,7 @@ def _probe(run: StoredRun, params: Mapping[str, Any], events: Sequence[Mapping[s
     asked = max((len(trials) for trials in cells.values()), default=1)
     return Probe(
         suite=chosen.name,
-        where=Where(
+        where=ProbeLocation(
             folder=first["folder"],
             host=str(first.get("host") or farm.get("name")),
             device=first.get("device"),

@@ -16,7 +16,7 @@ from pinchpoint.analysis.points import NO_LIMIT, Judged, Point, judge_points
 from pinchpoint.analysis.thresholds import CAP_MATCH, IRREGULAR
 from pinchpoint.data.inputs import Limits
 from pinchpoint.probe import course, words
-from pinchpoint.probe.caps import FoundCaps, alike, counted_ratio, find_caps, queued
+from pinchpoint.probe.caps import MeasuredCaps, alike, counted_ratio, find_caps, queued
 from pinchpoint.probe.course import Fall, RateChange, between, settled
 from pinchpoint.probe.figures import Figures, TrialMean, figures, of
 from pinchpoint.probe.record import DeclaredDisk, Probe
@@ -25,7 +25,7 @@ from pinchpoint_scenarios.storage_probe import Cell
 
 
 @dataclass(frozen=True, slots=True)
-class HeldAgainst:
+class ComparedLimits:
     """What cells are held against.
 
     Attributes:
@@ -38,26 +38,26 @@ class HeldAgainst:
     burst: Limits | None
     which: str | None
 
-    def lowered(self, caps: FoundCaps, reads_ratio: float | None) -> HeldAgainst:
+    def lowered(self, caps: MeasuredCaps, reads_ratio: float | None) -> ComparedLimits:
         """For I/O of which this much is reads: reads or writes may have less, and that was found."""
         limits = caps.lowered(self.limits, reads_ratio)
-        return self if limits == self.limits else HeldAgainst(limits, None, "found")
+        return self if limits == self.limits else ComparedLimits(limits, None, "found")
 
 
 def held_against(
-    declared: DeclaredDisk, caps: FoundCaps, contradicted: str | None, fall: Fall | None
-) -> HeldAgainst:
+    declared: DeclaredDisk, caps: MeasuredCaps, contradicted: str | None, fall: Fall | None
+) -> ComparedLimits:
     """What is declared, as far as it is and the disk does not contradict it; else what was found."""
     said, found = declared.limits, caps.limits
     before = fall.limits if fall else None
     if said is None or contradicted is not None:
-        return HeldAgainst(found, before, "found") if found else HeldAgainst(None, None, None)
+        return ComparedLimits(found, before, "found") if found else ComparedLimits(None, None, None)
     rest = found or said
     whole = replace(said, iops=said.iops or rest.iops, bytes_per_s=said.bytes_per_s or rest.bytes_per_s)
-    return HeldAgainst(whole, declared.burst or before, "declared" if whole == said else "both")
+    return ComparedLimits(whole, declared.burst or before, "declared" if whole == said else "both")
 
 
-def contradicted(declared: DeclaredDisk, caps: FoundCaps, trusted: Mapping[Cell, Figures]) -> str | None:
+def contradicted(declared: DeclaredDisk, caps: MeasuredCaps, trusted: Mapping[Cell, Figures]) -> str | None:
     """Why the declared figures are not this disk's: it stands at others, or does more than they allow."""
     limits = declared.limits
     if limits is None:
@@ -213,7 +213,7 @@ def judge(probe: Probe) -> ProbeVerdict:
             probe,
             {cell: judged[cell] for cell in by_workload[cell.workload]},
             judged,
-            HeldAgainst(None, None, None)
+            ComparedLimits(None, None, None)
             if apart and cell.read_ratio == 1
             else held.lowered(caps, judged[cell].reads_ratio),
             fall,
@@ -255,7 +255,7 @@ def _workload(
     probe: Probe,
     found: Mapping[Cell, Figures],
     of_all: Mapping[Cell, Figures],
-    held: HeldAgainst,
+    held: ComparedLimits,
     fall: Fall | None,
     long: Collection[Cell],
     above: Collection[Cell],
@@ -332,7 +332,7 @@ def _ways(cell: Cell, one: Figures) -> tuple[float | None, ...]:
     return tuple(mean.middle * share for mean in (one.iops, one.bytes_per_s) for share in (ratio, 1 - ratio))
 
 
-def _judged(cells: Sequence[Cell], found: Mapping[Cell, Figures], held: HeldAgainst) -> dict[Cell, Judged]:
+def _judged(cells: Sequence[Cell], found: Mapping[Cell, Figures], held: ComparedLimits) -> dict[Cell, Judged]:
     points = {cell: point for cell in cells if (point := _point(cell, found[cell])) is not None}
     by_point = {id(point): cell for cell, point in points.items()}
     if not points:
@@ -376,7 +376,7 @@ def _really(cell: Cell, one: Figures) -> float | None:
     return really if abs(really / cell.outstanding - 1) > LITTLE else None
 
 
-def _cell(cell: Cell, one: Figures, judged: Judged | None, held: HeldAgainst) -> CellVerdict:
+def _cell(cell: Cell, one: Figures, judged: Judged | None, held: ComparedLimits) -> CellVerdict:
     limits, which = held.limits, held.which
     if judged is not None:
         name = "burst" if judged.limit == "burst" else which

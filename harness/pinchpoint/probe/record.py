@@ -91,7 +91,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class ProbeLocation:
     """The disk that was probed.
 
     Attributes:
@@ -215,7 +215,7 @@ class Probe:
     """
 
     suite: str
-    where: Where
+    where: ProbeLocation
     options: Options
     declared: DeclaredDisk
     started: str
@@ -256,7 +256,7 @@ class _SavedProbe(Form):
     """probe.json, without what was added for readers (figures, verdict)."""
 
     suite: str
-    where: Where
+    where: ProbeLocation
     options: Options
     declared: DeclaredDisk
     started: Time

@@ -17,7 +17,7 @@ from pinchpoint.data.inputs import Limits
 from pinchpoint.farm.live import claimed, embedded
 from pinchpoint.plan import Farm, FarmDisk
 from pinchpoint.plan.farm import FarmHost
-from pinchpoint.probe.record import DeclaredDisk, DiskPrice, Where
+from pinchpoint.probe.record import DeclaredDisk, DiskPrice, ProbeLocation
 from pinchpoint_collectors.common.names import nearest_name
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux import mountinfo
@@ -26,7 +26,7 @@ from pinchpoint_collectors.remote.ssh import OPTIONS, Address
 from pinchpoint_infra.catalogue import Profile, UnknownProfile, profile
 from pinchpoint_scenarios.errors import EndpointUnreachable
 from pinchpoint_scenarios.storage_probe import remote
-from pinchpoint_scenarios.storage_probe.folder import NoRoom, NotOurs, NotRemoved
+from pinchpoint_scenarios.storage_probe.folder import ForeignFolder, NoRoom, NotRemoved
 from pinchpoint_scenarios.storage_probe.place import LocalFacts, ProbedMachine, here
 
 
@@ -37,7 +37,7 @@ def explained() -> Iterator[None]:
         yield
     except remote.DiskNotThere as error:
         raise InputError(str(error)) from error
-    except NotOurs as error:
+    except ForeignFolder as error:
         raise GuardError(str(error)) from error
     except (EndpointUnreachable, remote.HostUnreachable, NoRoom, NotRemoved) as error:
         raise FarmUnavailable(str(error)) from error
@@ -62,14 +62,14 @@ def check(folder: Path) -> Path:
     return folder.resolve()
 
 
-def described(folder: Path, farm: str | None = None, disk: str | None = None) -> Where:
+def described(folder: Path, farm: str | None = None, disk: str | None = None) -> ProbeLocation:
     """The disk a folder lies on, as the kernel knows it."""
     disks = Disks(mountinfo.parse(Path("/proc/self/mountinfo").read_text(encoding="utf-8")))
     try:
         found = disks.place(str(folder))
     except CollectorError as error:
         raise InputError(f"{folder}: {error}") from error
-    return Where(
+    return ProbeLocation(
         folder=str(folder),
         host=socket.gethostname(),
         device=found.device,
@@ -154,7 +154,7 @@ class ProbeTarget:
         opened: given the bytes that are needed, makes the probe's own folder on it for a while.
     """
 
-    where: Where
+    where: ProbeLocation
     declared: DeclaredDisk
     memory_bytes: int
     opened: Callable[[int], AbstractContextManager[ProbedMachine]]
@@ -257,7 +257,7 @@ def _on(host: FarmHost, found: ProbeTarget) -> ProbeTarget:
     return replace(found, where=replace(found.where, machine=host.machine))
 
 
-def _here(folder: Path, where: Where, said: DeclaredDisk) -> ProbeTarget:
+def _here(folder: Path, where: ProbeLocation, said: DeclaredDisk) -> ProbeTarget:
     return ProbeTarget(where, said, LocalFacts(folder).memory_bytes, partial(here, folder))
 
 
@@ -273,7 +273,7 @@ def _remote(farm: Farm, chosen: str, disk: FarmDisk, options: Mapping[str, Any])
         raise InputError(f"{farm.identity}: {chosen}: {error}") from error
     with explained():
         found = remote.look(address, disk.path, disk.device, chosen)
-    where = Where(
+    where = ProbeLocation(
         folder=str(found.folder),
         host=found.host,
         device=found.device,

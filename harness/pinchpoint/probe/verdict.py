@@ -8,7 +8,7 @@ from typing import Any
 
 from pinchpoint.base.wording import Summary
 from pinchpoint.data.inputs import Limits
-from pinchpoint.probe.caps import Alike, FoundCaps
+from pinchpoint.probe.caps import MatchingType, MeasuredCaps
 from pinchpoint.probe.course import Outliers, RateChange
 from pinchpoint.probe.figures import figures
 from pinchpoint.probe.record import Probe
@@ -84,14 +84,14 @@ class ProbeVerdict:
     """
 
     kinds: Mapping[str, tuple[str, ...]]
-    caps: FoundCaps
+    caps: MeasuredCaps
     limits: Limits | None
     limits_are: str | None
     contradicted: str | None
     over_time: Mapping[str, tuple[str, ...]]
     host_cache: tuple[str, ...]
     declared_used: Mapping[str, float]
-    behaves_like: tuple[Alike, ...]
+    behaves_like: tuple[MatchingType, ...]
     workloads: tuple[WorkloadVerdict, ...]
     answer: Summary = field(default=Summary(""))
 

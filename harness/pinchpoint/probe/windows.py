@@ -25,7 +25,7 @@ from pypsrp.complex_objects import PSInvocationState
 from pypsrp.powershell import DEFAULT_CONFIGURATION_NAME, PowerShell, RunspacePool
 
 from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
-from pinchpoint.probe.record import Where
+from pinchpoint.probe.record import ProbeLocation
 from pinchpoint_collectors.common import winrm
 from pinchpoint_collectors.common.powershell import POWERSHELL, Line, LinkLost, encoded, line_of, loader
 from pinchpoint_collectors.common.process import PipedProcess
@@ -230,7 +230,7 @@ class WindowsDisk:
         root: whether we are an administrator there.
     """
 
-    where: Where
+    where: ProbeLocation
     memory_bytes: int
     free_bytes: int
     total_bytes: int
@@ -261,7 +261,7 @@ def look(
             [found] = opened.ask(asked, _ANSWER_S)
         finally:
             opened.close()
-    where = Where(
+    where = ProbeLocation(
         folder=str(found["folder"]),
         host=str(found["host"]),
         device=None if found["device"] is None else f"disk {found['device']}",

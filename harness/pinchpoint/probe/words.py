@@ -158,7 +158,7 @@ def notes(probe: Probe, verdict: ProbeVerdict) -> list[str]:
     return [*dict.fromkeys([*verdict.host_cache[1:], *probe.warnings, *([built] if built else [])])]
 
 
-def emulated(where: Where) -> str | None:
+def emulated(where: ProbeLocation) -> str | None:
     """Says that a disk is emulated; None of any other."""
     if where.emulated is None:
         return None

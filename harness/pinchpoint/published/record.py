@@ -12,7 +12,7 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.plan.document import read_document
 from pinchpoint.plan.farm import DeclaredLimits, FarmDisk
 from pinchpoint.plan.load import kind_of, load_as
-from pinchpoint.plan.problems import Unfit, unknown
+from pinchpoint.plan.problems import BadValue, unknown
 from pinchpoint.plan.record import Name, PerSecond, Ratio, Seconds, StrictRecord, only_one
 from pinchpoint.store.schema import EVENTS, MANIFEST, OPERATIONS, REPORT, SAMPLES, VERDICT
 from pinchpoint_collectors.bounds import bound_of
@@ -166,14 +166,16 @@ class PublishedReport(StrictRecord):
     def _conclusions_of_farms(self) -> Self:
         for one in self.conclusions:
             if one.farm not in self.farms:
-                raise Unfit(f"a conclusion about the farm {one.farm!r}", f"allowed: {', '.join(self.farms)}")
+                raise BadValue(
+                    f"a conclusion about the farm {one.farm!r}", f"allowed: {', '.join(self.farms)}"
+                )
         for claim in self.claims:
             for farm in (claim.base, claim.other):
                 if farm not in self.farms:
-                    raise Unfit(f"a claim about the farm {farm!r}", f"allowed: {', '.join(self.farms)}")
+                    raise BadValue(f"a claim about the farm {farm!r}", f"allowed: {', '.join(self.farms)}")
                 sources = [source.name for source in self.farms[farm].sources]
                 if claim.source not in sources:
-                    raise Unfit(
+                    raise BadValue(
                         f"a claim about the source {claim.source!r} of {farm}",
                         f"allowed: {', '.join(sources) or 'none'}",
                     )

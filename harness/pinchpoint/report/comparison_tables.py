@@ -47,7 +47,7 @@ class FigureColumn(Column):
 
 
 @dataclass(frozen=True, slots=True)
-class OfMetric(Column):
+class MetricColumn(Column):
     """A figure whose unit is that of the row's metric."""
 
     def cell(self, row: Row) -> str:
@@ -202,8 +202,8 @@ def judged(content: Row) -> Table:
         (
             FigureName("name", "figure"),
             Column("call", "change"),  # early: a page may be too narrow for the rest
-            OfMetric("base", labels[0], numeric=True),
-            OfMetric("other", labels[1], numeric=True),
+            MetricColumn("base", labels[0], numeric=True),
+            MetricColumn("other", labels[1], numeric=True),
             number("ratio", "ratio", units.times, absent=_NO_RATIO),
             number("ci95", "95 % interval", units.interval, absent="none"),
             Column("covers", "interval", absent="-"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from pinchpoint.base import units, wording
 from pinchpoint.base.text import one_line, width, wrapped
-from pinchpoint.comparison.work import unlike_work
+from pinchpoint.comparison.work import work_differences
 from pinchpoint.report import run_tables, verdict_tables
 from pinchpoint.report.comparison import ComparisonReport, gather
 from pinchpoint.report.tables import Table, grid, run_header
@@ -180,7 +180,7 @@ def comparison_text(content: Mapping[str, Any]) -> str:
     blocks += [_judged_figures(report)] if report.tables["judged"].rows else []
     said = [_labelled(label, answer[key]) for label, key in _COMPARED.items() if answer.get(key)]
     blocks += ["\n".join(said)] if said else []
-    unlike = unlike_work((row["name"], row["unlike"]) for row in report.tables["work"].rows)
+    unlike = work_differences((row["name"], row["unlike"]) for row in report.tables["work"].rows)
     if unlike:
         lines = [wrapped(f"{wording.listed(names)}: {why}", "  - ") for why, names in unlike.items()]
         blocks.append("\n".join(["These runs did different work:", *lines]))

@@ -33,7 +33,7 @@ print((time.process_time() - began_cpu_s) / (time.monotonic() - began_s))
 
 
 @dataclass(frozen=True, slots=True)
-class Bearable:
+class Calibration:
     """What a calibration found.
 
     Attributes:
@@ -62,7 +62,7 @@ class Bearable:
         )
 
 
-def calibrate() -> Bearable:
+def calibrate() -> Calibration:
     """Ask the machine: it takes three seconds."""
     cores = min(_CORES, len(os.sched_getaffinity(0)))
     late_s = _timer_late_s()
@@ -84,7 +84,7 @@ def calibrate() -> Bearable:
         for one in spinning:
             one.kill()
             one.communicate()
-    return Bearable(cores, sum(got), late_s)
+    return Calibration(cores, sum(got), late_s)
 
 
 def _timer_late_s() -> float:

@@ -13,7 +13,7 @@ from pinchpoint.run.manifest import INTERVAL_S
 from pinchpoint.run.preflight import Connected
 from pinchpoint.store.write import RunWriter
 from pinchpoint_collectors import bounds
-from pinchpoint_collectors.bounds import Nonsense
+from pinchpoint_collectors.bounds import Impossible
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import LateCollector, Sample
 from pinchpoint_collectors.sampler import Sampler
@@ -65,7 +65,7 @@ class Watching:
                 else:
                     seen.more_gaps += 1
 
-    def nonsense(self, kind: str, found: Iterable[Nonsense]) -> None:
+    def nonsense(self, kind: str, found: Iterable[Impossible]) -> None:
         """Take what a sampler found that cannot be, once it has ended."""
         with self._guard:
             for one in found:

@@ -482,7 +482,7 @@ class _Stage:
             self._store.event("emulated_disk", **happened)
 
     def _must_end(self, pool: GeneratorPool) -> bool:
-        pool.tend()
+        pool.check_workers()
         self._note_disk_events()
         if found := self._rules.broken(pool.loading(), self._collectors.silences()):
             self._ended.cut_short(ExitStatus.GUARD, found.why)

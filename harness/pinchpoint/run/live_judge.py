@@ -325,7 +325,7 @@ _FIRST_VALUES_S = 30.0
 """A metric that has no value until then is warned of while the run can still be ended."""
 
 
-class _Beyond(NamedTuple):
+class _RuleBreach(NamedTuple):
     """Readings that followed each other and all broke a rule.
 
     Attributes:
@@ -393,7 +393,7 @@ class StopRules:
         self._clock = clock
         self._begun = clock()
         self._lock = threading.Lock()
-        self._beyond: dict[tuple[int, str, str], _Beyond] = {}
+        self._beyond: dict[tuple[int, str, str], _RuleBreach] = {}
         self._measured: set[int] = set()
 
     def samples(self, samples: Iterable[Sample]) -> None:
@@ -410,7 +410,7 @@ class StopRules:
                     key = (number, sample.host, sample.instance)
                     if rule.broken_by(sample.value):
                         before = self._beyond.get(key)
-                        self._beyond[key] = _Beyond(before.since if before else now, now, sample.value)
+                        self._beyond[key] = _RuleBreach(before.since if before else now, now, sample.value)
                     else:
                         self._beyond.pop(key, None)
 

@@ -657,7 +657,7 @@ _NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class SeenMetrics:
+class WriteTest:
     """What a write of known size showed.
 
     Attributes:
@@ -736,7 +736,7 @@ WRITERS: Mapping[str, Callable[[Watch, str], int]] = {"local": here, "ssh": ther
 """By kind of collector: who writes on its hosts."""
 
 
-def prove_write(collector: Collector, kind: str, watch: Watch, role: str, folder: str) -> SeenMetrics:
+def prove_write(collector: Collector, kind: str, watch: Watch, role: str, folder: str) -> WriteTest:
     """Write under ``folder`` and look at the collector's own figures for the role's disk.
 
     Others may write at the same time: it is tried up to three times, and once is enough.
@@ -744,14 +744,14 @@ def prove_write(collector: Collector, kind: str, watch: Watch, role: str, folder
     facts = collector.inventory()[watch.host]
     device = facts.get("roles", {}).get(role, {}).get("device")
     if device is None:
-        return SeenMetrics(
+        return WriteTest(
             "not measured", f"no disk is known for {watch.disks[role]}", "say `device:` in farm.yaml"
         )
     if kind not in WRITERS:
-        return SeenMetrics(
+        return WriteTest(
             "not measured", f"kind {kind} cannot write on its hosts", "compare with the host's own tools"
         )
-    last = SeenMetrics("not measured", "not tried")
+    last = WriteTest("not measured", "not tried")
     try:
         for _ in range(_ATTEMPTS):
             written, by_device = _written(collector, kind, watch, folder)
@@ -760,7 +760,7 @@ def prove_write(collector: Collector, kind: str, watch: Watch, role: str, folder
                 return last
     except CollectorError as error:
         remedy = f"allow it (another folder as `write_test:` of {role}), or leave `write_test:` out"
-        return SeenMetrics("not measured", str(error), remedy)
+        return WriteTest("not measured", str(error), remedy)
     return last
 
 
@@ -797,7 +797,7 @@ def judge(
     written: int,
     by_device: Mapping[str, float | None],
     disks: Mapping[str, Mapping[str, Any]],
-) -> SeenMetrics:
+) -> WriteTest:
     """What was seen of ``written`` bytes under ``folder``, which ought to be on ``device``.
 
     Args:
@@ -812,7 +812,7 @@ def judge(
     on_it = by_device.get(device)
     if on_it is None:
         why = f"{bytes_(written)} were written in {folder}; {device} did not say what it wrote"
-        return SeenMetrics("not measured", why, "look at the host's own counters")
+        return WriteTest("not measured", why, "look at the host's own counters")
     others = [
         name
         for name, seen in by_device.items()
@@ -821,17 +821,15 @@ def judge(
     said = f"{bytes_(written)} written in {folder}, {bytes_(on_it)} seen on {device}"
     if on_it >= written * _SEEN_RATIO:
         if not others:
-            return SeenMetrics("ok", f"{said}, on no other disk as much")
+            return WriteTest("ok", f"{said}, on no other disk as much")
         why = f"{said}, and as much on {', '.join(others)}"
-        return SeenMetrics(
-            "warning", why, "mirrored, or others write there: try again when the host is quiet"
-        )
+        return WriteTest("warning", why, "mirrored, or others write there: try again when the host is quiet")
     if others:
         remedy = (
             f"say `device: {others[0]}` or a path that lies on {device}, as `write_test:` and as the role's"
         )
-        return SeenMetrics("failed", f"{said}; it was seen on {', '.join(others)}", remedy)
-    return SeenMetrics(
+        return WriteTest("failed", f"{said}; it was seen on {', '.join(others)}", remedy)
+    return WriteTest(
         "failed", f"{said}, and on no other disk", "the disk's counters are broken, or it is hidden here"
     )
 

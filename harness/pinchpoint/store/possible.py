@@ -161,7 +161,7 @@ def possible_operations(operations: pa.Table, nonsense: bounds.Tally) -> pa.Tabl
         of = f"{row['scenario']} {row['operation']}".strip()
         time_ns = (row["time_s"] or 0) * _NS
         allowed = "counts from 0, times from 1970 to 2200"
-        nonsense.add(bounds.Nonsense(str(row["worker"]), "operations", of, 1, first, allowed, time_ns))
+        nonsense.add(bounds.Impossible(str(row["worker"]), "operations", of, 1, first, allowed, time_ns))
     return operations.filter(fine)
 
 

@@ -65,7 +65,7 @@ _CHECKED = ds.ParquetFileFormat(
 )
 
 
-class Unread:
+class UnreadSamples:
     """The samples of a run in groups of rows, each handed out once: when it may hold what is requested.
 
     Attributes:
@@ -243,7 +243,7 @@ def holds_values(samples: Samples) -> bool:
     Raises:
         InputError: the file is damaged.
     """
-    return any(Unread(samples).each(lambda table: table["value"].null_count < table.num_rows))
+    return any(UnreadSamples(samples).each(lambda table: table["value"].null_count < table.num_rows))
 
 
 def extent(samples: Samples) -> tuple[float, float] | None:
@@ -319,7 +319,7 @@ def show(samples: Samples, connection: duckdb.DuckDBPyConnection) -> None:
 @lru_cache(maxsize=4)
 def _read_once(path: str, changed_ns: int, size: int) -> bool:  # noqa: ARG001 -- a file that changed is another
     """Every page, as DuckDB heeds no checksum; whether something in it cannot be. Raises InputError."""
-    unread = Unread(in_file(Path(path)))
+    unread = UnreadSamples(in_file(Path(path)))
     for _ in unread.each(lambda _: None):
         pass
     return bool(unread.nonsense.found)

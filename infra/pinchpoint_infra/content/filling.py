@@ -362,7 +362,7 @@ class _Filling:
             done.stored_bytes + loaded.stored_bytes,
             done.lost + loaded.lost,
         )
-        self._said.now_and_then(self._words)
+        self._said.say_if_due(self._words)
 
     def _words(self) -> str:
         """How far it is, how fast it goes, and how long it takes yet."""

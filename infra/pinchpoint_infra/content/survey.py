@@ -30,7 +30,7 @@ class Progress:
         self._progress = progress
         self._at_s = time.monotonic()
 
-    def now_and_then(self, words: Callable[[], str]) -> None:
+    def say_if_due(self, words: Callable[[], str]) -> None:
         """Say these words, if it is time."""
         if time.monotonic() - self._at_s > _EVERY_S:
             self._at_s = time.monotonic()
@@ -149,7 +149,7 @@ def documents(
                 found.append(outcome)
             else:
                 source.skipped[outcome] += 1
-            said.now_and_then(words)
+            said.say_if_due(words)
     if beyond := len(paths) - looked_at:
         source.skipped[f"beyond the limit of {limit:,} documents"] += beyond
     return sorted(found, key=lambda each: each.path)

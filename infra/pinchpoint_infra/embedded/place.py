@@ -58,7 +58,7 @@ def make_directory(directory: Path) -> None:
     try:
         directory.mkdir(mode=0o700)
         if os.geteuid() == 0:
-            let_pass(directory)
+            allow_entry(directory)
     except OSError as error:
         raise _cannot_make(directory, error) from error
 
@@ -72,12 +72,12 @@ def make_farms(farms: Path) -> None:
         for folder in reversed([each for each in (farms, *farms.parents) if not each.exists()]):
             folder.mkdir(mode=0o700, exist_ok=True)
             if os.geteuid() == 0:
-                let_pass(folder)
+                allow_entry(folder)
     except OSError as error:
         raise _cannot_make(farms, error) from error
 
 
-def let_pass(folder: Path) -> None:
+def allow_entry(folder: Path) -> None:
     """Let anybody enter a folder, not list it."""
     folder.chmod(folder.stat().st_mode | 0o011)
 

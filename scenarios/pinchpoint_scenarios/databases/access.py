@@ -159,7 +159,7 @@ class Access(ABC):
     def release(self) -> None:
         """Let other runs in, from now on. Safe to call twice."""
         if self.holder is not None:
-            self.holder.let_go(self.server.unlock)
+            self.holder.release_locks(self.server.unlock)
             self.holder = None
 
     def check_writable(self, link: Link) -> None:

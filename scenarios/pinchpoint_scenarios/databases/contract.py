@@ -118,7 +118,7 @@ class Link(Protocol):
         """Whether the server still answers on it."""
         ...
 
-    def let_go(self, unlock: str) -> None:
+    def release_locks(self, unlock: str) -> None:
         """Give up its locks by that statement, if the server confirms it in time, and close it.
 
         A server notices that a connection has closed when it gets to it, so the next run is let in sooner.

@@ -442,7 +442,7 @@ class NativeLink:
             return False
         return True
 
-    def let_go(self, unlock: str) -> None:
+    def release_locks(self, unlock: str) -> None:
         link, until_s = self._connection.pgconn, time.monotonic() + _UNLOCK_S
         with suppress(psycopg.Error, OSError, ValueError):  # the connection is lost, and its locks with it
             link.send_query(unlock.encode())

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Aside:
+class CallThread:
     """Makes calls in a thread, one at a time, so that no session is delayed."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from ..contract import Endpoint
 from ..databases.contract import DatabaseFailure, Link, ReadableResult, SqlConnection
 from ..databases.schema import OwnedSchema
 from ..errors import ScenarioError
-from .aside import Aside
+from .aside import CallThread
 from .dialects import DIALECTS, NEXT, TABLES, CrawlSql, by_odbc, known, too_old, within
 
 # A session's connection to a crawl database that is reached by ODBC.
@@ -30,7 +30,7 @@ class CrawlConnection:
 
     def __init__(self, inner: SqlConnection) -> None:
         self._inner = inner
-        self._aside = Aside()
+        self._aside = CallThread()
         self._inside = False
 
     def wait_until_due(self) -> None:

@@ -33,9 +33,9 @@ from .records import (
     Done,
     Failed,
     ItemResult,
+    LeasedItem,
     SourceSummary,
     Start,
-    Taken,
     Turn,
     key_of,
     plain,
@@ -165,7 +165,7 @@ class Queued:
         found = {item.url: item for each in done for item in each.result.found if item.url not in known}
         return [found[url] for url in sorted(found)]
 
-    def remember(self, taken: Taken, found: Iterable[Item]) -> None:
+    def remember(self, taken: LeasedItem, found: Iterable[Item]) -> None:
         """What was new because of an item has been put there, which is committed."""
         if taken.item.kind == "container":
             return
@@ -198,7 +198,7 @@ class Frontier:
         self._queued = queued
         self._holder = str(uuid.uuid4())
 
-    def take(self, turns: Sequence[Turn], limit: int) -> list[Taken]:
+    def take(self, turns: Sequence[Turn], limit: int) -> list[LeasedItem]:
         """Up to ``limit`` items of the first turn that has any, leased to this session.
 
         To be called when this session has finished, or failed to finish, what it took before.
@@ -210,7 +210,7 @@ class Frontier:
             self._connection.execute(self._sql.drop, (self._holder, as_json(crawled)))
         return [_taken(row) for row in rows if not row[-1]]
 
-    def renew(self, taken: Taken) -> bool:
+    def renew(self, taken: LeasedItem) -> bool:
         """Begin the lease of an item anew; False if it had run out and another session has the item."""
         values = (self._lease_s, taken.id, self._holder)
         return self._connection.execute(self._sql.renew, values).rowcount == 1
@@ -328,7 +328,7 @@ class Frontier:
         row = execute(self._sql.begun, (number, self._holder)).fetchone()
         return row[0] if row else None
 
-    def enumerate_again(self, taken: Taken, root: Item) -> None:
+    def enumerate_again(self, taken: LeasedItem, root: Item) -> None:
         """Note that a source's change log does not reach back: all of it is enumerated in this cycle."""
         with self._connection.transaction():
             self._add(taken.cycle, taken.source, [root])
@@ -391,11 +391,11 @@ def changes_since(token: str) -> Item:
     return Item("container", f"changes:{plain(token)}", token)
 
 
-def _taken(row: tuple[Any, ...]) -> Taken:
+def _taken(row: tuple[Any, ...]) -> LeasedItem:
     number, cycle, key, source, kind, url, detail, version, identity, known, holds, _ = row
     leaf: ItemKind = "document" if kind in ("document", REMOVAL) else "container"
     item = Item(leaf, url, detail, version, identity, known or "")
-    return Taken(number, cycle, key, source, kind, item, known, json.loads(holds) if holds else {})
+    return LeasedItem(number, cycle, key, source, kind, item, known, json.loads(holds) if holds else {})
 
 
 def _leads_on(result: ItemResult) -> bool:

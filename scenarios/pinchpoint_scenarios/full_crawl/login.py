@@ -23,7 +23,7 @@ from pinchpoint_collectors.common.names import unknown
 from ..contract import Endpoint
 from ..errors import ScenarioError
 from ..logins import LOGINS, missing
-from .aside import Aside
+from .aside import CallThread
 from .failures import LoginFailed
 from .http import HttpLogin
 
@@ -186,7 +186,7 @@ class Kerberos:
             spnego.client, user, password, hostname=host, service="HTTP", protocol="kerberos"
         )
         self._tickets: spnego.ContextProxy | None = None
-        self._aside = Aside()
+        self._aside = CallThread()
 
     def begin(self) -> HttpLogin:
         """A login of one connection."""

@@ -27,7 +27,7 @@ Turn = tuple[str, bool]
 """A source, and whether its leaves (what is fetched or removed) or its containers are meant."""
 
 
-class Taken(NamedTuple):
+class LeasedItem(NamedTuple):
     """An item this session holds the lease of.
 
     Attributes:
@@ -106,7 +106,7 @@ class Done(NamedTuple):
         end_ns: ``time.perf_counter_ns()`` when it was done.
     """
 
-    taken: Taken
+    taken: LeasedItem
     result: ItemResult
     end_ns: int
 

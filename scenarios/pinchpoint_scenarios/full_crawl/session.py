@@ -11,7 +11,7 @@ from ..contract import OK, Record
 from ..databases.contract import DatabaseFailure, FailureReport, SqlConnection
 from .cycle import Cycles
 from .frontier import PASSING, Frontier
-from .records import REMOVAL, Done, FailedRequest, ItemResult, Taken, plain
+from .records import REMOVAL, Done, FailedRequest, ItemResult, LeasedItem, plain
 from .turns import Turns
 from .work import CRAWL, SKIPPED, LeaseLostError, Work
 
@@ -55,7 +55,7 @@ class CrawlSession:
         self._work = work
         self._batch = batch
         self._report = report
-        self._mine: deque[Taken] = deque()
+        self._mine: deque[LeasedItem] = deque()
         self._done: list[Done] = []
         self._links = 0  # of what is done
 
@@ -92,11 +92,11 @@ class CrawlSession:
         self._mine.extend(self._turns.take(self._batch))
         if not self._mine:
             return False
-        self._work.heed(self._mine[0])
+        self._work.apply_holds(self._mine[0])
         record(f"{_operation(self._mine[0])}/crawl_db", OK, start_ns, time.perf_counter_ns())
         return True
 
-    def _crawl(self, taken: Taken, start_ns: int, record: Record) -> None:
+    def _crawl(self, taken: LeasedItem, start_ns: int, record: Record) -> None:
         """See one item to its end. Whoever completes a batch hands it in, as part of this item's time."""
         operation = _operation(taken)
         outcome, size_bytes, ours = LEASE_LOST, 0, True
@@ -174,7 +174,7 @@ def _outcome(result: ItemResult) -> str:
     return {"skipped": SKIPPED, "failed": result.reason, "deleted": OK}[result.state]
 
 
-def _operation(taken: Taken) -> str:
+def _operation(taken: LeasedItem) -> str:
     return f"{'removal' if taken.kind == REMOVAL else 'document'}:{taken.source}"
 
 

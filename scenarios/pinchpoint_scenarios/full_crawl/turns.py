@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from .frontier import Frontier
-from .records import Taken, Turn
+from .records import LeasedItem, Turn
 
 CONTAINER_EVERY = 16
 """One of this many turns at a source goes to a container before its documents: a page of a list, a folder,
@@ -57,7 +57,7 @@ class Turns:
         self._mine: tuple[str, int] | None = None
         self._look_at = 0.0
 
-    def take(self, limit: int) -> list[Taken]:
+    def take(self, limit: int) -> list[LeasedItem]:
         """Up to ``limit`` items of one source; none if nothing is available now."""
         self._turn += 1
         if self._mine is not None:
@@ -81,7 +81,7 @@ class Turns:
         """The connection, and with it the place, was lost."""
         self._mine = None
 
-    def _take(self, sources: list[str], limit: int) -> list[Taken]:
+    def _take(self, sources: list[str], limit: int) -> list[LeasedItem]:
         containers_first = self._turn // max(1, len(sources)) % CONTAINER_EVERY == 0
         turns: list[Turn] = [
             (source, leaf)
@@ -91,7 +91,7 @@ class Turns:
         ]
         return self._frontier.take(turns, limit) if turns else []
 
-    def _take_place(self, limit: int) -> list[Taken]:
+    def _take_place(self, limit: int) -> list[LeasedItem]:
         """Get a place at one of the limited sources, if there is one, and something to do."""
         for source in _from(self._limited, self._turn):
             places = self._sources[source].workers or 0

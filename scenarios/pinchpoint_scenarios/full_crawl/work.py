@@ -11,7 +11,7 @@ from ..contract import OK, Record
 from .destinations import Destination
 from .failures import Failure, Skipped
 from .frontier import Frontier
-from .records import CHANGES, REMOVAL, UNCHANGED, FailedRequest, FinalState, ItemResult, Taken, plain
+from .records import CHANGES, REMOVAL, UNCHANGED, FailedRequest, FinalState, ItemResult, LeasedItem, plain
 from .sources import Fetched, Item, Source
 
 A = TypeVar("A")
@@ -69,7 +69,7 @@ class Work:
         self._longest_wait_s = longest_wait_s
         self._lease_s = lease_s
 
-    def do(self, taken: Taken, record: Record) -> ItemResult:
+    def do(self, taken: LeasedItem, record: Record) -> ItemResult:
         """See one item to its end. Raises ``LeaseLostError``, ``DatabaseFailure``."""
         if taken.kind == REMOVAL:
             return self._remove(taken, record)
@@ -97,7 +97,7 @@ class Work:
             source.close()
         self._destination.close()
 
-    def _enumerate(self, taken: Taken, record: Record) -> ItemResult:
+    def _enumerate(self, taken: LeasedItem, record: Record) -> ItemResult:
         source = self._sources[taken.source]
         attempts = _Attempts()
         token: str | None = None
@@ -121,7 +121,7 @@ class Work:
             "ok", "", attempts.count, found=tuple(found), token=token, failures=tuple(attempts.failed)
         )
 
-    def _changes(self, taken: Taken, record: Record) -> ItemResult:
+    def _changes(self, taken: LeasedItem, record: Record) -> ItemResult:
         source = self._sources[taken.source]
         attempts = _Attempts()
         since = taken.item.detail
@@ -139,7 +139,7 @@ class Work:
             more=page.more, failures=tuple(attempts.failed),
         )  # fmt: skip
 
-    def _document(self, taken: Taken, record: Record) -> ItemResult:  # noqa: PLR0911 - one for each way it can end
+    def _document(self, taken: LeasedItem, record: Record) -> ItemResult:  # noqa: PLR0911 - one for each way it can end
         source, item = self._sources[taken.source], taken.item
         attempts = _Attempts()
         fetched: Fetched | None = None
@@ -184,7 +184,7 @@ class Work:
             return result("failed", f"index_{failure.kind}")
         return result("ok")
 
-    def _remove(self, taken: Taken, record: Record) -> ItemResult:
+    def _remove(self, taken: LeasedItem, record: Record) -> ItemResult:
         attempts = _Attempts()
         try:
             self._attempt(
@@ -199,7 +199,7 @@ class Work:
         self,
         action: Callable[[A], T],
         argument: A,
-        taken: Taken,
+        taken: LeasedItem,
         stage: str,
         record: Record,
         attempts: _Attempts,
@@ -222,12 +222,12 @@ class Work:
                     raise
                 self._wait(attempts.count, failure.retry_after_s)
 
-    def heed(self, taken: Taken) -> None:
+    def apply_holds(self, taken: LeasedItem) -> None:
         """Ask nothing of the hosts that have asked other sessions of the crawl for that."""
         for host, seconds in taken.holds.items():
             self._sources[taken.source].hold(host, seconds)
 
-    def _hold(self, taken: Taken, failure: Failure) -> None:
+    def _hold(self, taken: LeasedItem, failure: Failure) -> None:
         """Where a host asks for a pause, all who crawl make it: this process, and others by the database."""
         if failure.retry_after_s > 0:
             source = self._sources[taken.source]
@@ -235,7 +235,7 @@ class Work:
             source.hold(host, failure.retry_after_s)
             self._frontier.hold(taken.source, host, failure.retry_after_s)
 
-    def _waited(self, taken: Taken, start_ns: int, record: Record) -> None:
+    def _waited(self, taken: LeasedItem, start_ns: int, record: Record) -> None:
         """Our turn at the source has come, waited for since ``start_ns``. Raises ``LeaseLostError``."""
         waited_ns = time.perf_counter_ns() - start_ns
         if waited_ns > _WAITED_NS:
@@ -280,11 +280,11 @@ def _timed(action: Callable[[A], T], argument: A, stage: str, record: Record) ->
     return value
 
 
-def _asked_for(taken: Taken, source: Source) -> Item:
+def _asked_for(taken: LeasedItem, source: Source) -> Item:
     """What the source is asked for: its change log is its root's."""
     return source.root() if taken.kind == CHANGES else taken.item
 
 
-def _is_known(taken: Taken, fetched: Fetched) -> bool:
+def _is_known(taken: LeasedItem, fetched: Fetched) -> bool:
     """Whether what was fetched is what is indexed: only if nothing but a fetch shows the version."""
     return not taken.item.version and bool(fetched.version) and plain(fetched.version) == taken.known_version

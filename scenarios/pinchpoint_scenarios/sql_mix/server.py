@@ -12,7 +12,7 @@ from ..databases.schema import OwnedSchema
 from ..errors import ScenarioError
 from .data_table import DataTable, pages_of, rows_for
 from .dialects import mix_sql
-from .dialects.contract import MixSql, Saying
+from .dialects.contract import MixSql, SqlOperation
 from .operations import DATA, HOT, OPERATIONS, SessionState
 from .params import SqlMixParams
 
@@ -41,7 +41,7 @@ class MixServer:
         self._tables = tables_needed(params)
 
     @property
-    def sayings(self) -> Mapping[str, Saying[Any]]:
+    def sayings(self) -> Mapping[str, SqlOperation[Any]]:
         """Operation -> how it is done there, for the connections of ``connection``."""
         return self._sql.sayings
 

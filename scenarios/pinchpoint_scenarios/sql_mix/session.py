@@ -11,7 +11,7 @@ from typing import Any
 
 from ..contract import OK, Record
 from ..databases.contract import DatabaseFailure, FailureReport, SqlConnection
-from .dialects.contract import Saying
+from .dialects.contract import SqlOperation
 from .operations import OPERATIONS, Drawn, SessionState
 
 MISSING_ROW = "missing_row"
@@ -48,7 +48,7 @@ class SqlMixSession:
     def __init__(
         self,
         connection: SqlConnection,
-        sayings: Mapping[str, Saying[Any]],
+        sayings: Mapping[str, SqlOperation[Any]],
         weights: Mapping[str, float],
         state: SessionState,
         retries: int,
@@ -96,7 +96,7 @@ class SqlMixSession:
         return outcome
 
 
-def _step(name: str, saying: Saying[Any], state: SessionState) -> _Step:
+def _step(name: str, saying: SqlOperation[Any], state: SessionState) -> _Step:
     operation, shape = OPERATIONS[name], state.shape
     draw, encode = operation.draw, saying.encode
     encoded = (lambda state: encode(draw(state))) if encode else draw

@@ -21,7 +21,7 @@ SPARE_RATIO = 0.05
 _MIB = 2**20
 
 
-class NotOurs(ScenarioError):  # noqa: N818 -- a state of the folder, named as such
+class ForeignFolder(ScenarioError):  # noqa: N818 -- a state of the folder, named as such
     """A folder of that name is there that is not ours, or in which another probe works."""
 
 
@@ -82,12 +82,12 @@ def remove_left(folder: Path) -> None:
     """What a killed probe left goes; whatever else has that name stays. Raises NotOurs."""
     owner = _owner(folder)
     if owner is None:
-        raise NotOurs(
+        raise ForeignFolder(
             f"{folder}: is there already, and not by Pinchpoint, so nothing is written to it or removed; "
             "move it away, or give another folder"
         )
     if owner.get("host") != socket.gethostname() or _lives(folder, owner):
-        raise NotOurs(
+        raise ForeignFolder(
             f"{folder}: another probe uses it (process {owner.get('pid')} on {owner.get('host')}); "
             "wait until it ends. If no probe is running, remove that folder"
         )

@@ -142,7 +142,7 @@ class LocalMachine:
 def here(parent: Path, needed_bytes: int) -> Iterator[LocalMachine]:
     """This machine, with a folder of ours in ``parent`` that has room; it is gone afterwards.
 
-    One that a killed probe left is removed first. Raises NotOurs, NoRoom, NotRemoved.
+    One that a killed probe left is removed first. Raises ForeignFolder, NoRoom, NotRemoved.
     """
     claimed = claim(parent)
     try:
@@ -186,7 +186,7 @@ class ProbedDisk(Protocol):
         ...
 
     def prepare(self, needed_bytes: int) -> None:
-        """Make the folder. Raises NotOurs, NoRoom, EndpointUnreachable, HostUnreachable."""
+        """Make the folder. Raises ForeignFolder, NoRoom, EndpointUnreachable, HostUnreachable."""
         ...
 
     def release(self) -> None:
@@ -244,7 +244,7 @@ class SshDisk:
         self._name, self._address = name, address
         self._path, self._device = path, device
         self._held = ExitStack()
-        self._there: remote.There | None = None
+        self._there: remote.RemoteMachine | None = None
 
     @property
     def words(self) -> str:

@@ -24,7 +24,7 @@ from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.ssh import Address
 
 from ..errors import ScenarioError
-from .folder import FOLDER, OWNER, NoRoom, NotOurs, check_room
+from .folder import FOLDER, OWNER, ForeignFolder, NoRoom, check_room
 from .process import ProbeStopped, ToolOutput, run
 from .tool import Tool, ToolFailed, ToolMissing
 from .tools import TOOLS
@@ -254,7 +254,7 @@ class Guest:
 
 
 @dataclass(frozen=True, slots=True)
-class There(Guest):
+class RemoteMachine(Guest):
     """Another machine, with a folder of ours.
 
     Attributes:
@@ -285,21 +285,21 @@ class There(Guest):
 
 
 @contextmanager
-def there(address: Address, looked: RemoteFacts, needed_bytes: int) -> Iterator[There]:
+def there(address: Address, looked: RemoteFacts, needed_bytes: int) -> Iterator[RemoteMachine]:
     """The machine, with a folder of ours that has room; it is gone afterwards.
 
-    Raises NotOurs, NoRoom, HostUnreachable.
+    Raises ForeignFolder, NoRoom, HostUnreachable.
     """
     with ExitStack() as stack:
         keeper = stack.enter_context(_kept(address, looked, needed_bytes))
-        made = There(address, looked, keeper)
+        made = RemoteMachine(address, looked, keeper)
         stack.enter_context(_beating(made))
         yield made
 
 
 @contextmanager
 def _kept(address: Address, looked: RemoteFacts, needed_bytes: int) -> Iterator[subprocess.Popen[str]]:
-    """The keeper's connection. Raises NotOurs, NoRoom, HostUnreachable."""
+    """The keeper's connection. Raises ForeignFolder, NoRoom, HostUnreachable."""
     script = _KEEP.format(
         parent=shlex.quote(str(looked.folder)),
         folder=FOLDER,
@@ -338,12 +338,12 @@ def _begin(address: Address, looked: RemoteFacts, keeper: subprocess.Popen[str])
     _, stderr = keeper.communicate(timeout=_END_S)
     match space:
         case "theirs":
-            raise NotOurs(
+            raise ForeignFolder(
                 f"{folder}: exists already and was not created by Pinchpoint, so it is neither written "
                 "to nor removed; move it away, or give another path"
             )
         case number if number.isdecimal():
-            raise NotOurs(
+            raise ForeignFolder(
                 f"{folder}: another probe uses it (process {number}); wait until it ends. If no probe is "
                 "running, remove that folder"
             )
@@ -378,7 +378,7 @@ def _end(keeper: subprocess.Popen[str]) -> None:
 
 
 @contextmanager
-def _beating(made: There) -> Iterator[None]:
+def _beating(made: RemoteMachine) -> Iterator[None]:
     """Show the keeper every few seconds that we are there."""
     ended = threading.Event()
 

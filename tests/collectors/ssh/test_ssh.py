@@ -19,7 +19,7 @@ from support import require, until
 from pinchpoint_collectors import registry
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux_over_ssh import script as scripts
-from pinchpoint_collectors.record import Collector, Sample, Telling, Watch
+from pinchpoint_collectors.record import Collector, GapReporter, Sample, Watch
 from pinchpoint_collectors.remote import collector as remote
 from pinchpoint_collectors.ssh import SshKind
 
@@ -143,7 +143,7 @@ def test_a_pause_in_which_nobody_reads_is_no_gap(host: SshdHost, monkeypatch: py
         second_reading(collector)
         time.sleep(3.5)
         assert second_reading(collector)
-        assert isinstance(collector, Telling)
+        assert isinstance(collector, GapReporter)
         assert [each.event for each in collector.incidents()] == []
     finally:
         collector.close()
@@ -163,7 +163,7 @@ def test_the_clock_of_this_machine_is_right_and_what_watching_costs_is_said(host
     assert offset_s is not None
     assert 0 < error_s < 0.5
     assert abs(offset_s) <= error_s
-    assert isinstance(collector, Telling)
+    assert isinstance(collector, GapReporter)
     assert [each.event for each in collector.incidents() if each.event == "clock_offset"] == []
     received = [
         each.value or 0 for found in readings for each in found if each.metric == "collector.received_bytes"
@@ -202,7 +202,7 @@ def test_what_was_ended_on_the_host_is_started_again(host: SshdHost) -> None:
                 collector.read()
             except CollectorError:
                 return False
-            assert isinstance(collector, Telling)
+            assert isinstance(collector, GapReporter)
             found.extend(each.event for each in collector.incidents())
             return "gap" in found
 
@@ -271,7 +271,7 @@ def test_a_host_whose_sleep_and_date_know_whole_seconds_only(tmp_path: Path) -> 
         collector = SshKind().connect([watch(other, interval="200ms")])
         try:
             busy = [each for _ in range(2) for each in second_reading(collector) if is_busy(each)]
-            assert isinstance(collector, Telling)
+            assert isinstance(collector, GapReporter)
             (incident,) = (each for each in collector.incidents() if each.event == "interval_not_kept")
             facts = collector.inventory()["sql1"]
         finally:

@@ -9,7 +9,7 @@ import pytest
 from collectors.ssh.recorded import hello
 
 from pinchpoint_collectors.linux_over_ssh.hello import parse
-from pinchpoint_collectors.linux_over_ssh.tiers import TiersThere, parse_all, pattern
+from pinchpoint_collectors.linux_over_ssh.tiers import RemoteTiers, parse_all, pattern
 from pinchpoint_collectors.record import Processes, Sample, Watch
 
 NS = 1_000_000_000
@@ -48,7 +48,7 @@ def text(*processes: str) -> str:
     return "\n".join(processes)
 
 
-class There:
+class RemoteMachine:
     """The host's end: it answers with the files it has, as grep prints them."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
@@ -79,8 +79,8 @@ class Talk:
 
     def __init__(self, files: Mapping[str, str], *more: str, name: str = "postgres") -> None:
         watch = Watch("sql1", "sql", processes=Processes(names=(name,)))
-        self.there = There(files)
-        self.tiers = TiersThere([watch], parse(hello(*more)))
+        self.there = RemoteMachine(files)
+        self.tiers = RemoteTiers([watch], parse(hello(*more)))
         self._readings = 0
 
     def prepared(self, *processes: str) -> Talk:

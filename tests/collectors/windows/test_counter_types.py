@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinchpoint_collectors.windows.reading import TYPES, Cooked, Raw, grown
+from pinchpoint_collectors.windows.reading import TYPES, Formatted, Raw, grown
 
 NAMES = {one.name: one for one in TYPES.values()}
 PERF_PER_S = 10_000_000
@@ -17,7 +17,7 @@ REAL_LIFE_READS = 1_129_605
 the machine's start."""
 
 
-def cook(name: str, before: Raw, now: Raw) -> Cooked:
+def cook(name: str, before: Raw, now: Raw) -> Formatted:
     return NAMES[name].cook(before, now, NAMES[name].large)
 
 
@@ -60,7 +60,9 @@ def test_a_real_timer_of_32_bits_has_wrapped() -> None:
     assert just_before == 0
     # Since the counter passed its end: 3,444,315,528 ticks, were they 100 reads' and not many more.
     before, now = raw(2**32 - 1000, REAL_LIFE_READS - reads), raw(REAL_LIFE_READ_TIMER, REAL_LIFE_READS)
-    assert cook("PERF_AVERAGE_TIMER", before, now) == Cooked((REAL_LIFE_READ_TIMER + 1000) / 1e7 / 100, 100)
+    assert cook("PERF_AVERAGE_TIMER", before, now) == Formatted(
+        (REAL_LIFE_READ_TIMER + 1000) / 1e7 / 100, 100
+    )
 
 
 def test_latencies_of_a_real_volume_since_its_start() -> None:
@@ -112,7 +114,7 @@ def test_each_formula(name: str, before: Raw, now: Raw, shown: float) -> None:
 
 def test_no_operation_has_no_latency() -> None:
     """Nothing was read: the latency is not known, and that is of weight 0; it is no latency of 0."""
-    assert cook("PERF_AVERAGE_TIMER", raw(7, 3), raw(7, 3)) == Cooked(None, 0)
+    assert cook("PERF_AVERAGE_TIMER", raw(7, 3), raw(7, 3)) == Formatted(None, 0)
 
 
 @pytest.mark.parametrize(

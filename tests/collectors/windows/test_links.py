@@ -17,7 +17,7 @@ from support import until
 from winrmserver import PASSWORD
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.record import Collector, Sample, Telling, Watch
+from pinchpoint_collectors.record import Collector, GapReporter, Sample, Watch
 from pinchpoint_collectors.registry import kind
 from pinchpoint_collectors.windows import winrm
 
@@ -125,7 +125,7 @@ def test_a_link_that_is_cut_comes_back_and_its_gap_is_told(way: str, tmp_path: P
             server.forget()
         read_until(collector, lambda samples: not has("disk.writes_per_s")(samples))
         read_until(collector, has("disk.writes_per_s"))
-        assert isinstance(collector, Telling)
+        assert isinstance(collector, GapReporter)
         gaps = [one for one in collector.incidents() if one.event == "gap"]
         assert len(gaps) == 1
         assert gaps[0].fields["missed"] >= 1
@@ -193,7 +193,7 @@ def test_winrm_fetches_what_windows_held_while_the_link_was_cut(tmp_path: Path) 
             lambda samples: late.extend(samples) or server.machine.readings > readings + 10,  # type: ignore[func-returns-value]
         )
         assert len(server.idle) == 1, "the session is the same"
-        assert isinstance(collector, Telling)
+        assert isinstance(collector, GapReporter)
         assert [one.event for one in collector.incidents()] == []
         times = sorted({one.time_ns for one in late if one.metric == "cpu.waiting_threads"})
         assert len(times) >= 10

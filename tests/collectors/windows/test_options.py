@@ -12,7 +12,7 @@ from pinchpoint_collectors.record import Watch
 from pinchpoint_collectors.registry import kind
 from pinchpoint_collectors.remote.ssh import Address
 from pinchpoint_collectors.windows.options import WinRm, interval_s, sought, transport
-from pinchpoint_collectors.windows.script import Sought
+from pinchpoint_collectors.windows.script import ProcessSelector
 
 LOGIN = {"user": "FARM\\watcher", "password": "hunter2"}
 
@@ -103,11 +103,11 @@ def test_a_file_of_an_authority_must_be_there(tmp_path: Path) -> None:
 def test_a_tier_s_processes_are_known_by_one_thing() -> None:
     """A name, a service or a part of the command line; one of them or several."""
     assert sought({"address": "sql1"}) is None
-    assert sought({"process": "sqlservr.exe"}) == Sought("process", ("sqlservr.exe",))
-    assert sought({"service": ["MSSQLSERVER", "SQLSERVERAGENT"]}) == Sought(
+    assert sought({"process": "sqlservr.exe"}) == ProcessSelector("process", ("sqlservr.exe",))
+    assert sought({"service": ["MSSQLSERVER", "SQLSERVERAGENT"]}) == ProcessSelector(
         "service", ("MSSQLSERVER", "SQLSERVERAGENT")
     )
-    assert sought({"command_line": "-ap x"}) == Sought("command_line", ("-ap x",))
+    assert sought({"command_line": "-ap x"}) == ProcessSelector("command_line", ("-ap x",))
     for wrong in ("", " ", [], [1], 7, {"a": 1}):
         with pytest.raises(CollectorError, match=r"service: found .*; allowed: a text or a list of texts"):
             sought({"service": wrong})

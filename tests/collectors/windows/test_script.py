@@ -18,7 +18,7 @@ from pinchpoint_collectors.windows.script import (
     PREFIX,
     PROPERTIES,
     SCRIPT,
-    Sought,
+    ProcessSelector,
     request,
     script,
     unix_ns,
@@ -72,7 +72,7 @@ def test_the_stand_in_speaks_as_the_script_does() -> None:
     """Every kind of line has the same fields in both, so that what is tested is what Windows would say."""
     said: dict[str, set[str]] = {}
     machine = Machine(failing={"PerfOS_System"}, facts=FACTS + CLOUD)
-    sought = [Sought("service", ("MSSQLSERVER",))]
+    sought = [ProcessSelector("service", ("MSSQLSERVER",))]
     texts = [*machine.hello(request(wanted(), 1, sought)), *machine.reading(), machine.time("1")]
     for line in map(json.loads, texts):
         said.setdefault(line["kind"], set()).update(set(line) - {"kind"})
@@ -101,11 +101,13 @@ def test_a_request_is_one_line_that_the_script_understands() -> None:
 def test_processes_are_asked_for_where_a_tier_has_some() -> None:
     """By name all that is needed is in the rows; the rest is looked for there, each thing once."""
     assert "PerfProc_Process" not in request(wanted(), 1)
-    by_name = json.loads(request(wanted(), 1, [Sought("process", ("sqlservr",))]))
+    by_name = json.loads(request(wanted(), 1, [ProcessSelector("process", ("sqlservr",))]))
     assert by_name["classes"][-1] == {"pattern": "PerfProc_Process", "properties": ",".join(PROPERTIES)}
     assert by_name["find"] == []
-    line = Sought("command_line", ('-ap "Größe"', "-ap x"))
-    looked_for = json.loads(request(wanted(), 1, [line, line, Sought("service", ("W3SVC",))]))["find"]
+    line = ProcessSelector("command_line", ('-ap "Größe"', "-ap x"))
+    looked_for = json.loads(request(wanted(), 1, [line, line, ProcessSelector("service", ("W3SVC",))]))[
+        "find"
+    ]
     assert looked_for == [
         {"what": "command_line", "text": '-ap "Größe"'},
         {"what": "command_line", "text": "-ap x"},

@@ -17,17 +17,17 @@ from pinchpoint_collectors.record import Processes, Sample
 from pinchpoint_collectors.windows.local import nothing_runs, processes_here, roots_here
 from pinchpoint_collectors.windows.reader import ScriptReader
 from pinchpoint_collectors.windows.reading import ClassRows, Row
-from pinchpoint_collectors.windows.script import PROPERTIES, Sought, request, wanted
+from pinchpoint_collectors.windows.script import PROPERTIES, ProcessSelector, request, wanted
 from pinchpoint_collectors.windows.stream import Arrived
 from pinchpoint_collectors.windows.tiers import WindowsTiers, plain, table_of
 
-SQL = Sought("process", ("SQLSERVR.exe",))
+SQL = ProcessSelector("process", ("SQLSERVR.exe",))
 
 
 class Conversation:
     """A reader that is told what a machine says of a tier's processes."""
 
-    def __init__(self, **sought: Sought) -> None:
+    def __init__(self, **sought: ProcessSelector) -> None:
         self.machine = Machine()
         self.tiers = WindowsTiers({host: (f"{host}-tier", each) for host, each in sought.items()})
         self.reader = ScriptReader(list(sought), wanted(), 1.0, self.tiers)
@@ -61,12 +61,12 @@ def values(samples: list[Sample]) -> dict[tuple[str, str], float | None]:
     ("sought", "cpu_s"),
     [
         (SQL, 0.5),  # itself 0.4, what it has started 0.1; what only has its id as a parent not
-        (Sought("process", ("sqlservr", "W3WP")), 0.85),  # and both w3wp, whatever stands behind #
-        (Sought("service", ("MSSQLSERVER",)), 0.5),
-        (Sought("command_line", ('-ap "SharePoint - 80"',)), 0.3),
+        (ProcessSelector("process", ("sqlservr", "W3WP")), 0.85),  # and both w3wp, whatever stands behind #
+        (ProcessSelector("service", ("MSSQLSERVER",)), 0.5),
+        (ProcessSelector("command_line", ('-ap "SharePoint - 80"',)), 0.3),
     ],
 )
-def test_cpu_of_a_tier_is_that_of_its_processes(sought: Sought, cpu_s: float) -> None:
+def test_cpu_of_a_tier_is_that_of_its_processes(sought: ProcessSelector, cpu_s: float) -> None:
     """Of the machine's two logical processors, in a second; the first reading says how many there are."""
     talk = Conversation(sql1=sought)
     assert values(talk.begin()) == {("sql1", "cpu.cores"): 2}
@@ -80,7 +80,7 @@ def test_cpu_of_a_tier_is_that_of_its_processes(sought: Sought, cpu_s: float) ->
 
 def test_two_tiers_of_one_machine_are_told_apart() -> None:
     """From the same rows."""
-    talk = Conversation(sql1=SQL, web1=Sought("process", ("w3wp",)))
+    talk = Conversation(sql1=SQL, web1=ProcessSelector("process", ("w3wp",)))
     talk.begin()
     found = values(talk.read())
     assert found["sql1", "cpu.busy_ratio"] == pytest.approx(0.25)
@@ -125,7 +125,7 @@ def test_what_cannot_be_read_is_null_and_another_link_begins_anew() -> None:
 
 def test_what_is_not_measured_is_said_with_the_remedy() -> None:
     """Threads always; processes that are not there; a machine whose counters of processes are gone."""
-    talk = Conversation(sql1=SQL, web1=Sought("service", ("W3SVC",)))
+    talk = Conversation(sql1=SQL, web1=ProcessSelector("service", ("W3SVC",)))
     talk.begin()
     assert [each.instance for each in talk.tiers.missing("sql1")] == ["thread:*"]
     (_, missing) = talk.tiers.missing("web1")

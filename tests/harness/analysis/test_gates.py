@@ -28,8 +28,8 @@ def test_a_generator_at_its_core_s_limit_invalidates(cpu: float) -> None:
 
 def test_a_generator_that_is_full_now_and_then_says_how_often() -> None:
     """A core full in a third of the seconds is too late in those, whatever its mean is."""
-    now_and_then = np.where(np.arange(70) % 3 == 0, 0.98, 0.15)
-    verdict = judged(crawl_bound_by_search().generator(cpu=now_and_then, host="generator2"))
+    say_if_due = np.where(np.arange(70) % 3 == 0, 0.98, 0.15)
+    verdict = judged(crawl_bound_by_search().generator(cpu=say_if_due, host="generator2"))
     assert verdict.outcome == "invalid"
     assert re.search(r"43 % of its core, and 90 % or more of it for 3\d % of the time", verdict.summary)
 

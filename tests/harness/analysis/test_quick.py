@@ -111,7 +111,7 @@ def test_what_is_at_ease_is_not_suspected(kind: ResourceType) -> None:
         [resource] = settle([made], np.arange(STEPS))
         rows = random.integers(0, STEPS, STEPS)
         found = KINDS[kind].judge(resource, measure(resource, rows), flows)
-        quick = KINDS[kind].at_ease(resource, rows, flows)
+        quick = KINDS[kind].clearly_unsuspected(resource, rows, flows)
         assert not (quick and found)
         assert (suspect(resource, rows, flows) is None) == (found is None)
         told["quick" if quick else "suspected" if found else "long"] += 1

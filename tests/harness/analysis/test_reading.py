@@ -127,7 +127,7 @@ def test_only_what_may_hold_what_is_asked_for_is_read_and_once(tmp_path: Path) -
             file.write_table(table.take(pa.array(group)))
     assert max(map(len, groups)) <= 200
     assert sorted(np.concatenate(groups).tolist()) == list(range(table.num_rows))
-    unread, names = recorded.Unread(recorded.in_file(path)), ("host", "metric", "instance")
+    unread, names = recorded.UnreadSamples(recorded.in_file(path)), ("host", "metric", "instance")
     seen: list[pa.Table] = []
     for key in (Key("a1", "disk.writes_per_s", "sdb"), Key("b1", "cpu.busy_ratio", "")):
         given = list(unread.each(lambda found: found, recorded.SeriesFilter(*key)))

@@ -13,10 +13,10 @@ from harness.analysis.verdicts import judged
 
 from pinchpoint.base.errors import ExitStatus
 from pinchpoint.cli import demo
-from pinchpoint.run.bearable import Bearable, calibrate
+from pinchpoint.run.bearable import Calibration, calibrate
 from pinchpoint.run.controller import Ended
 
-CALM = Bearable(cores=2, left_cores=1.98, late_s=0.0004)
+CALM = Calibration(cores=2, left_cores=1.98, late_s=0.0004)
 
 
 @pytest.mark.parametrize(
@@ -25,12 +25,12 @@ CALM = Bearable(cores=2, left_cores=1.98, late_s=0.0004)
         (CALM, 1.0),
         (replace(CALM, left_cores=1.0), 0.5),
         (replace(CALM, late_s=0.02), 0.25),
-        (Bearable(1, 1.0, 0.0), 1.0),
+        (Calibration(1, 1.0, 0.0), 1.0),
         (replace(CALM, left_cores=0.0, late_s=3.0), 0.05),
     ],
     ids=["calm", "half of the CPU", "late timers", "one core", "nothing left"],
 )
-def test_the_load_is_what_the_machine_can_bear(found: Bearable, ratio: float) -> None:
+def test_the_load_is_what_the_machine_can_bear(found: Calibration, ratio: float) -> None:
     """The scarcer of CPU and timers decides; the sentence, the plan and the documents say the same."""
     assert found.load_ratio == pytest.approx(ratio)
     loads = {name: given["load"] for name, given in demo.plan(found.load_ratio)["scenarios"].items()}

@@ -55,12 +55,12 @@ class Crew:
         self.pool.begin(["burst"])
         self.begun_s = time.monotonic()
 
-    def tend(self, seconds: float = 0.0, until: Callable[[], bool] = lambda: False) -> float:
+    def check_workers(self, seconds: float = 0.0, until: Callable[[], bool] = lambda: False) -> float:
         """Tend for so long, or until something is so; for how long it was tended."""
         begun = time.monotonic()
         while not until() and (time.monotonic() - begun < seconds or not seconds):
             assert time.monotonic() - begun < 30, (self.events, self.pool.failures())
-            self.pool.tend()
+            self.pool.check_workers()
             time.sleep(0.05)
         return time.monotonic() - begun
 

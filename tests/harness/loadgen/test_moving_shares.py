@@ -91,7 +91,7 @@ def test_whoever_is_left_takes_over_one_after_the_other(monkeypatch: pytest.Monk
     assert isinstance(last, Told)
     for lost in (first, second):
         lost.gone("was ended")
-        pool.tend()
+        pool.check_workers()
     once, twice = last.owned()
     assert (len(second.owned()), len(first.owned())) == (1, 0)
     assert once["since_ns"] <= once["from_ns"] <= twice["from_ns"]

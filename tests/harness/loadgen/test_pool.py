@@ -33,7 +33,7 @@ def test_two_workers_do_what_one_does(url: str, tmp_path: Path) -> None:
     """Half each, in sum the rate; none fails, none is dropped."""
     with crew(tmp_path, url, OPEN, 2) as both:
         both.start()
-        both.tend(4)
+        both.check_workers(4)
         lasted_s = both.end()
         found = both.done()
     assert found["failed"] == []
@@ -48,11 +48,11 @@ def test_a_worker_that_dies_or_freezes_is_replaced(url: str, tmp_path: Path, how
     """Within 5 s the other does its share; what nobody started meanwhile is counted as dropped."""
     with crew(tmp_path, url, OPEN, 2) as both:
         both.start()
-        both.tend(2)
+        both.check_workers(2)
         os.kill(both.pool.local_pids[0], how)
-        noticed_s = both.tend(until=lambda: bool(both.events_of("worker_lost")))
+        noticed_s = both.check_workers(until=lambda: bool(both.events_of("worker_lost")))
         assert noticed_s < 5
-        both.tend(3)
+        both.check_workers(3)
         lasted_s = both.end()
         found = both.done()
     assert both.pool.failures() == []
@@ -68,9 +68,9 @@ def test_the_last_one_that_dies_fails_the_run(url: str, tmp_path: Path) -> None:
     """With nobody to take over the evidence is void, and that is said."""
     with crew(tmp_path, url, OPEN, 1) as alone:
         alone.start()
-        alone.tend(1)
+        alone.check_workers(1)
         os.kill(alone.pool.local_pids[0], signal.SIGKILL)
-        alone.tend(until=lambda: bool(alone.pool.failures()))
+        alone.check_workers(until=lambda: bool(alone.pool.failures()))
     [(worker, kind, why)] = alone.pool.failures()
     assert (worker, kind) == ("g0", "recorder")
     assert "no other worker could take over" in why
@@ -82,11 +82,11 @@ def test_the_users_of_a_closed_load_go_on_elsewhere(url: str, tmp_path: Path) ->
     """Six users on two workers are six users on the one that is left."""
     with crew(tmp_path, url, CLOSED, 2) as both:
         both.start()
-        both.tend(2.5)
+        both.check_workers(2.5)
         assert both.users() == 6
         os.kill(both.pool.local_pids[1], signal.SIGKILL)
-        both.tend(until=lambda: bool(both.events_of("worker_lost")))
-        both.tend(5)
+        both.check_workers(until=lambda: bool(both.events_of("worker_lost")))
+        both.check_workers(5)
         assert both.users() == 6
         both.end()
 
@@ -100,15 +100,15 @@ def test_workers_of_other_machines_take_part_from_the_begin_alone(url: str, tmp_
         with elsewhere(port) as second:
             assert mixed.pool.wait_joined(2, lambda: False, 90) == 2
             mixed.start()
-            mixed.tend(4)
+            mixed.check_workers(4)
             second.kill()
-            assert mixed.tend(until=lambda: bool(mixed.events_of("worker_lost"))) < 5
+            assert mixed.check_workers(until=lambda: bool(mixed.events_of("worker_lost"))) < 5
         with elsewhere(port) as late:
             assert late.stdout is not None
             # Before, it may say that it has joined.
             assert any("waits for the next run" in line for line in iter(late.stdout.readline, ""))
             assert mixed.events_of("worker_late") == [{"machine": socket.gethostname()}]
-            mixed.tend(2)
+            mixed.check_workers(2)
             lasted_s = mixed.end()
             assert late.wait(15) == 0
             assert late.stdout.read() == ""
@@ -129,7 +129,7 @@ def test_a_worker_that_is_killed_as_the_load_ends_costs_no_run(url: str, tmp_pat
     with crew(tmp_path, url, OPEN, 1, port) as mixed, elsewhere(port) as far:
         assert mixed.pool.wait_joined(1, lambda: False, 90) == 1
         mixed.start()
-        mixed.tend(4)
+        mixed.check_workers(4)
         far.kill()
         lasted_s = mixed.end()
         at_most_s = time.monotonic() - mixed.begun_s

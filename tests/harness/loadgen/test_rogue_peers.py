@@ -61,7 +61,7 @@ def test_without_the_token_no_message_gets_in_and_no_run_is_disturbed(url: str, 
                     rogue.socket.send(b"x" * 100_000_000)
             assert one.pool.wait_joined(1, lambda: False, 90) == 1
             one.start()
-            one.tend(6)
+            one.check_workers(6)
             assert plain.hear(0) is None
             assert wrong.hear(0) is None
             assert one.pool.wait_joined(2, lambda: False, 0) == 0
@@ -163,7 +163,7 @@ def test_a_worker_that_sends_garbage_is_dropped_by_name_and_the_run_goes_on(url:
         for number, (what, misbehave) in enumerate(GARBAGE.items(), 1):
             rogue = left.pop(0)
             misbehave(rogue, rogue.work)
-            one.tend(until=lambda: meanwhile() or len(one.events_of("worker_lost")) == number)  # noqa: B023
+            one.check_workers(until=lambda: meanwhile() or len(one.events_of("worker_lost")) == number)  # noqa: B023
             assert one.pool.failures() == [], what
             dropped = one.events_of("worker_dropped")
             assert len(dropped) == number, what
@@ -171,7 +171,7 @@ def test_a_worker_that_sends_garbage_is_dropped_by_name_and_the_run_goes_on(url:
             assert "sent what no load worker sends" in one.events_of("worker_lost")[-1]["why"]
             assert "refused" in rogue.until("refused")
         alone_s = math.ceil(time.time())
-        one.tend(4)
+        one.check_workers(4)
         one.end()
         lasted_s = time.time() - alone_s
         found = one.done(alone_s)
@@ -194,7 +194,7 @@ def test_one_that_goes_bad_before_the_load_begins_ends_itself_alone(url: str, tm
         assert one.pool.failures() == []
         one.pool.begin(["burst"])
         one.begun_s = time.monotonic()
-        one.tend(3)
+        one.check_workers(3)
         lasted_s = one.end()
         found = one.done()
     assert [lost["worker"] for lost in one.events_of("worker_lost")] == ["generator2"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from pinchpoint.plan import units
-from pinchpoint.plan.problems import Unfit
+from pinchpoint.plan.problems import BadValue
 
 
 @pytest.mark.parametrize(
@@ -80,6 +80,6 @@ def test_what_is_refused_says_what_is_allowed(
     parse: Callable[[object], float], text: object, said: str
 ) -> None:
     """A number without unit, a wrong unit, a wrong kind, a figure out of range: each with its remedy."""
-    with pytest.raises(Unfit) as raised:
+    with pytest.raises(BadValue) as raised:
         parse(text)
     assert said in str(raised.value)

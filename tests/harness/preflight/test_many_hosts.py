@@ -15,7 +15,7 @@ import pytest
 
 from pinchpoint.plan import Farm, load_farm
 from pinchpoint.run import preflight
-from pinchpoint.run.preflight import SeenMetrics, connect, prove
+from pinchpoint.run.preflight import WriteTest, connect, prove
 from pinchpoint_collectors import registry
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Collector, Sample, Watch
@@ -155,12 +155,12 @@ def test_writes_on_one_machine_are_made_one_after_the_other(
     now: list[str] = []
     together: list[set[str]] = []
 
-    def write(_collector: Collector, _kind: str, each: Watch, _role: str, _folder: str) -> SeenMetrics:
+    def write(_collector: Collector, _kind: str, each: Watch, _role: str, _folder: str) -> WriteTest:
         now.append(each.host)
         time.sleep(0.5)
         together.append(set(now))
         now.remove(each.host)
-        return SeenMetrics("ok", "seen")
+        return WriteTest("ok", "seen")
 
     monkeypatch.setattr(preflight, "prove_write", write)
     watches = [

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pinchpoint.data.inputs import Limits
-from pinchpoint.probe.record import DeclaredDisk, Options, Probe, Trial, Where
+from pinchpoint.probe.record import DeclaredDisk, Options, Probe, ProbeLocation, Trial
 from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint.store import times
 from pinchpoint_infra.catalogue import profile
@@ -103,7 +103,7 @@ def probe_of(
     asked = list(cells) if cells is not None else cells_of(suite)
     return Probe(
         suite=suite,
-        where=Where("/srv/data", "host1", "sdb", "ext4"),
+        where=ProbeLocation("/srv/data", "host1", "sdb", "ext4"),
         options=Options(repeat, seconds, 2**30, 0.020),
         declared=said or DeclaredDisk(),
         started="2026-01-01T00:00:00.000Z",

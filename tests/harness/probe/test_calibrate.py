@@ -11,7 +11,7 @@ from harness.probe.build import Disk, probe_of
 from pinchpoint.plan import load_farm
 from pinchpoint.plan.farm import DeclaredLimits
 from pinchpoint.probe.calibrate import calibration
-from pinchpoint.probe.caps import FoundCaps
+from pinchpoint.probe.caps import MeasuredCaps
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe
 
@@ -79,7 +79,7 @@ def test_what_an_io_counts_as_is_kept(tmp_path: Path) -> None:
     verdict = judge(probe)
     assert verdict.caps.iops is not None
     parts = replace(verdict.caps.iops, unit_bytes=131072)
-    said = calibration(probe, replace(verdict, caps=FoundCaps(parts, None)))
+    said = calibration(probe, replace(verdict, caps=MeasuredCaps(parts, None)))
     assert pasted(tmp_path, "data", said).io_unit_bytes == 131072
 
 

@@ -30,7 +30,7 @@ from pinchpoint.probe.target import explained
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.ssh import Address
 from pinchpoint_scenarios.storage_probe import SUITES, TOOLS, ToolMissing, remote
-from pinchpoint_scenarios.storage_probe.folder import FOLDER, OWNER, NotOurs, claim
+from pinchpoint_scenarios.storage_probe.folder import FOLDER, OWNER, ForeignFolder, claim
 from pinchpoint_scenarios.storage_probe.process import ProbeStopped
 
 SIZE = 16 * 2**20
@@ -52,7 +52,7 @@ class Host:
 
 
 @contextmanager
-def there(address: Address, looked: remote.RemoteFacts, needed_bytes: int) -> Iterator[remote.There]:
+def there(address: Address, looked: remote.RemoteFacts, needed_bytes: int) -> Iterator[remote.RemoteMachine]:
     """The machine, with the errors of a command."""
     with explained(), remote.there(address, looked, needed_bytes) as machine:
         yield machine
@@ -75,7 +75,7 @@ def tools_in(folder: Path) -> list[int]:
     ]
 
 
-def fio(machine: remote.There, seconds: int) -> list[str]:
+def fio(machine: remote.RemoteMachine, seconds: int) -> list[str]:
     """A command of fio that writes for so long."""
     return [
         *(
@@ -207,7 +207,7 @@ def test_what_is_not_ours_stays(host: Host) -> None:
 
 def test_a_probe_on_that_machine_does_not_meet_one_that_came_over_ssh(host: Host) -> None:
     with there(host.address, host.looked(), SIZE) as machine:
-        with pytest.raises(NotOurs, match="another probe uses it"):
+        with pytest.raises(ForeignFolder, match="another probe uses it"):
             claim(host.folder)
         assert machine.folder.is_dir()
 

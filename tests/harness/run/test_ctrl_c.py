@@ -85,7 +85,7 @@ class Story:
             local_pids=[],
             start=lambda: None,
             wait_ready=lambda _: self._at("wait_ready"),
-            tend=lambda: None,
+            check_workers=lambda: None,
             begin=lambda _: None,
             begun_ns=lambda _: time.time_ns(),
             done=lambda _: done,

@@ -28,7 +28,7 @@ from pinchpoint.base.errors import FarmUnavailable, InputError, NotEvidenceError
 from pinchpoint.store import compact
 from pinchpoint.store.journal import JournalWriter, read_frames, segments
 from pinchpoint.store.read import open_run
-from pinchpoint.store.samples import Unread, show
+from pinchpoint.store.samples import UnreadSamples, show
 from pinchpoint.store.schema import JOURNAL, MANIFEST, SAMPLES, SAMPLES_SCHEMA
 from pinchpoint.store.write import RunWriter, is_being_written, what_is_kept
 from pinchpoint_collectors.record import Sample
@@ -313,7 +313,7 @@ def test_a_byte_that_changed_is_no_other_figure(tmp_path: Path, share: float) ->
     path.write_bytes(content)
     damaged = open_run(tmp_path / "run").samples
     with pytest.raises(InputError, match=r"samples\.parquet: cannot be read"):
-        list(Unread(damaged).each(lambda table: table.num_rows))
+        list(UnreadSamples(damaged).each(lambda table: table.num_rows))
     with duckdb.connect() as connection, pytest.raises(InputError, match=r"samples\.parquet: cannot be"):
         show(damaged, connection)
 

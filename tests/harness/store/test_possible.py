@@ -90,7 +90,7 @@ def in_a_file(folder: Path, samples: list[Sample]) -> Path:
 def test_every_way_to_read_a_file(tmp_path: Path) -> None:
     """The verdict's, the reports' whole table and their queries, and how long the run was."""
     dataset = stored.in_file(in_a_file(tmp_path, odd_rows()))
-    unread = stored.Unread(dataset)
+    unread = stored.UnreadSamples(dataset)
     groups = pa.concat_tables(unread.each(lambda table: table.select(["value"])))
     assert groups["value"].null_count == 7
     assert len(unread.nonsense.found) == 3

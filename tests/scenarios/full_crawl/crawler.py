@@ -13,7 +13,7 @@ from scenarios.support import Recorder, crawl, made
 from pinchpoint_scenarios.contract import Endpoint
 
 
-class Telling(Recorder):
+class GapReporter(Recorder):
     """Says each document as it is done, so that the test knows when to kill."""
 
     def __call__(self, operation: str, outcome: str, start_ns: int, end_ns: int, size_bytes: int = 0) -> None:
@@ -26,7 +26,7 @@ def main() -> None:
     """Crawl until it is over, or until killed."""
     endpoints, params, sessions = json.loads(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
     given = {name: Endpoint(name, url, options) for name, (url, options) in endpoints.items()}
-    crawl(made("full-crawl", given, params), sessions, Telling())
+    crawl(made("full-crawl", given, params), sessions, GapReporter())
 
 
 if __name__ == "__main__":

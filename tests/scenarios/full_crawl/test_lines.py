@@ -12,7 +12,7 @@ import psycopg
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.full_crawl.frontier import done_lines, found_lines
 from pinchpoint_scenarios.full_crawl.memo import Memo
-from pinchpoint_scenarios.full_crawl.records import Done, FailedRequest, ItemResult, Taken, key_of
+from pinchpoint_scenarios.full_crawl.records import Done, FailedRequest, ItemResult, LeasedItem, key_of
 from pinchpoint_scenarios.full_crawl.sources import Grant, Item
 
 NAMES = ("plain", "größe ☃", "nul\0inside", "half \ud800 a pair", "a \N{GRINNING FACE}", 'quote " \\ \n')
@@ -28,7 +28,7 @@ def test_a_key_is_what_it_was() -> None:
 def test_whatever_a_source_names_can_be_stored(sql: Endpoint) -> None:
     """The database reads every line: a NUL and half a surrogate pair, which it cannot hold, are replaced."""
     item = Item("document", "u", detail="".join(NAMES), identity=NAMES[2])
-    taken = Taken(1, 1, key_of("s", "u"), "s", "document", item, None, {})
+    taken = LeasedItem(1, 1, key_of("s", "u"), "s", "document", item, None, {})
     access = tuple(Grant(name, name) for name in NAMES)
     failures = tuple(FailedRequest("fetch", "timeout", name) for name in NAMES)
     result = ItemResult("ok", access=access, links=("http://h/x",), failures=failures, latency_s=0.25)
@@ -48,7 +48,9 @@ def test_a_remembered_address_takes_a_quarter_of_a_kilobyte() -> None:
     """However many pages link to it, and not the room that it was written in."""
     links = tuple(f"http://h/page{number}.html" for number in range(2000))
     done = Done(
-        Taken(1, 1, key_of("m", "u"), "m", "document", Item("document", "u"), None, {}), ItemResult("ok"), 0
+        LeasedItem(1, 1, key_of("m", "u"), "m", "document", Item("document", "u"), None, {}),
+        ItemResult("ok"),
+        0,
     )
     tracemalloc.start()
     try:

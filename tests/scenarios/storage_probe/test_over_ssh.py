@@ -21,7 +21,7 @@ from support import require, until, untouched_folder
 from pinchpoint_scenarios.contract import Endpoint, ScenarioContext
 from pinchpoint_scenarios.errors import EndpointUnreachable
 from pinchpoint_scenarios.storage_probe import ToolMissing, remote
-from pinchpoint_scenarios.storage_probe.folder import FOLDER, NotOurs
+from pinchpoint_scenarios.storage_probe.folder import FOLDER, ForeignFolder
 from pinchpoint_scenarios.storage_probe.params import StorageProbeParams
 from pinchpoint_scenarios.storage_probe.scenario import PROBE_FAILED, PROBED, StorageProbe
 
@@ -165,7 +165,7 @@ def test_a_lost_link_leaves_nothing_there(monkeypatch: pytest.MonkeyPatch) -> No
 def test_what_is_not_ours_stays_there(host: SshdHost, folder: Path) -> None:
     theirs = folder / FOLDER
     theirs.mkdir()
-    with pytest.raises(NotOurs, match="not created by Pinchpoint"):
+    with pytest.raises(ForeignFolder, match="not created by Pinchpoint"):
         made(endpoint(host, folder)).prepare(lambda _: None)
     theirs.rmdir()
 

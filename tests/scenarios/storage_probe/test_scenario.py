@@ -19,7 +19,7 @@ from support import disk_folder, require
 
 from pinchpoint_scenarios.contract import Endpoint, ScenarioContext
 from pinchpoint_scenarios.errors import EndpointUnreachable
-from pinchpoint_scenarios.storage_probe.folder import FOLDER, NotOurs
+from pinchpoint_scenarios.storage_probe.folder import FOLDER, ForeignFolder
 from pinchpoint_scenarios.storage_probe.params import StorageProbeParams
 from pinchpoint_scenarios.storage_probe.scenario import PROBE_FAILED, PROBED, StorageProbe
 
@@ -139,7 +139,7 @@ def test_what_is_not_ours_stays(disk: Path) -> None:
     """Nothing is written beside a folder of that name that somebody else made."""
     theirs = disk / FOLDER
     theirs.mkdir()
-    with pytest.raises(NotOurs):
+    with pytest.raises(ForeignFolder):
         made({"folder": str(disk), **SHORT}).prepare(lambda _: None)
     theirs.rmdir()
 

@@ -68,7 +68,7 @@ class Flushes:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class DiskContext:
     """What is known of a disk beside its own figures.
 
     Attributes:
@@ -105,9 +105,9 @@ def measured_disk(
     resource: Resource,
     rows: Rows,
     flows: Sequence[Flow],
-    seen: Sequence[Seen],
+    seen: Sequence[ScenarioRun],
     shares: Shares,
-    beside: Beside,
+    beside: DiskContext,
 ) -> Disk | str:
     """The disk as a part of the model; a sentence where it cannot be one.
 
@@ -146,7 +146,7 @@ def measured_disk(
     return _without_others(part, disk, rows, shares) if beside.reads_only else part
 
 
-def _waited(resource: Resource, found: DiskMeasures, flows: Sequence[Flow], one: Seen) -> float:
+def _waited(resource: Resource, found: DiskMeasures, flows: Sequence[Flow], one: ScenarioRun) -> float:
     """The share of its time that one scenario waits for a disk, whether it presses the farm or not."""
     alone = tuple(replace(flow, pressed=flow.load.scenario == one.name) for flow in flows)
     return waited(resource, found, alone)[0] or 0.0
@@ -174,7 +174,7 @@ def _caps(resource: Resource, found: DiskMeasures, wait: float, kind: Kind | Non
     return caps, caps.share(io, size) / idle >= UTILISATION.value
 
 
-def _is_log(disk: _Seen, seen: Sequence[Seen]) -> bool:
+def _is_log(disk: _Seen, seen: Sequence[ScenarioRun]) -> bool:
     """Whether commits share its writes: a log, unless each brings several of its own to a full disk."""
     resource, found = disk.resource, disk.found
     if not disk.waits_s or not resource.commit_path or at_least(found.reads_ratio, MOSTLY_READS):
@@ -186,12 +186,12 @@ def _is_log(disk: _Seen, seen: Sequence[Seen]) -> bool:
     return not (disk.at_limit and (by_bytes or (found.io or 0.0) / commits >= OWN_WRITES))
 
 
-def _committers(disk: _Seen, seen: Sequence[Seen]) -> list[Seen]:
+def _committers(disk: _Seen, seen: Sequence[ScenarioRun]) -> list[ScenarioRun]:
     """The scenarios that commit, and wait for the disk."""
     return [one for one in seen if disk.waits_s.get(one.name) and _commits(one)]
 
 
-def _commits(one: Seen) -> float:
+def _commits(one: ScenarioRun) -> float:
     """Commits per operation."""
     flow = one.flow
     if flow.commits is None or not flow.finished:
@@ -199,7 +199,7 @@ def _commits(one: Seen) -> float:
     return min(1.0, flow.commits.count / flow.finished) if flow.load.use != "full-crawl" else 1.0
 
 
-def _log(disk: _Seen, seen: Sequence[Seen], shares: Shares, beside: Beside) -> Disk:
+def _log(disk: _Seen, seen: Sequence[ScenarioRun], shares: Shares, beside: DiskContext) -> Disk:
     """A flush takes as long as the database says, or is found from how long it says that commits wait.
 
     Where it says nothing of that, a flush is taken to be one write.
@@ -238,7 +238,9 @@ def _log(disk: _Seen, seen: Sequence[Seen], shares: Shares, beside: Beside) -> D
     )
 
 
-def _sessions(there: Sequence[Seen], commits: Mapping[str, float], waits_s: Mapping[str, float]) -> Sessions:
+def _sessions(
+    there: Sequence[ScenarioRun], commits: Mapping[str, float], waits_s: Mapping[str, float]
+) -> Sessions:
     columns = (
         (one.users, one.per_s * commits[one.name], waits_s[one.name] / commits[one.name]) for one in there
     )
@@ -305,7 +307,7 @@ LEAST_USED = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ScenarioRun:
     """One scenario as it ran.
 
     Attributes:
@@ -357,7 +359,7 @@ class Measured:
         ends: the same with the shortest and the longest rest that the run allows for.
     """
 
-    seen: tuple[Seen, ...]
+    seen: tuple[ScenarioRun, ...]
     parts: tuple[Part, ...]
     unmeasured: Mapping[str, str]
     left_out: tuple[str, ...]
@@ -441,7 +443,7 @@ class Shares:
         seen: the scenarios.
     """
 
-    def __init__(self, seen: Sequence[Seen]) -> None:
+    def __init__(self, seen: Sequence[ScenarioRun]) -> None:
         self._seen = seen
 
     def of(self, tiers: Sequence[str]) -> dict[str, float]:
@@ -457,7 +459,7 @@ class Shares:
         return {one.name: amount * self.of(tiers)[one.name] / one.per_s for one in self._seen}
 
 
-def _seen(case: Case, rows: Rows) -> Iterator[Seen]:
+def _seen(case: Case, rows: Rows) -> Iterator[ScenarioRun]:
     window, now = case.inputs.window, case.now_per_s()
     for flow in case.flows:
         if flow.load.native or flow.service is None:
@@ -471,20 +473,22 @@ def _seen(case: Case, rows: Rows) -> Iterator[Seen]:
             yield _scenario(flow, per_s, now.get(flow.load.scenario, 0.0), offered)
 
 
-def _scenario(flow: Flow, per_s: float, now: float, offered_per_s: float) -> Seen:
+def _scenario(flow: Flow, per_s: float, now: float, offered_per_s: float) -> ScenarioRun:
     load = flow.load
     time_s = flow.service.mean_s if flow.service else 0.0  # _seen has looked that there is one
     if load.users:
         # By Little's law: what the generator itself takes between two operations is in it.
         round_s = load.users / per_s
-        return Seen(flow, per_s, now, max(0.0, round_s - flow.think_s), load.users, flow.think_s, open=False)
+        return ScenarioRun(
+            flow, per_s, now, max(0.0, round_s - flow.think_s), load.users, flow.think_s, open=False
+        )
     if flow.started_ratio is not None and flow.started_ratio < STARTED.value:
         users = max(1.0, per_s * time_s)
-        return Seen(flow, per_s, now, time_s, users, 0.0, open=False, offered_per_s=offered_per_s)
-    return Seen(flow, per_s, now, time_s, OPEN_USERS, OPEN_USERS / per_s - time_s, open=True)
+        return ScenarioRun(flow, per_s, now, time_s, users, 0.0, open=False, offered_per_s=offered_per_s)
+    return ScenarioRun(flow, per_s, now, time_s, OPEN_USERS, OPEN_USERS / per_s - time_s, open=True)
 
 
-def _with_rest(seen: Seen, parts: Sequence[Part]) -> Users:
+def _with_rest(seen: ScenarioRun, parts: Sequence[Part]) -> Users:
     """A first guess of what no part explains: the solver finds the rest that fits."""
     spent = 0.0
     for part in parts:
@@ -496,7 +500,7 @@ def _with_rest(seen: Seen, parts: Sequence[Part]) -> Users:
     return Users(seen.name, seen.users, seen.think_s, rest_s, seen.offered_per_s)
 
 
-def _left_out(case: Case, seen: Sequence[Seen]) -> Iterator[str]:
+def _left_out(case: Case, seen: Sequence[ScenarioRun]) -> Iterator[str]:
     for flow in case.flows:
         if flow.load.scenario not in {one.name for one in seen}:
             why = (
@@ -506,7 +510,7 @@ def _left_out(case: Case, seen: Sequence[Seen]) -> Iterator[str]:
 
 
 def _parts(
-    case: Case, rows: Rows, seen: tuple[Seen, ...], shares: Shares, unmeasured: dict[str, str]
+    case: Case, rows: Rows, seen: tuple[ScenarioRun, ...], shares: Shares, unmeasured: dict[str, str]
 ) -> Iterator[Part]:
     allowed = tuple(_allowances(case, rows, shares))
     yield from allowed
@@ -520,7 +524,7 @@ def _parts(
             target = f"{resource.roles[0].tier}.{resource.roles[0].role}"
             kind = next((one.kind for one in case.found if one.resource.key == resource.key), None)
             starved = any(set(part.tiers) & set(resource.tiers) for part in full)
-            beside = Beside(kind, _flushes(case, resource, rows), reads_only, starved)
+            beside = DiskContext(kind, _flushes(case, resource, rows), reads_only, starved)
             found = measured_disk(
                 resource, rows, case.flows, _beside_held(case, resource, rows, seen), shares, beside
             )
@@ -538,7 +542,7 @@ def _parts(
         yield from _wait(one.resource, rows, case.flows, seen)
 
 
-def _use(part: Cores, seen: Sequence[Seen]) -> float:
+def _use(part: Cores, seen: Sequence[ScenarioRun]) -> float:
     """The share of these cores that the load takes."""
     return sum(one.per_s * part.cpu_s[one.name] for one in seen) / part.cores
 
@@ -607,7 +611,9 @@ def _pool(
     )
 
 
-def _beside_held(case: Case, disk: Resource, rows: Rows, seen: tuple[Seen, ...]) -> tuple[Seen, ...]:
+def _beside_held(
+    case: Case, disk: Resource, rows: Rows, seen: tuple[ScenarioRun, ...]
+) -> tuple[ScenarioRun, ...]:
     """The scenarios with the time that is left beside waiting for an interface or a thread of its tiers."""
     for one in case.found:
         other = one.resource
@@ -618,7 +624,9 @@ def _beside_held(case: Case, disk: Resource, rows: Rows, seen: tuple[Seen, ...])
     return seen
 
 
-def _wait(resource: Resource, rows: Rows, flows: tuple[Flow, ...], seen: Sequence[Seen]) -> Iterator[Wait]:
+def _wait(
+    resource: Resource, rows: Rows, flows: tuple[Flow, ...], seen: Sequence[ScenarioRun]
+) -> Iterator[Wait]:
     """What operations wait for without a queue, of a resource that limits."""
     found = measure(resource, rows)
     held = KINDS[resource.type].held(resource, found, rows, flows)
@@ -631,13 +639,13 @@ def _wait(resource: Resource, rows: Rows, flows: tuple[Flow, ...], seen: Sequenc
         yield Wait(resource.key, limit_words(resource, found), held.setting, each_s, waits, held.assumes)
 
 
-def _waited_s(held: Held, seen: Sequence[Seen]) -> dict[str, float]:
+def _waited_s(held: Held, seen: Sequence[ScenarioRun]) -> dict[str, float]:
     """By scenario, how long an operation waits for it: no longer than it takes."""
     return {one.name: min(one.time_s, held.waiting.get(one.name, 0.0) / one.per_s) for one in seen}
 
 
 def _bound(
-    resource: Resource, rows: Rows, shares: Shares, held: Held | None, seen: Sequence[Seen]
+    resource: Resource, rows: Rows, shares: Shares, held: Held | None, seen: Sequence[ScenarioRun]
 ) -> Iterator[Bound]:
     """A machine's caps, an interface, a thread: what may end throughput before anything else does."""
     if resource.type not in {"disk", "network", "thread"}:

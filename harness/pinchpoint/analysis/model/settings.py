@@ -26,7 +26,7 @@ from typing import Literal
 from pinchpoint.analysis.model.probed import ProbedDisk
 from pinchpoint.analysis.resources.disk.types import catalogue
 from pinchpoint.base.errors import InputError
-from pinchpoint.plan.problems import Unfit, listed, quoted
+from pinchpoint.plan.problems import BadValue, listed, quoted
 from pinchpoint.plan.units import byte_rate, duration, rate
 from pinchpoint_collectors.common.names import nearest_name
 
@@ -109,7 +109,7 @@ def read_settings(given: Sequence[str], known: Known, probe_at: Probes | None = 
     for text in given:
         try:
             found.append(_setting(text, names, probe_at))
-        except (Unfit, InputError) as error:
+        except (BadValue, InputError) as error:
             problems.append(f"--set {text}: {error}")
     problems += _together(found)
     if problems:
@@ -160,9 +160,11 @@ def _names(known: Known) -> dict[str, Place]:
 def _setting(text: str, names: Mapping[str, Place], probe_at: Probes | None) -> Setting:
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not name or not value:
-        raise Unfit("is no setting", "allowed: NAME=VALUE, such as sql.log=azure/p30 or sql.log.latency=2ms")
+        raise BadValue(
+            "is no setting", "allowed: NAME=VALUE, such as sql.log=azure/p30 or sql.log.latency=2ms"
+        )
     if name not in names:
-        raise Unfit(
+        raise BadValue(
             f"this run does not have {quoted(name)}", f"allowed: {listed(names)}", nearest_name(name, names)
         )
     target, what = names[name]
@@ -192,7 +194,7 @@ def _of_catalogue(kind: str) -> Callable[[str], str]:
     def known(text: str) -> str:
         names = [name for name, entry in catalogue().items() if entry.kind == kind]
         if text not in names:
-            raise Unfit(
+            raise BadValue(
                 f"the catalogue has no {kind} {quoted(text)}"
                 + (", and there is no probe in that directory" if kind == "disk" else ""),
                 f"allowed: {listed(names)}"
@@ -211,9 +213,9 @@ def _count(most: int, what: str, *, whole: bool = True) -> Callable[[str], float
         try:
             number = float(text)
         except ValueError as error:
-            raise Unfit(f"{quoted(text)} is no number", allowed) from error
+            raise BadValue(f"{quoted(text)} is no number", allowed) from error
         if not math.isfinite(number) or not 0 < number <= most or (whole and number != int(number)):
-            raise Unfit(f"{quoted(text)} cannot be", allowed)
+            raise BadValue(f"{quoted(text)} cannot be", allowed)
         return number
 
     return count
@@ -223,7 +225,7 @@ def _above_zero(read: Callable[[object], float], *, zero: bool = False) -> Calla
     def figure(text: str) -> float:
         number = read(text)
         if number <= 0 and not (zero and number == 0):
-            raise Unfit(f"{quoted(text)} cannot be", "allowed: more than 0")
+            raise BadValue(f"{quoted(text)} cannot be", "allowed: more than 0")
         return number
 
     return figure

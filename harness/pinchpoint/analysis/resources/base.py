@@ -357,7 +357,7 @@ Measures = CpuMeasures | DiskMeasures | ShareMeasures
 
 
 @dataclass(frozen=True, slots=True)
-class Undecided:
+class NoSingleCause:
     """Why no one is named though something is saturated.
 
     Attributes:
@@ -442,7 +442,8 @@ class Suspicion:
         disk: a disk's answers, None for anything else.
         exact: it stands at its declared cap, or at its quota.
         contradicted: the measurement contradicts the declared cap.
-        demoted: nothing is known to wait for it: its writes are mostly asynchronous, or its server says so.
+        not_waited_for: nothing is known to wait for it, as its writes are mostly asynchronous, or because
+            its server reports that nothing waits.
         grown: what several load levels say of it, ``E2`` and ``E3``.
         outrun: what they say against it, in words: throughput went on beyond what would use it up.
     """
@@ -454,7 +455,7 @@ class Suspicion:
     disk: DiskState | None = None
     exact: bool = False
     contradicted: bool = False
-    demoted: bool = False
+    not_waited_for: bool = False
     grown: tuple[Fact, ...] = ()
     outrun: str = ""
 
@@ -555,7 +556,7 @@ class ResourceKind(ABC, Generic[M]):
     ) -> Iterator[Resource]:
         """Every one of which the run shows something; ``disks``: those with a role."""
 
-    def at_ease(self, resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> bool:
+    def clearly_unsuspected(self, resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> bool:
         """Whether it is plain by one or two columns that nothing speaks against it; ``judge`` would agree."""
         return self.least is not None and not at_least(
             mean_of(resource, self.least.column, rows), self.least.limit
@@ -659,7 +660,7 @@ class ResourceKind(ABC, Generic[M]):
         """Why what yields may wait for this one, in words; "" where nothing says so."""
         return ""
 
-    def why_not_named(self, one: Suspicion, found: M, inputs: Inputs) -> Undecided | None:
+    def why_not_named(self, one: Suspicion, found: M, inputs: Inputs) -> NoSingleCause | None:
         """Why it cannot be named, however often resamples name it; None if it can."""
         return None
 
@@ -705,7 +706,7 @@ class ResourceKind(ABC, Generic[M]):
         """Among candidates: ``the log disk of sql``."""
         return self.placed_of(one)
 
-    def place_next(self, one: Next) -> str:
+    def name_of_next(self, one: Next) -> str:
         """As what is used most: ``the log disk of the sql tier (sql1)``."""
         return self.placed_of(one)
 

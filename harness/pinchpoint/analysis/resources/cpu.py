@@ -105,7 +105,7 @@ class Cpu(ResourceKind[CpuMeasures]):
             return ""
         return "the cores around it are saturated as well, or it was only partly measured"
 
-    def place_next(self, one: Next) -> str:
+    def name_of_next(self, one: Next) -> str:
         """Of cores that tiers share, of which none's use was measured, the host's."""
         return f"the CPU of the {one.tier} tier ({one.host})" if one.tier else f"the shared CPU of {one.host}"
 
@@ -395,7 +395,7 @@ class Thread(Cpu):
             "its work can be spread evenly over processes",
         )
 
-    def place_next(self, one: Next) -> str:
+    def name_of_next(self, one: Next) -> str:
         """As in a list of candidates."""
         return self.placed_of(one)
 

@@ -17,10 +17,10 @@ from pinchpoint.analysis.resources.base import (
     Context,
     Held,
     Least,
+    NoSingleCause,
     Resource,
     ShareMeasures,
     Suspicion,
-    Undecided,
     Way,
     busy,
 )
@@ -170,13 +170,13 @@ class Dependency(Shared):
                 more,
             )
 
-    def why_not_named(self, one: Suspicion, found: ShareMeasures, inputs: Inputs) -> Undecided | None:
+    def why_not_named(self, one: Suspicion, found: ShareMeasures, inputs: Inputs) -> NoSingleCause | None:
         """Where the load generator itself is late by as much, or what lies deeper was not measured."""
         lags = [inputs.samples.mean(*key) or 0.0 for key in inputs.samples.keys("generator.loop_lag_s")]
         if not found.each_s or max(lags, default=0.0) < LOOP_LAG.value * found.each_s:
             return deeper_unseen(inputs, one.resource.tiers)
         lag, each = units.seconds(max(lags)), units.seconds(found.each_s)
-        return Undecided(
+        return NoSingleCause(
             f"the load generator itself is {lag} late; the wait takes only {each}",
             "Give the load generator more CPU, and run the same plan again.",
         )
@@ -189,10 +189,10 @@ class Dependency(Shared):
         deeper = _unasked_behind(inputs, tiers)
         for host in [*one.resource.hosts, *(each.name for each in inputs.hosts if each.tier in deeper)]:
             yield from _waits_for_io(context, host)
-        yield from _strange_sessions(inputs, tiers, context.flows)
+        yield from _unexplained_sessions(inputs, tiers, context.flows)
 
 
-def deeper_unseen(inputs: Inputs, tiers: tuple[str, ...]) -> Undecided | None:
+def deeper_unseen(inputs: Inputs, tiers: tuple[str, ...]) -> NoSingleCause | None:
     """What of these tiers, or behind them, was not measured: what waits there may be its victim.
 
     It is named only where everything deeper has room (METHOD step 5), which then is not known.
@@ -201,7 +201,7 @@ def deeper_unseen(inputs: Inputs, tiers: tuple[str, ...]) -> Undecided | None:
     if not missing:
         return None
     what = grouped(missing)
-    return Undecided(what, f"Measure the whole farm ({what}), and run the same plan again.")
+    return NoSingleCause(what, f"Measure the whole farm ({what}), and run the same plan again.")
 
 
 def _waits_for_io(context: Context, host: str) -> Iterator[str]:
@@ -234,7 +234,7 @@ def _busy_disks(context: Context, host: str, everyone: list[str]) -> Iterator[tu
             yield f"disk {key.instance}", samples.mean(*key)
 
 
-def _strange_sessions(inputs: Inputs, tiers: tuple[str, ...], flows: tuple[Flow, ...]) -> Iterator[str]:
+def _unexplained_sessions(inputs: Inputs, tiers: tuple[str, ...], flows: tuple[Flow, ...]) -> Iterator[str]:
     """Sessions at work in a deeper tier that are none of a scenario's, nor can all be of these tiers."""
     there = sum(flow.going_on(tier) for flow in flows for tier in tiers)
     for deeper in _behind(inputs, tiers):

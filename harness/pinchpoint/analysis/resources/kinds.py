@@ -66,7 +66,7 @@ def measure(resource: Resource, rows: Rows) -> Measures:
 def suspect(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> Suspicion | None:
     """Judge one resource over those rows; None if nothing speaks against it."""
     kind = KINDS[resource.type]
-    if kind.at_ease(resource, rows, flows):
+    if kind.clearly_unsuspected(resource, rows, flows):
         return None  # the quick answer: most resources, in each of 200 resamples
     return kind.judge(resource, kind.measure(resource, rows), flows)
 

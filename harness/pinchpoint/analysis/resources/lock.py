@@ -102,7 +102,7 @@ class Lock(Shared):
     def beside(self, resource: Resource, first: Suspicion, context: Context) -> Iterator[str]:
         """That operations wait for it, where no one knows which work keeps its machine's cores busy."""
         here = resource.machine == first.resource.machine and not_shared_out(first.resource)
-        if not here or self.at_ease(resource, context.rows, context.flows):
+        if not here or self.clearly_unsuspected(resource, context.rows, context.flows):
             return
         if self.judge(resource, self.measure(resource, context.rows), context.flows) is not None:
             share = units.percent(mean_of(resource, "witness", context.rows))

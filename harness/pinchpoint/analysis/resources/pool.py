@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow, going_on
-from pinchpoint.analysis.resources.base import Resource, ShareMeasures, Suspicion, Undecided, Way, on_host
+from pinchpoint.analysis.resources.base import NoSingleCause, Resource, ShareMeasures, Suspicion, Way, on_host
 from pinchpoint.analysis.resources.dependency import deeper_unseen
 from pinchpoint.analysis.resources.gain import advise
 from pinchpoint.analysis.resources.shared import Figure, Shared
@@ -78,7 +78,7 @@ class Pool(Shared):
         """Sessions stay open: how their number goes with the load, one level does not show it."""
         return found.used if in_steps else None
 
-    def why_not_named(self, one: Suspicion, found: ShareMeasures, inputs: Inputs) -> Undecided | None:
+    def why_not_named(self, one: Suspicion, found: ShareMeasures, inputs: Inputs) -> NoSingleCause | None:
         """Where what lies deeper, for lack of which it may be full, was not measured."""
         return deeper_unseen(inputs, one.resource.tiers)
 

@@ -110,7 +110,7 @@ def records(
     if recorded is not None:  # a day and more beside the minutes in which the store was asked
         day = replace(recorded, bursts=day.bursts or recorded.bursts)
     if day_s is not None:
-        day = day.squeezed(day_s)
+        day = day.as_burst_day(day_s)
     collected, lacking = Collected(), list(best.lacking)
     counted = sum(each.operations for each in best.stretches) / sum(each.length_s for each in best.stretches)
     made = FittedRecords(best, collected, day, counted * day.peak_ratio, lacking=lacking)

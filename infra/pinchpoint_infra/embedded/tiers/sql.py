@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 from psycopg import sql as statements
 
-from pinchpoint_infra.embedded.place import let_pass
+from pinchpoint_infra.embedded.place import allow_entry
 from pinchpoint_infra.embedded.record import FarmError
 from pinchpoint_infra.embedded.tiers.contract import EmbeddedTier, new_secret, write_secret
 from pinchpoint_infra.ports import free_port
@@ -141,7 +141,7 @@ class Sql(EmbeddedTier):
         self.user = pwd.getpwnam(UNPRIVILEGED).pw_uid
         for folder in self.disks().values():
             os.chown(folder, self.user, -1)
-        let_pass(self.directory)  # root's umask may have kept others out
+        allow_entry(self.directory)  # root's umask may have kept others out
         self._require_passage(self.directory)
         if not _may_read(self._home):
             # The wheel lies where that user may not look (below root's home): it gets a copy of its own.

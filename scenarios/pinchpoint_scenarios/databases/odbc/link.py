@@ -237,7 +237,7 @@ class OdbcLink:
             return False
         return True
 
-    def let_go(self, unlock: str) -> None:
+    def release_locks(self, unlock: str) -> None:
         if unlock and self.alive():  # a lost connection frees its own
             with contextlib.suppress(pyodbc.Error):
                 self.execute(unlock)

@@ -7,13 +7,13 @@ from pinchpoint_collectors.common.names import unknown
 from ...contract import Endpoint
 from ...errors import ScenarioError
 from .contract import Destination, Kind, Service
-from .nowhere import Nowhere
+from .nowhere import NoIndex
 from .opensearch import OpenSearch
 from .pinchpoint import Pinchpoint
 
 __all__ = ["KINDS", "Destination", "Kind", "Service", "service"]
 
-KINDS: dict[str, Kind] = {"pinchpoint": Pinchpoint, "opensearch": OpenSearch, "none": Nowhere}
+KINDS: dict[str, Kind] = {"pinchpoint": Pinchpoint, "opensearch": OpenSearch, "none": NoIndex}
 """``kind`` of ``endpoints.search`` -> how it is made."""
 
 

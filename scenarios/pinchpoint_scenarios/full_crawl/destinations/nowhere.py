@@ -9,7 +9,7 @@ from ...contract import Endpoint
 from .contract import Request
 
 
-class Nowhere:
+class NoIndex:
     """Service and connection in one, for there is nothing to connect to."""
 
     limit = None
@@ -19,7 +19,7 @@ class Nowhere:
     def __init__(self, endpoint: Endpoint, scenario: str, timeout_s: float) -> None:
         del endpoint, scenario, timeout_s
 
-    def connect(self) -> Nowhere:
+    def connect(self) -> NoIndex:
         """Itself."""
         return self
 

@@ -174,7 +174,7 @@ Kind = Callable[[Endpoint, SourceParams, FullCrawlParams], Repository]
 # The rate limit shared by sources whose items lie on one host.
 
 
-class OneHost:
+class PoliteSource:
     """A ``Source`` as far as its pace goes.
 
     Args:

@@ -16,12 +16,12 @@ from typing import Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 
 from ...contract import Endpoint
-from ..aside import Aside
+from ..aside import CallThread
 from ..failures import Failure, Skipped
 from ..http import LARGEST_BYTES
 from ..params import FullCrawlParams, SourceParams
 from ..politeness import RequestLimits
-from .contract import Changes, Fetched, Grant, Item, OneHost, Source
+from .contract import Changes, Fetched, Grant, Item, PoliteSource, Source
 from .share import check_share, is_share
 
 _ATTRIBUTE = "system.posix_acl_access"
@@ -107,7 +107,7 @@ class FileRepository:
         return self._pace.pause_s()
 
 
-class FilesSource(OneHost):
+class FilesSource(PoliteSource):
     """Every directory is a container. Names are bytes: a URL carries them percent-encoded, whatever they are.
 
     A file system answers when it likes, and one can wait for it inside the kernel only: it is asked aside, so
@@ -128,7 +128,7 @@ class FilesSource(OneHost):
         given = endpoint.url
         self._root = _path(given) if given.startswith("file://") else os.fsencode(given)
         self._timeout_s = params.timeout_s
-        self._aside = Aside()
+        self._aside = CallThread()
 
     def check(self) -> Mapping[str, Any]:
         """Whether the folder can be listed."""

@@ -13,7 +13,7 @@ from ..login import http_login
 from ..params import FullCrawlParams, SourceParams
 from ..politeness import RequestLimits
 from ..sharepoint_client import LIGHT, opened, page
-from .contract import Changes, Fetched, Item, OneHost
+from .contract import Changes, Fetched, Item, PoliteSource
 
 if TYPE_CHECKING:
     from ..sharepoint_client import SharePointClient
@@ -42,7 +42,7 @@ class Profiles:
         return self._pace.pause_s()
 
 
-class ProfilesSource(OneHost):
+class ProfilesSource(PoliteSource):
     """The users a site knows, by page, each with a profile: a document of ``NAME: VALUE`` lines.
 
     Args:

@@ -15,7 +15,7 @@ from ..login import http_login
 from ..params import FullCrawlParams, SourceParams
 from ..politeness import RequestLimits
 from ..sharepoint_client import page
-from .contract import Changes, Fetched, Grant, Item, OneHost
+from .contract import Changes, Fetched, Grant, Item, PoliteSource
 
 if TYPE_CHECKING:
     from ..sharepoint_client import SharePointClient
@@ -59,7 +59,7 @@ class SharePoint:
         return self._pace.pause_s()
 
 
-class SharePointSource(OneHost):
+class SharePointSource(PoliteSource):
     """Webs, their lists, their items by page, the files' bytes: each container is one GET.
 
     A container's ``detail`` is what its answer holds: ``web``, ``webs``, ``lists`` or ``items`` (and of

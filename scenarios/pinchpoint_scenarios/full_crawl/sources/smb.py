@@ -22,7 +22,7 @@ from ...contract import Endpoint
 from ..failures import Failure, Skipped
 from ..http import LARGEST_BYTES
 from ..politeness import RequestLimits
-from .contract import Changes, Fetched, Grant, Item, OneHost
+from .contract import Changes, Fetched, Grant, Item, PoliteSource
 from .share import check_share
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ _KINDS = {
 _PERMANENT = frozenset({"not_found", "permission", "authentication"})
 
 
-class ShareSource(OneHost):
+class ShareSource(PoliteSource):
     r"""One session's connection to a share. Every directory is a container; links are skipped, not followed.
 
     Args:

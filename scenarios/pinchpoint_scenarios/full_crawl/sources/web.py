@@ -649,7 +649,7 @@ class WebRepository:
         return Item("document", url, str(depth)) if self.may(url, depth) else None
 
 
-class _Near(NamedTuple):
+class _RequestedHost(NamedTuple):
     """A host that is being asked: what its addresses begin with, and what else it takes to ask it."""
 
     place: str
@@ -672,7 +672,7 @@ class WebSource:
     def __init__(self, site: WebRepository) -> None:
         self._site = site
         self._https: dict[str, Http] = {}
-        self._near: _Near | None = None
+        self._near: _RequestedHost | None = None
 
     def check(self) -> Mapping[str, Any]:
         """Whether the start answers, and what robots.txt says."""
@@ -870,12 +870,12 @@ class WebSource:
             self._site.pace.hold(host_of(url), failure.retry_after_s)
             raise
 
-    def _at(self, url: str) -> _Near:
+    def _at(self, url: str) -> _RequestedHost:
         """What is known of an address's host: mostly that of the one before."""
         near = self._near
         if near is None or not url.startswith(near.place):
             place = origin_of(url) + "/"
-            near = self._near = _Near(place, len(place) - 1, self._robots(url), self._http(url))
+            near = self._near = _RequestedHost(place, len(place) - 1, self._robots(url), self._http(url))
         return near
 
     def _http(self, url: str) -> Http:

@@ -14,7 +14,7 @@ Connection_contra = TypeVar("Connection_contra", bound=SqlConnection, contravari
 
 
 @dataclass(frozen=True, slots=True)
-class Saying(Generic[Connection_contra]):
+class SqlOperation(Generic[Connection_contra]):
     """How one operation is done.
 
     Attributes:
@@ -110,4 +110,4 @@ class MixSql:
     data_settle: str
     data_label: str
     spill: Callable[[int], tuple[Asked, ...]]
-    sayings: Mapping[str, Saying[Any]]
+    sayings: Mapping[str, SqlOperation[Any]]

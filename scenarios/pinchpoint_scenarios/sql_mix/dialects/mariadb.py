@@ -12,7 +12,7 @@ from __future__ import annotations
 from ...databases.contract import LoadingConnection
 from ...databases.servers.contract import Asked
 from ..operations import BULK, DATA, DATA_PAYLOAD_BYTES, HOT, LOG, Drawn
-from .contract import MixSql, Saying, as_rows, counting, lock_contend, number, statement
+from .contract import MixSql, SqlOperation, as_rows, counting, lock_contend, number, statement
 
 _FILLER_BYTES = 944
 _DIGEST_BYTES = 64
@@ -82,30 +82,30 @@ def _bulk_load(connection: LoadingConnection, drawn: Drawn) -> int:
     return connection.insert_many(_BULK_LOAD, rows).rowcount
 
 
-_SAYINGS: dict[str, Saying[LoadingConnection]] = {
-    "log_append": Saying(statement("INSERT INTO log (session, sequence, payload) VALUES ($1, $2, $3)")),
-    "log_batch": Saying(
+_SAYINGS: dict[str, SqlOperation[LoadingConnection]] = {
+    "log_append": SqlOperation(statement("INSERT INTO log (session, sequence, payload) VALUES ($1, $2, $3)")),
+    "log_batch": SqlOperation(
         statement(f"""INSERT INTO log (session, sequence, payload)
             SELECT CAST($1 AS SIGNED), CAST($2 AS SIGNED) + n,
                 SUBSTRING(whole.content, n * CAST($4 AS SIGNED) + 1, CAST($4 AS SIGNED))
             FROM {_numbers("$3")} CROSS JOIN (SELECT CAST($5 AS BINARY) AS content) whole""")
     ),
-    "data_update": Saying(
+    "data_update": SqlOperation(
         statement("UPDATE data SET version = version + 1, changed = NOW(6) WHERE id = CAST($1 AS SIGNED)")
     ),
-    "bulk_load": Saying(_bulk_load, as_rows),
-    "point_read": Saying(statement("SELECT version, payload FROM data WHERE id = CAST($1 AS SIGNED)")),
-    "range_scan": Saying(
+    "bulk_load": SqlOperation(_bulk_load, as_rows),
+    "point_read": SqlOperation(statement("SELECT version, payload FROM data WHERE id = CAST($1 AS SIGNED)")),
+    "range_scan": SqlOperation(
         counting("""SELECT COUNT(*), SUM(version) FROM data
             WHERE id BETWEEN CAST($1 AS SIGNED) AND CAST($2 AS SIGNED)""")
     ),
     # Without its LIMIT an inner ORDER BY would not be done.
-    "spill": Saying(
+    "spill": SqlOperation(
         counting(f"""SELECT COUNT(*), SUM(n) FROM (
             SELECT n, REPEAT(MD5(CAST($1 AS SIGNED) + n), 32) AS content FROM {_numbers("$2")}
             ORDER BY content LIMIT 18446744073709551615) sorted""")
     ),
-    "lock_contend": Saying(lock_contend(_HOLD)),
+    "lock_contend": SqlOperation(lock_contend(_HOLD)),
 }
 
 

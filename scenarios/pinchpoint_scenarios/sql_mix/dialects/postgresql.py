@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 
 from ...databases.contract import CopyingConnection, LoadingConnection, SqlConnection
 from ..operations import BULK, DATA, HOT, LOG, Drawn
-from .contract import MixSql, Saying, as_rows, counting, keep_below, lock_contend, statement
+from .contract import MixSql, SqlOperation, as_rows, counting, keep_below, lock_contend, statement
 
 # Payloads are random: trying to compress them would be all that a large row's CPU time goes to. Storage is
 # altered afterwards, as CREATE TABLE takes it from PostgreSQL 16 on only.
@@ -75,32 +75,32 @@ def _as_binary_copy(drawn: Drawn) -> Drawn:
 _HOLD: LiteralString = """UPDATE hot SET version = version + 1, changed = now() WHERE id = $1::int4
     RETURNING pg_sleep($2::float8)"""
 
-_COMMON: Mapping[str, Saying[SqlConnection]] = {
-    "log_append": Saying(
+_COMMON: Mapping[str, SqlOperation[SqlConnection]] = {
+    "log_append": SqlOperation(
         statement("INSERT INTO log (session, sequence, payload) VALUES ($1::int4, $2::int4, $3::bytea)")
     ),
     # One value of all payloads, cut up on the server: drivers need not know arrays.
-    "log_batch": Saying(
+    "log_batch": SqlOperation(
         statement("""INSERT INTO log (session, sequence, payload)
             SELECT $1::int4, $2::int4 + n, substring($5::bytea FROM n * $4::int4 + 1 FOR $4::int4)
             FROM generate_series(0, $3::int4 - 1) n""")
     ),
-    "data_update": Saying(
+    "data_update": SqlOperation(
         statement("UPDATE data SET version = version + 1, changed = now() WHERE id = $1::int8")
     ),
-    "point_read": Saying(statement("SELECT version, payload FROM data WHERE id = $1::int8")),
+    "point_read": SqlOperation(statement("SELECT version, payload FROM data WHERE id = $1::int8")),
     # The sum makes it read the rows, not the index alone. They stay on the server, as a report's do.
-    "range_scan": Saying(
+    "range_scan": SqlOperation(
         counting("SELECT count(*), sum(version) FROM data WHERE id BETWEEN $1::int8 AND $2::int8")
     ),
     # Sorted by all of each row, byte by byte: the sort must keep the rows, and write them out. Two columns:
     # PostgreSQL 18 does not count the memory of single values it sorts (4 MiB passed for 193 kB).
-    "spill": Saying(
+    "spill": SqlOperation(
         counting("""SELECT count(*), sum(n) FROM (
             SELECT n, repeat(md5(($1::int8 + n)::text), 32) COLLATE "C" AS row
             FROM generate_series(1, $2::int4) n ORDER BY 2) sorted""")
     ),
-    "lock_contend": Saying(lock_contend(_HOLD)),
+    "lock_contend": SqlOperation(lock_contend(_HOLD)),
 }
 """Operation -> how it is done by any library."""
 
@@ -113,7 +113,9 @@ def mix_sql(schema: str, *, copies: bool = False) -> MixSql:
         copies: whether the library sends rows as one stream (COPY); else they are arrays of parameters.
     """
     del schema
-    bulk_load: Saying[Any] = Saying(_copy, _as_binary_copy) if copies else Saying(_insert, as_rows)
+    bulk_load: SqlOperation[Any] = (
+        SqlOperation(_copy, _as_binary_copy) if copies else SqlOperation(_insert, as_rows)
+    )
     return MixSql(
         make={name: (f"DROP TABLE IF EXISTS {name}", made) for name, made in _MAKE.items()},
         fill_hot="INSERT INTO hot SELECT id, 0, now() FROM generate_series(1, $1::int) id",

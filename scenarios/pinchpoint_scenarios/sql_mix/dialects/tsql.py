@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ...databases.contract import LoadingConnection, SqlConnection
 from ..operations import BULK, DATA, DATA_PAYLOAD_BYTES, HOT, LOG, Drawn
-from .contract import MixSql, Saying, as_rows, counting, keep_below, number, statement
+from .contract import MixSql, SqlOperation, as_rows, counting, keep_below, number, statement
 
 _PAGE_BYTES = 8192
 _DIGITS = f"(VALUES {', '.join(f'({digit})' for digit in range(16))})"
@@ -51,7 +51,7 @@ def _as_delay(drawn: Drawn) -> Drawn:
     return (*rows, f"{hours:02}:{minutes:02}:{seconds:02}.{milliseconds:03}")
 
 
-def _sayings(schema: str) -> dict[str, Saying[LoadingConnection]]:
+def _sayings(schema: str) -> dict[str, SqlOperation[LoadingConnection]]:
     # The row is locked, then the application's thinking is waited for on the server; the client commits.
     hold = f"""SET NOCOUNT ON;
         DECLARE @rows int, @hold varchar(16) = $2;
@@ -74,34 +74,36 @@ def _sayings(schema: str) -> dict[str, Saying[LoadingConnection]]:
         return connection.insert_many(bulk_load, rows).rowcount
 
     return {
-        "log_append": Saying(
+        "log_append": SqlOperation(
             statement(f"INSERT INTO {schema}.log (session, sequence, payload) VALUES ($1, $2, $3)")
         ),
-        "log_batch": Saying(
+        "log_batch": SqlOperation(
             statement(f"""INSERT INTO {schema}.log (session, sequence, payload)
                 SELECT CAST($1 AS int), CAST($2 AS int) + n,
                     SUBSTRING(whole.content, n * CAST($4 AS int) + 1, CAST($4 AS int))
                 FROM {_numbers("$3")} CROSS JOIN (SELECT CAST($5 AS varbinary(max)) AS content) AS whole""")
         ),
-        "data_update": Saying(
+        "data_update": SqlOperation(
             statement(f"""UPDATE {schema}.data WITH (ROWLOCK)
                 SET version = version + 1, changed = SYSUTCDATETIME() WHERE id = $1""")
         ),
-        "bulk_load": Saying(load, as_rows),
-        "point_read": Saying(statement(f"SELECT version, payload FROM {schema}.data WHERE id = $1")),
-        "range_scan": Saying(
+        "bulk_load": SqlOperation(load, as_rows),
+        "point_read": SqlOperation(statement(f"SELECT version, payload FROM {schema}.data WHERE id = $1")),
+        "range_scan": SqlOperation(
             counting(f"""SELECT COUNT_BIG(*), SUM(CAST(version AS bigint)) FROM {schema}.data
                 WHERE id BETWEEN $1 AND $2""")
         ),
         # Without its TOP an inner ORDER BY is no SQL; granted the least memory there is it sorts in tempdb.
-        "spill": Saying(
+        "spill": SqlOperation(
             counting(f"""SELECT COUNT_BIG(*), CHECKSUM_AGG(CHECKSUM(content)) FROM (
                 SELECT TOP (CAST($2 AS int)) n, REPLICATE(CONVERT(varchar(64), HASHBYTES('SHA2_256',
                     CAST(CAST($1 AS bigint) + n AS varchar(20))), 2), 16) AS content
                 FROM {_numbers("$2")} ORDER BY content) AS sorted
                 OPTION (MAX_GRANT_PERCENT = 0, MAXDOP 1)""")
         ),
-        "lock_contend": Saying(lambda connection, drawn: _lock_contend(hold, connection, drawn), _as_delay),
+        "lock_contend": SqlOperation(
+            lambda connection, drawn: _lock_contend(hold, connection, drawn), _as_delay
+        ),
     }
 
 

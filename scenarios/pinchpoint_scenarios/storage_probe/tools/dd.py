@@ -30,8 +30,8 @@ class Dd:
         """Before reading, the file is dropped from the page cache (``oflag=nocache``, no data)."""
         if job.options["of"] == "write":
             return [self._write(place)]
-        let_go = [self.program, f"of={FILE}", "oflag=nocache", "conv=notrunc,fdatasync", "count=0"]
-        return [let_go, [self.program, f"if={FILE}", "of=/dev/null", *_blocks(place)]]
+        release_locks = [self.program, f"of={FILE}", "oflag=nocache", "conv=notrunc,fdatasync", "count=0"]
+        return [release_locks, [self.program, f"if={FILE}", "of=/dev/null", *_blocks(place)]]
 
     def _write(self, place: ProbePlace) -> list[str]:
         how = ["if=/dev/zero", f"of={FILE}", "oflag=direct", "conv=notrunc,fdatasync"]

@@ -187,7 +187,7 @@ def judge_disk(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...])
     if resource.whole is not None and not (state.occupied and state.near_cap):
         return None  # only its own cap is a matter of the machine; all else is one disk's
     kind = cap_kind(state) if resource.whole is not None else _kind(resource, found, state)
-    if state.wait_ratio is None and (kind not in USED_UP or demoted(resource, found)):
+    if state.wait_ratio is None and (kind not in USED_UP or not_waited_for(resource, found)):
         return None
     below = found.utilisation is not None and not (state.near_cap or state.beyond_cap)
     return Suspicion(
@@ -198,7 +198,7 @@ def judge_disk(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...])
         disk=state,
         exact=state.at_cap,
         contradicted=kind in AT_A_LEVEL and (state.beyond_cap or (kind == "disk_cap" and below)),
-        demoted=(demoted(resource, found) and not state.waited_for) or ignored(found, state),
+        not_waited_for=(not_waited_for(resource, found) and not state.waited_for) or ignored(found, state),
     )
 
 
@@ -251,7 +251,7 @@ def ignored(found: DiskMeasures, state: DiskState) -> bool:
     return asked and state.wait_ratio is not None and state.wait_ratio < HARDLY.value
 
 
-def demoted(resource: Resource, found: DiskMeasures) -> bool:
+def not_waited_for(resource: Resource, found: DiskMeasures) -> bool:
     """Data-file writes are mostly asynchronous (METHOD step 6): they count only if something waits."""
     only_data = all(role.role == "data" for role in resource.roles) and not resource.commit_path
     return only_data and (found.reads_ratio is None or found.reads_ratio < 1 / 2)

@@ -19,7 +19,7 @@ from pinchpoint.analysis.resources.base import (
     waits_for,
 )
 from pinchpoint.analysis.resources.disk.advice import about_disk, measure_it
-from pinchpoint.analysis.resources.disk.classify import demoted, disk_state, fell, ignored, judge_disk
+from pinchpoint.analysis.resources.disk.classify import disk_state, fell, ignored, judge_disk, not_waited_for
 from pinchpoint.analysis.resources.disk.devices import find_disks
 from pinchpoint.analysis.resources.disk.facts import (
     disk_facts,
@@ -108,7 +108,7 @@ class Disk(ResourceKind[DiskMeasures]):
         yield from own
         yield from find_machine_disks(inputs, own)
 
-    def at_ease(self, resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> bool:
+    def clearly_unsuspected(self, resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> bool:
         """It kept its level, has nothing to do half of the time, and no one waits for it that long."""
         used = busy(resource, rows)
         often_idle = used is not None and used < WAIT_SHARE.value and resource.shift is None
@@ -147,7 +147,7 @@ class Disk(ResourceKind[DiskMeasures]):
 
         Pressure is that of all disks together; one that idles is not what is waited for.
         """
-        if is_slow(resource, found) and not demoted(resource, found):
+        if is_slow(resource, found) and not not_waited_for(resource, found):
             return SLOW_RANK
         if found.use is not None:
             return min(1.0, found.use)
@@ -250,7 +250,7 @@ class Disk(ResourceKind[DiskMeasures]):
         caps = limits_words(limits.iops, limits.bytes_per_s) if limits else ""
         return f"the machine {resource.hosts[0]} ({resource.instance}: {caps} for all its disks)"
 
-    def place_next(self, one: Next) -> str:
+    def name_of_next(self, one: Next) -> str:
         """With its host."""
         return (
             self.placed_of(one)
@@ -376,7 +376,7 @@ def _doubts(first: Suspicion, found: DiskMeasures, rows: Rows, flows: tuple[Flow
         yield f"how it limits is not known: {kind_unknown(first.resource, rows).why}"
     if first.contradicted:
         yield "the measurement contradicts the declared limit of the disk"
-    if first.demoted:
+    if first.not_waited_for:
         yield _unwaited(first, found)
     yield from _more_readers(first, found, flows)
     yield from _ambiguous(first, found)

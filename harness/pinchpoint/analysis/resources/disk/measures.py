@@ -11,8 +11,8 @@ import numpy as np
 
 from pinchpoint.analysis.resources.base import (
     DiskMeasures,
+    NoSingleCause,
     Resource,
-    Undecided,
     busy,
     mean_of,
 )
@@ -69,7 +69,7 @@ def _asked(resource: Resource) -> tuple[str, ...]:
     return ("reads", "writes") if resource.by_database else tuple(COLUMN_WORDS)
 
 
-def kind_unknown(disk: Resource, rows: Rows) -> Undecided:
+def kind_unknown(disk: Resource, rows: Rows) -> NoSingleCause:
     """Why the kind of limit of a disk is not known, and what would show it."""
     if not often_read(disk, rows):
         return seldom(disk, rows)
@@ -77,15 +77,15 @@ def kind_unknown(disk: Resource, rows: Rows) -> Undecided:
     model = disk.service_time
     if model is None or not model.differ or model.known:
         why = "the queue depth did not change, so a cap of the disk looks the same as slow I/O"
-        return Undecided(why, f"Declare {what} in farm.yaml, or run the load in steps; then run again.")
+        return NoSingleCause(why, f"Declare {what} in farm.yaml, or run the load in steps; then run again.")
     why = (
         "its I/Os differ in size, and too few were measured to separate a slow device from a limit of "
         "bytes per second"
     )
-    return Undecided(why, f"Declare {what} in farm.yaml, or measure for longer; then run again.")
+    return NoSingleCause(why, f"Declare {what} in farm.yaml, or measure for longer; then run again.")
 
 
-def seldom(disk: Resource, rows: Rows) -> Undecided:
+def seldom(disk: Resource, rows: Rows) -> NoSingleCause:
     """Why nothing can be said of a disk that was read too seldom."""
     place = disk.hosts[0]
     where = f"all disks of {place} together" if disk.whole else f"the {disk.role} disk of {place}"
@@ -93,13 +93,13 @@ def seldom(disk: Resource, rows: Rows) -> Undecided:
     if missing:
         what = f"{listed(list(missing))} of {where}"
         why = f"{what} was not measured: needed to separate a limit from latency"
-        return Undecided(why, f"Measure {what} as well, and run the same plan again.")
+        return NoSingleCause(why, f"Measure {what} as well, and run the same plan again.")
     read = readings(disk, rows)
     why = (
         f"{where} {'were' if disk.whole else 'was'} read only {read} times in {len(rows)} steps; at least "
         f"{MIN_SAMPLES.value:.0f} readings are needed to separate a limit from slow I/O"
     )
-    return Undecided(why, f"Read {where} more often, or measure for longer; then run again.")
+    return NoSingleCause(why, f"Read {where} more often, or measure for longer; then run again.")
 
 
 def seldom_read(resources: Iterable[Resource], rows: Rows) -> tuple[Resource, ...]:
