@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pinchpoint.base import units
 from pinchpoint.base.text import escaped_bytes, one_line
@@ -29,7 +30,8 @@ def write(report: Gathered, cover: Cover = PLAIN) -> str:
         case ComparisonReport():
             lines = _compared_lines(report)
         case _:
-            lines = _document_lines(report, brief.main)
+            lines = _document_lines(report)
+            brief = replace(brief, main=None)  # its tables follow at once, with all their columns
     return "\n".join([*_first(brief, cover), *lines]) + "\n"
 
 
@@ -44,10 +46,9 @@ def _first(brief: Brief, cover: Cover) -> Iterator[str]:
         yield from table_lines(brief.main)
 
 
-def _document_lines(doc: PlainReport, shown: Table | None) -> Iterator[str]:
+def _document_lines(doc: PlainReport) -> Iterator[str]:
     for table in (table for part in doc.parts for table in part.tables):
-        if table is not shown:
-            yield from table_lines(table)
+        yield from table_lines(table)
     yield from _warnings(doc.notes)
 
 

@@ -156,7 +156,7 @@ def test_a_figure_that_is_not_declared_is_found() -> None:
     assert verdict.limits.bytes_per_s == pytest.approx(9e6)
     assert (verdict.limits_are, verdict.contradicted) == ("both", None)
     assert set(verdict.kinds) == {"disk_cap"}
-    assert "as declared, or as measured where nothing is declared: 137 IOPS, 9 MB/s" in verdict.summary
+    assert "137 IOPS, 9 MB/s (declared; measured where nothing is declared)" in verdict.summary
 
 
 def test_a_striped_disk_behaves_like_so_many_of_its_type() -> None:
