@@ -75,7 +75,7 @@ def in_view(browser: webdriver.Chrome) -> str:
                 && box.bottom <= window.innerHeight && box.left >= 0 && box.right <= window.innerWidth;
               if (inside) seen.push(walker.currentNode.textContent.trim());
             }
-            return seen.filter(Boolean).join('\\n');
+            return seen.filter(Boolean).join('\\n').replaceAll('\\u00a0', ' ');
             """
         )
     )

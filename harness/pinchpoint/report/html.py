@@ -144,10 +144,11 @@ def environment() -> Environment:
 
 
 def _shown(value: Any) -> Any:
-    """What a template prints: a name must not turn the direction of the text beside it."""
+    """What a template prints: names do not turn the direction of text, and units stay with their figures."""
     if type(value) is not str:
         return value
-    return _FROM_THE_RIGHT.sub("\\g<0>\u200e", without_controls(escaped_bytes(value)))
+    text = _FROM_THE_RIGHT.sub("\\g<0>\u200e", without_controls(escaped_bytes(value)))
+    return text if "\n" in text else _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
 def _coded(sentence: object) -> Markup:
@@ -162,6 +163,9 @@ def _packed(spec: object) -> str:
 
 
 _COMMAND = re.compile("`([^`]+)`")
+_BEFORE_UNIT = re.compile(
+    r"(?<=\d) (?=(?:%|\u00d7|x|s|ms|\u00b5s|min|h|B|kB|MB|GB|TB|KiB|MiB|GiB|IOPS|cores?|users?)(?!\w))"
+)
 _FROM_THE_RIGHT = re.compile(
     r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+(?:\s+[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+)*"
 )

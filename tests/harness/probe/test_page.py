@@ -20,7 +20,7 @@ from pinchpoint_scenarios.storage_probe import SUITES
 
 
 def page(probe: Probe, verdict: ProbeVerdict) -> str:
-    return html.write(document(probe, verdict))
+    return html.write(document(probe, verdict)).replace("\xa0", " ")  # between figures and units
 
 
 def one_of_each() -> dict[str, Probe]:
