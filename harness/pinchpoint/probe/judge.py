@@ -134,7 +134,9 @@ def _above_words(
     return tuple(made)
 
 
-def caps_but_of_reads(found: Mapping[Cell, Figures], caps: FoundCaps) -> tuple[FoundCaps, tuple[str, ...]]:
+def caps_but_of_reads(
+    found: Mapping[Cell, Figures], caps: MeasuredCaps
+) -> tuple[MeasuredCaps, tuple[str, ...]]:
     """The caps of all that writes, pure or mixed with reads, where reads alone do more; and that, in words.
 
     Those caps as they are, and nothing said, where there are no such ones.

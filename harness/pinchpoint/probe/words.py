@@ -10,7 +10,7 @@ from pinchpoint.base import units, wording
 from pinchpoint.probe.caps import rate
 from pinchpoint.probe.course import RateChange
 from pinchpoint.probe.figures import figures
-from pinchpoint.probe.record import DeclaredDisk, Probe, Where
+from pinchpoint.probe.record import DeclaredDisk, Probe, ProbeLocation
 from pinchpoint.probe.verdict import ProbeVerdict
 from pinchpoint_infra.catalogue import Profile
 from pinchpoint_scenarios.storage_probe import Cell, Suite
