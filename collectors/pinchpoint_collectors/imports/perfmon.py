@@ -25,6 +25,7 @@ from pinchpoint_collectors.windows.counters import (
     HYPERVISOR,
     LANGUAGES,
     NAMED_INSTANCE,
+    PARTS,
     TOTAL,
     Counter,
     english,
@@ -486,7 +487,7 @@ def _cores(columns: Iterable[CounterColumn], found: FileFacts) -> None:
     """How many cores each machine has, where they were logged one by one."""
     cores: dict[str, list[str]] = {}
     for column in columns:
-        if column.means.metric == "cpu.busy_ratio" and column.instance:
+        if column.means.metric == "cpu.busy_ratio" and column.instance and column.object not in PARTS:
             cores.setdefault(column.host, []).append(column.instance)
     for host, names in cores.items():
         facts = found.facts(host)

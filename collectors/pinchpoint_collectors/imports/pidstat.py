@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.sysstat import TEXT, note_machine, text_block
 from pinchpoint_collectors.imports.text import DATES, DayClock, LastLine, cells, number
@@ -19,7 +20,7 @@ from pinchpoint_collectors.imports.times import Dates
 from pinchpoint_collectors.record import Sample
 
 _ROW = re.compile(r"(?P<time>#\s+Time|\d{1,2}:\d\d:\d\d(?: [AP]M)?|\d{9,})\s+(?P<rest>\S.*)")
-_BUSY, _WAIT, _DELAY, _NAME = "%CPU", "%wait", "iodelay", "Command"
+_BUSY, _WAIT, _DELAY, _FAULTS, _NAME = "%CPU", "%wait", "iodelay", "majflt/s", "Command"
 _TICKS_PER_S = 100.0
 """Of the kernel's clock, as programs see it."""
 _THREAD = "|__"
@@ -51,11 +52,13 @@ class Pidstat:
                 yield from last.kept(tasks.samples(row["time"], row["rest"], line))
         if tasks is not None:
             yield from tasks.end()
+            if not tasks.is_used:
+                raise ForeignFileError("Pinchpoint uses none of its tables; record pidstat -u -t, -d or -r")
         found.note("only the CPU time of processes and their waits were used; the rest was ignored")
 
 
 def _is_used(columns: Sequence[str]) -> bool:
-    return _BUSY in columns or _DELAY in columns
+    return not {_BUSY, _DELAY, _FAULTS}.isdisjoint(columns)
 
 
 class _Tasks:
@@ -79,7 +82,9 @@ class _Tasks:
         self._values: dict[str, float] = {}
         self._known: dict[str, None] = {}
         self._waiting: float | None = None
+        self.is_used = False
         self._delayed_s: float | None = None
+        self._faults: float | None = None
 
     def samples(self, time: str, rest: str, line: int) -> Iterator[Sample]:
         """Those of the reading that a line ends, if it ends one. Raises ``ForeignFileError``."""
@@ -97,6 +102,7 @@ class _Tasks:
     def _begin(self, time: str, columns: Sequence[str], line: int) -> Iterator[Sample]:
         """A table begins, behind the time of the reading before (but of ``-h``)."""
         if _is_used(columns):
+            self.is_used = True
             yield from self.end()
             if not time.startswith("#"):
                 self._before_s = self._utc_s(time, line)
@@ -107,6 +113,8 @@ class _Tasks:
         if _DELAY in row:
             ticks = number(row[_DELAY], _DELAY, line) if not is_thread else None
             self._delayed_s = (self._delayed_s or 0.0) + (ticks or 0.0) / _TICKS_PER_S
+        if _FAULTS in row and not is_thread:
+            self._faults = (self._faults or 0.0) + (number(row[_FAULTS], _FAULTS, line) or 0.0)
         if _BUSY not in row:
             return
         busy = number(row[_BUSY], _BUSY, line)
@@ -135,9 +143,11 @@ class _Tasks:
             if self._delayed_s is not None:
                 waited = self._delayed_s / interval_s
                 yield Sample(at_ns, interval_s, self._host, "cpu.blocked_threads", "", waited, None)
+            if self._faults is not None:
+                yield Sample(at_ns, interval_s, self._host, "mem.major_faults_per_s", "", self._faults, None)
         if time_s is not None:
             self._before_s = time_s
-        self._time_s, self._waiting, self._delayed_s = None, None, None
+        self._time_s, self._waiting, self._delayed_s, self._faults = None, None, None, None
         self._values.clear()
 
     def _utc_s(self, time: str, line: int) -> float:

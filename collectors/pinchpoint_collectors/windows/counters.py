@@ -92,8 +92,13 @@ INDICES: Mapping[str, int] = {
 
 
 _DISKS = ("LogicalDisk", "PhysicalDisk")
-_SHARES, _BALANCER = "SMB Client Shares", "Hyper-V Dynamic Memory Balancer"
-_ALL_APPLICATIONS = "__Total__"
+_BALANCER, _ALL_APPLICATIONS = "Hyper-V Dynamic Memory Balancer", "__Total__"
+PARTS = {"Thread": "thread:", "Hyper-V Hypervisor Virtual Processor": "vcpu:"}
+"""Objects of what can be busy beside the cores -> what stands before its name."""
+_WITHOUT_SUM = frozenset(
+    {*PARTS, *_DISKS, "SMB Client Shares", "Cluster CSVFS", "Hyper-V Virtual Storage Device"}
+)
+_NO_THREAD = re.compile(r"(idle|_total)(/.*)?", re.IGNORECASE)
 _CPUS = ("Processor", "Processor Information")
 _LOGICAL = re.compile("hv lp ", re.IGNORECASE)
 _GROUPED = re.compile(r"(\d+),(\d+)")
@@ -106,7 +111,7 @@ def instance_of(name: str, instance: str) -> str | None:
     """
     text = instance.strip()
     total = text.casefold() == TOTAL
-    if name in _DISKS or name == _SHARES:
+    if name in _WITHOUT_SUM:
         return None if total else text
     if name == HYPERVISOR:
         return "" if total else _LOGICAL.sub("", text)
@@ -126,6 +131,15 @@ _SAYS = {"waits in progress": (1.0, True, 0), "cumulative wait time (ms) per sec
 
 Milliseconds that are waited in a second are sessions that wait, by Little's law.
 """
+_AS_PARTS = {
+    (counter, its): Counter(f"db.{ours}_{name}", scale, rank=1)
+    for counter, ours in (("Lock waits", "lock"), ("Page latch waits", "latch"))
+    for its, name, scale in (
+        ("average wait time (ms)", "wait_s", 0.001),
+        ("waits started per second", "waits_per_s", 1.0),
+    )
+}
+"""Of its instances those whose product says it."""
 _WAITED_FOR = {
     "Page IO latch waits": "Data",
     "Log write waits": "Log",
@@ -143,11 +157,15 @@ def placed(name: str, counter: str, logged: str) -> tuple[Counter, str] | None:
     """What a counter of an object and instance becomes, and the instance as ours; None: it is not used."""
     means, text = LOGGED[name][counter], logged.strip()
     own = "" if name == _BALANCER or text == _ALL_APPLICATIONS else instance_of(name, text)
-    if name == _SHARES and own is None:
+    if name in PARTS:
+        own = None if _NO_THREAD.fullmatch(text) else f"{PARTS[name]}{text}"
+    if own is None and name in _WITHOUT_SUM - {*_DISKS}:
         return None
     instance = text if own is None else own  # sums are left out elsewhere, and counted
     if name == WAIT_STATISTICS:
         said = _SAYS.get(text.casefold())
+        if of := _AS_PARTS.get((counter, text.casefold())):
+            return of, ""
         if said is None:
             return None
         scale, instant, rank = said

@@ -234,6 +234,49 @@ FURTHER: dict[str, tuple[dict[str, float], str, str | None]] = {
         "inconclusive",
         "secondary replica of Sales on HV9",
     ),
+    "a thread fills a core": (
+        {r"Thread(sqlservr/12)\% Processor Time": 99.5, r"Thread(_Total/_Total)\% Processor Time": 800},
+        "inconclusive",
+        "thread sqlservr/12 of HV9",
+    ),
+    "a virtual processor is full, the host is not": (
+        {
+            r"Hyper-V Hypervisor Virtual Processor(sql:Hv VP 0)\% Guest Run Time": 99.5,
+            r"Hyper-V Hypervisor Logical Processor(_Total)\% Total Run Time": 40,
+        },
+        "inconclusive",
+        "virtual processor sql:Hv VP 0 of HV9",
+    ),
+    "a shared volume of a cluster is slow": (
+        {r"Cluster CSVFS(Vol1)\Avg. sec/Write": 0.2, r"Cluster CSVFS(Vol1)\Writes/sec": 300},
+        "bottleneck",
+        "disk Vol1 of HV9",
+    ),
+    "a virtual disk is slow": (
+        {
+            r"Hyper-V Virtual Storage Device(sql.vhdx)\Latency": 0.19,
+            r"Hyper-V Virtual Storage Device(sql.vhdx)\Queue Length": 40,
+        },
+        "bottleneck",
+        "disk sql.vhdx of HV9",
+    ),
+    "an adapter is full": (
+        {
+            r"Network Adapter(nic)\Bytes Sent/sec": 1.2e8,
+            r"Network Adapter(nic)\Bytes Received/sec": 1e6,
+            r"Network Adapter(nic)\Current Bandwidth": 1e9,
+        },
+        "bottleneck",
+        "network interface nic of HV9",
+    ),
+    "lock waits, by how many began and how long they took": (
+        {
+            rf"{WAITS}(Average wait time (ms))\Lock waits": 4500,
+            rf"{WAITS}(Waits started per second)\Lock waits": 6,
+        },
+        "bottleneck",
+        "locks of the database on HV9",
+    ),
     "requests of an application are queued": (
         {r"ASP.NET Applications(__Total__)\Requests In Application Queue": 60},
         "bottleneck",
@@ -705,6 +748,20 @@ def test_processes_that_wait_for_io_are_counted(tmp_path: Path) -> None:
     assert verdict["outcome"] == "inconclusive"
     assert verdict["candidates"][0]["resource"] == "disk"
     assert "threads that waited for I/O: 4.9 all the time" in verdict["summary"]
+
+
+def test_pages_that_processes_read_in_are_counted(tmp_path: Path) -> None:
+    """``pidstat -r``: 1,900 major faults a second; for files or for want of memory is not known."""
+    text = PIDSTAT + "".join(
+        f"09:0{minute}:00 UID PID minflt/s majflt/s VSZ RSS %MEM Command\n"
+        f"09:0{minute + 1}:00 0 7 0.00 1900.00 900000 800000 40.1 postgres\n"
+        for minute in range(6)
+    )
+    verdict = judged(tmp_path, text, places(), "pidstat.txt")
+    assert (verdict["outcome"], verdict["candidates"][0]["resource"]) == ("inconclusive", "memory")
+    switches = text.replace("minflt/s majflt/s VSZ RSS %MEM", "cswch/s nvcswch/s a b c")
+    with pytest.raises(InputError, match="none of its tables; record pidstat"):
+        judged(tmp_path, switches, places(), "switches.txt")
 
 
 def test_a_recording_of_tables_that_are_not_used_is_refused_with_their_names(tmp_path: Path) -> None:

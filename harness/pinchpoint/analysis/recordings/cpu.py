@@ -29,8 +29,9 @@ CONTEXT = (
     (RUNNING, "threads that ran or waited for a CPU"),
     ("cpu.wait_ratio", "idle while I/O was outstanding"),
 )
-_THREAD = "thread:"
-_OF_PARTS = ("tier:", _THREAD, "process:")
+_PARTS = {"thread:": "thread", "vcpu:": "virtual processor"}
+"""What can be busy beside the cores, by what stands before its name."""
+_OF_PARTS = ("tier:", "process:", *_PARTS)
 
 
 def cpus(inputs: Inputs, host: Host) -> Iterator[Resource]:
@@ -162,18 +163,18 @@ def _cores(inputs: Inputs, host: str) -> list[str]:
 
 
 def _busiest(inputs: Inputs, host: Host) -> Iterator[Resource]:
-    """The thread, else the core, that was at its limit for longest; other cores cannot help it."""
-    threads, cores = _parts(inputs, host.name, _THREAD), _cores(inputs, host.name)
-    thread = _longest(inputs, host, threads)
-    core = _longest(inputs, host, cores) if len(cores) > 1 else None
-    busiest = thread or core
+    """The thread, virtual processor or core that was at its limit for longest: others cannot help it."""
+    parts = [name for kind in _PARTS for name in _parts(inputs, host.name, kind)]
+    cores = _cores(inputs, host.name)
+    busiest = _longest(inputs, host, parts) or (_longest(inputs, host, cores) if len(cores) > 1 else None)
     if busiest is None:
         return
-    name = busiest.instance.removeprefix(_THREAD)
+    noun, name = _part(busiest.instance)
+    is_core = noun == "core"
     unknown = (
-        "whether work waited for that thread"
-        if thread
-        else "which thread filled it, and whether work waited for that thread,"
+        "which thread filled it, and whether work waited for that thread,"
+        if is_core
+        else f"whether work waited for that {noun}"
     )
     yield Resource(
         kind="cpu_thread",
@@ -182,25 +183,30 @@ def _busiest(inputs: Inputs, host: Host) -> Iterator[Resource]:
         host=host.name,
         instance=name,
         role=None,
-        name=f"{'thread' if thread else 'core'} {name} of {host.name}",
+        name=f"{noun} {name} of {host.name}",
         metric=_BUSY,
         measures=(busiest,),
         has_room=False,
         doubt=f"{unknown} is not known",
-        remedy=f"record finished work, or latency, beside the threads of {host.name}"
-        if thread
-        else f"record the threads of {host.name} (pidstat -t, or `% Processor Time` of Thread)",
+        remedy=f"record the threads of {host.name} (pidstat -t, or `% Processor Time` of Thread)"
+        if is_core
+        else f"record finished work, or latency, beside the {noun}s of {host.name}",
     )
 
 
+def _part(instance: str) -> tuple[str, str]:
+    """(what it is, its name) of what is busy: a thread, a virtual processor, or a core."""
+    kind = next((kind for kind in _PARTS if instance.startswith(kind)), "")
+    return _PARTS.get(kind, "core"), instance.removeprefix(kind)
+
+
 def _longest(inputs: Inputs, host: Host, instances: Sequence[str]) -> Measure | None:
-    """Of these threads or cores the one that was at its limit for longest."""
+    """Of these the one that was at its limit for longest."""
     found = []
     for instance in instances:
         rows = figure(inputs, host.name, _BUSY, instance)
-        kind = "thread" if instance.startswith(_THREAD) else "core"
-        noun = f"{kind} {instance.removeprefix(_THREAD)} was busy"
-        busy = measure(inputs, rows, THREAD_BUSY, "utilisation", noun)
+        noun, name = _part(instance)
+        busy = measure(inputs, rows, THREAD_BUSY, "utilisation", f"{noun} {name} was busy")
         if busy and busy.at_limit:
             found.append(busy)
     return max(found, key=lambda one: one.over_s, default=None)

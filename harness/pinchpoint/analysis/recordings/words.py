@@ -87,7 +87,9 @@ def _not_reached(resources: Sequence[Resource]) -> Summary:
 
 
 def _inconclusive(found: Conclusion) -> Summary:
-    near = [f"{one.name} ({one.measures[0].words})" for one in found.others if one.measures]
+    near = [
+        f"{one.name} ({one.measures[0].words})" for one in found.others if one.measures and not one.missing
+    ]
     if near:
         return Summary(
             "no resource was saturated, but not all were clearly below their limits.",
