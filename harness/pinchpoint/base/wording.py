@@ -111,7 +111,8 @@ def place(blame: Mapping[str, Any]) -> str:
         thing = f"the {blame['role']} disk{owner}"
     elif kind == "cpu":
         shared = listed(blame.get("shared_with") or ()) if not tier else ""
-        thing = f"the CPU that {shared} share" if shared else f"the CPU{owner}"
+        what = "CPU limit" if instance.startswith("tier:") else "CPU"
+        thing = f"the CPU that {shared} share" if shared else f"the {what}{owner}"
     elif kind == "external":
         thing = f"the network or dependency in front of {instance or tier}"
     else:

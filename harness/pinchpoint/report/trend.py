@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pinchpoint.base import units
-from pinchpoint.base.text import aligned, wrapped
+from pinchpoint.base.text import fitted, wrapped
 from pinchpoint.data.timeaxis import day_and_time
 from pinchpoint.trend.history import Entry, FigureKey
 from pinchpoint.trend.trend import FigureTrend, LevelChange, Trend
@@ -63,7 +63,7 @@ def _table(lines: Sequence[FigureTrend]) -> Iterator[str]:
         state = _state(line)
         level = units.of_metric(line.key.metric, line.level)
         rows.append((figure(line.key), str(len(values)), level, sparkline(values), state))
-    return aligned(rows)
+    return fitted(rows, [])
 
 
 def _state(line: FigureTrend) -> str:

@@ -20,7 +20,7 @@ def document(trend: Trend) -> PlainReport:
     zero = (
         f"{figure(line.key)}: {zero_words(line.zero_since)}: worse" for line in trend.lines if line.zero_since
     )
-    worse = ", ".join(figure(line.key) for line in trend.worse)
+    worse = ", ".join(map(_worse, trend.worse))
     return PlainReport(
         title=(f"Trend of {trend.plan}", "", ""),
         kind="Trend",
@@ -39,6 +39,15 @@ def document(trend: Trend) -> PlainReport:
         content=trend.to_json(),
         notes=(*zero, *lone, *trend.warnings, *(f"not counted: {one}" for one in trend.left_out)),
     )
+
+
+def _worse(line: FigureTrend) -> str:
+    """``throughput of orders on dev (201/s → 160/s)``."""
+    last = next((change for change in reversed(line.changes) if change.call == "worse"), line.drift)
+    if last is None:
+        return figure(line.key)
+    levels = (units.of_metric(line.key.metric, value) for value in (last.before_value, last.after_value))
+    return f"{figure(line.key)} ({' → '.join(levels)})"
 
 
 def _changes(line: FigureTrend, number: int) -> Table:

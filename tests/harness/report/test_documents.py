@@ -244,10 +244,10 @@ def test_a_document_needs_its_extra(example: Report, monkeypatch: pytest.MonkeyP
 
 
 def test_a_pdf_is_tagged_and_answers_on_its_first_page(example: Report) -> None:
-    """A screen reader finds its way; two pages come before the appendix."""
+    """A screen reader finds its way; one page with the evidence and its charts comes before the appendix."""
     with pdfium.PdfDocument(pdf.write(example)) as document:
         assert pdfium.raw.FPDFCatalog_IsTagged(document.raw)
         pages = [page.get_textpage().get_text_bounded() for page in document]
     assert [question for question in QUESTIONS if question not in " ".join(pages[0].split())] == []
-    assert pages[1].startswith("Evidence")
-    assert pages[2].startswith("Appendix")
+    assert "Evidence" in pages[0]
+    assert pages[1].startswith("Appendix")

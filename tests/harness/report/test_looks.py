@@ -55,7 +55,7 @@ def _compare(document: bytes, name: str, pages: int) -> None:
 
 
 def test_two_pages_look_as_they_are_kept() -> None:
-    """Page one, and the evidence with its charts."""
+    """Page one with the evidence and its charts, and the first page of the appendix."""
     _compare(pdf.write(gather(saved_run(), verdict())), "page", 2)
 
 
