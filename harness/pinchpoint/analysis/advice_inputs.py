@@ -71,7 +71,7 @@ class AdviceInputs:
         return f"{text} ({owner(one.resource, one.found)[1]})" if same_words else text
 
     def rounds(self, scenario: str | None, left: float) -> float:
-        """How many times as often users come round whose operations take only ``left`` of what they take now.
+        """How much faster users cycle if their operations take only the share ``left`` of their present time.
 
         What they think stays.
         """

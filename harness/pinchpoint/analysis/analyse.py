@@ -59,7 +59,7 @@ from pinchpoint.store.read import StoredRun
 from pinchpoint.store.samples import holds_values
 
 APART = ("answer", "sure", "blocking", "why", "served")
-"""What the verdict takes from the conclusion in a form of its own, or not at all."""
+"""Fields of the conclusion that the verdict stores in another form, or leaves out."""
 
 
 def analyse(run: StoredRun) -> Verdict:
@@ -81,7 +81,7 @@ def analyse_case(run: StoredRun) -> tuple[Verdict, Case | None]:
 
 
 def judged_case(run: StoredRun) -> Case | None:
-    """What a run's verdict is drawn from; None if it holds samples alone, without any operation."""
+    """The input of a run's verdict; None if the run has samples but no operation."""
     whole = read_inputs(without_proof(run))
     if is_recording(whole):
         return None

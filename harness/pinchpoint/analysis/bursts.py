@@ -21,7 +21,7 @@ LOAD_BEGUN = "load_begun"
 """The event of a scenario's load that begins: ``scenario``, and ``at``, from when on its schedule counts."""
 
 _SLIVER = 0.05
-"""A step of which a burst takes less than this share is not its."""
+"""A burst that covers less than this share of a step does not own the step."""
 
 Steps = tuple[int, int]
 """A burst's first step of the window, and the one after its last."""
@@ -50,7 +50,7 @@ def _begun_s(inputs: Inputs, scenario: str) -> float | None:
 
 
 def _whole_steps(windows: list[tuple[float, float]], window: Window) -> Iterator[Steps]:
-    """Times as steps; one that two bursts share is the first one's."""
+    """Times as steps; a step that two bursts share belongs to the first."""
     taken = 0
     for begin_s, end_s in windows:
         begin, end = ((time_s - window.first_s) / window.step_s for time_s in (begin_s, end_s))

@@ -60,7 +60,7 @@ class Demand:
 
 
 def loads_of(resource: Resource, flows: Sequence[Flow]) -> frozenset[str]:
-    """The scenarios whose load a resource carries: all of them where none is known to go there."""
+    """The scenarios that load a resource; all scenarios if none is known to reach it."""
     if resource.scenario:
         return frozenset({resource.scenario})
     there = [flow for flow in flows if any(flow.visits(tier) for tier in resource.tiers)]
@@ -113,7 +113,7 @@ def find_demands(
 def _of_one_level(resource: Resource, measured: Measures, use: float, served: Mapping[str, float]) -> Demand:
     """All use is taken for the operations' own, but what other processes are known to use.
 
-    As in the model, those leave half of the cores to who wants them.
+    As in the model, other processes leave half of the cores to the farm.
     """
     others = (others_share(resource, measured) or 0.0) * use
     times = (1 - min(others, MOST_OF_OTHERS)) / (use - others)

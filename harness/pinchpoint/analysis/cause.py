@@ -31,13 +31,13 @@ def suspects(resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...])
 
 
 def _without_yielding(found: list[Suspicion], resources: tuple[Resource, ...], rows: Rows) -> list[Suspicion]:
-    """Without what is named only where everything else has room, where something has none."""
+    """The suspects without those that count only if everything else has room, when something has none."""
     firm = [one for one in found if not kind_of(one).yields]
     return firm if any(not one.not_waited_for for one in firm) or _crowded(resources, rows) else found
 
 
 def _of_other_processes(one: Suspicion, rows: Rows, flows: tuple[Flow, ...]) -> bool:
-    """Whether cores are full of others' work, and the servers there say that hardly anybody wants them.
+    """Whether other processes fill the cores while the servers report that few of their sessions need a CPU.
 
     So they are not what operations wait for, as far as those who press the farm spend their time there.
     """

@@ -73,7 +73,7 @@ READINGS = 2
 
 
 def health_checks(case: Case) -> Iterator[NoSingleCause]:
-    """All of it, what was not seen first: behind that may lie all else."""
+    """All missing measurements, those that could hide other causes first."""
     yield from hidden(case)
     yield from (NoSingleCause(text, HOST_WITH_ROOM) for text in stolen(case.inputs, STOLEN))
     yield from (NoSingleCause(text, WHY_FAILING) for text in failing_words(case.inputs, case.flows))
@@ -338,7 +338,7 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
 
 
 def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
-    """Not reached if the schedule limited the load; if the farm did, something that is not seen holds it."""
+    """No limit reached if the schedule limited the load; if the farm did, something unmeasured limits it."""
     pressed, unhealthy = pressed_words(case.flows), tuple(health_checks(case))
     near = tuple(without_room(case, stage, served=not pressed))
     found = (*(why for _, why in near), *unhealthy)

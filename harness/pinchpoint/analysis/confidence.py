@@ -135,7 +135,7 @@ def _lowering(
     stage: Stage,
     flows: tuple[Flow, ...],
 ) -> Iterator[str]:
-    """Every reason for which no more than low confidence is due."""
+    """Every reason that lowers the confidence to low."""
     first, context = found[0], Context(inputs, resources, stage.rows, flows)
     if len(first.evidence) < 2:
         yield "only one kind of evidence"

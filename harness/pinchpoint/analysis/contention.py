@@ -79,7 +79,7 @@ class Contention:
 
 
 def find_contention(inputs: Inputs) -> Contention | None:
-    """The machine whose others took most; None if that was not measured."""
+    """The machine on which other processes took most CPU; None if that was not measured."""
     hosts = dict.fromkeys(key.host for key in inputs.samples.keys(METRIC))
     found = [one for one in (_on(inputs, host) for host in hosts) if one is not None]
     return max(found, key=lambda one: one.ratio, default=None)

@@ -14,7 +14,7 @@ from pinchpoint.data.inputs import Inputs
 
 _CLOUDS = {"aws": "AWS", "azure": "Azure"}
 WATCHED = 0.5
-"""What is watched is seen half of the time at least; of a server its counters go on meanwhile."""
+"""A watched host must have samples for half of the time; counters of a server cover gaps."""
 
 
 READS = "disk.reads_per_s"
@@ -27,7 +27,7 @@ def _has_gap(inputs: Inputs, host: str, metric: str, instance: str = "") -> bool
 
 
 def unseen(inputs: Inputs) -> Iterator[str]:
-    """What was to be watched and was not, or not for 30 s and more: hosts, servers from within."""
+    """Hosts and servers that should have been measured and were not, or not for 30 s or more."""
     for host in dict.fromkeys(host.name for host in inputs.hosts):
         seen = inputs.samples.seen_ratio(host, "cpu.busy_ratio")
         if seen == 0:

@@ -62,7 +62,7 @@ def _innocent(case: Case, stage: Stage, resource: Resource) -> Suspicion:
 
 
 def _saturation(one: Suspicion) -> Check:
-    """E1: its use, or what stands in for it."""
+    """E1: its utilisation, or the measure that replaces it."""
     kind = KINDS[one.resource.type]
     room = None if "E1" in one.evidence else kind.room(one, one.found)
     if room is not None:
@@ -132,7 +132,7 @@ def explain(case: Case, concluded: Conclusion) -> Explanation:
 
 
 def _gate(gate: Gate, case: Case, concluded: Conclusion) -> Check:
-    """One that did not hold and does not invalidate the run says why."""
+    """The reason why a failed gate does not invalidate the run."""
     fact = counted(gate.fact, case)
     if not gate.held and gate.excusable and gate not in concluded.blocking:
         fact = replace(fact, fact=f"{fact.fact}; the farm may have caused this, so the run is valid")

@@ -43,7 +43,7 @@ def _place(event: Mapping[str, Any]) -> str:
 
 
 def failing_words(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[str]:
-    """Of which scenarios too much fails, and more than an objective allows."""
+    """Scenarios in which more operations fail than an objective allows, or too many without one."""
     errors = (row for row in objective_table(inputs) if row["metric"] == "errors_ratio")
     allowed = {row["scenario"] for row in errors if row["met"]}
     for flow in flows:

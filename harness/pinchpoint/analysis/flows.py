@@ -41,9 +41,9 @@ class Flow:
         commits: service time of what commits (an operation, or a crawl's statements); None if nothing did.
         in_flight: mean number of operations going on (throughput x service time).
         stations: where its operations spend their time, one per tier or source.
-        pressed: whether the farm, not the schedule, limited the load, or was slower than is wanted.
+        pressed: whether the farm, not the schedule, limited the load, or was slower than an objective allows.
         think_s: a user's pause after an operation, the plan's and, on average, those its session recorded.
-        missed: whether an objective alone says so: the farm kept pace.
+        missed: whether only an objective says so, while the farm served the whole load.
         even: whether its schedule is as even as a regulator, and was kept: so is then what it asks of disks.
     """
 
@@ -64,9 +64,9 @@ class Flow:
     think_s: float = 0.0
 
     def going_on(self, tier: str) -> float:
-        """Mean number of its operations, or of their steps, that are at a tier or on the way to it.
+        """Mean number of its operations, or of their steps, that wait for a tier or for the network to it.
 
-        Those that another tier waits with for this one are among them.
+        Operations in which another tier waits for this one are included.
         """
         own = sum(station.going_on for station in self.stations if station.tier == tier)
         behind = (station.downstream[tier] for station in self.stations if tier in station.downstream)
@@ -185,7 +185,7 @@ def _started_ratio(inputs: Inputs, load: Load, traffic: Traffic) -> float | None
 def _waits(load: Load, service: Latency | None, started: float | None, think_s: float) -> bool:
     """Closed: users wait for the farm rather than think. Open: it could not follow.
 
-    A farm that works by itself does so as fast as it can.
+    A farm that crawls by itself works as fast as it can.
     """
     if load.native:
         return True

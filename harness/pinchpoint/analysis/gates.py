@@ -39,11 +39,11 @@ class Gate:
 
     Attributes:
         host: the load worker, "" for all of them.
-        fact: what was measured; of one that did not hold, what is wrong.
-        remedy: what to do where it did not hold.
-        held: whether it did.
+        fact: what was measured; if the gate failed, what is wrong.
+        remedy: what to do if the gate failed.
+        held: whether the gate passed.
         excusable: a saturated farm explains it, and then the run stays valid.
-        contention: what took the CPU where that, and not the load generator, is why it did not hold.
+        contention: what took the CPU, if that and not the load generator is why the gate failed.
         blames: what the load generator did instead, as far as nothing else explains it.
     """
 
@@ -107,7 +107,7 @@ def _recorder(inputs: Inputs) -> Iterator[Gate]:
 def _generator_cpu(inputs: Inputs) -> Iterator[Gate]:
     """A core full of load workers for more than a tenth of the time: bursts must be served as well.
 
-    Workers pinned to the same core share it: what they use is added up. One whose control group may use less
+    The use of workers pinned to the same core is added up. One whose control group may use less
     than a core has less to use up.
     """
     pinned = {worker.name: worker.cores for worker in inputs.generators if len(worker.cores) == 1}

@@ -83,7 +83,7 @@ class Line:
 
 
 def with_growth(found: Sequence[Suspicion], climb: SteppedLevels) -> tuple[Suspicion, ...]:
-    """The suspicions with what the levels say of each; as they were where there are too few levels."""
+    """The suspicions with the evidence of the load levels; unchanged if there are too few levels."""
     if len(climb.levels) < MIN_LEVELS.value:
         return tuple(found)
     return tuple(_grown(one, climb) for one in found)
@@ -115,7 +115,7 @@ def _queue(one: Suspicion, measured: Sequence[Measures], use: Floats, climb: Ste
     ranked = np.where(full, waiting[full].mean(), waiting) if full.any() else waiting
     load = np.array([level.amount for level in climb.levels])
     tau, p = scipy.stats.kendalltau(load[known], ranked[known], alternative="greater")
-    if not p < RISES.value:  # nor where it was the same at all levels, of which there is no correlation
+    if not p < RISES.value:  # nor if it was the same at all levels, which has no correlation
         return None
     first, last = (show(float(waiting[known][at])) for at in (0, -1))
     text = (
@@ -150,7 +150,7 @@ def _ceiling(one: Suspicion, line: Line | None, climb: SteppedLevels) -> Fact | 
 def _outrun(line: Line | None, climb: SteppedLevels) -> str:
     """That throughput followed the load far beyond the ceiling: then more is done with each bit of its use.
 
-    So it is with a log whose commits share writes, the more the more there are.
+    This holds for a log whose commits share writes: the more commits wait, the more share one write.
     """
     reached = float(climb.done.max())
     if line is None or climb.knee.found is not False or reached <= line.ceiling_per_s * (1 + CEILING.value):
@@ -190,14 +190,14 @@ def _before(climb: SteppedLevels, level: Level) -> bool:
 
 
 def _use(found: Measures, one: Suspicion) -> float | None:
-    """How much of it is used; of a disk whose cap is not known, or is another one, that is not known."""
+    """Its utilisation; unknown for a disk whose cap is unknown or contradicted."""
     return found.use if KINDS[one.resource.type].grows and not one.contradicted else None
 
 
 def _fact(one: Suspicion, text: str, metric: str, value: float, kind: str, rule: Threshold) -> Fact:
     """The rule's number is no value of the metric: it stays out of the fact.
 
-    Pressure, and who waits for locks, are a whole host's: only disks have series of their own.
+    Pressure and lock waits are measured per host; only disks have series of their own.
     """
     host = one.resource.hosts[0] if one.resource.hosts else ""
     own = one.resource.instance if KINDS[one.resource.type].own_series else ""

@@ -1,4 +1,4 @@
-"""Step 2: the knee of throughput over load. Too few load levels have none: a typed "cannot be found".
+"""Step 2: the knee of throughput over load; with too few load levels the answer is "cannot be found".
 
 Two straight lines that meet are fitted to throughput over load; a knee is where the second rises by less than
 a tenth of the first while response times rise (METHOD). The Universal Scalability Law (Gunther 2007) fitted
@@ -127,7 +127,7 @@ def _usl(load: Floats, done: Floats) -> dict[str, float] | None:
             law, n, done, guess, bounds=([0, 0, 0], [np.inf, 1, 1])
         )
     except (RuntimeError, scipy.optimize.OptimizeWarning):
-        return None  # no law fits: there is no cross-check, and the knee says so by ``usl`` None
+        return None  # no scalability law fits: there is no cross-check, and ``usl`` is None
     ends = np.array([n[0], n[-1]])
     slopes = (law(ends + 1e-4, unit, sigma, kappa) - law(ends, unit, sigma, kappa)) / 1e-4
     return {"sigma": float(sigma), "kappa": float(kappa), "slope_ratio": float(slopes[1] / slopes[0])}

@@ -1,4 +1,4 @@
-"""A load in steps: what each level brought, which are to be judged, and up to which the objectives held."""
+"""A load in steps: throughput of each level, the levels to judge, and the last that met the objectives."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Level:
     """One level of a scenario's load, as it was held.
 
     Attributes:
-        scenario: whose load.
+        scenario: the scenario that is loaded.
         amount: the rate per second, or the number of users.
         unit: ``per_s`` or ``users``.
         start_s, end_s: UTC seconds; its begin, in which the level before still shows, left out.
@@ -62,7 +62,7 @@ def held_levels(manifest: Mapping[str, Any]) -> tuple[Level, ...]:
 
 
 def judged_levels(inputs: Inputs, levels: Sequence[Level]) -> tuple[Level, ...]:
-    """Those that hold a whole step: in a run of hours, with steps of ten seconds, a short one may not."""
+    """Levels that contain a whole step: in a run of hours with steps of ten seconds a short level may not."""
     return tuple(level for level in levels if level.window(inputs.window.step_s).steps)
 
 
@@ -126,12 +126,12 @@ def _users(levels: Sequence[Level], start_s: float, end_s: float) -> dict[str, f
 
 
 def level_table(inputs: Inputs, levels: Sequence[Level]) -> tuple[dict[str, Any], ...]:
-    """One row per level: what was offered, what came of it, and whether the scenario's objectives held."""
+    """One row per level: offered load, throughput, and whether the scenario's objectives were met."""
     return tuple(_row(inputs, level) for level in levels)
 
 
 def during_level(inputs: Inputs, level: Level) -> Inputs:
-    """What was done during a level, as if only that had been measured; samples as they are."""
+    """The operations of one level, as if only it had been measured; samples are unchanged."""
     window = level.window(inputs.window.step_s)
     return replace(inputs, window=window, traffic=inputs.whole.during(window))
 
@@ -161,9 +161,9 @@ def _row(inputs: Inputs, level: Level) -> dict[str, Any]:
 
 
 def _due(there: Inputs, level: Level) -> Iterator[dict[str, Any]]:
-    """The scenario's objectives that can be asked for at this level: no more throughput than was offered.
+    """The scenario's objectives that this level can meet: it cannot serve more than was offered.
 
-    Where just as much was offered as is wanted, and was done, chance says which of the two was more.
+    If the offered rate equals the target and was served, chance decides which of the two is larger.
     """
     for row in objective_table(there):
         offered = level.unit == "per_s" and level.amount >= row["target"]
@@ -229,7 +229,7 @@ def highest_held(
         for row in own:
             if row["objectives_met"] is False:
                 break
-            if row["objectives_met"]:  # else nothing could be asked for: no more is done than is offered
+            if row["objectives_met"]:  # otherwise no level could meet it: no more is served than is offered
                 held = row
         found[scenario] = {
             "unit": own[0]["unit"],
@@ -242,14 +242,14 @@ def highest_held(
 
 
 def _never(own: Sequence[Mapping[str, Any]], objectives: Sequence[Mapping[str, Any]]) -> float | None:
-    """The throughput that is wanted of a scenario, where none of its levels brought 95 % of it."""
+    """The target throughput of a scenario if no level reached 95 % of it."""
     wanted = max((one.get(THROUGHPUT) or 0.0 for one in objectives), default=0.0)
     most = max(row["throughput_per_s"] or 0.0 for row in own)
     return wanted if most < STARTED.value * wanted else None
 
 
 def held_words(held: Mapping[str, Mapping[str, Any]], levels: Sequence[Level]) -> Iterator[str]:
-    """Up to which load the objectives held, for the summary."""
+    """The highest load at which the objectives were met, for the summary."""
     words = {(level.scenario, level.amount): level.words for level in levels}
     for scenario, found in held.items():
         if found["level"] is None:
@@ -261,7 +261,7 @@ def held_words(held: Mapping[str, Mapping[str, Any]], levels: Sequence[Level]) -
 
 
 def never_words(held: Mapping[str, Any]) -> str:
-    """The exception: a throughput that is wanted, and that no level reached; "" if there is none."""
+    """The exception: a target throughput that no level reached; "" if there is none."""
     wanted = held["never_per_s"]
     if wanted is None:
         return ""

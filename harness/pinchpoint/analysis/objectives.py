@@ -1,6 +1,6 @@
 """The plan's objectives against what was measured: met, missed, or not measured.
 
-They are promised to whoever wants something done: an operation that never started is an error, and its time
+Objectives count from the user's request: an operation that never started is an error, and its time
 has no end.
 """
 
@@ -21,7 +21,7 @@ THROUGHPUT = "throughput_per_s"
 def objective_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:
     """A row per objective: ``{scenario, metric, target, value, met, result, holds}``; met None: not measured.
 
-    ``holds`` says up to what load, as far as one level tells. ``value`` is None for an endless time as well.
+    ``holds`` says up to what load, if one level can show it. ``value`` is None for an infinite time, too.
     """
     return tuple(row for objective in inputs.objectives for row in _rows(inputs, objective))
 
@@ -82,7 +82,7 @@ def _wanted(traffic: Traffic) -> int:
 
 
 def _holds(inputs: Inputs, scenario: str, met: bool | None) -> str:
-    """Up to what load it holds; unknown from one level alone."""
+    """Up to what load it is met; one level alone does not show it."""
     if met is None:
         return "not measured"
     load = inputs.load(scenario)
@@ -100,7 +100,7 @@ def _measured(traffic: Traffic, metric: str, length_s: int) -> float | None:
         done = traffic.ok()
         latency = done.response(traffic.dropped) or done.service(traffic.dropped)
         if latency is None:
-            # Whoever wanted something done got nothing, however long: all failed, or never started.
+            # No request was served: all failed, or never started.
             return math.inf if traffic.dropped or traffic.failures else None
         return float(getattr(latency, metric))
     if length_s == 0:

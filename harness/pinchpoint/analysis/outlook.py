@@ -162,7 +162,7 @@ def _now(case: Case, scenario: str) -> float | None:
 
 
 def _of_levels(case: Case) -> Headroom | None:
-    """Of a load in steps that did not hold its objectives to the end: where it did ÷ what is judged."""
+    """For a load in steps that missed its objectives: the last level that met them ÷ the judged level."""
     if case.climb is None:
         return None
     for scenario, found in highest_held(case.climb.rows_of_levels, case.inputs.objectives).items():

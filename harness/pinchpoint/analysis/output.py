@@ -16,11 +16,11 @@ from pinchpoint.analysis.verdict import Next, Suspect
 from pinchpoint.data.inputs import Inputs, utc
 
 LEAST_USED = 0.05
-"""A resource of which the load takes less is no next bottleneck: the ratio would have no meaning."""
+"""A resource with a lower use by the load is no next bottleneck: the ratio would have no meaning."""
 
 
 def window_of(inputs: Inputs, stage: Stage | None) -> tuple[str, str]:
-    """UTC start and end of what was looked at."""
+    """UTC start and end of the analysed time."""
     window = inputs.window
     first, last = (int(stage.rows[0]), int(stage.rows[-1])) if stage is not None else (0, window.steps - 1)
     return utc(window.first_s + first * window.step_s), utc(window.first_s + (last + 1) * window.step_s)

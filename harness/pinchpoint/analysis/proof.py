@@ -117,7 +117,7 @@ def predicted(one: Suspicion | None, kind: Kind, change: Mapping[str, Any], work
         one: what is known of the resource; None if nothing but its name is.
         kind: how it limits, or would.
         change: ``ratio``, and what it is ``of``: the resource's ``capacity``, or its ``use`` until then.
-        working: the share of users' time in which an operation is going on; in the rest they think.
+        working: the share of users' time with an operation in progress; the rest is think time.
     """
     ratio = float(change["ratio"])
     if WAYS[kind] == "time":
@@ -178,7 +178,7 @@ class Figure:
     """What is looked at in every window, and must be lower in a slower one.
 
     Attributes:
-        scenario: whose operations.
+        scenario: the scenario of the operations.
         name: ``throughput_per_s``, or ``operations_per_busy_s`` (1 ÷ service time): of an open load that the
             farm keeps up with throughput is set by the schedule.
     """

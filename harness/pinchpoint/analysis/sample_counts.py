@@ -47,7 +47,7 @@ def _count(fact: Fact, inputs: Inputs, rows: Rows | None) -> int:
             if fact.host in {key.host, ""} and fact.instance in {key.instance, None}
         ]
     found = [series for series in (samples.series(*key) for key in keys) if series is not None]
-    if not found and len(keys) > 1 and fact.instance:  # no core was measured by itself: the machine was
+    if not found and len(keys) > 1 and fact.instance:  # single cores were not measured, only the machine
         return _count(replace(fact, instance=""), inputs, rows)
     judged = rows is not None and not fact.metric.startswith("generator.")
     counts = [int(series.counts[rows].sum()) for series in found] if judged else []

@@ -22,7 +22,7 @@ _MAY_NOT = (errno.EACCES, errno.EPERM, errno.EROFS)
 def verdict_of(directory: Path) -> tuple[StoredRun, Verdict]:
     """Analyse a run anew and keep the verdict beside it, where we may write there.
 
-    That on a run which is still going on is not kept: it would be shown for the one on the whole run.
+    The verdict on a run in progress is not saved: it would be taken for that of the whole run.
 
     Raises:
         InputError: the folder is no run, or damaged.

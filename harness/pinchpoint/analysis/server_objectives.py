@@ -46,7 +46,7 @@ class _Found(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """A series that has to reach the goal; ``key`` is None if there is none, ``why`` says so."""
+    """A series that must meet the objective; ``key`` is None if it does not exist, and ``why`` says so."""
 
     host: str
     key: Key | None
@@ -163,7 +163,7 @@ def _value(inputs: Inputs, key: Key, figure: str) -> float | None:
 
 
 def _places(inputs: Inputs, about: Mapping[str, Any]) -> Iterator[_Place]:
-    """Every series that the objective speaks of, and every host of it that has none."""
+    """Every series of the objective, and every host of it without one."""
     for host in inputs.hosts:
         if about["tier"] not in (None, host.tier) or about["host"] not in (None, host.name):
             continue

@@ -50,7 +50,7 @@ LOCK = "Lock:"
 
 
 def sessions_at_work(inputs: Inputs, hosts: Iterable[str]) -> Floats:
-    """Sessions whose statement runs or waits, or whose transaction is open; NaN where none was asked.
+    """Sessions whose statement runs or waits, or whose transaction is open; NaN if not measured.
 
     Those that are hidden from whoever asks may be at work as well.
     """
@@ -66,7 +66,7 @@ def sessions_at_work(inputs: Inputs, hosts: Iterable[str]) -> Floats:
 
 
 def active_sessions(inputs: Inputs, host: str) -> Floats:
-    """Sessions whose statement runs or waits; NaN where none was asked, or more were hidden than seen."""
+    """Sessions whose statement runs or waits; NaN if not measured, or if more were hidden than visible."""
     active = inputs.samples.steps(host, "db.sessions_active")
     hidden = np.nan_to_num(inputs.samples.steps(host, "db.sessions_hidden"))
     return np.where(hidden > active, np.nan, active)
@@ -85,7 +85,7 @@ def largest_lock(inputs: Inputs, host: str) -> str:
 def held_for_disks(inputs: Inputs, host: str) -> Floats:
     """Of the sessions that work and wait for no lock, the share that waits for a disk; NaN where none does.
 
-    Those who hold a lock are among them.
+    Holders of locks are included.
     """
     waits = _sessions(inputs, host, (*LOG_WAITS, *DATA_WAITS, *TEMPORARY_WAITS))
     locked = np.nan_to_num(inputs.samples.steps(host, "db.lock_waiters"))
@@ -97,7 +97,7 @@ def held_for_disks(inputs: Inputs, host: str) -> Floats:
 def waiting_sessions(inputs: Inputs, roles: Iterable[DiskRole]) -> Floats:
     """How many sessions waited for a device with these roles; NaN if no database was read.
 
-    A data disk holds the log and the temporary files too, where they have no disk of their own. No database
+    A data disk has the log and the temporary files too, if they have no separate disk. No database
     reports waits for a disk whose role has no wait event, such as a second data disk.
     """
     total = np.full(inputs.window.steps, np.nan)

@@ -68,7 +68,7 @@ def offered_per_s(inputs: Inputs, scenario: str) -> Floats:
     keys = [key for key in inputs.samples.keys("generator.scheduled_per_s") if key.instance == scenario]
     if not keys:
         return np.full(inputs.window.steps, np.nan)
-    # One that has died, or joined late, says nothing of the rest of the time; the others go on.
+    # A worker that died or joined late has no data for the rest of the time; the others have.
     return added(inputs.samples.steps(*key) for key in keys)
 
 

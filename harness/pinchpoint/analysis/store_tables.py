@@ -80,7 +80,7 @@ FIGURES: Mapping[tuple[str, str], str] = {
         for metric, of in _OF_A_CLOUD_DISK.items()
     },
 }
-"""Metric and instance -> what it is; in the order of the table."""
+"""Metric and instance -> its meaning, in the order of the table."""
 
 
 def store_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:

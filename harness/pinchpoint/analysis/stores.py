@@ -33,7 +33,7 @@ TICKETS = {"read": "tickets for reading", "write": "tickets for writing"}
 
 @dataclass(frozen=True, slots=True)
 class StoreView:
-    """What stores say of those who wait for one device; NaN where none says so.
+    """Requests that wait for one device, as the stores report; NaN if none reports it.
 
     Attributes:
         waiting: how many operations wait for it.
@@ -67,7 +67,7 @@ class _MergedStores:
 
 
 def store_view(inputs: Inputs, roles: Iterable[DiskRole]) -> StoreView:
-    """What the stores whose disk has these roles say; a log without a disk of its own lies with the data."""
+    """Figures of the stores whose disk has these roles; a log without its own disk is on the data disk."""
     told = _MergedStores(inputs.window.steps)
     for role in roles:
         own = {disk.role for disk in inputs.disks if disk.host == role.host}
@@ -89,7 +89,7 @@ def _valkey_log(inputs: Inputs, host: str, told: _MergedStores) -> None:
     """Of the main thread's work what is writing and flushing its log: all clients wait for it."""
     key = Key(host, "db.aof.wait_ratio", "")
     waits, busy = inputs.samples.steps(*key), inputs.samples.steps(host, "db.main_thread.busy_ratio")
-    # Where it does not tell how long it was at work: not longer than all the time.
+    # Without a measured busy time: at most all of the time.
     busy = np.where(np.isfinite(busy), busy, 1.0)
     share = np.divide(waits, busy, out=np.full_like(waits, np.nan), where=busy > 0)
     _share(told, np.minimum(1.0, share), key)
@@ -122,7 +122,7 @@ def waiting_for_data(inputs: Inputs, host: str) -> Floats:
 
 
 def _mongodb_data(inputs: Inputs, host: str, told: _MergedStores) -> None:
-    """Clients that read pages, or wait for room in the cache, which is to be written first."""
+    """Clients that read pages, or wait until pages of the cache are written."""
     room = Key(host, "db.cache_wait_s_per_s", "")
     pages = Key(host, "db.cache_read_latency_s", "")
     each_s, how_many = inputs.samples.steps(*pages), inputs.samples.weights(*pages)
@@ -147,7 +147,7 @@ def _cassandra(inputs: Inputs, host: str, told: _MergedStores, *, log: bool, dat
         return
     held, (used, queue) = writes + np.nan_to_num(reads), _on_cpu(inputs, host)
     most, least = (np.clip(1 - ready / np.maximum(held, LEAST), 0, 1) for ready in (used, used + queue))
-    idle = np.where(least >= most / 2, least, np.nan)  # with cores that full it cannot be told
+    idle = np.where(least >= most / 2, least, np.nan)  # with cores that full it cannot be decided
     if not np.isfinite(idle).any():
         return
     flushing = sum(_pending(inputs, host, pool) for pool in _pools(inputs, host, FLUSHES)) > 0
@@ -163,7 +163,7 @@ def _cassandra(inputs: Inputs, host: str, told: _MergedStores, *, log: bool, dat
 
 
 def tasks_held(inputs: Inputs, host: str, pool: str) -> Floats:
-    """Tasks of a pool that are at work or wait for a thread."""
+    """Tasks of a pool that run or wait for a thread."""
     return inputs.samples.steps(host, "db.pool.active", pool) + _pending(inputs, host, pool)
 
 

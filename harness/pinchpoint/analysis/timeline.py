@@ -244,7 +244,7 @@ def alternating_words(case: Case) -> str:
 
 
 def _at_limit(resources: Sequence[Resource], rows: Rows) -> Iterator[tuple[Resource, Steps]]:
-    """Each with the steps in which it is at its limit."""
+    """Each resource with the steps in which it is at its limit."""
     for one in resources:
         least = KINDS[one.type].full_now
         if least is not None and one.whole is None:

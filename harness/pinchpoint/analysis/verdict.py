@@ -80,7 +80,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Considered:
-    """A resource that was looked at.
+    """A resource that was considered.
 
     Attributes:
         name: in words.
@@ -125,7 +125,7 @@ class Suspect:
 
     Attributes:
         kind: how it limits (DESIGN.md section 9).
-        tier: the tier it is blamed on: on a shared machine the one that uses most of it, of a dependency the
+        tier: the tier that causes it: on a shared machine the one that uses most of it, of a dependency the
             one behind it; None if the farm has none, or which tier uses the shared cores was not measured.
         host: the host.
         resource: ``cpu``, ``thread``, ``disk``, ``memory``, ``network``, ``lock``, ``pool``, ``dependency``,
@@ -133,7 +133,7 @@ class Suspect:
         instance: device, cores ("0,1"), thread, interface, kind of lock, source or endpoint.
         role: the disk's role; None of all disks of a machine together, whose type is then the ``instance``.
         confidence: None for candidates that nothing was concluded about.
-        window: UTC start and end of what was looked at.
+        window: UTC start and end of the analysed time.
         evidence: what was measured.
         shared_with: the other tiers that use the same resource.
         uses: who used how much of it: ``{"tier", "share_ratio"}``, the most first.
@@ -206,7 +206,7 @@ class Advice:
 
     Attributes:
         kind: the kind of limit it is about.
-        target: what it is done to: ``sql.log``, ``search``.
+        target: what is changed: ``sql.log``, ``search``.
         what: what to do.
         gain_ratio: the throughput gained by it (0.38 = 38 %), as ``what-if`` says where ``set`` is given,
             else at most; None if that is not known.
@@ -217,7 +217,7 @@ class Advice:
         at_most: whether the gain is a bound.
         set: the same for ``what-if --set``; none: a change that it does not know.
         interval_ratio: of the gain, where ``set`` is given.
-        scenario: whose throughput gains that, where ``set`` is given: of several the one that gains most.
+        scenario: the scenario that gains it, if ``set`` is given; of several the one that gains most.
     """
 
     kind: Kind
@@ -246,9 +246,9 @@ class Verdict:
         advice: what to do, the most useful first.
         demand: what the load takes of each resource, and where that ends (``capacity.demand_row``).
         knee: what the search for a knee answered.
-        stages: the load levels that were looked at.
+        stages: the analysed load levels.
         levels: of a load in steps, what each level brought; else empty.
-        objectives_held: of such a load, per scenario, the highest level at which its objectives held.
+        objectives_held: of such a load, per scenario, the highest level that met its objectives.
         explanation: what was considered, why this is the answer, what would change it.
         timeline: what was saturated when, one row per period (``timeline.timeline_table``).
         drift: of a soak, what changed over it (``drift.drift_table``); else empty.

@@ -36,7 +36,7 @@ _GRAVEST_FIRST = (
 
 
 def gravest(statuses: Iterable[ExitStatus]) -> ExitStatus:
-    """The one status to exit with where several hold: 130, 4, 3, 5, 1 in that order.
+    """The exit status if several apply: 130, 4, 3, 5, 1 in that order.
 
     Bad input and internal errors stand before these: nothing was run that another status could speak of.
     No status at all is ``FINE``.

@@ -12,7 +12,7 @@ Better = Literal["higher", "lower"]
 About = Literal["source", "disk", "cpu", "scenario", "burst", "effort", "cost"]
 
 CHANGED = frozenset({"better", "worse", "changed"})
-"""What may be said of a figure of which it is known that it changed."""
+"""The words for a figure that is known to have changed."""
 
 MOST_METRICS = 6
 """This many are judged at most: the more questions, the more often chance answers one (METHOD 4.4)."""
@@ -51,7 +51,7 @@ FIGURES: Mapping[str, Mapping[str, Better | None]] = {
     "effort": {"cpu_s": "lower", "burst_cpu_s": "lower"},
     "cost": {"worth_per_s": "higher"},
 }
-"""What they are about -> figure -> which way is better; None: neither, more I/O is not better by itself.
+"""Group of figures -> figure -> which direction is better; None: neither (more I/O is not better by itself).
 
 ``source.SOURCE``, ``disk.TIER.ROLE``, ``cpu.TIER``, ``scenario.SCENARIO``, ``burst.SCENARIO``,
 ``effort.SCENARIO.TIER``, ``cost.SCENARIO``; of a tier with several hosts ``TIER.HOST``.

@@ -22,7 +22,7 @@ from pinchpoint.base.errors import ExitStatus
 
 T = TypeVar("T")
 END_S = 4.0
-"""So long after the second Ctrl-C clearing away may take; then the process ends."""
+"""Time for clean-up after the second Ctrl-C, in seconds; then the process ends."""
 ASK_S = 10.0
 """How often the servers of a long step are asked whether they answer, and how long an answer may take."""
 _ASKS = 2
@@ -175,7 +175,7 @@ class Interrupts:
 
 
 def begun(call: Callable[[], T]) -> Future[T]:
-    """A call in a thread of its own, which ends with the process.
+    """A call in a daemon thread.
 
     ``Thread.start`` waits until its thread runs: without memory that is for ever. This does not wait.
     """
@@ -192,7 +192,7 @@ def begun(call: Callable[[], T]) -> Future[T]:
 
 
 def within(seconds: float, call: Callable[[], T]) -> T:
-    """What a call in a thread of its own returns, or raises.
+    """Run a call in a thread; return its result, or raise its exception.
 
     Raises ``TimeoutError`` where it does not end in time; the thread is left to itself.
     """

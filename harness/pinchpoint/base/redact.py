@@ -116,7 +116,7 @@ _DATABASES = frozenset(
     | {"mongodb", "mongodb+srv", "cassandra", "scylla", "smb"}
 )
 _USER_IS_NAMED = _DATABASES | {"ssh", "winrm", "winrm+http"}
-"""Schemes whose URL may name a user without a password; of any other a lone one may be a token."""
+"""Schemes whose URL may have a user without a password; in others a lone user may be a token."""
 NO_AT_IN_PATH = _DATABASES | {"valkeys", "rediss", *valkey_urls.SCHEMES}
 """Schemes with no '@' behind the host: one that stands there ends a password that is not encoded."""
 
@@ -286,7 +286,7 @@ def _ending(text: str) -> str:
 # Values that this process knows ----------------------------------------------------------------------------
 
 _SHORTEST = 4
-"""A shorter secret is part of too many words to be looked for."""
+"""Shorter secrets are not searched for, because they are part of too many words."""
 
 _known: dict[str, None] = {}
 """What ``masked`` looks for, longest first."""

@@ -90,7 +90,7 @@ def interval(ends: Sequence[float]) -> str:
 def of_metric(metric: str, value: float | None) -> str:
     """A value in the unit its metric's name ends with; a count where it names none.
 
-    Seconds of something per second are how much of it goes on at once: a count, too.
+    Seconds per second are a mean number in progress, and so a count.
     """
     if metric.endswith("_bytes_per_s"):
         return NOT_MEASURED if value is None else f"{bytes_(value)}/s"

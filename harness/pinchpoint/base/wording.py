@@ -122,7 +122,7 @@ def place(blame: Mapping[str, Any]) -> str:
 
 
 def why_invalid(blame: Mapping[str, Any]) -> str:
-    """Why a run is no evidence, of its load generator or of what took that one's CPU; without an end."""
+    """Why a run is invalid (its load generator, or what took its CPU), without a full stop."""
     facts = [str(each["fact"]) for each in blame["evidence"]]
     more = [capitalised(fact) for fact in facts[1:2]] if blame["kind"] == "contention" else []
     return ". ".join([facts[0], *more])
@@ -176,7 +176,7 @@ def capitalised(text: str) -> str:
 
 
 def listed(items: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``; nothing of nothing."""
+    """``a``, ``a and b``, ``a, b and c``; "" for no items."""
     return f"{', '.join(items[:-1])} and {items[-1]}" if len(items) > 1 else "".join(items)
 
 
@@ -202,7 +202,7 @@ def room(ratio: float) -> str:
 
 
 NOTHING = 0.0005
-"""Headroom below 0.05 % is none."""
+"""Headroom below this counts as none."""
 
 
 def rate_of(figures: Mapping[str, Any]) -> float | None:
@@ -222,7 +222,7 @@ def up_to(gain_ratio: float, *, bound: bool) -> str:
 
 
 def is_bound(gain: Mapping[str, Any]) -> bool:
-    """Whether a gain of verdict.json cannot be exceeded while what it assumes holds; an older one is none."""
+    """Whether a gain of verdict.json is an upper bound under its assumptions; false for older files."""
     return bool(gain.get("at_most"))
 
 

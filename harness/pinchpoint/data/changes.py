@@ -60,7 +60,7 @@ def find_shift(
 
     Args:
         series: in order of time.
-        least: with fewer values nothing is said.
+        least: with fewer values there is no answer.
         smallest: the least change that counts, relative to the mean.
         edge: a level has this many values at least.
         alone: values do not resemble their neighbours (runs, not seconds): they are drawn one by one.
@@ -147,11 +147,11 @@ def _at_an_end(series: Floats) -> int:
 
 
 def held_from(series: Floats, *, smallest: float, within: Callable[[float], float]) -> int | None:
-    """From which value on the rest is one level, which lies below all values before; None if it is not.
+    """The first value of a level that stays below all earlier values; None if there is no such level.
 
     Args:
         series: in order of time.
-        smallest: how far the first value must lie above the level, relative to it.
+        smallest: the least distance of the first value above the level, relative to it.
         within: the level -> how far a value of it may be from it, relative to it.
     """
     for first in range(1, len(series) - 1):

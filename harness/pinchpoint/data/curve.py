@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MIDDLE = 0.5
-"""Between two measured depths the truth lies between two shapes: half-way, in logarithms."""
+"""Latency between two measured depths: half-way between two possible shapes, in logarithms."""
 
 Points = Sequence[tuple[float, float]]
 """(outstanding I/Os, seconds each) of an undisturbed disk, by what is outstanding."""

@@ -146,8 +146,8 @@ class Load:
         bursts: when there are any, in seconds from the load's begin; None of another model.
         over_s: of a ramp, how long it takes.
         sources: of a crawl, each source's name -> its kind, where the plan names them.
-        native: the farm does it by itself, at its own pace: its operations are counted, and not timed.
-        several: what is looked at covers more than one level of its load: that it changes is meant.
+        native: the farm crawls by itself, at its own rate: its operations are counted, not timed.
+        several: the analysed time covers several levels of its load, so changes are intended.
     """
 
     scenario: str

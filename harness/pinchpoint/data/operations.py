@@ -18,7 +18,7 @@ from pinchpoint.store.schema import UNFINISHED
 US = 1e6
 
 NO_ERRORS = ("ok", "skipped", "dropped")
-"""Outcomes that are no failure of the farm: a skipped document is none, a dropped operation never started."""
+"""Outcomes that are no failure of the farm, such as a skipped document or a dropped operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Times:
 
     Args:
         column: their texts; null where nothing was timed.
-        order: all its rows such that what is requested together lies together: an operation's rows of one
+        order: the row order, so that rows that are read together are adjacent: an operation's rows of one
             outcome, in the order of time. Their sum is that of a stretch of counters, and is kept.
     """
 
@@ -157,7 +157,7 @@ class Traffic:
         return self._named("operation", [name for name in self.operation_names if name.endswith(ends)])
 
     def without(self, *names: str) -> Traffic:
-        """All but the named operations."""
+        """All operations except the named ones."""
         return self._named("operation", [name for name in self.operation_names if name not in names])
 
     def whole(self) -> Traffic:
@@ -234,8 +234,8 @@ class Traffic:
         """(how many operations that ended later, or never, had begun by then; their time until then, s).
 
         Args:
-            at_s: the UTC second with whose begin "then" is.
-            since_s: what passed before this one is not counted.
+            at_s: the UTC second at whose beginning "then" is.
+            since_s: earlier time is not counted.
         """
         ends = self._of(self._all.time_s) + self._of(self._all.interval_s) / 2
         reaching = self._where((ends > at_s) & (self._all.service.longest_s[self._rows] > ends - at_s))
@@ -275,7 +275,7 @@ class Traffic:
         inside = np.flatnonzero((step >= 0) & (step < window.steps))
         order = inside[np.argsort(step[inside], kind="stable")]
         found, starts = np.unique(step[order], return_index=True)
-        ends = [*starts[1:], len(order)][: len(found)]  # nothing ended: no part at all
+        ends = [*starts[1:], len(order)][: len(found)]  # no operation ended: no part
         for index, start, end in zip(found, starts, ends, strict=True):
             latency = summarised(times.sum(self._rows[order[start:end]], keep=False))
             if latency is not None:

@@ -71,7 +71,7 @@ class SampleLine:
     """What is requested: the sum of ``metrics``, averaged over ``instances``.
 
     Attributes:
-        hosts: of one machine, all of which carry the same: the first that delivered anything answers.
+        hosts: all names of one machine, which have the same samples: the first with any sample is used.
     """
 
     hosts: tuple[str, ...]
@@ -168,7 +168,7 @@ class RecordedSamples:
 
 
 def _together(asked: Iterable[_Asked]) -> Iterator[list[_Asked]]:
-    """Those that one query answers."""
+    """Series that one query reads."""
     some: list[_Asked] = []
     series = 0
     for one in asked:

@@ -141,7 +141,7 @@ class Window:
 
     @property
     def end_s(self) -> int:
-        """The UTC second at which it ends, the first that is no more in it."""
+        """The UTC second at which it ends (exclusive)."""
         return self.first_s + self.seconds
 
     def step_of(self, time_s: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
@@ -248,7 +248,7 @@ class Samples:
         return self._first[key]
 
     def together(self, hosts: Iterable[str], metric: str, instances: Iterable[str]) -> Floats | None:
-        """The mean over several instances in each step; None if one of them was not measured at all."""
+        """The mean over several instances in each step; None if one of them was not measured."""
         key = tuple(hosts), metric, tuple(instances)
         if key not in self._together:
             columns = [self.first_of(key[0], metric, instance) for instance in key[2]]
@@ -275,7 +275,7 @@ class Samples:
         return min(1.0, float(series.covered_s.sum()) / self.window.seconds)
 
     def gap_s(self, host: str, metric: str, instance: str = "") -> float:
-        """The longest time of the window of which a series says nothing, s.
+        """The longest gap of a series within the window, s.
 
         A reading of more than a step lies in the step of its middle.
         """
@@ -529,7 +529,7 @@ def _span(numbers: Ints) -> Any:
 
 
 def _summed(table: pa.Table, window: Window, apart: Collection[Key]) -> _Part | None:
-    """What one group of rows adds up to; None if nothing of it is in the window."""
+    """The sums of one group of rows; None if none of it is in the window."""
     middle, step = _times(table, window)
     first, last = int(step.min(initial=window.steps)), int(step.max(initial=0))
     if first < 0 or last >= window.steps:

@@ -92,7 +92,7 @@ class MeasuredDisk:
         )
 
     def limits_of(self, reads_ratio: float | None) -> Limits | None:
-        """What holds I/O of which this much is reads; None: nothing is known."""
+        """The limits for I/O with this share of reads; None: unknown."""
         return self.caps.lowered(self.limits, reads_ratio)
 
     def _cells(self) -> Sequence[Cell]:

@@ -97,7 +97,7 @@ class Finding:
         meaning: what the kind of limit means.
         confidence: high, medium, low, or "" where none was given.
         why_not_more: what keeps the confidence from being higher.
-        window: UTC start and end of what was looked at.
+        window: UTC start and end of the analysed time.
         evidence: the facts.
     """
 

@@ -1,6 +1,7 @@
 """Applies settings to the parts and loads of a model, and lists the assumptions.
 
-What cannot be known is a sentence; what the run did not show is said in words, and put into the interval.
+A setting that cannot be predicted raises a sentence; what the run did not show becomes an assumption and
+widens the interval.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class Changed:
     Attributes:
         name: of the setting.
         before: what it is in the run; None if that is not known.
-        after: what it is to be.
+        after: its new value.
     """
 
     name: str
@@ -288,7 +289,7 @@ def _meant(parts: Sequence[Part], one: Setting) -> list[tuple[int, Part]]:
 
 
 def _profile(disk: Disk, one: Setting) -> Disk:
-    """One of that type: how many are striped is a setting of its own."""
+    """One disk of that type; the number of stripes is a setting of its own."""
     entry = profile(str(one.value))
     caps = Limits(entry.iops, entry.bytes_per_s, entry.io_unit_bytes)
     return replace(disk, profile=entry.name, stripes=1, caps=caps)
@@ -312,7 +313,7 @@ def _latency(disk: Disk, one: Setting) -> Disk:
 
 
 def _capped(disk: Disk, one: Setting) -> Disk:
-    """With that limit of I/Os or bytes: what it was merely seen to end at is in the way of no other disk."""
+    """The disk with that limit of I/Os or bytes; observed limits do not apply to another disk."""
     caps = Limits() if disk.seen else disk.caps
     return replace(disk, profile=None, caps=replace(caps, **{one.what: one.number}), seen=False)
 
@@ -338,7 +339,7 @@ def _machine(bound: Bound, one: Setting) -> Bound:
 
 
 def _was(part: Part, one: Setting) -> str | None:
-    """What a setting changes, as it is in the run."""
+    """The present value of what a setting changes."""
     if isinstance(part, Cores):
         return f"{part.cores:g}"
     if isinstance(part, Wait):

@@ -33,7 +33,7 @@ SCHEMA = "pinchpoint.what-if/1"
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """One scenario, as it was measured and as it would be.
+    """One scenario: its measured and its predicted figures.
 
     Attributes:
         scenario: its name.
@@ -79,7 +79,7 @@ class Binding:
         key: of the part; None if it is none.
         name: in words.
         ratio: how much of it is used, or of the operations' time is spent there.
-        scenario: whose operations.
+        scenario: the scenario of the operations.
     """
 
     how: Literal["used_up", "waited_for", "elsewhere", "nothing"]
@@ -157,10 +157,10 @@ LEAST_ERROR, MOST_ERROR = 0.05, 0.10
 """How far the model is off where anything changes, and where throughput doubles or halves; in between in
 proportion (in logarithms). What pairs of emulated farms showed (tests/ground_truth/pairs)."""
 MISFIT = 0.10
-"""The model reproduces the run itself within this much, or says so."""
+"""If the model reproduces the run itself less well than this, it says so."""
 STAYS = f"{SAME}; the time that no measured resource explains stays the same"
 STEADY = {"closed", "open", "soak"}
-"""Models of a load that stays what it is."""
+"""Load models whose load is constant."""
 SHOWS = 0.005
 AMORTISED = 0.75
 """CPU time grows at least with that power of throughput: small operations share what waking up and switching
@@ -203,7 +203,7 @@ class Asked:
     def drawn(self) -> tuple[tuple[Measured, Solution], ...]:
         """Resamples of it in blocks, as neighbouring seconds resemble each other, and where they settle.
 
-        Without those in which a scenario did nothing: they say nothing of it.
+        Resamples in which a scenario did nothing are left out.
         """
         places = block_rows(len(self.rows), RESAMPLES, np.random.default_rng(SEED))
         found = (take(self.case, self.rows[each], self.measured.loads) for each in places)
@@ -221,7 +221,7 @@ def ask(asked: Asked, settings: Sequence[Setting], notes: Sequence[str] = ()) ->
     Args:
         asked: a case.
         settings: what is to differ.
-        notes: what must hold beside what the settings assume.
+        notes: further assumptions, beside those of the settings.
     """
     measured, mix = asked.measured, _mix(asked, [one for one in settings if one.what == "probe"])
 

@@ -1,7 +1,7 @@
 """Group commit: the time of a commit at a log that one flush serves for all waiting.
 
-A log is flushed by one session at a time. Who commits while a flush is going on waits for its end, and then
-for the flush that has its own record, together with all others who came meanwhile. Of up to ``CROWD``
+One session at a time flushes a log. A session that commits during a flush waits for its end, and then
+for the next flush, which has its record and those of all that arrived meanwhile. Of up to ``CROWD``
 sessions what follows is exact: who is away for a random time of mean ``a`` is back within a flush of ``F``
 seconds with probability ``1 - exp(-F / a)``, so how many share the next flush depends on how many shared this
 one alone, and the means follow (a Markov chain). Of more a commit takes ``F``, and where it meets a flush
@@ -33,7 +33,7 @@ _AWAY_RATIOS: list[float] = np.geomspace(1e-3, 1e4, 71).tolist()
 """Away times ÷ a flush for which the chain is solved; in between, evenly in logarithms."""
 _POINTS: list[float] = np.log(_AWAY_RATIOS).tolist()
 _AT_ONCE = 1e-9
-"""A flush that takes no time takes this many seconds: nothing waits for it."""
+"""The time in seconds that stands for a flush without duration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Sessions:
     each_s: Floats
 
     def commit_s(self, flush_s: float) -> Floats:
-        """How long a commit of each load takes at a log whose flush takes so long.
+        """The time of a commit of each load at a log with this flush time.
 
         The mean is that of this many like sessions; loads differ as the flush differs that they meet: who is
         away for long meets it anywhere, who is back at once at its begin.
@@ -62,11 +62,11 @@ class Sessions:
         return np.asarray(flush_s + (mean_s - flush_s) * left_s / self._mean(left_s))
 
     def occupied_ratio(self, flush_s: float) -> float:
-        """The share of the time in which a flush is going on."""
+        """The share of time in which a flush is in progress."""
         return self._found(max(flush_s, _AT_ONCE))[1]
 
     def _found(self, flush_s: float) -> tuple[float, float]:
-        """(what a commit takes in flushes, the share of the time in which one is going on)."""
+        """(time of a commit in flushes, share of time in which a flush is in progress)."""
         per_s = float(self.per_s.sum())
         if per_s <= 0:
             return 1.0, 0.0
@@ -93,7 +93,7 @@ class Sessions:
 
 
 def residual_s(flush_s: float, away_s: Floats) -> Floats:
-    """What is left of the flush that is going on when a session comes back, where flushes follow each other.
+    """The remaining time of the present flush when a session returns, if flushes follow each other.
 
     Who was away for a time that is exponential with mean ``a`` comes back in the ``ceil(t / F)``-th of them:
     ``E[F ceil(t / F) - t] = F / (1 - exp(-F / a)) - a``.
@@ -142,7 +142,7 @@ def _looked_up(users: int, away: float) -> tuple[float, float]:
 
 @lru_cache(maxsize=CROWD * len(_AWAY_RATIOS))
 def _chain(users: int, place: int) -> tuple[float, float]:
-    """(what a commit takes, the share of the time with a flush) of users away so long, times in flushes."""
+    """(time of a commit, share of time with a flush) for users with this time between commits, in flushes."""
     away = _AWAY_RATIOS[place]
     sizes = np.arange(1, users + 1)
     # Row: how many share this flush; column: how many of the others are back when it ends.
@@ -150,7 +150,7 @@ def _chain(users: int, place: int) -> tuple[float, float]:
     chances = np.array([_binomial(users - size, back, users + 1) for size in range(1, users + 1)])
     nobody = chances[:, 0]
     step = chances[:, 1:].copy()
-    step[:, 0] += nobody  # the next flush is the first one's alone who comes
+    step[:, 0] += nobody  # the next flush has only the record of the first session that arrives
     balance = np.vstack([step.T - np.eye(users), np.ones(users)])
     share, *_ = np.linalg.lstsq(balance, np.append(np.zeros(users), 1.0), rcond=None)
     each = 1 + float(share @ nobody) * away / users

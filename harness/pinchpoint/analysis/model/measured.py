@@ -1,7 +1,7 @@
 """Builds the model from a run: the demand of each operation on each part of the farm.
 
 Nothing is fitted to later questions. Of an operation's time, what is waited for at disks is measured
-(``analysis.waits``), what CPUs take is reckoned from their use, and the rest stays what it is.
+(``analysis.waits``), CPU time is calculated from utilisation, and the unexplained rest is constant.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ NOTICED = 0.002
 OWN_WRITES = 1.5
 """Writes per commit from which on commits do not share them: a log at its cap ends at this many commits."""
 NO_LIMIT_KINDS = ("disk", "disk_latency", "disk_concurrency")
-"""Kinds in which a disk holds operations up by the time it takes, and has room."""
+"""Kinds in which the latency of a disk delays operations while the disk has room."""
 CHUNK_BYTES = 64 * 2**10
-"""What lies on one disk of a stripe before the next one's turn comes, as most arrays have it."""
+"""The chunk size of a striped array: bytes on one disk before the next disk follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class DiskContext:
     """What is known of a disk beside its own figures.
 
     Attributes:
-        kind: how the verdict's steps say that it limits; None if they say nothing of it.
+        kind: how it limits by the steps of the verdict; None if they do not name it.
         flushes: of it as a log; None if not counted.
         reads_only: whether no scenario changes anything, so that no operations cause its writes.
         starved: its tier waits for CPU, so that a flush lasts as the server reports it for lack of CPU.
@@ -147,7 +147,7 @@ def measured_disk(
 
 
 def _waited(resource: Resource, found: DiskMeasures, flows: Sequence[Flow], one: ScenarioRun) -> float:
-    """The share of its time that one scenario waits for a disk, whether it presses the farm or not."""
+    """The share of its time that one scenario waits for a disk, at any load."""
     alone = tuple(replace(flow, pressed=flow.load.scenario == one.name) for flow in flows)
     return waited(resource, found, alone)[0] or 0.0
 
@@ -159,7 +159,7 @@ def _caps(resource: Resource, found: DiskMeasures, wait: float, kind: Kind | Non
     used = caps.share(io, size)
     # A disk that idles most of the time is flat by chance.
     held = found.held if found.busy is None or found.busy >= WAIT_SHARE.value else None
-    if used > 1 + CAP_MATCH.value:  # the declaration does not hold
+    if used > 1 + CAP_MATCH.value:  # the measurement contradicts the declaration
         caps = Limits(iops=io)
     if kind in NO_LIMIT_KINDS:
         return caps, False  # one write after the other is flat as well, without any regulator
@@ -167,15 +167,15 @@ def _caps(resource: Resource, found: DiskMeasures, wait: float, kind: Kind | Non
         level = found.responses[held].level or (io if held == "io" else size)
         caps = Limits(iops=level) if held == "io" else Limits(bytes_per_s=level)
     elif not caps.known and at_least(found.outstanding, WAITING_IO) and found.responses["io"].stays:
-        caps = Limits(iops=io)  # a device that does no more, whatever waits
-    # Who waits for it and then works on what it wrote leaves it idle meanwhile: it does all it may.
+        caps = Limits(iops=io)  # a device at its maximum, whatever the queue
+    # A session that waits and then processes the result leaves the disk idle meanwhile: it is at its cap.
     busy = min(1.0, found.busy or 1.0)
     idle = busy if wait >= WAIT_SHARE.value and busy >= WAIT_SHARE.value else 1.0
     return caps, caps.share(io, size) / idle >= UTILISATION.value
 
 
 def _is_log(disk: _Seen, seen: Sequence[ScenarioRun]) -> bool:
-    """Whether commits share its writes: a log, unless each brings several of its own to a full disk."""
+    """Whether commits share its writes: a log's do, unless each has several writes and the disk is full."""
     resource, found = disk.resource, disk.found
     if not disk.waits_s or not resource.commit_path or at_least(found.reads_ratio, MOSTLY_READS):
         return False
@@ -202,7 +202,7 @@ def _commits(one: ScenarioRun) -> float:
 def _log(disk: _Seen, seen: Sequence[ScenarioRun], shares: Shares, beside: DiskContext) -> Disk:
     """A flush takes as long as the database says, or is found from how long it says that commits wait.
 
-    Where it says nothing of that, a flush is taken to be one write.
+    If that is unknown, a flush is assumed to be one write.
     """
     there, flushes = _committers(disk, seen), beside.flushes
     commits = {one.name: _commits(one) for one in there}
@@ -301,9 +301,9 @@ def _part(disk: _Seen, shares: Shares) -> Disk:
 KNOWN = 0.02
 """A throughput is known within that much (our value; the standard error of the pairs' runs is less)."""
 FELT = 1 / 3
-"""A rest of which less than a third is felt in the throughput is not found from that (our value)."""
+"""A rest is fitted only if at least a third of it affects throughput (our value)."""
 LEAST_USED = 0.05
-"""A thread or an interface of which the load takes less ends nothing."""
+"""A thread or an interface with a lower use by the load is no bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,7 +393,7 @@ def take(case: Case, rows: Rows, rest: Sequence[Users] | None = None) -> Measure
     Args:
         case: what is judged of a run.
         rows: of it.
-        rest: the loads of the whole stage, whose rests are taken; None: they are found.
+        rest: the loads of the whole stage whose unexplained rests are used; None: they are fitted.
     """
     seen = tuple(_seen(case, rows))
     shares = Shares(seen)
@@ -437,7 +437,7 @@ def _rested(measured: Measured) -> Measured:
 
 
 class Shares:
-    """Who is at which tier: of what is used there, each scenario is given its share of the time there.
+    """Which scenario uses a tier: utilisation is divided by the share of time that each spends there.
 
     Args:
         seen: the scenarios.
@@ -581,7 +581,7 @@ def _allowances(case: Case, rows: Rows, shares: Shares) -> Iterator[Cores]:
 def _pool(
     resource: Resource, rows: Rows, shares: Shares, limited: set[str], unmeasured: dict[str, str]
 ) -> Iterator[Cores]:
-    """A pool of cores: what its tiers use by each operation; what others use stays what it is."""
+    """A pool of cores: CPU time of its tiers per operation; the use by other processes is constant."""
     found, cores = measure_cpu(resource, rows), resource.cores
     if found.busy is None or cores is None:
         why = "its CPU utilisation was not measured"
@@ -669,7 +669,9 @@ def _bound(
     if found.io is None or limits is None:
         return
     caps = limits
-    if caps.share(found.io, found.bytes or 0.0) > 1 + CAP_MATCH.value:  # the declaration does not hold
+    if (
+        caps.share(found.io, found.bytes or 0.0) > 1 + CAP_MATCH.value
+    ):  # the measurement contradicts the declaration
         caps = Limits()
     yield Bound(
         key=resource.key,

@@ -5,7 +5,7 @@ Every load is a number of users who wait at stations and then think: the interac
 analysis for several classes; at a regulator, whose intervals do not vary, half of the residual time less
 (Reiser's correction for the coefficient of variation), and what it makes up for. A log is a station of its
 own kind (``commit``), and what an I/O takes may follow from how many are outstanding (``curve``). No station
-does more than all it can: where the approximation says so, throughput ends at that bound.
+exceeds its maximum: if the approximation does, throughput is cut at that bound.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Queue:
         io: by scenario, I/Os per operation, with a curve.
         waits: by scenario, those that an operation waits for, one after the other, with a curve.
         servers: how many operations are worked on at once.
-        regulated: a regulator lets I/Os pass at a steady pace, and takes no time of its own.
+        regulated: a limiter admits I/Os at a constant rate, without service time of its own.
         base_ratio: of it is used whatever the load.
     """
 
@@ -177,10 +177,10 @@ def solve(model: Model, near: Solution | None = None, close: float = CLOSE) -> S
 
 
 def fitted(model: Model, per_s: Mapping[str, float], time_s: Mapping[str, float]) -> Model:
-    """The same model whose unexplained rest makes each load as fast as it was measured to be.
+    """The same model, with the unexplained rest fitted so that it reproduces the measured throughput.
 
     A rest is never below 0: where the stations alone take longer than was measured, the model stays slower.
-    What ends at a bound is recognised by that, and its rest stays as it was given.
+    A load at a bound is recognised, and its rest is not changed.
 
     Args:
         model: with a first guess of each rest.
@@ -247,7 +247,7 @@ class _Network:
         self._at_queue = self._delay + self._stay
         # From all users waiting, evenly: from none of them nothing would ever begin to wait.
         self._waiting = np.full_like(self._demand, 1 / max(1, len(self._queues))) * self._users[:, None]
-        # From as far apart as a cap keeps them: a flush that takes no time would never begin to last.
+        # Starts from the spacing of the cap: a flush without duration would stay at zero.
         self._flush_s = np.array([max(one.flush_s, one.pace_s) for one in self._logs])
         self._at_log = self._commits * self._flush_s
         self._per_s = self._users / np.maximum(1e-12, self._away_s + self._round_s())
@@ -260,7 +260,7 @@ class _Network:
         return np.array(rows, dtype=float).reshape(len(self._names), len(of_each))
 
     def _round_s(self) -> Floats:
-        """How long each load's operation is at all stations together."""
+        """The time of each load's operation at all stations together."""
         return np.asarray(self._at_queue.sum(axis=1) + self._at_log.sum(axis=1))
 
     def begin_at(self, settled: _Settled) -> None:
@@ -273,7 +273,7 @@ class _Network:
         self._flush_s = np.where(paced, settled.flush_s, self._flush_s)
 
     def settle(self, close: float) -> None:
-        """Go round until throughput changes no more; then end it at the bounds."""
+        """Iterate until throughput is constant; then cut it at the bounds."""
         for _ in range(ROUNDS):
             before = self._per_s
             self._queue_up()
@@ -301,7 +301,7 @@ class _Network:
         wait = np.maximum(0.0, service * (met - less) - early)
         # In a closed network no more can wait than there are users.
         self._waiting = np.minimum(self._per_s[:, None] * (service + wait), self._users[:, None])
-        # One operation has at most one core to itself; a regulator takes no time but that of waiting.
+        # One operation uses at most one core; a limiter only adds waiting time.
         own = np.where(self._regulated, 0.0, self._demand)
         stays = np.divide(self._stay, self._demand, out=np.zeros_like(self._stay), where=self._demand > 0)
         self._at_queue = self._delay + (own + wait) * stays
@@ -324,7 +324,7 @@ class _Network:
             flush_s = self._flush_s[place]
             if log.pace_s:
                 occupied = here.occupied_ratio(flush_s)
-                # A flush that takes no time is one for each commit.
+                # Without flush time there is one flush for each commit.
                 flushes_per_s = occupied / flush_s if flush_s else float(here.per_s.sum())
                 self._flushes[log.key] = log.pace_s * flushes_per_s
                 stretched_s = log.flush_s if log.bursts else max(log.flush_s, log.pace_s * occupied)

@@ -17,7 +17,7 @@ UNQUEUED_S = 0.001
 to networked storage (a P10's at queue depth 1). A setting says otherwise (``sql.log.latency``)."""
 
 MOST_OF_OTHERS = 0.5
-"""Other programs use idle cores up; of those that are wanted they leave half, as a fair scheduler has it."""
+"""Other processes use idle cores; of contended cores a fair scheduler leaves them half."""
 
 ByScenario = Mapping[str, float]
 
@@ -30,7 +30,7 @@ class Disk:
         key: the resource's.
         name: in words.
         target: ``sql.log``.
-        host: whose it is.
+        host: its host.
         profile: the entry of the catalogue it is declared to be; None if none is.
         stripes: how many of that are striped.
         attached: which of its machine's caps its I/O counts to.
@@ -44,7 +44,7 @@ class Disk:
         seen_s: how long one took.
         waits: by scenario, how many of them an operation waits for, one after the other; empty: none.
         waited_s: by scenario, how long an operation was seen to wait for it, its queue included.
-        commits: of a log, by scenario, commits per operation; empty: it is none.
+        commits: for a log, commits per operation by scenario; empty for other disks.
         writes_per_flush: of a log, how many writes come one after the other in a flush.
         writes_beside: of a log, writes for each flush that it does not wait for; a cap counts them.
         flush_more_s: of a log, what a flush takes beside its writes: the server's own way there and back.

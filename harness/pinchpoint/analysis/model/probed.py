@@ -40,7 +40,7 @@ class Written:
             takes by itself is anything up to the time from one to the next.
         spacing_s: that time, where a cap held the probe's single writes; else None.
         bursts: whether that cap lets writes through as fast as they come for a while, and then none.
-        spread_ratio: half of what lies between the repetitions, as a share of the mean.
+        spread_ratio: half of the range of the repetitions, as a share of the mean.
         cells: the cells it rests on.
         flushed: whether they were flushed one by one, as a log's are.
     """
@@ -59,7 +59,7 @@ class Answered:
 
     Attributes:
         workload: its name.
-        curve: of the cells that no cap held; None where caps held them all.
+        curve: of the cells below any cap; None if all were at a cap.
         deepest: the most that was outstanding.
         spread_ratio: as of ``Written``.
     """
@@ -89,10 +89,10 @@ class ProbedDisk(Protocol):
         """A write of this many bytes to a log."""
 
     def answered(self, size_bytes: float | None, reads_ratio: float) -> Answered:
-        """I/O of that size, of which this much is reads."""
+        """I/O of that size with this share of reads."""
 
     def limits_of(self, reads_ratio: float | None) -> Limits | None:
-        """What holds I/O of which this much is reads; None: nothing is known."""
+        """The limits for I/O with this share of reads; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class DiskMix:
         bytes: bytes per operation, both ways.
         read_s: mean latency of a read.
         write_s: of a write, with its flush where there is one.
-        waits_s: how long an operation waits for it, as the database says of its own sessions.
+        waits_s: time that an operation waits for it, as the database reports for its sessions.
     """
 
     disk: str
@@ -177,8 +177,8 @@ class Swap:
     Attributes:
         part: as it would be.
         others: what else it may be, by what the probe does not show exactly.
-        after: what it is to be, in words.
-        exchanged: what a reader wants to know of it.
+        after: its new value, in words.
+        exchanged: a sentence about the replaced disk.
         assumes: what had to be assumed, in sentences.
     """
 

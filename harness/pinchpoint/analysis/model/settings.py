@@ -123,7 +123,7 @@ LIMITS: Mapping[str, What] = {
     "lock": "lock",
     "delay": "delay",
 }
-"""How the name of a setting of what limits ends -> what it is."""
+"""Last part of the name of a setting of the bottleneck -> its meaning."""
 Place = tuple[str, What]
 Probes = Callable[[Path], ProbedDisk]
 """Reads a kept probe. Raises InputError."""
@@ -135,7 +135,7 @@ _SAYS: Mapping[What, Sequence[What]] = {
 
 
 def _names(known: Known) -> dict[str, Place]:
-    """Every name that can be set -> what it is."""
+    """Every name that can be set -> its meaning."""
     names: dict[str, Place] = {}
     for disk in known.disks:
         names |= {

@@ -40,7 +40,7 @@ def cpus(inputs: Inputs, host: Host) -> Iterator[Resource]:
     pressure = figure(inputs, host.name, "pressure.cpu_ratio")
     parts = _processes(inputs, host.name) if whole is None else None
     busy = measure(inputs, whole or parts, UTILISATION, "utilisation", "busy")
-    # Of processes short ones are not seen: the CPU is as busy as they were, or busier.
+    # Short processes are not visible: the CPU was at least as busy as the listed ones.
     is_least = parts is not None and not (busy and busy.at_limit)
     is_missing = busy is None or is_least
     waited = measure(inputs, pressure, PRESSURE, "saturation", "work waited for a CPU")
@@ -92,7 +92,7 @@ def _stolen(inputs: Inputs, host: Host, cores: int) -> Measure | None:
 
 
 def _virtual_machines(inputs: Inputs, host: Host) -> Iterator[Resource]:
-    """The virtual machines of a host that wanted to run and were not let, a fifth of that time or more."""
+    """Virtual machines of a host that waited for a CPU a fifth of the time or more."""
     for key in inputs.samples.keys(STOLEN_CORES):
         waited = figure(inputs, *key) if key.host == host.name and key.instance else None
         ran = figure(inputs, host.name, "cpu.used_cores", key.instance)
@@ -195,7 +195,7 @@ def _busiest(inputs: Inputs, host: Host) -> Iterator[Resource]:
 
 
 def _part(instance: str) -> tuple[str, str]:
-    """(what it is, its name) of what is busy: a thread, a virtual processor, or a core."""
+    """(type, name) of what is busy: a thread, a virtual processor, or a core."""
     kind = next((kind for kind in _PARTS if instance.startswith(kind)), "")
     return _PARTS.get(kind, "core"), instance.removeprefix(kind)
 

@@ -55,7 +55,7 @@ RESOURCES = (
 
 
 def is_recording(inputs: Inputs) -> bool:
-    """Whether no load of ours was planned, and none recorded: all there is are samples."""
+    """Whether the run has samples only: no load was planned and no operation recorded."""
     return not inputs.loads and not inputs.whole.count
 
 

@@ -1,6 +1,6 @@
 """Measures of a resource in a recording: when a figure was at its limit, and what it came to.
 
-A figure is at its limit where its mean over 30 seconds is, and not by a spike of a few seconds alone, so that
+A figure is at its limit if its mean over 30 seconds is, and not by a spike of a few seconds alone, so that
 rows of 1, 5 and 10 seconds give the same answer; where readings are longer than half of that, each reading is
 judged alone.
 """
@@ -163,7 +163,7 @@ class Resource:
         measures: what was measured, the deciding one first; empty: nothing was.
         has_room: whether the measures show that it did not limit; None if they cannot.
         missing: what was not measured of it, and why; "" where nothing is missing.
-        doubt: why no work need have waited for it though it is at its limit; "" where that is not so.
+        doubt: why work may not have waited for it although it is at its limit; "" without doubt.
         remedy: what to do so that it can be judged; "" if that is known already.
         context: further figures.
         recorded: whether it is known; else something that was not recorded must have been waited for.
@@ -390,7 +390,7 @@ def _judged(
 ) -> tuple[Floats, Steps]:
     """(the mean over 30 seconds around each step, whether the step belongs to one that is at the limit).
 
-    A mean says nothing of how long: a spike of a second can lift it, and a long reading as well.
+    A mean does not show for how long: a spike of a second can lift it, and a long reading as well.
     """
     there = rows.covered_s > 0
     steps = int(SUSTAINED.value // window.step_s)

@@ -9,7 +9,7 @@
 | confidence | when |
 | --- | --- |
 | medium | two measures agree; its host's CPU, memory and disks were measured; all else was not near |
-| low | one of these does not hold |
+| low | one of these is not true |
 
 High confidence needs operations at several levels of load, which a recording does not have.
 """

@@ -1,4 +1,4 @@
-"""What work waits for beside hardware, in a recording: locks, pools, and what lies outside of the farm."""
+"""What work waits for beside hardware, in a recording: locks, pools, and systems outside the farm."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def saturated_words(one: Resource, offset_s: int) -> str:
 
 
 def experiment(found: Conclusion) -> str | None:
-    """What to do to decide; None if nothing is to be decided."""
+    """What would decide an inconclusive result; None if there is nothing to decide."""
     if found.outcome == "not_reached":
         return (
             "Run a load in steps (`pinchpoint run`) until throughput stops following it, or record a busier "

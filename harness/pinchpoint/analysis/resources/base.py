@@ -32,12 +32,12 @@ ResourceType = Literal[
 
 @dataclass(frozen=True, slots=True)
 class DiskShift:
-    """A disk's rate before and after a change of level, and what was outstanding meanwhile.
+    """A disk's rate and outstanding I/Os before and after a change of level.
 
     Attributes:
         of: ``io`` or ``bytes``.
         spread: of the rate after the change.
-        busy_before: share of the time with I/O going on; 1 where that was not measured.
+        busy_before: share of the time with I/O in progress; 1 if not measured.
         busy_after: likewise.
         alike_before: the same rate in seconds of the usual mix of reads and writes alone; None if there
             are too few of those.
@@ -77,7 +77,7 @@ class Resource:
         cores: how many cores a pool has; None if that is not known.
         roles: a device's roles, the first as in ``ROLE_ORDER``.
         limits: the declared caps, None where withheld; of what lives on burst credits its burst's.
-        baseline: of what lives on burst credits the declared caps, which hold without them; else None.
+        baseline: the declared caps without burst credits, of a disk with credits; else None.
         commit_path: whether commits wait for this device: it holds a log, or the data of a tier without one.
         even: whether a disk is asked in an even schedule that was kept: its rate is flat by that alone.
         shift: how a disk's I/O, or else its bytes, changed its level in the window; None if it did not.
@@ -133,7 +133,7 @@ class Resource:
 
     @property
     def role(self) -> str | None:
-        """The first role of a device; all disks of a machine together have none."""
+        """The first role of a device; None for all disks of a machine together."""
         return self.roles[0].role if self.roles and self.whole is None else None
 
 
@@ -208,7 +208,8 @@ class CpuMeasures:
     def use(self) -> float | None:
         """How much of it is used.
 
-        Of a thread no more than its server had work for: the kernel counts what spins, and its children.
+        For a thread at most its server's busy time, because the kernel also counts spinning and child
+        processes.
         """
         if self.busy is None or self.witness is None:
             return self.busy
@@ -231,11 +232,11 @@ class DiskMeasures:
             None if neither is known.
         recorded: whether the platform recorded it.
         credits_used: the share of the burst credits of ``binding`` that is spent, as it recorded it.
-        binding: ``io`` or ``bytes``: which of the two is at its declared cap, or held by something, or nearer
+        binding: ``io`` or ``bytes``: which of the two is at its declared cap, or limited, or nearer
             to its cap.
         responses: how each of the two moves when the outstanding count does.
-        outstanding: mean number of I/Os going on.
-        busy: share of the time with at least one I/O going on. 1 says nothing about saturation.
+        outstanding: mean number of I/Os in progress.
+        busy: share of the time with at least one I/O in progress. 1 does not mean saturation.
         reads_ratio: reads ÷ all I/O.
         read_s: mean latency of a read, weighted by operations.
         write_s: likewise of a write.
@@ -273,7 +274,7 @@ class DiskMeasures:
 
     @property
     def level(self) -> float | None:
-        """The binding rate: where it is held the level at which it is, else its mean."""
+        """The binding rate: its level if it is limited, else its mean."""
         if self.held == self.binding:
             return self.responses[self.binding].level
         return self.mean
@@ -285,7 +286,7 @@ class DiskMeasures:
 
     @property
     def held(self) -> str | None:
-        """``io`` or ``bytes``, whichever is held as only a regulator holds it; the flatter where both are.
+        """``io`` or ``bytes``, whichever is as constant as only a limiter makes it; of both the flatter.
 
         Where all I/Os are of one size both are the same: it is counted in I/Os then.
         """
@@ -318,7 +319,7 @@ class ShareMeasures:
     """A dependency, a lock, memory, an interface, a pool of connections. All None if not measured.
 
     Attributes:
-        used: the share of it that is in use: of a dependency the share of the users that it holds, of a lock
+        used: the share of it that is in use: for a dependency the share of users that wait for it, for a lock
             the share of the time in which sessions wait for it.
         witness: what another source says of that: of a dependency the share of it in which the tier behind it
             has nothing to do; of a lock the share of the operations that wait; of memory the share of what
@@ -385,18 +386,18 @@ class DiskState:
 
     Attributes:
         occupied: hardly ever idle, or not known, or waited for, or pacing those who wait.
-        at_cap: within 3 % of the declared cap, and held there: flat, or whatever the size of I/Os.
+        at_cap: within 3 % of the declared cap, and limited there: constant, whatever the size of I/Os.
         uneven: its I/Os end as unevenly as a device's.
         used: what it does ÷ its declared cap, while it has something to do.
         near_cap: at 90 % of the declared cap or more, not beyond it, and nothing says that it could do more.
-        beyond_cap: more than the declared cap was done: the declaration does not hold.
+        beyond_cap: the rate was above the declared cap, so the declaration is wrong.
         regulated: flat as only a regulator is, while latency moves.
-        fell: its level fell and held there, though no less was waiting: burst credits ran out.
+        fell: its rate fell and stayed lower although the queue did not: burst credits ran out.
         spent: the platform reports that its burst credits are spent.
-        rose: its level rose though no more was waiting: it is still warming up.
+        rose: its rate rose although the queue did not: it is still warming up.
         slow: latency above the limit of its role.
-        device: with a queue, and more outstanding I/O brings no more I/O; or slow, as uneven as a device.
-        wait_ratio: waiting for this disk ÷ the time of the operations of a pressed scenario.
+        device: has a queue, and more outstanding I/O brings no higher rate; or slow, and as uneven as a
+        device. wait_ratio: waiting for this disk ÷ the time of the operations of a pressed scenario.
         waiting: that scenario.
         late: operations wait for this disk most of their time, and its latency is not excellent.
         concurrency: operations wait for reads that are issued too few at a time: more would be served.
@@ -426,7 +427,7 @@ class DiskState:
 
     @property
     def full(self) -> bool:
-        """It can do no more than it does."""
+        """It is at its maximum."""
         held = self.near_cap or self.regulated or self.device
         return (self.occupied and held) or self.fell or self.rose
 
@@ -445,7 +446,7 @@ class Suspicion:
         not_waited_for: nothing is known to wait for it, as its writes are mostly asynchronous, or because
             its server reports that nothing waits.
         grown: what several load levels say of it, ``E2`` and ``E3``.
-        outrun: what they say against it, in words: throughput went on beyond what would use it up.
+        outrun: evidence against it, in words: throughput rose above its calculated maximum.
     """
 
     resource: Resource
@@ -506,18 +507,18 @@ class ResourceKind(ABC, Generic[M]):
 
     Attributes:
         type: of its resources.
-        kind: what it is called when it is saturated; of a disk, how it limits is to be found out.
+        kind: its kind when saturated; for a disk ``classify`` finds the kind of limit.
         ways: every kind of limit that it can have, with the way in which that limits.
-        candidate: the kind that one is listed with where nothing was concluded; None: none is listed.
+        candidate: its kind in the list of candidates of an inconclusive run; None: not listed.
         nearest: whether one that nothing speaks against is listed when it is the nearest to its limit.
         yields: whether it is named only where CPU, memory, disks and interfaces have room: it says that
             something else limits throughput (METHOD step 5).
         explains_disks: whether want of it keeps disks busy, so that it ranks before them.
         delays_cpu: whether it ranks before a CPU at the same depth, which it delays.
         takes_cpu: whether waiting for it may be waiting for CPU time that the hypervisor took.
-        own_series: whether what waits for it has series of its own, and not only the whole host's.
-        full_now: from when on it is at its limit in a single step; None if a step does not show it.
-        maybe_full: from when on it may be, as clocks and readings may lie a second beside it.
+        own_series: whether waits for it are measured for it alone, and not only for the whole host.
+        full_now: the value from which on it is at its limit in a single step; None if a step does not show
+        it. maybe_full: the value from which on it may be, as clocks and readings may differ by a second.
         short: its name in advice, with ``{instance}``, ``{tier}`` and ``{host}``.
         placed: its name in a list of the verdict, likewise.
         least: what must be so for anything to speak against it; None if one column does not show it.
@@ -554,7 +555,7 @@ class ResourceKind(ABC, Generic[M]):
     def discover(
         self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
     ) -> Iterator[Resource]:
-        """Every one of which the run shows something; ``disks``: those with a role."""
+        """Every resource of this kind with samples in the run; ``disks``: those with a role."""
 
     def clearly_unsuspected(self, resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> bool:
         """Whether it is plain by one or two columns that nothing speaks against it; ``judge`` would agree."""
@@ -605,7 +606,7 @@ class ResourceKind(ABC, Generic[M]):
         return None
 
     def nearness(self, resource: Resource, found: M) -> float:
-        """How near it is to a limit, among candidates of which nothing was concluded."""
+        """How near a candidate is to a limit, in an inconclusive run."""
         return found.use or 0.0
 
     def left(self, one: Suspicion, found: M) -> float | None:
@@ -613,7 +614,7 @@ class ResourceKind(ABC, Generic[M]):
         return None
 
     def used_share(self, one: Suspicion, found: M) -> float | None:
-        """Of what limits by its use, how much is used; None if a limit shows by itself."""
+        """The utilisation of a resource with a known capacity; None for others."""
         return None
 
     def waited_share(self, one: Suspicion, found: M, working: float) -> tuple[float, str]:
@@ -622,7 +623,7 @@ class ResourceKind(ABC, Generic[M]):
         Args:
             one: what limits by the time it takes.
             found: what was measured.
-            working: the share of users' time in which an operation is going on; in the rest they think.
+            working: the share of users' time with an operation in progress; the rest is think time.
         """
         return waits_for(None, working)
 
@@ -649,15 +650,15 @@ class ResourceKind(ABC, Generic[M]):
         return False
 
     def confidence_limits(self, one: Suspicion, found: M, context: Context) -> Iterator[str]:
-        """Why no more than low confidence is due though its evidence holds, in sentences."""
+        """Why its evidence justifies only low confidence, in sentences."""
         yield from ()
 
     def beside(self, resource: Resource, first: Suspicion, context: Context) -> Iterator[str]:
-        """Why this one casts doubt on another one that is named, in sentences."""
+        """Why this resource casts doubt on the named one, in sentences."""
         yield from ()
 
     def deeper(self, resource: Resource, rows: Rows) -> str:
-        """Why what yields may wait for this one, in words; "" where nothing says so."""
+        """Why an upstream resource may wait for this one, in words; "" without evidence."""
         return ""
 
     def why_not_named(self, one: Suspicion, found: M, inputs: Inputs) -> NoSingleCause | None:
@@ -738,7 +739,7 @@ def waits_for(share: float | None, working: float) -> tuple[float, str]:
 
     Args:
         share: None if that is not known: all of it.
-        working: the share of users' time in which an operation is going on; in the rest they think.
+        working: the share of users' time with an operation in progress; the rest is think time.
     """
     thinks = "" if working >= 1 else f", and users think {units.percent(1 - working)} of theirs"
     if share is None:
@@ -749,5 +750,5 @@ def waits_for(share: float | None, working: float) -> tuple[float, str]:
 def compared(
     text: str, metric: str, value: float | None, place: tuple[str, str], evidence: str, limit: Threshold
 ) -> Fact:
-    """A sentence with its number and what it is held against; ``place``: the series' host and instance."""
+    """A sentence with its number and threshold; ``place``: host and instance of the series."""
     return Fact(text, metric, value, *place, evidence, limit.value, limit.source, limit.says)

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from pinchpoint.analysis.advice_inputs import AdviceInputs
 
 FOLDERS = ("files",)
-"""Tiers that may be a mere folder, without processes of their own."""
+"""Tiers that may be just a folder, without processes."""
 NOT_MEASURED_RANK = 0.75
 """Where a pool that was not measured stands among the candidates: before those known to have room."""
 HALF = 0.5
@@ -84,7 +84,7 @@ class Cpu(ResourceKind[CpuMeasures]):
         return measure_cpu(resource, rows)
 
     def judge(self, resource: Resource, found: CpuMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
-        """E1 from the busy ratio, E4 from who says so as well.
+        """E1 from the busy ratio, E4 from a second source.
 
         A quota that is saturated is met exactly: whoever merely shares full cores does not get that far.
         """
@@ -106,7 +106,7 @@ class Cpu(ResourceKind[CpuMeasures]):
         return "the cores around it are saturated as well, or it was only partly measured"
 
     def name_of_next(self, one: Next) -> str:
-        """Of cores that tiers share, of which none's use was measured, the host's."""
+        """The host's use of cores whose tiers were not measured one by one."""
         return f"the CPU of the {one.tier} tier ({one.host})" if one.tier else f"the shared CPU of {one.host}"
 
     def nearness(self, resource: Resource, found: CpuMeasures) -> float:
@@ -120,7 +120,7 @@ class Cpu(ResourceKind[CpuMeasures]):
     def witnessed(self, found: CpuMeasures) -> bool:
         """Whether pressure says as well that it is saturated.
 
-        That of the whole machine can witness for a pool, and for a quota, whose tasks then wait for CPU.
+        CPU pressure of the whole machine is a second source for a pool, and for a quota whose tasks wait.
         """
         return at_least(found.pressure, PRESSURE)
 
@@ -129,7 +129,7 @@ class Cpu(ResourceKind[CpuMeasures]):
         return self._pressure(one.resource, found)
 
     def facts(self, one: Suspicion, found: CpuMeasures) -> Iterator[Fact]:
-        """How busy it is, who says so too, and who uses it."""
+        """Its busy ratio, the second source, and its users."""
         resource = one.resource
         place = self.owner(resource, found)[1] or "", resource.instance
         text = self.busy_words(resource, found)
@@ -179,7 +179,7 @@ class Cores(Cpu):
         return _pools(inputs)
 
     def excused(self, found: CpuMeasures) -> str:
-        """A pool is a limit of its own."""
+        """A pool of cores is a limit."""
         return ""
 
     def owner(self, resource: Resource, found: CpuMeasures) -> tuple[str | None, str | None]:
@@ -243,7 +243,7 @@ class Cores(Cpu):
         return text + self._sharing(one.resource, found) if len(one.resource.tiers) > 1 else text
 
     def relief(self, resource: Resource) -> str:
-        """Cores of its own, or more of them."""
+        """Advice: dedicated cores, or more of them."""
         alone = "give the tier a machine or core of its own"
         return alone if len(resource.tiers) > 1 else "give it more cores"
 
@@ -311,13 +311,13 @@ class Allowance(Cpu):
         return busy(resource, rows)
 
     def load_use(self, resource: Resource, found: CpuMeasures, *, in_steps: bool) -> float | None:
-        """What a tier may use is a limit of its own only where that is less than the cores around it."""
+        """A tier's CPU limit is a separate resource only if it is less than the cores it runs on."""
         return found.use if found.quota else None
 
     def discover(
         self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
     ) -> Iterator[Resource]:
-        """One per host whose tier's own use was measured."""
+        """One per host whose tier was measured by its processes."""
         for host in inputs.hosts:
             used = inputs.samples.steps(host.name, "cpu.busy_ratio", f"tier:{host.tier}")
             if np.isfinite(used).any():
@@ -368,7 +368,7 @@ class Thread(Cpu):
     def discover(
         self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
     ) -> Iterator[Resource]:
-        """Those that were watched; of a host no one looked into, the one of which its server shows itself."""
+        """The watched threads; on a host without a collector, the thread that its server reports."""
         for host in inputs.hosts:
             if len(host.cores or host.usable) == 1:
                 continue
@@ -557,7 +557,7 @@ def other_processes(resource: Resource, found: Measures) -> float | None:
 
 
 def unwatched(one: Suspicion) -> tuple[str, ...]:
-    """The tiers on a pool of cores, or maybe on it, whose own use of it was not measured."""
+    """Tiers that use, or may use, a pool of cores and were not measured."""
     tiers = dict.fromkeys([*one.resource.tiers, *one.resource.users])
     return tuple(tier for tier in tiers if tier not in (*one.found.uses, GENERATOR))
 
@@ -568,7 +568,7 @@ def used_by_generator(one: Suspicion) -> bool:
 
 
 def not_shared_out(one: Resource) -> bool:
-    """Whether it is a pool of cores of which no tier's own use was measured."""
+    """Whether no tier on this pool of cores was measured by itself."""
     uses = (one.columns.get(f"{USE}{tier}") for tier in one.tiers)
     return one.type == Cores.type and not any(use is not None and np.isfinite(use).any() for use in uses)
 
@@ -614,7 +614,7 @@ def _pools(inputs: Inputs) -> Iterator[Resource]:
 
 
 def _others(unknown: list[Host], tiers: tuple[str, ...]) -> Iterator[str]:
-    """Tiers beside those of a pool of whose processes no one knows where they run: they may use it, too."""
+    """Further tiers that may use a pool, because their processes' cores are not known."""
     for tier in dict.fromkeys(host.tier for host in unknown):
         if tier not in (*tiers, *FOLDERS):
             yield tier
@@ -647,7 +647,7 @@ def pool_busy(samples: Samples, hosts: list[str], cores: tuple[int, ...]) -> Flo
 
 
 def _generator_use(inputs: Inputs, machine: str, cores: tuple[int, ...]) -> Floats:
-    """Cores' worth of CPU the load generators took out of this pool; 0 if they have cores of their own.
+    """Cores that the load generators used of this pool; 0 if they run on other cores.
 
     A worker that was not pinned may use all cores of its machine. One that does not say where it ran is on
     the farm's only if that has just one, and the worker was given cores of it.

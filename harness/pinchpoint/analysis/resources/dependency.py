@@ -1,6 +1,6 @@
 """What users wait for outside of what is watched: a slow repository, a long way to a server (`external`).
 
-A station that holds a *limited* pool of users is a dependency as far as the tier behind it does not work for
+A station where a *limited* pool of users waits is a dependency as far as its tier does not work for
 them: what it works on is its own resources' matter (METHOD step 5).
 """
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 LOCKS = ("sql",)
-"""Tiers whose operations may wait for each other's locks: only the server itself can report those."""
+"""Tiers whose operations may wait for each other's locks, which only the server can report."""
 
 
 class Dependency(Shared):
@@ -98,7 +98,7 @@ class Dependency(Shared):
                 )
 
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
-        """How many users it holds, how long each time, and how little the tier behind it has to do.
+        """How many users wait for it, how long each time, and how idle its tier is meanwhile.
 
         A farm that merely is not asked for much waits for nothing long: milliseconds are needed as well.
         """
@@ -134,7 +134,7 @@ class Dependency(Shared):
     def waited_for(self, resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
         """Its own scenario presses the farm.
 
-        Of a tier of the farm that no one looked at, no one knows whether it has little to do.
+        For a tier that was not measured, its idle time is unknown.
         """
         unseen = bool(resource.tiers) and found.own is None
         return not unseen and any(flow.pressed and flow.load.scenario == resource.scenario for flow in flows)
@@ -148,7 +148,7 @@ class Dependency(Shared):
     def held(
         self, resource: Resource, found: ShareMeasures, rows: Rows, flows: tuple[Flow, ...]
     ) -> Held | None:
-        """The users of its scenario that it holds."""
+        """The users of its scenario that wait for it."""
         own = next((flow for flow in flows if flow.load.scenario == resource.scenario), None)
         if own is None or not own.load.users or found.used is None:
             return None
@@ -171,7 +171,7 @@ class Dependency(Shared):
             )
 
     def why_not_named(self, one: Suspicion, found: ShareMeasures, inputs: Inputs) -> NoSingleCause | None:
-        """Where the load generator itself is late by as much, or what lies deeper was not measured."""
+        """Doubts: the load generator is late by as much, or deeper tiers were not measured."""
         lags = [inputs.samples.mean(*key) or 0.0 for key in inputs.samples.keys("generator.loop_lag_s")]
         if not found.each_s or max(lags, default=0.0) < LOOP_LAG.value * found.each_s:
             return deeper_unseen(inputs, one.resource.tiers)
@@ -182,7 +182,7 @@ class Dependency(Shared):
         )
 
     def confidence_limits(self, one: Suspicion, found: ShareMeasures, context: Context) -> Iterator[str]:
-        """What lies deeper and may be why it is waited for: disks, and sessions of no one's."""
+        """Deeper causes of the wait: disks, and sessions that no scenario explains."""
         tiers, inputs = one.resource.tiers, context.inputs
         if set(tiers) & set(LOCKS):
             return
@@ -218,7 +218,7 @@ def _waits_for_io(context: Context, host: str) -> Iterator[str]:
     for disk, ratio in used.items():
         if at_least(ratio, PRESSURE):
             yield f"{disk} of {host} is busy {units.percent(ratio)} of the time"
-    # A store that says how much it has to do says so of what waits for its disks, too.
+    # A store that reports its busy time includes requests that wait for its disks.
     told = [inputs.samples.steps(host, "db.main_thread.busy_ratio"), operations_inside(inputs, host)]
     if all(ratio is None for ratio in used.values()) and not np.isfinite(told).any():
         yield f"whether processes wait for a disk on {host} was not measured"
@@ -235,7 +235,7 @@ def _busy_disks(context: Context, host: str, everyone: list[str]) -> Iterator[tu
 
 
 def _unexplained_sessions(inputs: Inputs, tiers: tuple[str, ...], flows: tuple[Flow, ...]) -> Iterator[str]:
-    """Sessions at work in a deeper tier that are none of a scenario's, nor can all be of these tiers."""
+    """Active sessions of a deeper tier that neither the scenarios nor these tiers explain."""
     there = sum(flow.going_on(tier) for flow in flows for tier in tiers)
     for deeper in _behind(inputs, tiers):
         more = (mean(at_work(inputs, deeper)) or 0.0) - sum(flow.going_on(deeper) for flow in flows)
@@ -250,7 +250,7 @@ def _behind(inputs: Inputs, tiers: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _unasked_behind(inputs: Inputs, tiers: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of them in which no one asked who is at work."""
+    """Those of them whose sessions were not measured."""
     return tuple(one for one in _behind(inputs, tiers) if not np.isfinite(at_work(inputs, one)).any())
 
 
@@ -262,7 +262,7 @@ def seen_by(resource: Resource) -> str:
 def held_outside(
     inputs: Inputs, flows: tuple[Flow, ...], station: Station, disks: tuple[Resource, ...]
 ) -> dict[str, Floats] | None:
-    """``outside``: users held while the tier does nothing for them; ``own``, ``witness`` as in ShareMeasures.
+    """``outside``: users that wait while the tier is idle for them; ``own``, ``witness`` as in ShareMeasures.
 
     None if what the tier does for them was not measured.
     """
@@ -278,7 +278,7 @@ def held_outside(
 def _as_server_sees(
     inputs: Inputs, flows: tuple[Flow, ...], station: Station, hosts: list[Host]
 ) -> dict[str, Floats] | None:
-    """Operations in flight for which no session of the server is at work."""
+    """Operations in flight without an active session in the server."""
     working = sessions_at_work(inputs, [host.name for host in hosts])
     if not np.isfinite(working).any():
         return None
@@ -294,12 +294,12 @@ def _as_server_sees(
 def _by_own_use(
     inputs: Inputs, station: Station, hosts: list[Host], disks: tuple[Resource, ...]
 ) -> dict[str, Floats] | None:
-    """Users for whom the tier works, from its use of CPU and disks.
+    """Users for whom the tier works, from its CPU and disk use.
 
     A content source serves many at a time: one user per core it uses. Any other tier counts as serving one at
     a
     time: while it works, all wait for it. A store may report more: how busy its one thread is (waiting for
-    its log included), or how many operations it holds. Time that a tier waits for a deeper tier is not
+    its log included), or how many operations are in it. Time that a tier waits for a deeper tier is not
     outside.
     """
     steps = inputs.window.steps
@@ -325,7 +325,7 @@ def _by_own_use(
 
 
 def _not_behind(station: Station) -> Floats:
-    """The share of those that are there for whom the tier does not wait for a deeper one."""
+    """The share of its operations that do not wait for a deeper tier."""
     behind = sum(station.downstream.values(), np.zeros_like(station.per_step))
     return np.clip(1 - behind / station.going_on, 0.0, 1.0) if station.going_on else np.ones_like(behind)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SAME = "the same mix of operations and the same cache ratio"
 NOTHING = 0.005
-"""Gains below half a per cent are none."""
+"""Smaller gains count as none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Gain:
         assumes: what must stay as it is, or why it is not known.
         at_most: whether the ratio is a bound: by one load level it is an estimate.
         asked: the scenario that gains most, where the model was asked.
-        set: what it was asked, as ``what-if`` is.
+        set: the setting of ``what-if`` that gives it.
     """
 
     ratio: float | None

@@ -38,7 +38,7 @@ KINDS: Mapping[str, ResourceKind[Any]] = {
         Dependency(),
     )
 }
-"""In the order in which they are looked for."""
+"""In the order in which they are checked."""
 WAYS: Mapping[Kind, Way] = {kind: way for each in KINDS.values() for kind, way in each.ways.items()}
 """Kind of limit -> how it limits."""
 
@@ -78,7 +78,7 @@ def facts(one: Suspicion) -> tuple[Fact, ...]:
 
 
 def owner(resource: Resource, found: Measures) -> tuple[str | None, str | None]:
-    """(tier, host) to blame: of what is shared the tier that uses most, else whose it is; None: not known."""
+    """(tier, host) to name: for a shared resource the tier that uses most of it; None: not known."""
     return KINDS[resource.type].owner(resource, found)
 
 

@@ -87,7 +87,7 @@ class Lock(Shared):
         yield advise("lock", tier, what, basis.asked_for(f"{tier}.lock=0ms"))
 
     def unseen(self, resources: Iterable[Resource], flows: tuple[Flow, ...]) -> bool:
-        """Whether a session or more is at a database of whose locks nothing was measured."""
+        """Whether sessions work in a database whose locks were not measured."""
         known = {tier for one in resources if one.type == self.type for tier in one.tiers}
         return any(sum(flow.going_on(tier) for flow in flows) >= 1 for tier in LOCKS if tier not in known)
 
@@ -112,7 +112,7 @@ class Lock(Shared):
             )
 
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
-        """How often sessions wait, how many do, and whether those who hold locks wait for a disk."""
+        """How often sessions wait, how many, and whether the holders of locks wait for a disk."""
         waited = "{} of the operations in flight waited for a lock, as reported by the database"
         held = "{} of the sessions that do not wait for a lock, lock holders included, wait for a disk"
         often = "sessions waited for a lock {} of the time"

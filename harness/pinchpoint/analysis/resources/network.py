@@ -57,7 +57,7 @@ class Network(Shared):
             speed = inputs.samples.steps(*key)
             names = ("net.received_bytes_per_s", "net.sent_bytes_per_s")
             received, sent = (inputs.samples.steps(key.host, name, key.instance) for name in names)
-            # Where the fuller direction was lost, the other one says nothing of it.
+            # Without the samples of the fuller direction, the other one does not show the limit.
             ways = [way for way in (received, sent) if np.isfinite(way).any()]
             most = np.max(ways or [speed * np.nan], axis=0)
             fuller = max(names, key=lambda name: inputs.samples.mean(key.host, name, key.instance) or 0.0)
@@ -135,12 +135,12 @@ class Network(Shared):
 
 
 def _there(flows: tuple[Flow, ...], tier: str) -> float:
-    """How many operations of pressed scenarios are at a tier, or on the way to it."""
+    """Operations of pressed scenarios that wait for a tier, or for the network to it."""
     return sum(flow.going_on(tier) for flow in flows if flow.pressed)
 
 
 def _idle(inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...], tiers: set[str]) -> Floats:
-    """Of the operations of pressed scenarios at these tiers, the largest share that is on its way there."""
+    """The largest share of the operations of pressed scenarios that waits for the network to these tiers."""
     most = np.full(inputs.window.steps, np.nan)
     for flow in flows:
         for station in flow.stations:

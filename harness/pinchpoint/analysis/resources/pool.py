@@ -1,4 +1,4 @@
-"""What clients' requests are let in by: a server's connections, threads that take requests, tickets."""
+"""Pools that admit requests of clients: connections, worker threads, tickets."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Pool(Shared):
         return found.used if in_steps else None
 
     def why_not_named(self, one: Suspicion, found: ShareMeasures, inputs: Inputs) -> NoSingleCause | None:
-        """Where what lies deeper, for lack of which it may be full, was not measured."""
+        """Reasons why a full pool may only be the effect of a deeper resource that was not measured."""
         return deeper_unseen(inputs, one.resource.tiers)
 
     def figures(self, resource: Resource) -> tuple[Figure, ...]:

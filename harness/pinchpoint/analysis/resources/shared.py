@@ -31,7 +31,7 @@ class Figure:
         evidence: the kind of evidence it is where it reaches its limit.
         required: whether nothing speaks against the resource where it does not.
         excuses: whether nothing speaks against the resource where it does.
-        below: whether it is to be no more than the limit.
+        below: whether values below the limit are good.
         instance: of the series.
         host: likewise; None: the first that the resource is on.
         show: how it is written.
@@ -78,7 +78,7 @@ class Shared(ResourceKind[ShareMeasures]):
 
     @abstractmethod
     def figures(self, resource: Resource) -> tuple[Figure, ...]:
-        """What it is judged by, the strongest first."""
+        """The figures that judge it, the strongest first."""
 
     def waited_for(self, resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -> bool:
         """Whether whoever waits for it, if anybody does, presses the farm."""
@@ -108,7 +108,7 @@ class Shared(ResourceKind[ShareMeasures]):
         return self.relieved.format(instance=resource.instance)
 
     def judge(self, resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
-        """E1 from its use, E4 from who else sees that; nothing unless all that is required holds."""
+        """E1 from its use, E4 from a second source; nothing unless all requirements are met."""
         figures = self.figures(resource)
         held = all(one.reached(found) for one in figures if one.required)
         excused = any(one.reached(found) for one in figures if one.excuses)

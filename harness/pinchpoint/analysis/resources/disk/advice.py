@@ -42,7 +42,7 @@ FARM = "farm.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A disk that limits, as it was declared and measured.
+    """A disk at its limit, as declared and as measured.
 
     Attributes:
         target: ``sql.log``, all roles of a device that has several; of all disks of a machine its host.
@@ -120,7 +120,7 @@ def _cap(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Iterator[Advic
 
 
 def _put_on(basis: AdviceInputs, held: Held, entry: Profile, count: int) -> Advice:
-    assert held.profile is not None  # noqa: S101 -- only what was declared has another type
+    assert held.profile is not None  # noqa: S101 -- only a declared disk has another type
     room = held.rates.room(entry, count)
     now = _named(held.profile, held.stripes)
     how = f"Stripe {held.target} over" if count > 1 else f"Put {held.target} on"
@@ -154,7 +154,7 @@ def _beyond(basis: AdviceInputs) -> str:
 
 
 def _faster(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Advice:
-    """In figures: no type was declared, or the declared one does not hold."""
+    """Advice in figures, because no type was declared or the declared one is wrong."""
     limits = basis.first.resource.limits
     more, gain = _as_fast(basis, found, held)
     said = limits_words(limits.iops, limits.bytes_per_s) if limits and not basis.first.contradicted else ""
@@ -231,7 +231,7 @@ def _device(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Iterator[Ad
 
 
 def _burst(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Iterator[Advice]:
-    """A type whose baseline carries what the credits carried, or does more than this one's."""
+    """A type whose base rate is that of the credits, or higher than the present base rate."""
     shift = basis.first.resource.shift
     if shift is None or not fell(shift):
         yield from _cap(basis, found, held)
@@ -282,7 +282,7 @@ def _warm_up(basis: AdviceInputs, _found: DiskMeasures, held: Held) -> Iterator[
 
 
 def _concurrency(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Iterator[Advice]:
-    """More at once; a log writes one I/O after the other by its nature: it wants lower latency instead."""
+    """Advice: more I/Os at the same time; a log, which writes one after the other, needs lower latency."""
     resource = basis.first.resource
     if resource.commit_path or resource.role in COMMIT_ROLES:
         yield from _latency(basis, found, held)
@@ -317,7 +317,7 @@ def _unclear(basis: AdviceInputs, _: DiskMeasures, held: Held) -> Iterator[Advic
 
 
 def _latency(basis: AdviceInputs, found: DiskMeasures, held: Held) -> Iterator[Advice]:
-    """The response recomputed with the latency of another disk, as far as it is waiting for this one."""
+    """The response time with the latency of another disk, for the share that waits for this one."""
     resource, kind = basis.first.resource, basis.first.kind
     each, now_s = _each_s(resource, found)
     named = _unpublished(held.profile)
@@ -339,7 +339,7 @@ def _left(basis: AdviceInputs, latency_s: float, now_s: float | None) -> float |
 
 
 def _at_its_rate(basis: AdviceInputs, left: float | None) -> str:
-    """Of a load that kept its schedule no more is done by that alone: its operations take less time."""
+    """For a load that kept its schedule throughput stays; only its operations get faster."""
     waiting = basis.first.disk.waiting if basis.first.disk else None
     flow = next((one for one in basis.case.flows if one.load.scenario == waiting), None)
     if left is None or flow is None or not flow.load.scheduled or (flow.started_ratio or 1) < STARTED.value:
@@ -358,7 +358,7 @@ def _recomputed(basis: AdviceInputs, left: float | None) -> Gain:
 
 
 def _other_latencies(basis: AdviceInputs, now_s: float | None) -> Iterator[tuple[str, float]]:
-    """(whose, seconds): the limit of its role, and the fastest other disk of the farm where that is lower."""
+    """(name, seconds): its role's latency limit, and the fastest other disk of the farm if that is lower."""
     first, stage = basis.first.resource, basis.case.stage
     limit = slowness(first)
     if now_s is not None and now_s * (1 - HARDLY.value) > limit.value:

@@ -41,7 +41,7 @@ HALF = 0.5
 
 
 AT_A_LEVEL = ("disk_cap", "disk_device")
-"""Kinds that a declared limit can be held against; burst credits exceed it by nature."""
+"""Kinds that are compared with a declared limit; burst credits exceed it by design."""
 
 USED_UP = ("disk_cap", "disk_burst_exhausted")
 """Kinds that are reported even if no session waits: the disk is at its cap. Slowness matters only to sessions
@@ -71,9 +71,9 @@ def state_of(
     used = _used(found, waited_for=waited_for)
     beyond = _beyond(found.utilisation, used)
     # Few large I/Os make seconds uneven by one of them, and smaller ones are more of them in a second; that
-    # their size moves no bytes tells more than either.
+    # their size moves no bytes is stronger evidence than either.
     any_size = found.responses[found.binding].any_size
-    # A share that the platform recorded is one of its own limit, whatever the rate does meanwhile.
+    # A share that the platform recorded is relative to its own limit, whatever the measured rate.
     certain = any_size or found.recorded
     near = used is not None and not beyond and used >= UTILISATION.value and (certain or not io.follows)
     held = at_most(flat, FLAT) or certain
@@ -111,7 +111,8 @@ def state_of(
 def _used(found: DiskMeasures, *, waited_for: bool) -> float | None:
     """How much of its cap a disk does; one that is waited for, while it has something to do.
 
-    Who waits for it and then works on what it wrote leaves it idle meanwhile: it does all it may.
+    A client that waits for it and then processes the result leaves it idle meanwhile, although it is at its
+    cap.
     """
     if found.utilisation is None or not waited_for or not at_least(found.busy, WAIT_SHARE):
         return found.utilisation
@@ -121,7 +122,7 @@ def _used(found: DiskMeasures, *, waited_for: bool) -> float | None:
 def _beyond(done: float | None, used: float | None) -> bool:
     """More than the cap was done, or would have been by far with the disk busy all the time.
 
-    That it never idles while it is held is known within a tenth: a regulator lets idle time be made up for.
+    Its idle time at the cap is known within a tenth, because a limiter lets a disk catch up after idle time.
     """
     if done is None or used is None:
         return False
@@ -138,7 +139,7 @@ def disk_evidence(found: DiskMeasures, state: DiskState) -> frozenset[str]:
 
 
 def fell(shift: DiskShift | None) -> bool:
-    """The rate fell and held, the disk mostly busy; what was outstanding fell by less than half as much."""
+    """The rate fell and stayed lower, the disk was mostly busy, and its queue fell by less than half as much."""
     if shift is None or shift.after > shift.before * (1 - DISK_SHIFT.value):
         return False
     held = shift.busy_after >= MOSTLY_BUSY.value and at_most(shift.spread, FLAT)
@@ -146,7 +147,7 @@ def fell(shift: DiskShift | None) -> bool:
 
 
 def _of_another_size(shift: DiskShift | None, found: DiskMeasures) -> bool:
-    """Whether it is I/Os' size that changed: the other of I/O and bytes is held, and stayed where it was."""
+    """Whether only the size of I/Os changed: the other one of I/O and bytes stayed constant."""
     if shift is None or not shift.other_before:
         return False
     other = "bytes" if shift.of == "io" else "io"
@@ -241,7 +242,7 @@ def disk_kind(state: DiskState) -> Kind:
 
 
 def cap_kind(state: DiskState) -> Kind:
-    """What something at its cap is called: one whose credits are spent had a higher one before."""
+    """The kind of a disk at its cap: with spent credits it had a higher cap before."""
     return "disk_burst_exhausted" if state.spent else "disk_cap"
 
 

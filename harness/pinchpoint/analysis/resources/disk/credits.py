@@ -1,7 +1,7 @@
 """Burst credits: a disk that does more than its type does for good, as long as these last.
 
 What is declared of an Azure P10 is 500 I/Os a second. Saved-up credits let it do 3,500 for half an hour: a
-run that is shorter never meets the 500. While more than that is done it is held against its burst's limits.
+shorter run never reaches the 500. While the rate is above it, the disk is compared with its burst limits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ USUALLY = 0.9
 
 
 def with_credits(resource: Resource) -> Resource:
-    """The disk, or a machine's disks, held against the burst's limits if more than their own is done."""
+    """The disk, or a machine's disks, compared with the burst limits if the rate exceeds their own."""
     entry, limits = _profile(resource), resource.limits
     if entry is None or entry.burst is None or limits is None:
         return resource
@@ -48,7 +48,7 @@ def credit_words(resources: Iterable[Resource], rows: Rows) -> Iterator[str]:
         io = sum(mean_of(one, way, rows) or 0.0 for way in ("reads", "writes"))
         size, burst = mean_of(one, "bytes", rows) or 0.0, one.limits or one.baseline
         if exceeds(io, burst.iops) or exceeds(size, burst.bytes_per_s):
-            continue  # not even on credits: it is not what was declared
+            continue  # more than even credits allow: the declaration is wrong
         done = limits_words(io, size)
         name = one.hosts[0] if one.whole else f"{one.roles[0].tier}.{one.role}"
         caps = caps_words(entry, _count(one))

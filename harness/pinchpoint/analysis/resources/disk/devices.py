@@ -125,7 +125,7 @@ def _on_commit_path(role: DiskRole, disks: tuple[DiskRole, ...]) -> bool:
 
 
 def role_rank(role: str) -> int:
-    """Where a role stands in ``ROLE_ORDER``; unknown ones come last."""
+    """The position of a role in ``ROLE_ORDER``; unknown ones come last."""
     return ROLE_ORDER.index(role) if role in ROLE_ORDER else len(ROLE_ORDER)
 
 

@@ -139,8 +139,8 @@ def _slow_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
 def _latency(resource: Resource, found: DiskMeasures, *, device: bool) -> Fact:
     """How long its I/Os take: of the way, and against the limit, by which they were found to take too long.
 
-    What is waited for may be within its role's limit and not excellent; of a device of which it is not known
-    how its rate moves PAL's rule stands in, and one whose rate is known to stay need not be slow at all.
+    A disk may be waited for within its role's latency limit; for a device of which it is not known
+    how its rate varies PAL's rule is used, and a disk with a constant rate need not be slow.
     """
     times = {"write": write_and_flush_s(resource, found), "read": found.read_s}
     slow, limit = slow_way(resource, found), slowness(resource)
@@ -166,7 +166,7 @@ def _queue_words(found: DiskMeasures) -> str:
 
 
 def _at_cap(resource: Resource, found: DiskMeasures, state: DiskState) -> Fact:
-    """How it is known that something holds a disk: what was declared, bytes that stay, or flatness alone."""
+    """The evidence that a disk is limited: a declared limit, constant bytes or I/Os per second."""
     rate = rate_metric(found)
     if state.near_cap:
         text = share_words(found, _limit_words(resource))
@@ -186,7 +186,7 @@ def _at_cap(resource: Resource, found: DiskMeasures, state: DiskState) -> Fact:
 
 
 def as_recorded(resource: Resource, metric: str) -> str:
-    """A disk's metric; of writes that of data I/O, where that is what was looked at."""
+    """A disk's metric; for writes the one of data I/O, if that was analysed."""
     of_data = any(role.data_io == "writes-flushes" for role in resource.roles)
     return metric.replace("disk.write", "disk.data_write") if of_data and metric in OF_DATA else metric
 
@@ -269,12 +269,12 @@ def _reported(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
 
 
 def level_words(found: DiskMeasures) -> str:
-    """What was held: ``I/O limited to 500/s`` or ``data limited to 100 MB per second``."""
+    """The limited rate: ``I/O limited to 500/s`` or ``data limited to 100 MB per second``."""
     return _held_at(found, found.level)
 
 
 def held_words(resource: Resource, found: DiskMeasures) -> str:
-    """The same, and how it shows that something holds it there."""
+    """The same, with the evidence that it is limited."""
     if found.responses[found.binding].flat or resource.service_time is None:
         return f"{level_words(found)}; a rate this constant indicates a cap"
     small, large = (
@@ -291,7 +291,7 @@ def share_words(found: DiskMeasures, limit: str) -> str:
 
 
 def _held_at(found: DiskMeasures, rate: float | None, *, held: bool = True) -> str:
-    """``held``: whether the rate stayed, rather than being a mean."""
+    """``held``: whether the rate was constant, rather than a mean."""
     at = "limited to" if held else "at"
     if found.binding == "bytes":
         return f"data {at} {units.bytes_(rate)} per second"

@@ -72,13 +72,13 @@ HALF = 0.5
 SLOW_RANK = 0.9
 """Where a disk slower than its role's limit stands among candidates: something is known against it."""
 SOMEBODY = 0.5
-"""I/Os going on, on average, from which one is at most times."""
+"""Mean number of I/Os in progress from which on one is nearly always in progress."""
 SLOWER = 2.0
 """A disk is slower than it was probed from twice the latency on (our value)."""
 
 
 class Disk(ResourceKind[DiskMeasures]):
-    """How a disk limits is found out by ``classify``."""
+    """``classify`` finds the kind of limit."""
 
     type = "disk"
     kind = "disk_cap"
@@ -103,7 +103,7 @@ class Disk(ResourceKind[DiskMeasures]):
     def discover(
         self, inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
     ) -> Iterator[Resource]:
-        """Those with a role, and all of each machine together whose caps are known."""
+        """Disks with a role, and all disks of each machine whose caps are known."""
         own = [replace(disk, even=_evenly_asked(disk, flows)) for disk in find_disks(inputs)]
         yield from own
         yield from find_machine_disks(inputs, own)
@@ -162,7 +162,7 @@ class Disk(ResourceKind[DiskMeasures]):
         return min(1.0, shift.after / usual) if usual else None
 
     def used_share(self, one: Suspicion, found: DiskMeasures) -> float | None:
-        """Of its declared limit, where that holds and it is not held elsewhere."""
+        """The share of its declared limit, if that is right and no other limit applies."""
         return None if one.contradicted or found.held else found.utilisation
 
     def waited_share(self, one: Suspicion, found: DiskMeasures, working: float) -> tuple[float, str]:
@@ -364,14 +364,14 @@ def _evenly_asked(disk: Resource, flows: tuple[Flow, ...]) -> bool:
 
 
 def _no_more(found: DiskMeasures) -> str:
-    """That more outstanding I/O gets no more done, where that was seen."""
+    """The fact that more outstanding I/O brings no higher rate, if that was measured."""
     if found.responses["io"].stays or found.outstanding is None:
         return " at any queue depth"
     return f" with {units.count(found.outstanding)} I/Os outstanding; the rate varies, unlike under a cap"
 
 
 def _doubts(first: Suspicion, found: DiskMeasures, rows: Rows, flows: tuple[Flow, ...]) -> Iterator[str]:
-    """Why no more than low confidence is due, in sentences."""
+    """Reasons for low confidence, in sentences."""
     if first.kind == "disk":
         yield f"how it limits is not known: {kind_unknown(first.resource, rows).why}"
     if first.contradicted:
@@ -386,7 +386,7 @@ def _doubts(first: Suspicion, found: DiskMeasures, rows: Rows, flows: tuple[Flow
 
 
 def _unwaited(first: Suspicion, found: DiskMeasures) -> str:
-    """Why a disk is no more than a candidate though it is full."""
+    """Why a full disk is only a candidate."""
     if first.disk is not None and ignored(found, first.disk):
         return "its server reports almost no waits for it"
     return "writes to data files are mostly asynchronous: no work was seen to wait for them"
@@ -413,7 +413,7 @@ def _ambiguous(first: Suspicion, found: DiskMeasures) -> Iterator[str]:
 
 
 def _more_readers(first: Suspicion, found: DiskMeasures, flows: tuple[Flow, ...]) -> Iterator[str]:
-    """More reads than operations, of a disk of which no one says who waits for it."""
+    """More reads than operations, on a disk whose waiters are not known."""
     if found.sessions is not None or found.log_waits is not None:
         return
     reads = (found.io or 0.0) * (found.reads_ratio or 0.0) * (found.read_s or 0.0)

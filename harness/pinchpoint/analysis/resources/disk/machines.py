@@ -1,8 +1,8 @@
-"""All disks of a machine together: its own caps are a resource of their own (METHOD step 3).
+"""All disks of a machine together: the machine's caps are a resource (METHOD step 3).
 
-A virtual machine's caps hold for what it does over the network to all its disks: striping multiplies the
+A virtual machine's caps apply to the I/O of all its disks over the network: striping multiplies the
 caps of disks, never these. Whole devices count once; a disk inside the machine counts to none of them, one
-that its host caches to a cap of its own.
+that its host caches to a separate cap.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pinchpoint.data.series import Floats, added
 
 LOCAL_MODELS = ("Microsoft NVMe Direct Disk", "Amazon EC2 NVMe Instance Storage")
 """How the kernel names disks that are inside a cloud's machine (Azure: "FAQ for remote NVMe disks"; AWS:
-"NVMe instance store volumes"): no cap of the machine holds for them."""
+"NVMe instance store volumes"): no cap of the machine applies to them."""
 
 _UNDECLARED = "machine"
 """The name of a machine whose type is not declared, but whose platform recorded the share of its caps."""

@@ -2,8 +2,8 @@
 
 A database counts what it asks its operating system for. That is not what reaches the disk: the page cache may
 join writes, or serve reads, and a file system adds its own. So a disk seen this way is judged by the same
-rules, every finding says whose count it is, and the host stays one that was not seen: low confidence at most
-(METHOD step 8).
+rules, every finding names the source of its counts, and the host counts as not measured: low confidence at
+most (METHOD step 8).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FILES: Mapping[str, tuple[str, ...]] = {
     "data": ("data",),
     "tempdb": ("temp",),
 }
-"""Disk role -> the kinds of files it holds, as instances of the collectors' ``db.*`` metrics."""
+"""Disk role -> the kinds of files on it, as instances of the collectors' ``db.*`` metrics."""
 
 ALL_FILES = "innodb"
 """All files of a server that does not separate them (MariaDB without its performance schema)."""
@@ -33,7 +33,7 @@ TIMES = ("read", "write", "extend", "fsync")
 def files_of(inputs: Inputs, role: DiskRole) -> tuple[str, ...]:
     """The kinds of files on a disk of this role that its database counted; empty if it counted none.
 
-    A data disk holds the log and the temporary files too, where they have no disk of their own.
+    A data disk has the log and the temporary files too, if they have no separate disk.
     """
     own = {disk.role for disk in inputs.disks if disk.host == role.host}
     names = FILES.get(role.role, ())
@@ -49,7 +49,7 @@ def files_of(inputs: Inputs, role: DiskRole) -> tuple[str, ...]:
 def columns_of(inputs: Inputs, host: str, files: Sequence[str]) -> dict[str, Floats]:
     """The columns of a disk from what a database counted of these files, as ``devices.disk_columns``.
 
-    A flush is no I/O of its own: it is how the write before it reaches the disk. How much of the time the
+    A flush is no separate I/O: it completes the write before it. How much of the time the
     disk was busy is not reported; its upper bound is the time that all processes spent in I/O together.
     """
 
@@ -67,7 +67,7 @@ def columns_of(inputs: Inputs, host: str, files: Sequence[str]) -> dict[str, Flo
         "busy": np.minimum(1.0, outstanding),
         "pressure": unknown,
     }
-    # Of a log no reads are counted: there are none while it is written.
+    # Reads of a log are not counted: there are none while it is written.
     found["reads"] = np.where(np.isfinite(found["writes"]), np.nan_to_num(found["reads"]), found["reads"])
     for ours, theirs in (("read", "read"), ("write", "write"), ("flush", "fsync")):
         latency, weight = _latency(inputs, host, f"db.{theirs}_latency_s", files)

@@ -60,7 +60,7 @@ def readings(resource: Resource, rows: Rows) -> int:
 
 
 def not_measured(resource: Resource, rows: Rows) -> tuple[str, ...]:
-    """What of it was not measured at all, in words."""
+    """Its figures that were not measured, in words."""
     return tuple(COLUMN_WORDS[name] for name in _asked(resource) if mean_of(resource, name, rows) is None)
 
 
@@ -250,7 +250,7 @@ def write_and_flush_s(resource: Resource, found: DiskMeasures) -> float | None:
 def overwhelmed(resource: Resource, found: DiskMeasures) -> bool:
     """PAL's rule for a queue that is too long, by the mean size of an I/O.
 
-    Used if the rate response is not known; not for a log, whose commits show more.
+    Used if the rate response is not known; not for a log, whose commits are better evidence.
     """
     if resource.commit_path:
         return False

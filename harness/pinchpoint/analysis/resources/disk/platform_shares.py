@@ -46,7 +46,7 @@ def share_columns(
 def recorded_shares(columns: Mapping[str, Floats]) -> dict[str, float]:
     """``io`` and ``bytes`` -> the mean share of the limit.
 
-    A check that only says whether more was asked for counts if it says so nearly always: what it says
+    A check that only reports whether more was requested counts if it does so nearly always: what it says
     otherwise is no share.
     """
     found = {}

@@ -61,7 +61,7 @@ class RateResponse:
             None if the steps do not show it.
         of_any_size: the same slope without regard to the size of I/Os.
         of_usual_size: the same slope by I/Os of the usual size alone.
-        steadier: the spread of latency ÷ that of the rate, the rate taken no more exactly than it can be
+        steadier: the spread of latency ÷ that of the rate, with the rate only as exact as it can be
             counted.
         count: I/Os per step.
         level: the rate, its median.
@@ -83,17 +83,17 @@ class RateResponse:
 
     @property
     def follows(self) -> bool:
-        """More outstanding I/O gets more done: nothing holds this rate."""
+        """More outstanding I/O brings a higher rate, so this rate is not limited."""
         return self.slope is not None and self.slope >= FOLLOWS.value
 
     @property
     def stays(self) -> bool:
-        """More outstanding I/O gets no more done."""
+        """More outstanding I/O brings no higher rate."""
         return self.slope is not None and self.slope <= STAYS.value
 
     @property
     def regulated(self) -> bool:
-        """Whether something holds the rate: it is flat, or stays whatever the size of I/Os."""
+        """Whether the rate is limited: constant, or the same for any size of I/Os."""
         return self.flat or self.any_size
 
     @property
@@ -250,7 +250,7 @@ def _joined(columns: Sequence[Floats], rows: Rows, length: int) -> list[Floats]:
 
 
 def _slope_of_whole(io: Floats, outstanding: Floats, busy: Floats, rows: Rows, step_s: float) -> float | None:
-    """The slope without the steps at whose end a long I/O was outstanding, if the rate seems to follow.
+    """The slope without the steps that end during a long I/O, if the rate seems to follow.
 
     All of its time is counted when it ends: until then both the outstanding and the finished I/Os are too
     low.

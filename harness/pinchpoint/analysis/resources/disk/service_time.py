@@ -29,9 +29,9 @@ ENDS = (0.05, 0.95)
 SEVERAL = 4
 """I/Os that a stretch of time has at least, except the last one before the disk idled."""
 CHANCE = 1.645
-"""Standard errors that one in twenty exceeds on one side."""
+"""Standard errors for one-sided p = .05."""
 UNEVEN = 0.05
-"""How far the rate of one stretch lies from the next under a limit, beside that (measured: 3 to 5 %)."""
+"""Further difference between the rates of two stretches under a limit (measured: 3 to 5 %)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Stretches:
         count: I/Os that ended.
         bytes: that they moved.
         busy_s: how long the disk had something to do.
-        outstanding: I/Os going on, on average.
+        outstanding: mean number of I/Os in progress.
     """
 
     count: Floats
@@ -104,7 +104,7 @@ def fit_service_time(columns: Mapping[str, Floats], step_s: float) -> ServiceTim
     if told is None:
         return None
     sizes = told.bytes / told.count
-    # Counts are off by half an I/O: stretches of few large ones tell little, next to how uneven all are.
+    # Counts are off by half an I/O: stretches of few large I/Os show little beside the total spread.
     worth = 1 / np.hypot(UNEVEN, COUNT_ERROR / told.count)
     queued = float(np.quantile(told.outstanding, ENDS[1])) >= WAITING_IO.value
     moved = [np.log(sizes), *([np.log(told.outstanding)] if queued else [])]

@@ -31,7 +31,7 @@ CLEARLY = 1.1
 MOST_STRIPES = 32
 """More disks than that no machine of the catalogue takes (Azure: D14 and DS14, 32 data disks)."""
 AT_LEAST = 2.0
-"""Where nothing is known to limit next, a type that does twice as much is looked for."""
+"""If no next bottleneck is known, a type with twice the rate is chosen."""
 
 
 def known(name: str | None) -> Profile | None:
@@ -110,7 +110,7 @@ def caps_words(entry: Profile, count: int = 1, *, cached: bool = False) -> str:
 
 
 def limits_words(iops: float | None, bytes_per_s: float | None) -> str:
-    """``2,300 IOPS, 150 MB/s``; what there is of it."""
+    """``2,300 IOPS, 150 MB/s``; only the known ones."""
     words = [units.iops(iops)] if iops else []
     words += [units.of_metric("_bytes_per_s", bytes_per_s)] if bytes_per_s else []
     return ", ".join(words)

@@ -55,7 +55,7 @@ def most_waited(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> floa
 
 
 def _waiters(resource: Resource, flows: tuple[Flow, ...], tier: str) -> tuple[Flow, ...]:
-    """The scenarios whose operations may wait for a disk: for a log those that commit, and not mere readers.
+    """The scenarios whose operations may wait for a disk: for a log only those that commit.
 
     What a tier waits for there on behalf of a scenario may be a commit; if none commits, any scenario may
     wait.
@@ -101,7 +101,7 @@ def _writes(resource: Resource, found: DiskMeasures, flow: Flow) -> float:
 
     - Where writes come one at a time and hardly pause, whoever commits waits for one all the time: for the
       one before, which others share, and then for its own.
-    - Else a commit waits for its own, and meets another one going on as often as the disk is busy.
+    - Otherwise a commit waits for its own write, and for one in progress as often as the disk is busy.
     - An index is committed for all at once: how much of that is waiting for its disk is not known but by how
       often that is busy.
 
