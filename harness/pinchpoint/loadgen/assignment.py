@@ -10,7 +10,7 @@ from typing import Any
 #
 # A scenario's whole load is cut into ``SLOTS`` slots that never change: arrival ``k`` of an open load and
 # session ``n`` belong to the slots ``k % SLOTS`` and ``n % SLOTS``. Every slot has one owner at a time, so
-# any number of workers does the same work as one, and who dies moves slots and nothing else.
+# any number of workers does the same work as one, and a worker that dies only moves its slots.
 
 SLOTS = 840
 """Divisible by every number up to 8: this many workers share evenly, more to within a tenth."""

@@ -24,7 +24,7 @@ class Crew:
         listen: (address, port) for them; None: none may come.
         token: the secret that they share with this run; empty if none may come.
         web_ui_port: where Locust's own page sets the number of users; None: the plan does.
-        token_made: whether the token was made here: it must still be shown to who starts a worker.
+        token_made: whether the token was made here and must be shown to the person who starts a worker.
     """
 
     workers: int | None = None
@@ -41,7 +41,7 @@ ONE_EACH = Crew()
 
 @dataclass(frozen=True, slots=True)
 class Assignments:
-    """What everyone is to do; who has which slots is dealt when it is known who is there.
+    """The work of every worker; slots are assigned when all workers have joined.
 
     Attributes:
         here: one per process of this machine.

@@ -1,6 +1,6 @@
 """The only module that imports Locust (importing it monkey-patches the process: generators only).
 
-Locust hosts the users, greenlets with a life cycle. When operations start and how they are timed is ours:
+Locust hosts the users (greenlets with a life cycle). Pinchpoint decides when operations start and times them:
 Locust's pacing is closed-loop and its percentiles are bucketed. So is what travels between machines
 (``wire``): Locust's connection knows neither secrets nor proofs.
 """
@@ -39,7 +39,7 @@ class Engine:
 
     Args:
         loads: the scenarios' shares, by name.
-        failed: called once with a sentence when a session raised: an error of ours, or no session at all.
+        failed: called once with a sentence if a session raised: an internal error, or no session was opened.
     """
 
     def __init__(self, loads: Mapping[str, ScenarioLoad], failed: Callable[[BaseException], None]) -> None:
@@ -76,7 +76,7 @@ class Engine:
         self._runner.quit()
 
     def _spawn(self, name: str, users: int) -> None:
-        # Without a target count: Locust would hold its own to it, and end users that have found no more work.
+        # Without a target count, because Locust would replace users that ended for lack of work.
         if users:
             self._runner.spawn_users({self._classes[name].__name__: users})
 
@@ -118,7 +118,7 @@ class WebUiEngine(Engine):
         gevent.spawn(stats_history, self._runner)
 
     def open(self) -> None:
-        """Open the page, whose Start spawns users."""
+        """Open the page; its Start button spawns users."""
         self._page.start()
         self._page.greenlet.link_exception(lambda greenlet: self._failed(greenlet.exception))
         while not (self._page.server and self._page.server.started):
@@ -270,7 +270,7 @@ class LocustUsers:
         ]
 
     def listen(self, on_request: Callable[..., None], on_error: Callable[..., None]) -> None:
-        """Who hears of every request, and of what tasks raise: Locust's events of these names."""
+        """Listeners of Locust's events for requests and for exceptions of tasks."""
         self._events.request.add_listener(on_request)
         self._events.user_error.add_listener(on_error)
 
@@ -305,7 +305,7 @@ class LocustUser:
         self._life.join()
 
     def leave(self) -> None:
-        """End after the task that is going on, or at once while it waits for the next. Returns at once."""
+        """End after the present task, or at once while it waits for the next. Returns at once."""
         if self._life is not None and not self._leaves:
             self._leaves = True  # Locust raises if a user is stopped twice
             gevent.spawn(self._user.stop)
@@ -317,7 +317,7 @@ class LocustUser:
 
 
 class _UserGroup(Group):  # type: ignore[misc]  # gevent ships no types
-    """Greenlets of users; one whose ``on_start`` raised is over, and the user_error event has reported it."""
+    """Greenlets of users; one whose ``on_start`` raised has ended, and the user_error event reports it."""
 
     def spawn(self, run: Callable[[locust.User], None], user: locust.User) -> gevent.Greenlet:
         def quietly(user: locust.User) -> None:

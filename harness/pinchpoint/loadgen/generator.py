@@ -1,7 +1,7 @@
 """A load generator: performs its part of a run, in a process of its own, here or on another machine.
 
-From the controller it hears commands: the assignment, ``{"begin": [scenario, ...], "at_ns": UTC}`` as often
-as needed, ``{"own": {scenario: {"slots", "from_ns", "since_ns"}}}`` when it takes over slots,
+It receives commands from the controller: the assignment, ``{"begin": [scenario, ...], "at_ns": UTC}`` as
+often as needed, ``{"own": {scenario: {"slots", "from_ns", "since_ns"}}}`` when it takes over slots,
 ``{"hold": {scenario: seconds}}`` when steps climb no further than they have by then, ``{"stop": true}``. It
 says ``ready``, one ``second`` a second, ``event``, ``working`` (whether a scenario has work left, when it
 changes), ``busy`` (how long it may look for what the load did, after it), ``stopped``; or ``failed`` with the
@@ -232,7 +232,7 @@ def _waited_s() -> float | None:
 
 
 def say_failed(link: GeneratorLink, error: BaseException) -> None:
-    """Report to the controller why this generator cannot go on: the farm's fault, or the evidence's end."""
+    """Report to the controller why this generator must end: the farm failed, or it can no longer record."""
     match error:
         case ScenarioError() | InputError():
             link.say(type="failed", kind="environment", why=masked(str(error)))

@@ -83,12 +83,12 @@ def make_scenario(  # noqa: PLR0913 - a context's parts, by name where they are 
 def starts(
     load: Mapping[str, Any], seed: int, held: Callable[[], float] = lambda: math.inf
 ) -> Iterator[float] | None:
-    """Intended starts of the whole load, in seconds from its begin; None for closed load, which has none.
+    """Intended starts of the whole load, in seconds from its begin; None for a closed load.
 
     Args:
         load: the load model as it travels.
         seed: of the scenario.
-        held: of a load in steps, when its climb ends (``StepRates``).
+        held: for a load in steps, when its steps end (``StepRates``).
     """
     profile = _profile(load, held, seed)
     return arrival_times(profile, load.get("arrivals", "poisson"), seed) if profile else None
@@ -130,7 +130,7 @@ def expected_starts(load: Mapping[str, Any], seed: int, length_s: float) -> floa
 
 
 def is_closed(load: Mapping[str, Any]) -> bool:
-    """Whether users start again when they are free, rather than when a schedule says so."""
+    """Whether users start their next operation when they are free, not by a schedule."""
     return _profile(load) is None
 
 

@@ -32,7 +32,7 @@ class Pipes:
     """The ``Link`` of a local generator.
 
     Args:
-        heard: the file descriptor that commands come from.
+        heard: the file descriptor of the commands.
         said: the one that messages go to.
     """
 

@@ -208,7 +208,7 @@ def _since_ns(start_time: float | None, spent_ns: int) -> int:
     if start_time is None:
         return 0
     since_ns = time.time_ns() - round(start_time * 1e9) - spent_ns
-    return since_ns if 0 < since_ns < _LATE_S * 1e9 else 0  # beyond, the system's clock was set meanwhile
+    return since_ns if 0 < since_ns < _LATE_S * 1e9 else 0  # larger: the system's clock was set meanwhile
 
 
 def _outcome(exception: BaseException | str | None, response: object) -> str:

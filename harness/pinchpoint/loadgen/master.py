@@ -39,7 +39,7 @@ from pinchpoint.store.journal import JournalWriter
 from pinchpoint_collectors.record import Sample
 
 SILENT_S = 4.0
-"""A worker says something every second; one that has not for so long is lost."""
+"""A worker sends a message every second; without one for this long it is lost."""
 _SILENT = "could not be reached any more"
 _TICK_S = 1.0
 _PINGS = 5
@@ -127,14 +127,14 @@ class Bridge:
         if peer is None:
             if isinstance(message, WorkerHello):
                 self._greet(worker, message, receiver)
-            return  # of a worker that was lost, or of another run: it hears nothing more, and ends
+            return  # from a lost worker, or of another run: it gets no answer, and ends
         peer.heard_s = time.monotonic()
         peer.messages += 1
         if peer.messages > _MOST_PER_S:
             raise BadMessage(f"more than {_MOST_PER_S} messages in a second")
         match message:
             case WorkerHello() | Waiting():
-                return  # heard of it, and that is all there is to it
+                return  # only noted
             case Pong():
                 self._clock(worker, peer, message)
             case _ if peer.work is None:
@@ -199,10 +199,10 @@ class Bridge:
             _say(worker=worker.hex(), type="unrecorded", why=why)
 
     def _drop(self, worker: bytes, why: str) -> None:
-        """Take nothing more from a worker; all others go on."""
+        """Ignore a worker from now on; all others continue."""
         peer = self._peers.pop(worker, None)
         if len(self._dropped) >= _MOST_PEERS and peer is None:
-            return  # someone who knows the token sends them: it has been said often enough
+            return  # they come from someone who knows the token: reported often enough
         self._dropped.add(worker)
         self._send(worker, {"refused": f"this worker {why}"})
         _say(type="lost", worker=worker.hex(), why=why, dropped=True, host=peer.hello.host if peer else "")
@@ -211,7 +211,7 @@ class Bridge:
         while True:
             slept_s = time.monotonic()
             gevent.sleep(_TICK_S)
-            # While this process was stopped it heard nothing, whoever spoke.
+            # While this process was stopped it received nothing, whoever sent.
             stood_s = max(0.0, time.monotonic() - slept_s - 2 * _TICK_S)
             for worker, peer in list(self._peers.items()):
                 peer.messages = 0

@@ -54,7 +54,7 @@ EVENTS = frozenset(
 )
 """The events of a load worker. All others are the controller's: a worker cannot forge a phase or a guard."""
 
-_SLACK_S = 60  # a clock that is set while the run goes on, a message that waited
+_SLACK_S = 60  # a clock that was set during the run, a message that waited
 _END_OF_TIME_S = 2**62  # ``before_s`` of the last second
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a terminal would obey them
 _EVENT_BYTES = 64 * 1024
@@ -201,7 +201,7 @@ class Busy(_Checked):
 
 
 class WorkerFailed(_Checked):
-    """It cannot go on."""
+    """The worker must end."""
 
     type: Literal["failed"]
     kind: Literal["environment", "recorder"]
@@ -224,7 +224,7 @@ FromWorker = Annotated[
 
 
 class WorkerRefused(_Checked):
-    """The controller takes no more from this worker."""
+    """The controller ignores this worker from now on."""
 
     refused: Text
 
@@ -248,7 +248,7 @@ class Late(_Checked):
 
 
 class WorkMessage(_Checked):
-    """What is to be done."""
+    """The worker's assignment."""
 
     model_config = ConfigDict(strict=False)  # JSON has no tuples
 

@@ -27,7 +27,7 @@ TOKEN_VARIABLE = "PINCHPOINT_WORKER_TOKEN"  # noqa: S105 -- the variable's name
 _TOKEN = re.compile(r"[!-~]{32,256}")
 _MAKE_ONE = "python3 -c 'import secrets; print(secrets.token_urlsafe())'"
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_PASSWORDS = ("password", "pwd")  # in a URL's query: they may hold a slash, and name no file
+_PASSWORDS = ("password", "pwd")  # in a URL's query: they may contain a slash, and are no file
 
 
 def new_token() -> str:

@@ -28,7 +28,7 @@ class GeneratorChannel(Protocol):
     """To and from one generator."""
 
     def listen(self, hear: Hear, gone: Gone) -> None:
-        """From now on, from another thread: every message, and at last why there will be no more."""
+        """Receive every message, and at last why there will be no more; called from another thread."""
         ...
 
     def send(self, message: Mapping[str, Any]) -> None:
@@ -148,7 +148,7 @@ class BridgeProcess:
         return _RemoteGenerator(self, worker)
 
     def register(self, worker: str, hear: Hear, gone: Gone) -> None:
-        """Who wants to know what a worker says."""
+        """Receiver of a worker's messages."""
         self._peers[worker] = (hear, gone)
         if not self.reaches(worker):
             gone(self._lost[worker])
@@ -162,7 +162,7 @@ class BridgeProcess:
         self._process.send({"to": worker, "message": message})
 
     def close(self) -> None:
-        """End it; workers notice that nothing is said any more. Safe to call twice."""
+        """End it; workers notice the silence. Safe to call twice."""
         self._closing = True
         self._process.close()
 
@@ -209,15 +209,17 @@ class _RemoteGenerator:
         self._bridge.send(self._worker, message)
 
     def close(self) -> None:
-        """See ``GeneratorChannel``: it ends by itself when it hears no more of the master, or of this run."""
+        """See ``GeneratorChannel``: it ends by itself without messages of the master or of this run."""
         self._bridge.send(self._worker, {"stop": True})
 
 
 _READY_S = 60.0  # sessions of a slow farm take a while to open
 _STOP_S = 15.0  # operations in flight may take engine._STOP_S, then the last seconds are written
-_SILENT_S = 4.0  # every generator says something once a second: one that has not for so long is lost
-_STOOD_STILL_S = 1.0  # this process looks several times a second: it was stopped, and heard nothing meanwhile
-_AHEAD_NS = 300_000_000  # a load begins when all have heard of it
+_SILENT_S = 4.0  # every generator sends a message once a second: without one for this long it is lost
+_STOOD_STILL_S = (
+    1.0  # this process checks several times a second: it was stopped, and received nothing meanwhile
+)
+_AHEAD_NS = 300_000_000  # a load begins when all generators have the message
 
 
 @dataclass(slots=True)
@@ -383,7 +385,7 @@ class GeneratorPool:
         )
 
     def failures(self) -> list[tuple[str, str, str]]:
-        """(worker, kind, why) of every generator that cannot go on and whose part was not taken over."""
+        """(worker, kind, why) of every failed generator whose part was not taken over."""
         found = [(one.name, *one.failed) for one in self.generators if one.failed]
         found += [
             (one.name, "recorder", f"{one.gone}; it was to drive {', '.join(one.assignment.scenarios)}")
@@ -430,9 +432,9 @@ class GeneratorPool:
             self._bridge.close()
 
     def _hear_of_all(self) -> None:
-        """Wait until each worker of another machine was heard once more, a second at most, or is lost.
+        """Wait until each remote worker has sent one more message (a second at most), or is lost.
 
-        What one that is lost was to do is handed on, and counted, only while others are at work.
+        The work of a lost worker is handed on, and counted, only while others work.
         """
         asked_s = time.monotonic()
         self.check_workers()
@@ -445,7 +447,7 @@ class GeneratorPool:
     # ---- shares ----------------------------------------------------------------------------------
 
     def _lose(self, lost: GeneratorState) -> None:
-        """Its slots go to those who do the same scenarios; if there are none, the run has failed."""
+        """Its slots go to workers of the same scenarios; without any, the run has failed."""
         lost.channel.close()
         why = lost.gone or ""
         mine = [name for name, owners in self._owners.items() if owners.get(lost.name)]
@@ -496,7 +498,7 @@ class GeneratorPool:
     def _waiting(self) -> list[str]:
         """The workers of other machines that have joined and have nothing to do yet.
 
-        Those lost meanwhile are forgotten: whoever starts one again has it join anew.
+        Lost workers are forgotten: one that is started again joins anew.
         """
         for peer in list(self._joining):
             if self._bridge is None or not self._bridge.reaches(peer):
@@ -546,7 +548,7 @@ class GeneratorPool:
 
     def _hear(self, generator: GeneratorState, message: dict[str, Any]) -> None:  # noqa: C901 -- one case a message
         if generator.gone:
-            return  # its share is someone else's; what it still says would count twice
+            return  # another worker has its share: further messages would count twice
         generator.heard_s = time.monotonic()
         match message.pop("type"):
             case "ready":

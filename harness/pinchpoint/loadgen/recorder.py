@@ -87,7 +87,7 @@ class Recorder:
         clock_offset_ns: the controller's UTC clock minus this machine's: all seconds are the controller's.
 
     Attributes:
-        listener: hears of every operation of users made after it was set.
+        listener: receives every operation of users made after it was set.
     """
 
     def __init__(self, clock_offset_ns: int = 0) -> None:
@@ -184,7 +184,7 @@ class Seconds:
         return rows
 
     def progress(self) -> dict[str, dict[str, Any]]:
-        """Per scenario what must be known while the run goes on.
+        """Figures of each scenario that are needed during the run.
 
         ``ok``, ``failed``, ``skipped``, ``dropped``: operations; ``p95_s`` of all that ended; ``times``: of
         those that are ok, as ``times.binned``; ``before_s``: the UTC second before which all that ended.

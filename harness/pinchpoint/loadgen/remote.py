@@ -1,7 +1,7 @@
 """A load generator on another machine: one run's work for a controller that knows the worker's token.
 
-It says hello until a controller answers, hears its assignment, performs it where its operator permits all
-that it uses, and ends. When nothing has been heard for some seconds, the run's controller is gone or cannot
+It says hello until a controller answers, receives its assignment, performs it if its operator permits all
+that it uses, and ends. Without a message for some seconds, the run's controller is gone or cannot
 be reached, and the load ends at once.
 """
 
@@ -43,14 +43,14 @@ from pinchpoint.loadgen.wire import WireLine
 from pinchpoint_collectors.record import Sample
 
 MASTER_SILENT_S = 5.0
-"""The controller says something every second; after so long without, this worker ends its load."""
+"""The controller sends a message every second; without one for this long, this worker ends its load."""
 _HELLO_S = 1.0
 _LINGER_S = 1.0  # the last words travel
 _LOOK_S = 1.0  # whether who started it is still there
 
 
 class MasterLost(Exception):  # noqa: N818 -- what happened, not a fault
-    """Nothing has been heard of the controller for ``MASTER_SILENT_S``."""
+    """No message of the controller came for ``MASTER_SILENT_S``."""
 
 
 class RemoteLink:
@@ -72,7 +72,7 @@ class RemoteLink:
         gevent.spawn(self._hear)
 
     def assignment(self) -> Assignment:
-        """Say hello until there is a run to take part in, and what is to be done in it."""
+        """Say hello until a run accepts this worker; return its assignment."""
         known = warned = False
         while True:
             if not known and self._line.proved.is_set():

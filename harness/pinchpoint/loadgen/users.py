@@ -1,8 +1,8 @@
-"""One scenario's users in one generator process: who performs when, with which session.
+"""One scenario's users in one generator process: when each performs, and with which session.
 
 Closed load: every user performs again as soon as it is free. Open load: a pacer puts intended starts into a
 queue when they are due, and free users take them from there. Which part of the load is done here is set by
-slots (``loadgen.shares``), and may grow while the load goes on.
+slots (``loadgen.shares``), and may grow during the load.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pinchpoint.plan.arrivals import LATEST_START_S
 from pinchpoint.store.schema import GIVEN_UP, SEND, SENT, UNFINISHED
 from pinchpoint_scenarios.contract import Blocking, Record, Scenario, Session
 
-# Threads for sessions whose driver blocks in C code, so that the event loop goes on.
+# Threads for sessions whose driver blocks in C code, so that the event loop is not blocked.
 #
 # A hop into a thread and back costs some 45 microseconds and a turn of the loop. Users that start again as
 # soon as they are free hop once for many operations; what is recorded is set down in the loop, for the
@@ -68,13 +68,13 @@ class Threads:
 
 
 class ThreadedSession:
-    """A ``Session`` all of whose calls are made in threads.
+    """A ``Session`` that makes all its calls in threads.
 
     Args:
-        threads: whose.
+        threads: the threads that make the calls.
         scenario: the driver.
         number: the session's.
-        stretch_s: for so long one ``perform`` goes on with further operations; 0: it does one.
+        stretch_s: one ``perform`` does further operations for this time; 0: it does one.
         stopped: whether no further operation is to start; asked from within the thread.
     """
 
@@ -329,7 +329,7 @@ class ScenarioLoad:
         self._begun.set()
 
     def hold(self, hold_s: float) -> None:
-        """A load in steps climbs no further: the level there is so long after its begin stays."""
+        """End the steps of a load: the level at this time after its begin stays."""
         self._hold_s = hold_s
 
     def own(self, slots: frozenset[int], from_ns: int, since_ns: int | None) -> int:
@@ -410,7 +410,7 @@ class ScenarioLoad:
             try:
                 more = session.perform(add)
             except gevent.GreenletExit:
-                # It was given time to end, and did not: what holds a farm in its last seconds must be seen.
+                # It did not end in the given time: what blocks a farm in its last seconds must be recorded.
                 add(UNFINISHED, GIVEN_UP, begun_ns, time.perf_counter_ns())
                 raise
             if not more:
@@ -455,7 +455,7 @@ class ScenarioLoad:
         if intended_ns is None:
             return None
         if free:
-            # Only who was free in time shows how punctual the generator is; a late start for lack of a
+            # Only users that were free in time show how punctual the generator is; a late start for lack of a
             # free session is the farm's doing and counts as response time.
             now_ns = time.perf_counter_ns()
             self.send_lags_s.append((now_ns - intended_ns) / 1e9)

@@ -1,4 +1,4 @@
-"""Sockets between a controller and load workers on other machines: encrypted, for who knows the token.
+"""Sockets between a controller and load workers on other machines, encrypted with the shared token.
 
 ZeroMQ's CURVE: both ends derive both key pairs from the token, so each proves to the other that it knows it,
 nothing that travels can be read, and nothing that was recorded can be played back. A peer without the token
@@ -21,7 +21,7 @@ from pinchpoint.loadgen.messages import LARGEST_BYTES
 
 _CONTROLLER, _WORKER = b"pinchpoint controller", b"pinchpoint worker"
 _DOMAIN = b"pinchpoint"
-_HANDSHAKE_MS = 5000  # who has not proved itself by then is disconnected
+_HANDSHAKE_MS = 5000  # a peer without proof by then is disconnected
 _RECONNECT_MS = (200, 2000)
 _WAITING = 1000  # messages that wait for a peer; beyond, the sender waits, or they are lost with the peer
 _UNPROVED = (
@@ -96,7 +96,7 @@ class Door(_Socket):
             raise OSError(str(error)) from error
 
     def receive(self) -> tuple[bytes, bytes]:
-        """The next message: who sent it, and what."""
+        """The next message and its sender."""
         peer, *parts = self._socket.recv_multipart()
         return peer, parts[0] if len(parts) == 1 else b""  # all of ours have one part; an empty one is unfit
 

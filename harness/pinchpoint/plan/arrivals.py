@@ -142,7 +142,7 @@ def bursts(load: Mapping[str, Any], seed: int) -> Bursts:
 
 @dataclass(frozen=True, slots=True)
 class RampRate:
-    """From one rate evenly to another, which then holds."""
+    """From one rate evenly to another, which then stays."""
 
     from_per_s: float
     to_per_s: float
@@ -155,11 +155,11 @@ class RampRate:
 
 @dataclass(frozen=True, slots=True)
 class StepRates:
-    """Levels one after the other, each for the same time; the last one holds.
+    """Levels one after the other, each for the same time; the last one stays.
 
     Attributes:
-        held: says whenever it is asked how many seconds after the load's begin the climb ends: the level of
-            that moment then holds.
+        held: returns how many seconds after the load's begin the steps end: the level of
+            that moment then stays.
     """
 
     levels_per_s: tuple[float, ...]

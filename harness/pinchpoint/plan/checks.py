@@ -188,7 +188,7 @@ def _check_scenario(plan: YamlFile, name: str) -> Iterator[Problem]:
     place: Path = ("scenarios", name)
     use = plan.at(*place, "use")
     if not isinstance(use, str):
-        return  # the record says so
+        return  # the record reports it
     if is_locustfile(use):
         yield from _check_locustfile(plan, name)
     elif use not in scenarios.SCENARIOS:
@@ -305,7 +305,7 @@ def _check_silence(plan: YamlFile, position: int, given: object, names: list[Any
             pauses_s.append(duration(load.get("every")) - duration(load.get("for")))
             silent_s = duration(given)
         except BadValue:
-            return  # the record says so
+            return  # the record reports it
     if pauses_s and silent_s <= min(pauses_s):
         yield Problem(
             ("stop_when", position, "for"),
@@ -471,7 +471,7 @@ def _check_fixed(found: LocustClasses, plan: YamlFile, place: Path, use: str) ->
 
 
 def _highest(load: Mapping[str, Any], folder: FilePath) -> tuple[str, int]:
-    """How many users a load reaches, and the field that says so; 0 if it is not of users."""
+    """The highest number of users of a load, and its field; 0 for a load without users."""
     with suppress(ValidationError):  # what is wrong with its fields is found where they are read
         match load.get("model"):
             case "closed":

@@ -50,7 +50,7 @@ class Compare(StrictRecord):
 
 
 def check_compare(plan: YamlFile) -> Iterator[Problem]:
-    """Names that are none, that name no scenario of the plan, or that stand there twice."""
+    """Names that do not exist, that have no scenario in the plan, or that are given twice."""
     seen: set[str] = set()
     for place, name in _names(plan):
         if name in seen:
@@ -73,7 +73,7 @@ def check_compared(farm: YamlFile, plan: YamlFile) -> Iterator[Problem]:
 
 
 def unfit(name: str, scenarios: Mapping[str, Any]) -> BadValue | None:
-    """Why a name is none of a figure that runs of these scenarios have; None if it may be one.
+    """Why runs of these scenarios have no figure of this name; None if they may have it.
 
     Args:
         name: such as ``scenario.orders.throughput_per_s``.
@@ -118,7 +118,7 @@ def _of_times(scenario: str, metric: str, load: Mapping[str, Any]) -> BadValue |
 
 
 def unfit_of_farm(name: str, tiers: Mapping[str, Iterable[str]]) -> BadValue | None:
-    """What a name speaks of and a farm lacks; None if it has it.
+    """What a name refers to and a farm lacks; None if it has it.
 
     Args:
         name: a figure's, which ``unfit`` lets pass.
@@ -158,7 +158,7 @@ def _inside(data: Any, *path: str) -> Mapping[str, Any]:
 def _names(plan: YamlFile) -> Iterator[tuple[Path, str]]:
     given = plan.at(*_METRICS)
     for position, name in enumerate(given if isinstance(given, list) else []):
-        if isinstance(name, str):  # the record says so where it is none
+        if isinstance(name, str):  # the record reports it where it is none
             yield (*_METRICS, position), name
 
 

@@ -71,7 +71,7 @@ def check_collectors(farm: YamlFile, place: Path) -> Iterator[Problem]:
         here = (*place, "collect", position)
         kind = entry.get("kind") if isinstance(entry, dict) else None
         if not isinstance(kind, str):
-            continue  # the record says so
+            continue  # the record reports it
         if kind not in collectors.names():
             yield unknown_at((*here, "kind"), "collector kind", kind, collectors.names())
             continue

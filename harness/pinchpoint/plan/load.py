@@ -24,7 +24,7 @@ from pinchpoint_collectors.common.counts import counted
 from pinchpoint_scenarios.contract import Endpoint
 
 MAX_SENTENCES = 100
-"""This many problems of one file are shown; a file with more of them is no farm or plan at all."""
+"""At most this many problems of one file are shown."""
 
 R = TypeVar("R", bound=StrictRecord)
 
@@ -69,7 +69,7 @@ def load(farm_path: Path | str, plan_path: Path | str) -> tuple[Farm, Plan]:
 
 
 def _check_kinds(farm: YamlFile, plan: YamlFile) -> None:
-    """Each file is what it is given as. Raises ``InputError`` with one sentence, not one for each field."""
+    """Check that neither file is the other one. Raises ``InputError`` with one sentence."""
     if kind_of(farm) == "plan" and kind_of(plan) == "farm":
         raise InputError(f"{farm.file} and {plan.file} are swapped; give {farm.file} --farm {plan.file}")
     for document, wanted, other in ((farm, "farm", "plan"), (plan, "plan", "farm")):
@@ -144,7 +144,7 @@ def _read(
 def _sentences(document: YamlFile, problems: Iterable[Problem]) -> list[str]:
     """In the order of the file; of several for one field the first, which is what caused the others.
 
-    An empty field in a list, or a text, where fields with values are needed is not reported as well.
+    A missing field inside a value of the wrong type is not reported as well.
     """
     first: dict[object, Problem] = {}
     for problem in problems:

@@ -49,5 +49,5 @@ SERVER_FIGURES = ("mean", "p50", "p95", "p99", "max", "min")
 
 
 def at_least(metric: str, figure: str) -> bool:
-    """Whether an objective of the servers asks for no less of a figure, not for no more."""
+    """Whether an objective of the servers is a lower limit, not an upper one."""
     return figure == "min" or (metric in MORE_IS_BETTER and figure == "mean")

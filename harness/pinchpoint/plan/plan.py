@@ -106,7 +106,7 @@ class StopRule(StrictRecord):
 
     @property
     def of_operations(self) -> bool:
-        """Whether it speaks of what scenarios do, not of what hosts show."""
+        """Whether it is a metric of scenarios, not of hosts."""
         return self.metric in OPERATION_METRICS
 
     def broken_by(self, value: float) -> bool:
@@ -156,7 +156,7 @@ AnyRule = Annotated[
 AUTO_WARM_UP_S = 120.0
 """A warm-up whose end is to be detected ends here at the latest."""
 DEFAULT_WARM_UP_S = 5.0
-"""Connections are open and caches touched after some seconds; a plan that needs more says so."""
+"""Connections are open and caches warm after some seconds; a plan that needs more declares it."""
 
 
 class ScenarioPlan(StrictRecord):

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class _Callable(ModuleType):
-    """This package, which is a function as well (docs/decisions/run-is-a-package-and-a-function.md)."""
+    """This package, which can also be called (docs/decisions/run-is-a-package-and-a-function.md)."""
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         return import_module("pinchpoint.api").run(*given, **named)

@@ -138,8 +138,8 @@ class LateValues:
     """That values which come minutes late are waited for.
 
     Attributes:
-        say: takes a sentence for the person who waits.
-        interrupted: whether that person wants no more of it.
+        say: receives a sentence for the user.
+        interrupted: whether the user has asked to stop.
     """
 
     say: Callable[[str], None]
@@ -149,13 +149,13 @@ class LateValues:
 _LOOK_S = 1.0
 
 REQUIRED_S = 10.0
-"""A host whose collector is required may be out of sight for so long."""
+"""How long a host with a required collector may be unreachable, in seconds."""
 
 _BLIND_S = 3.0
-"""A collector of which no reading has worked for longer than this when the load ends is in the warnings."""
+"""A collector without a successful reading for this long at the end of the load causes a warning."""
 
 STOP_S = 10.0
-"""So long the last readings of all may take together, once the run is over."""
+"""Time limit for the last readings of all collectors after the run, in seconds."""
 
 
 class Collectors:
@@ -163,7 +163,7 @@ class Collectors:
 
     Args:
         store: the run's directory.
-        also: who else takes the samples, in the threads of the collectors.
+        also: further receivers of the samples, called in the collectors' threads.
     """
 
     def __init__(self, store: RunWriter, also: Sequence[Callable[[Sequence[Sample]], None]]) -> None:
@@ -191,7 +191,7 @@ class Collectors:
         return [sampler.error for _, sampler in self._samplers if sampler.error]
 
     def lost(self) -> str | None:
-        """Why the run must end: a host that it must not do without is out of sight; None: it may go on."""
+        """Why the run must end, because a required host is unreachable; None: it may continue."""
         for source, sampler in self._samplers:
             if source.required and sampler.failing_s > REQUIRED_S:
                 hosts = ", ".join(source.hosts)
@@ -216,7 +216,7 @@ class Collectors:
                 )
 
     def stop(self, late: LateValues | None = None) -> None:
-        """End all of them; one that does not answer any more is said, and left. What they came to is kept.
+        """End all collectors; one that no longer answers is reported and left. Their samples are kept.
 
         Values that come later are waited for where ``late`` allows it.
         """

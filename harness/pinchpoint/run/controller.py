@@ -52,10 +52,10 @@ class RunOptions:
 
     Attributes:
         keep_data: leave the data that the scenarios made on the farm.
-        crew: who generates the load.
+        crew: the processes that generate the load.
         prove: make what the measurement names slower for a while after it (``prove``).
-        resume: go on with work that was killed.
-        take_over: take over what another run holds in a store.
+        resume: continue work that was killed.
+        take_over: take over the data that another run has in a store.
         reset_index: a farm that crawls by itself resets the indexes of these names before.
         overrides: phases that the command line gave instead of the plan's file (``{"measure": "30s"}``).
     """
@@ -78,7 +78,7 @@ class Ended:
 
     Attributes:
         directory: its run directory.
-        statuses: the exit statuses that hold; the verdict may add its own.
+        statuses: the exit statuses that apply; the verdict may add its own.
         reasons: sentences, where it did not end as planned.
         whole: whether all that was planned was measured.
     """
@@ -105,7 +105,7 @@ def run(
     """Run a plan against a farm; returns when everything it started has ended.
 
     Raises:
-        GuardError: the farm is production and the plan writes, or is to be proved.
+        GuardError: the farm is production, and the plan writes or the run proves its verdict.
         FarmUnavailable: something the plan needs is not reachable or not permitted; nothing was measured.
         NotEvidenceError: the run directory could not be written (disk full); what is there is recoverable.
             After the measuring this is FarmUnavailable.
@@ -149,7 +149,7 @@ def run(
                         store.discard()
             stage.finish()
     if interrupts.requested and ExitStatus.INTERRUPTED not in ended.statuses:
-        # After the measuring: the run is as it would have been, but whoever waits wants no other after it.
+        # Interrupted after the measurement: the run is complete, but no further run follows.
         ended.note(ExitStatus.INTERRUPTED, f"{_BY_THE_USER} while it was ending")
     return ended
 
@@ -222,7 +222,7 @@ def _farm_here(live: LiveFarm) -> list[Processes]:
 
 
 class _Stage:
-    """A run while it goes on; one method per step of ``run``."""
+    """A run in progress; one method per step of ``run``."""
 
     def __init__(  # noqa: PLR0913 - what a run consists of
         self,
@@ -319,7 +319,7 @@ class _Stage:
             ).run()
             self._store.measured = not (pool.failures() or self._collectors.errors)
         except Interrupted:
-            # Twice between two looks at it: what follows must know as if it had been seen.
+            # Twice between two checks: the next step must react as if each had been noticed.
             self._ended.cut_short(ExitStatus.INTERRUPTED, _BY_THE_USER)
             raise
         finally:
@@ -357,7 +357,7 @@ class _Stage:
         )
 
     def _watch_others(self, assignments: Assignments) -> Sampler | None:
-        """Read, all the time, who else uses the CPU of this machine; None if no load is made here."""
+        """Measure the CPU of other processes on this machine; None if no load is generated here."""
         if not assignments.here:
             return None
         host = assignments.here[0].name
@@ -366,7 +366,7 @@ class _Stage:
             self._store.samples([sample for sample in samples if sample.metric == others.METRIC])
 
         source = others.OtherProcesses(host, _farm_here(self._live))
-        # What cannot be read is not measured, and the run goes on: its gaps are not reported.
+        # If it cannot be read it is not measured, and the run continues: its gaps are not reported.
         sampler = Sampler(
             source, "others", [host], keep, interval_s=_OTHERS_S, on_event=lambda *_, **__: None
         )
@@ -393,7 +393,7 @@ class _Stage:
         self._live_seconds.second(progress)
 
     def _on_generator_event(self, event: str, /, **fields: Any) -> None:
-        """Workers that come and go are said to everyone: in the manifest, the events and the report."""
+        """Record workers that join or leave in the manifest, the events and the report."""
         if event == "worker_connected":
             connected = {"worker": fields["worker"], "cores": [], **fields}
             self._store.manifest["generators"].append(connected)
@@ -427,9 +427,9 @@ class _Stage:
         self._store.event(event, **fields)
 
     def clear_away(self, made: Mapping[str, Scenario]) -> None:
-        """Remove what ``prepare`` made on the farm; what cannot be removed is said.
+        """Remove what ``prepare`` made on the farm; report what cannot be removed.
 
-        Work that was interrupted stays: it can be gone on with, and without --resume the next run makes it
+        Interrupted work stays: --resume continues it, and without --resume the next run makes it
         anew. So does work that this run was to go on with and did not come to, whatever kept it from that.
         """
         keep_data = self._options.keep_data
@@ -460,7 +460,7 @@ class _Stage:
                         self._reach(name)  # it answers after all: it, or this machine, stood still
                         scenario.finish(keep_data=keep_data or kept)
             except (ScenarioError, NoAnswer, OSError, MemoryError, RuntimeError) as error:
-                # The farm may be the very thing that failed, or this machine have no more descriptors or
+                # The farm may be what failed, or this machine may have no more descriptors or
                 # memory (RuntimeError: for a thread); what is left there must be known.
                 reason = f"{name}: the data it made could not be removed: {error or 'too little memory'}"
                 self._ended.cut_short(ExitStatus.ENVIRONMENT, reason)
@@ -477,7 +477,7 @@ class _Stage:
         self._store.finish("finished" if self._ended.whole else "interrupted")
 
     def _note_disk_events(self) -> None:
-        """What an emulated disk went through, for a person to read; the analysis never looks at it."""
+        """Events of an emulated disk, for people; the analysis does not use them."""
         for happened in self._live.disk_events():
             self._store.event("emulated_disk", **happened)
 

@@ -127,7 +127,7 @@ def _scenario(
 
 
 def _length_s(name: str, plan: Plan) -> float:
-    """How long its load may go on: through the warm-up, unless it begins with the measuring."""
+    """How long its load runs: the warm-up is included, unless the load begins with the measurement."""
     phases, load = plan.phases, plan.scenarios[name].load
     late = isinstance(load, Ramp | Steps) or (phases.measure.until and name in ending_scenarios(plan))
     return phases.measure.at_most_s + (0.0 if late else phases.warm_up.at_most_s)

@@ -24,7 +24,7 @@ from pinchpoint_collectors.record import Sample
 
 _LEAST_KEPT_S = 60.0
 LATE_S = 1.5
-"""A second is reported after it is over, at a moment of its worker's own: by then at the latest."""
+"""The latest time at which a worker reports a finished second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Reported:
 
     @property
     def error_ratio(self) -> float | None:
-        """Failed and dropped ÷ all that was wanted; None if nothing was."""
+        """Failed and dropped ÷ all requested operations; None without any."""
         total = self.ok + self.failed + self.skipped + self.dropped
         return (self.failed + self.dropped) / total if total else None
 
@@ -151,7 +151,7 @@ IN_A_ROW = 2
 
 @dataclass(frozen=True, slots=True)
 class HeldStep:
-    """One level that has been held for its time.
+    """One level that lasted its full time.
 
     Attributes:
         level: the rate, or the number of users.
@@ -185,7 +185,7 @@ def _served(step: HeldStep) -> bool:
 
 
 def _exploded(first: HeldStep, step: HeldStep) -> bool:
-    """Only of an open load: a closed one's users share what there is, and wait as long as they are many."""
+    """Only for an open load: in a closed load more users always wait longer."""
     if first.reported.p50_s is None or step.reported.p50_s is None:
         return False
     return step.reported.p50_s > EXPLODED * first.reported.p50_s
@@ -199,7 +199,7 @@ def _gain(steps: Sequence[HeldStep], number: int) -> float:
 def missed(step: HeldStep, objectives: Sequence[Objective], *, closed: bool = False) -> str | None:
     """Which objective a level does not meet; None if it meets them all.
 
-    Throughput below an objective is no miss where no more was offered, nor where users offer what they can.
+    Throughput below an objective is not missed if no more was offered, or if the load has users.
     """
     reported = step.reported
     if reported.ok == 0:
@@ -219,7 +219,7 @@ def missed(step: HeldStep, objectives: Sequence[Objective], *, closed: bool = Fa
 
 
 _HEARD_S = 2.0
-"""Every generator knows by then that the climb ends; none looks so far into its schedule."""
+"""The time by which every generator knows that the steps end; none schedules that far ahead."""
 
 
 class StepController:
@@ -258,7 +258,7 @@ class StepController:
         self._ended: str | None = None
 
     def over(self) -> bool:
-        """Whether the last step there is, or that there needs to be, has been held; to be called often."""
+        """Whether the last step that exists or is needed has ended; call it often."""
         if self._begun is None:
             self._begun_ns = self._pool.begun_ns(self._name)
             self._begun = time.monotonic() + (self._begun_ns - time.time_ns()) / 1e9
@@ -268,7 +268,7 @@ class StepController:
         return self._ended is not None
 
     def hold(self) -> None:
-        """Let the load climb no further: the level it is at, or is about to reach, stays."""
+        """Keep the load at its present level, or at the one that it is about to reach."""
         if self._begun is None:
             return  # it has not begun yet
         number = int((time.monotonic() + _HEARD_S - self._begun) / self._load.each_s)
@@ -296,7 +296,7 @@ class StepController:
             self._store.event("steps_ended", scenario=self._name, why=self._ended)
 
     def _note(self, number: int) -> None:
-        """Write down a level that was held, for the analysis."""
+        """Record a completed level for the analysis."""
         each_ns = round(self._load.each_s * 1e9)
         begin_ns = self._begun_ns + number * each_ns
         self._store.manifest.setdefault("steps", []).append(
@@ -546,12 +546,12 @@ _APART = {
 
 
 def _what(rule: StopRule | SilenceRule) -> str:
-    """What a rule looks at."""
+    """The metric that a rule compares."""
     return f"the silence of {rule.silent}" if isinstance(rule, SilenceRule) else rule.metric
 
 
 def _of(rule: StopRule | SilenceRule) -> str:
-    """Of which scenario, host, tier or disk; nothing of any."""
+    """The scenario, host, tier or disk of a rule; "" for all."""
     named = {name: getattr(rule, name, None) for name in ("scenario", "host", "tier", "role")}
     said = [f"{name} {value}" for name, value in named.items() if value]
     return f" of {', '.join(said)}" if said else ""

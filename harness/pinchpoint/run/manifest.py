@@ -55,7 +55,7 @@ def first_manifest(
     intervals_s = []
     for connected in collectors:
         found = connected.inventory
-        # Somebody else may set the pace: who scrapes the host.
+        # The exporter's scraper sets the interval.
         reported = (inventory.get("scrape_interval_s") for inventory in found.values())
         intervals_s.append(next((seconds for seconds in reported if seconds), INTERVAL_S))
         for host, inventory in masked_value(found).items():

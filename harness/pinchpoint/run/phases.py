@@ -23,11 +23,11 @@ _COMPACT_EVERY_S = 30.0
 _BEGUN_S = 0.01
 """So long after it a second has begun, however exactly two clocks agree."""
 HELD = (Closed, Open, Soak)
-"""Loads that stay as they are: what is steady shows on them. Bursts and ramps change on purpose."""
+"""Load models with a constant load, on which a steady state can be detected; bursts and ramps change."""
 
 
 class LoadByHand:
-    """What someone does on Locust's page: heard from the generator's thread, looked at by the run's."""
+    """Changes on Locust's page: set by the generator's thread, read by the run's."""
 
     def __init__(self) -> None:
         self._users: dict[str, int] | None = None
@@ -50,11 +50,11 @@ class PhaseRunner:
         pool: the load generators, ready.
         store: the run directory.
         live: what the generators report.
-        progress: for the person who waits.
-        must_end: called several times a second; true when the run must not go on.
-        prover: proves the verdict after the measuring, if that is wanted.
+        progress: shows the progress to the user.
+        must_end: called several times a second; true when the run must end.
+        prover: proves the verdict after the measurement, if requested.
         load_by_hand: what is done on Locust's page, where that sets the load; None: the plan sets it.
-        statements: looks at the databases' statements before and after the measuring.
+        statements: reads the databases' statement counters before and after the measurement.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a run consists of
@@ -188,7 +188,7 @@ class PhaseRunner:
         return going_on
 
     def _wait(self, phase: str, length_s: float, done: Callable[[], bool] | None = None) -> bool:
-        """Until the time is over or the work is done; False when the run must not go on."""
+        """Wait until the time is over or the work is done; False if the run must end."""
         begun = compacted = time.monotonic()
         while (left_s := length_s - (time.monotonic() - begun)) > 0 and not (done and done()):
             if self._must_end():

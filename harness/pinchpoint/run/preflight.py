@@ -50,7 +50,7 @@ AT_ONCE = 32
 
 @dataclass(frozen=True, slots=True)
 class HostCheck:
-    """One thing that was looked at.
+    """One check and its result.
 
     Attributes:
         what: its name for people: ``scenario orders``, ``collector local (sql1, nosql1)``.
@@ -152,7 +152,7 @@ def connect(
 
 
 def _machine(kind: str, watch: Watch) -> str:
-    """The machine a watch is about; itself, where an option is wrong: connecting says so."""
+    """The machine of a watch; the watch itself if an option is wrong, which connecting reports."""
     try:
         return collector_kinds.kind(kind).machine(watch)
     except Exception:  # noqa: BLE001 - as of connecting: that host's, and no other's
@@ -246,7 +246,7 @@ Outcome = Literal["ok", "warning", "not measured", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class ProofCheck:
-    """One thing that was looked at on one host through one kind of collector.
+    """One check of one host with one kind of collector.
 
     Attributes:
         host: its name in farm.yaml.
@@ -255,7 +255,7 @@ class ProofCheck:
             the metric that is not measured.
         outcome: ``warning``: a run can rely on it, and its reader should know; ``failed``: it cannot.
         found: what was found.
-        remedy: what to do about it; None if nothing is to be, or can be done.
+        remedy: what to do about it; None if nothing need or can be done.
     """
 
     host: str
@@ -339,7 +339,7 @@ class FirstReadings:
 
     @classmethod
     def of(cls, connected: Connected) -> FirstReadings:
-        """Read until each host was read twice, or for so long that it ought to have been."""
+        """Read until each host was read twice, or until the time for that is over."""
         facts: Mapping[str, Mapping[str, Any]] = {}
         times = dict.fromkeys(connected.hosts, 0)
         series: Counter[tuple[str, str, str]] = Counter()
@@ -522,7 +522,7 @@ _LONGEST_LATENCY_S = 60.0
 """Kernels give an operation on a disk up after 30 s (Linux) or 60 s (Windows)."""
 _MOST_BYTES_PER_S = 1e12
 _MOST_PER_S = 1e9
-"""Beyond what machines of today do in a second: such a figure is in another unit, or no rate at all."""
+"""More than today's machines do in a second: such a figure has another unit, or is no rate."""
 _LARGEST_IO_BYTES = 64 << 20
 """Linux' largest request is far smaller (max_hw_sectors_kb); a larger mean has sectors or KiB for bytes."""
 _FEWEST = 10.0
@@ -647,7 +647,7 @@ _OF_A_DISK = (
 SIZE_BYTES = 16 << 20
 _BLOCK_BYTES = 1 << 20
 _LEAST_FREE_BYTES = 16 * SIZE_BYTES
-"""With less, a server that lies on the disk might be what runs out of room."""
+"""With less free space, the test could fill the disk of a server."""
 _SEEN_RATIO = 0.98
 _ATTEMPTS = 3
 _LIMIT_S = 30.0
@@ -733,11 +733,11 @@ def there(watch: Watch, folder: str) -> int:
 
 
 WRITERS: Mapping[str, Callable[[Watch, str], int]] = {"local": here, "ssh": there, "agent": there}
-"""By kind of collector: who writes on its hosts."""
+"""Kind of collector -> the function that writes on its hosts."""
 
 
 def prove_write(collector: Collector, kind: str, watch: Watch, role: str, folder: str) -> WriteTest:
-    """Write under ``folder`` and look at the collector's own figures for the role's disk.
+    """Write under ``folder``, and compare with the collector's figures for the role's disk.
 
     Others may write at the same time: it is tried up to three times, and once is enough.
     """
@@ -767,7 +767,7 @@ def prove_write(collector: Collector, kind: str, watch: Watch, role: str, folder
 def _written(
     collector: Collector, kind: str, watch: Watch, folder: str
 ) -> tuple[int, dict[str, float | None]]:
-    """Bytes written, and bytes each disk says were written to it meanwhile; None: it did not say."""
+    """Bytes written, and the bytes that each disk counted meanwhile; None: not counted."""
     collector.read()
     begin_ns = time.time_ns()
     written = WRITERS[kind](watch, folder)

@@ -33,7 +33,7 @@ class Machine:
     """What is shown of one machine: its CPU, that of the tiers on it, each of its disks once.
 
     Attributes:
-        name: of the machine; of one that holds one host, the host's.
+        name: of the machine; the host's name if the machine has one host.
         hosts: host -> its tier.
         tiers: host -> the instance of its tier's own processes, "" where these are not known.
         disks: (host, device) -> the roles on it: (tier, role).
@@ -134,14 +134,14 @@ class ProgressDisplay:
         self.end_live()
 
     def say(self, sentence: str) -> None:
-        """One line for the person who waits."""
+        """One progress line."""
         self._console.print(Text(masked(sentence)), soft_wrap=True)
 
     def watch(self, machines: Sequence[Machine], work: Mapping[str, int]) -> None:
         """Start to show the board.
 
         Args:
-            machines: whose figures are shown.
+            machines: the machines whose figures are shown.
             work: scenario -> how many documents it has to do, if that is known.
         """
         self._machines, self._work, self._begun = machines, work, time.monotonic()
@@ -159,8 +159,8 @@ class ProgressDisplay:
         """Show the newest figures; called often, does little.
 
         Args:
-            phase: what is going on.
-            left_s: how long it goes on, at most.
+            phase: the present phase.
+            left_s: how long it still lasts, at most.
         """
         if self._live:
             self._live.update(self._table(phase, left_s))
@@ -169,7 +169,7 @@ class ProgressDisplay:
             self._console.print(self._line(phase, left_s), soft_wrap=True)
 
     def _heading(self, phase: str, left_s: float) -> str:
-        """The phase, how far it is, and how long it goes on."""
+        """The phase, its progress and the time left."""
         far = [self._far(scenario, total) for scenario, total in self._work.items()]
         if phase.startswith("measuring") and any(far):
             return f"measuring: {', '.join(filter(None, far))}"

@@ -1,7 +1,7 @@
 """A set of runs: one plan on several farms, or repeated; its folder and set.json.
 
 Runs take turns, so that whatever drifts over the hours favours no farm: round by round, every second round
-backwards. Beside set.json lies a folder for each farm, which ``compare`` takes as a side.
+backwards. Beside set.json is a folder for each farm, which ``compare`` takes as a side.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ class RunSet:
     """A set, while it is made and after.
 
     Attributes:
-        directory: where it lies.
+        directory: its folder.
         plan: the plan's name.
         repeat: runs of each farm.
         places: the base first; an A/A repetition of it directly after it.
         factors: what is studied, declared before the first run.
         metrics: the figures to judge, likewise; empty: the default ones.
         started: UTC.
-        ended: UTC; None while it is going on.
-        state: ``ended early``: a run failed, or it was interrupted; what was measured stays.
+        ended: UTC; None while it runs.
+        state: ``ended early``: a run failed, or the set was interrupted; complete runs are kept.
         runs: in the order in which they were made: ``folder``, ``round``, ``run`` (its directory's name) and
             ``status`` (its exit status).
     """
@@ -86,7 +86,7 @@ class RunSet:
         self.save()
 
     def end(self, *, whole: bool) -> None:
-        """Write down that no more runs come. Raises InputError."""
+        """Record that the set has ended. Raises InputError."""
         self.ended, self.state = utc(), "finished" if whole else "ended early"
         self.save()
 
@@ -148,14 +148,14 @@ def _places(farms: Sequence[tuple[str, Path]]) -> Iterator[SetFolder]:
 
 
 def turns(places: Sequence[SetFolder], repeat: int) -> Iterator[tuple[int, SetFolder]]:
-    """(round, whose turn): every second round backwards."""
+    """(round, farm): every second round in reverse order."""
     for number in range(repeat):
         for place in places if number % 2 == 0 else reversed(places):
             yield number + 1, place
 
 
 def is_set(directory: Path) -> bool:
-    """Whether a directory holds a set of runs."""
+    """Whether a directory is a set of runs."""
     return (directory / SET).exists()
 
 

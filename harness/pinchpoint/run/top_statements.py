@@ -25,7 +25,7 @@ _WAIT_S = 5.0
 
 
 class _ServerCounters(threading.Thread):
-    """One look at the counters of one server, beside the run."""
+    """Reads the statement counters of one server in a thread."""
 
     def __init__(self, collector: CountsStatements, *, texts: bool) -> None:
         super().__init__(name="top-statements", daemon=True)
@@ -57,7 +57,7 @@ class _StatementServer:
 
 
 class TopStatements:
-    """Two looks at the statements of every database server that counts them.
+    """Reads the statement counters of every database server twice.
 
     Args:
         connected: the run's collectors.

@@ -1,4 +1,4 @@
-"""A finished run as one file: a ZIP archive with a checksum of each file, signed where the user wants it.
+"""A finished run as one file: a ZIP archive with a checksum of each file, signed on request.
 
 Only files that a run consists of are packed, and only what the index names is unpacked. The files lie side by
 side, so that no name in an archive leads out of the folder it is unpacked into.
@@ -98,7 +98,7 @@ def pack(directory: Path, out: Path | None = None, key: Path | None = None) -> t
         key: the ssh key that signs it: a private key's file, or a public one's whose agent is running.
 
     Raises:
-        InputError: it is no run, it is still going on, it holds a secret, or the archive cannot be written.
+        InputError: it is no run, is in progress, contains a secret, or the archive cannot be written.
         FarmUnavailable: it cannot be signed here.
     """
     directory = directory.resolve()

@@ -1,6 +1,6 @@
 """Compacts journal segments to Parquet parts during a run, and parts to two files at its end.
 
-A segment's part replaces it in two steps, rename then delete; a part that lies beside its segment is
+A segment's part replaces it in two steps, rename then delete; a part beside its segment is
 complete, so a process killed between the two loses nothing and counts nothing twice. Whatever is done is done
 part by part: a day's run needs no more memory than a minute's.
 """
@@ -37,7 +37,7 @@ def segment_tables(segment: Path, nonsense: bounds.Tally) -> tuple[pa.Table, pa.
     """(operations, samples) of one segment; ``nonsense`` counts its impossible values.
 
     Raises:
-        InputError: a frame whose checksum fits holds something else.
+        InputError: a frame with a right checksum has other content.
     """
     try:
         return _segment_tables(segment, nonsense)
@@ -237,7 +237,7 @@ def _read(part: Path, schema: pa.Schema) -> pa.Table:
 
 def _compact(segment: Path, step_s: int, nonsense: bounds.Tally) -> None:
     operations, samples = segment_tables(segment, nonsense)
-    # The samples part comes last: where it lies, its operations part lies too.
+    # The samples part is written last: if it exists, its operations part exists too.
     for path, table in zip(
         _parts(segment.with_suffix("")), (coarse(operations, step_s), samples), strict=True
     ):

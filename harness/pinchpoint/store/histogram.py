@@ -53,7 +53,7 @@ def counted(times_ns: npt.NDArray[np.int64]) -> Counts:
 
 
 def values_us(counters: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """(the lowest value that each of these counters stands for, how many values it stands for)."""
+    """(lowest value of each of these counters, width of the counter in values)."""
     doubling = np.maximum(counters // _HALF - 1, 0)
     return (counters - doubling * _HALF) << doubling, 1 << doubling
 
@@ -76,11 +76,11 @@ def encoded(counts: Counts) -> str:
 _ABOUT = zlib.decompress(base64.b64decode(encoded(np.ones(1, np.int64)))[_HEADER.size :])[
     :payload_header_size
 ]
-"""What stands before the counters of every histogram of ours, except their length."""
+"""The header of every histogram of ours, without the length of the counters."""
 
 
 def checked_count(text: str) -> int:
-    """How many values a text from another machine holds; it may be anything, and is read with care.
+    """The number of values in a text from another machine, which is not trusted.
 
     Raises:
         ValueError: it is not what ``encoded`` gives.

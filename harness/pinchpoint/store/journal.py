@@ -1,4 +1,4 @@
-"""The append-only journal a process writes while a run goes on.
+"""The append-only journal that a process writes during a run.
 
 A journal is a row of segments, ``<writer>-<number>.ppj``: a magic line, then frames. A frame is the length
 and the CRC-32 of its payload (two little-endian 32-bit numbers) and the payload, one msgpack array:

@@ -1,7 +1,7 @@
-"""Orders a finished run's samples so that those read together lie together.
+"""Orders a finished run's samples so that samples that are read together are adjacent.
 
-Of a disk all metrics are asked for, of anything else one metric of all instances: so disks lie device by
-device, and the rest metric by metric. A group of rows holds few series then and can be passed over as a
+Readers want all metrics of one disk, and otherwise one metric of all instances: so disks are stored device by
+device, and the rest metric by metric. A group of rows then has few series and can be skipped as a
 whole. Stamps and intervals, which all series of one reading share, stay near each other and take little
 room: each disk is a reading of its own, all cores of a host are one.
 """

@@ -19,7 +19,7 @@ _COUNTS = ("count", "bytes", "dropped")
 
 
 def possible_samples(samples: pa.Table, nonsense: bounds.Tally) -> pa.Table:
-    """The samples; null where value or weight cannot be, and without those whose time cannot be.
+    """The samples without impossible times; impossible values and weights are null.
 
     Args:
         samples: of ``SAMPLES_SCHEMA``, names as text or as dictionaries.
@@ -51,7 +51,7 @@ def _within(column: pa.ChunkedArray, least: float, most: float) -> pa.ChunkedArr
 
 
 def _is_sane(samples: pa.Table) -> bool:
-    """Whether all of them can be, as nearly all can: without a look at each, where series lie together."""
+    """Whether all values are possible, found by the range of each series."""
     return (
         _all_within(samples["time_ns"], bounds.ValueRange(bounds.EARLIEST_NS, bounds.LATEST_NS))
         and _all_within(samples["interval_s"], bounds.ValueRange(0.0, bounds.LONGEST_INTERVAL_S))
@@ -83,7 +83,7 @@ def _values_within(values: pa.ChunkedArray, metrics: pa.ChunkedArray) -> bool:
 
 
 def _odd(samples: pa.Table) -> npt.NDArray[np.bool_]:
-    """Which rows hold a value, or a weight, that cannot be."""
+    """Rows with an impossible value or weight."""
     names, codes = _coded(samples["metric"])
     low, high = _bounds(names)[codes].T
     value, weight = samples["value"].to_numpy(), samples["weight"].to_numpy()
@@ -136,7 +136,7 @@ def _others(rows: pa.Table) -> dict[str, Any]:
 
 
 def possible_operations(operations: pa.Table, nonsense: bounds.Tally) -> pa.Table:
-    """The rows of operations whose time can be and that count nothing below 0.
+    """The rows of operations with a possible time and no negative count.
 
     Args:
         operations: of ``OPERATIONS_SCHEMA``, as a process wrote them.

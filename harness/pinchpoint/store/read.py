@@ -35,10 +35,10 @@ STILL_RUNNING = "incomplete: this run is still going on; what is said here cover
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """Everything a run directory holds; its samples may be left in their file.
+    """The content of a run directory; its samples may stay in their file.
 
     Attributes:
-        directory: where it lies.
+        directory: its folder.
         manifest: manifest.json as a dictionary (its keys: docs/run-directory.md, "manifest.json").
         operations: the table of ``OPERATIONS_SCHEMA``.
         samples: a table of ``SAMPLES_SCHEMA``, or of a finished run a dataset (``store/samples.py``).

@@ -106,7 +106,7 @@ def check_columns(path: Path | str, found: pa.Schema, allowed: pa.Schema) -> Non
 
 
 def check(path: Path | str, table: pa.Table, first: int = 0) -> None:
-    """Whether each column holds what it may. Raises InputError that names the row.
+    """Check each column's values. Raises InputError that names the row.
 
     Args:
         path: the file, for the message.

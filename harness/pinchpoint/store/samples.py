@@ -1,7 +1,7 @@
 """The samples of a run, in memory or read from the file as needed.
 
 Eight hours of twenty hosts are 115 million samples: as a table they would take ten gigabytes. A file's
-groups of rows say which names they hold (``order.py`` sees to it that these are few): what is not requested
+groups of rows list their names (``order.py`` keeps these few): what is not requested
 is never read.
 """
 
@@ -140,7 +140,7 @@ class UnreadSamples:
 
 
 def _begins(path: str) -> list[int]:
-    """How many rows lie before each group."""
+    """The number of rows before each group."""
     with _opened(path) as file:
         lengths = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
     return [0, *itertools.accumulate(lengths)]
@@ -173,7 +173,7 @@ _Bounds: TypeAlias = tuple[tuple[str, str] | None, ...]
 
 
 def _bounds(samples: Samples) -> Iterator[_Bounds]:
-    """Of each group of rows; a table is one, of which nothing is known."""
+    """The groups of rows; a table in memory is one group without statistics."""
     if isinstance(samples, pa.Table):
         yield (None,) * len(NAMES)
         return

@@ -16,7 +16,7 @@ JOURNAL = "journal"
 
 LONG_RUN_S = 3600
 COARSE_S = 10
-"""The operations of a run whose load goes on for longer than an hour are kept in steps of ten seconds."""
+"""Operations of a run with more than an hour of load are kept in steps of ten seconds."""
 
 SEND, SENT = "/send", "sent"
 """Operation and outcome of the rows that hold how late a generator started what it could have started on

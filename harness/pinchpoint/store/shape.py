@@ -230,7 +230,7 @@ class StoredFarm(Form):
 
 
 class Role(Form):
-    """Where a disk's role lies."""
+    """The device of a disk's role."""
 
     device: str | None = None
     data_io: str | None = None
@@ -304,7 +304,7 @@ class Gap(Form):
 
 
 class Quality(Form):
-    """What is to be known of what a collector read."""
+    """Facts about a collector's readings."""
 
     clock_offset_s: float | None = None
     clock_error_s: float | None = None
@@ -339,7 +339,7 @@ class StoredPhase(StoredStretch):
 
 
 class StoredStep(StoredStretch):
-    """A level of load that was held."""
+    """A completed level of load."""
 
     scenario: str
     level: NotBelow0
@@ -395,7 +395,7 @@ class StoredResource(Form):
 
 
 class Control(Form):
-    """What had room, and was made slower as well."""
+    """The control: a resource with room that was also made slower."""
 
     suspect: StoredResource
     change: StoredSlowdown

@@ -35,7 +35,7 @@ EVERY_S = 60.0
 
 
 class EventLog:
-    """Writes events, those that come over and over as one line a minute that says how many it stands for.
+    """Writes events; repeated ones become one line a minute with their number.
 
     A host that answers late every second would otherwise fill the file, and the report, for hours. Such a
     line is the latest event, with ``stands_for``: how many happened since the line before it.
@@ -65,7 +65,7 @@ class EventLog:
             self._last_s[name] = now_s
 
     def close(self) -> None:
-        """Write what was held back and close. Safe to call twice. Raises OSError."""
+        """Write the delayed events and close. Safe to call twice. Raises OSError."""
         if self._file.closed:
             return
         try:
@@ -81,7 +81,7 @@ class EventLog:
         self._written[name] += 1
 
     def _append(self, line: bytes) -> None:
-        """The whole line, or nothing of it: what comes after a part of one would be no event either."""
+        """Write the whole line or nothing, because a partial line would also damage the next event."""
         begun = os.fstat(self._file.fileno()).st_size
         if self._file.write(line) < len(line):  # a disk that has become full takes what fits
             self._file.truncate(begun)
@@ -213,7 +213,7 @@ class RunWriter:
         self.close()
 
     def close(self) -> None:
-        """Let go of the directory; what is in the journal stays recoverable. Safe to call twice."""
+        """Release the directory; the journal stays recoverable. Safe to call twice."""
         with self._writing(), self._guard:
             self._samples.close()
             self._events.close()
@@ -244,7 +244,7 @@ class RunWriter:
 
 
 def what_is_kept(directory: Path, error: OSError | None = None) -> str:
-    """What there is of a run whose files could not be written, or read again, and what to do about it."""
+    """What is left of a run whose files could not be written or read again, and what to do about it."""
     journal = directory / JOURNAL
     try:
         recorded = (directory / OPERATIONS).exists() or any(file.name != LOCK for file in journal.iterdir())
@@ -273,7 +273,7 @@ def finish(directory: Path, manifest: dict[str, Any], state: str, ended: str) ->
 
 
 def is_being_written(directory: Path) -> bool:
-    """Whether a live process still writes this run (it holds the lock)."""
+    """Whether a live process still writes this run (it has the lock)."""
     try:
         lock = os.open(directory / JOURNAL / LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

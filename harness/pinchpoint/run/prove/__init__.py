@@ -31,7 +31,7 @@ AS_IS, SLOWER, CONTROL = "as_is", "slower", "control"
 
 _LETTERS = {"A": AS_IS, "B": SLOWER, "C": CONTROL}
 ORDER = tuple(_LETTERS[letter] for letter in "ABBABAAB")
-"""Every kind lies in the middle of the whole on average, so that a load that drifts favours none (the
+"""On average every kind of window is in the middle of the test, so that a drift of the load favours none (the
 Thue-Morse sequence: also one whose drift changes)."""
 ORDER_WITH_CONTROL = tuple(_LETTERS[letter] for letter in "ABCBAABCBA")
 """Likewise, with a resource beside that is not suspected and needs only be seen to change nothing."""
@@ -66,10 +66,10 @@ class WindowPlan:
 
 
 def pace(plan: Plan, verdict: Mapping[str, Any], recorded_s: int) -> WindowPlan | str:
-    """The pace for a load, or why there is none.
+    """The window plan for a load, or why there is none.
 
     Args:
-        plan: whose load goes on.
+        plan: the plan whose load runs.
         verdict: of what was measured, for how long operations take.
         recorded_s: seconds that a row of operations will cover: 1, or ten of a long run.
     """
@@ -93,7 +93,7 @@ def pace(plan: Plan, verdict: Mapping[str, Any], recorded_s: int) -> WindowPlan 
 
 
 _VERDICT_S = 120.0
-"""A verdict of a day's run takes a tenth of it; the load goes on meanwhile."""
+"""Time limit of the verdict: ten times that of a day's run. The load runs meanwhile."""
 _LEASE_S = 60.0  # beyond the window it is for: an embedded farm puts itself back then
 _LONGEST_S = 600
 _ROOM = 0.9
@@ -103,15 +103,15 @@ _NAMED = ("kind", "tier", "host", "resource", "instance", "role")
 
 
 class WaitUnderLoad(Protocol):
-    """Lets time pass while the load goes on."""
+    """Waits while the load runs."""
 
     def __call__(self, phase: str, length_s: float, done: Callable[[], bool] | None = None) -> bool:
-        """Until the time is over, or it is done; False when the run must not go on."""
+        """Wait until the time is over, or it is done; False if the run must end."""
         ...
 
 
 class _Ended(Exception):  # noqa: N818 -- what happened, not a fault
-    """The run must not go on."""
+    """The run must end."""
 
 
 class Prover:
@@ -121,7 +121,7 @@ class Prover:
         farm: what is driven.
         plan: with which load.
         store: the run directory.
-        progress: for the person who waits.
+        progress: shows the progress to the user.
         left_slower: called with a sentence where something could not be put back.
     """
 
@@ -140,14 +140,14 @@ class Prover:
         self._left_slower = left_slower
 
     def run(self, wait: WaitUnderLoad, done: Callable[[str], bool]) -> bool:
-        """The whole test, while the load that was judged goes on.
+        """Run the whole test under the load that was judged.
 
         Args:
             wait: lets time pass.
             done: whether a scenario has no work left.
 
         Returns:
-            False when the run must not go on; whatever was made slower has been put back.
+            Returns False if the run must end; whatever was made slower has been restored.
         """
         try:
             found = self._prove(wait, done)
@@ -160,7 +160,7 @@ class Prover:
         return True
 
     def not_begun(self, why: str) -> None:
-        """Write down that there was no test at all."""
+        """Record that there was no test."""
         self._note({"result": "failed", "why": why})
 
     def _prove(self, wait: WaitUnderLoad, done: Callable[[str], bool]) -> dict[str, Any]:
@@ -255,7 +255,7 @@ class Prover:
 
     @contextmanager
     def _slower(self, knob: Knob | None, times: WindowPlan) -> Iterator[None]:
-        """Something is slower meanwhile, and put back whatever happens. Raises FarmUnavailable."""
+        """Make something slower, and restore it whatever happens. Raises FarmUnavailable."""
         if knob is None:
             yield
             return

@@ -31,9 +31,9 @@ def run_command(field: str, command: str, timeout_s: float) -> None:
     """Run a command of the user's in a shell.
 
     Args:
-        field: where it stands, for messages: the command itself may hold a secret.
+        field: its place in the file, for messages: the command itself may contain a secret.
         command: for ``/bin/sh -c``.
-        timeout_s: after so long it, and what it has started, is killed.
+        timeout_s: after this time it, and what it has started, is killed.
 
     Raises:
         FarmUnavailable: it failed, or took too long.
@@ -101,7 +101,7 @@ def forget(identity: Path) -> None:
         try:
             folder.rmdir()
         except OSError:
-            return  # something else lies there: it stays
+            return  # something else has that name: it stays
 
 
 def restore_leftover(identity: Path) -> str | None:
@@ -239,7 +239,7 @@ def knob_for(
         named: one of the verdict's suspects, as in verdict.json.
         verdict: the verdict, for how much of it was used.
         hosts: the manifest's inventory.
-        all_of_it: whether of all that it can do this much is to be left, else of what was used of it: a
+        all_of_it: whether the ratio is of its capacity, or of what was used of it: a
             suspect is to feel it, a resource with room is not.
     """
     if not named.get("tier") and named["kind"] == "cpu":

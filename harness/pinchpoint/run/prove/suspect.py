@@ -1,4 +1,4 @@
-"""Judges a run that is still going on; prints verdict.json's content on stdout.
+"""Judges a run in progress; prints verdict.json's content on stdout.
 
 ``python -m pinchpoint.run.prove.suspect RUN``, in a process of its own: the controller must not stand still
 meanwhile, and the load goes on.

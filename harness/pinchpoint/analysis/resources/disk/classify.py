@@ -139,7 +139,7 @@ def disk_evidence(found: DiskMeasures, state: DiskState) -> frozenset[str]:
 
 
 def fell(shift: DiskShift | None) -> bool:
-    """The rate fell and stayed lower, the disk was mostly busy, and its queue fell by less than half as much."""
+    """The rate fell and stayed lower on a busy disk, and its queue fell by less than half as much."""
     if shift is None or shift.after > shift.before * (1 - DISK_SHIFT.value):
         return False
     held = shift.busy_after >= MOSTLY_BUSY.value and at_most(shift.spread, FLAT)
