@@ -54,11 +54,8 @@ def cpus(inputs: Inputs, host: Host) -> Iterator[Resource]:
     is_guess = bool(saturated) and not cores and all(one in by_cores for one in saturated)
     yield Resource(
         kind="cpu",
-        resource="cpu",
         tier=host.tier,
         host=host.name,
-        instance="",
-        role=None,
         name=f"CPU of {host.name}",
         metric=_BUSY,
         measures=found,
@@ -104,11 +101,9 @@ def _virtual_machines(inputs: Inputs, host: Host) -> Iterator[Resource]:
         if one is not None and one.at_limit:
             yield Resource(
                 kind="cpu",
-                resource="cpu",
                 tier=host.tier,
                 host=host.name,
                 instance=key.instance,
-                role=None,
                 name=f"CPU of the virtual machine {key.instance} on {host.name}",
                 metric=key.metric,
                 measures=(one,),
@@ -178,11 +173,9 @@ def _busiest(inputs: Inputs, host: Host) -> Iterator[Resource]:
     )
     yield Resource(
         kind="cpu_thread",
-        resource="thread",
         tier=host.tier,
         host=host.name,
         instance=name,
-        role=None,
         name=f"{noun} {name} of {host.name}",
         metric=_BUSY,
         measures=(busiest,),

@@ -71,11 +71,8 @@ def disks(inputs: Inputs, host: Host) -> Iterator[Resource]:
         return
     yield Resource(
         kind="disk",
-        resource="disk",
         tier=host.tier,
         host=host.name,
-        instance="",
-        role=None,
         name=f"disks of {host.name}",
         metric=waits[0].metric if waits else "disk.write_latency_s",
         measures=waits,
@@ -129,7 +126,6 @@ def _disk(inputs: Inputs, disk: DiskRole, waits: Sequence[Measure]) -> Resource:
     of_log = contexts(inputs, disk.host, LOG_CONTEXT) if disk.role in COMMIT_ROLES else ()
     return Resource(
         kind="disk_cap" if capped in slow else "disk",
-        resource="disk",
         tier=disk.tier,
         host=disk.host,
         instance=device,

@@ -39,6 +39,9 @@ _SERVER = re.compile(r"[\w#$]+/")
 _ROUNDING = 1e-9
 """Means of equal values differ in their last digits."""
 
+_RESOURCE_OF = {"cpu_thread": "thread", "disk_cap": "disk", "external": "dependency"}
+"""Kinds of limits that are not called as their resource."""
+
 What = Literal["utilisation", "saturation", "errors", "attribution"]
 Steps = npt.NDArray[np.bool_]
 
@@ -157,7 +160,6 @@ class Resource:
 
     Attributes:
         kind: the kind of limit it would be (DESIGN.md section 9).
-        resource: ``cpu``, ``thread``, ``memory``, ``disk``, ``network``, ``lock``, ``pool``, ``dependency``.
         name: in words: ``CPU of APP3``.
         metric: the series that would show it best.
         measures: what was measured, the deciding one first; empty: nothing was.
@@ -170,13 +172,12 @@ class Resource:
     """
 
     kind: Kind
-    resource: str
     tier: str
     host: str
-    instance: str
-    role: str | None
     name: str
     metric: str
+    instance: str = ""
+    role: str | None = None
     measures: tuple[Measure, ...] = ()
     has_room: bool | None = None
     missing: str = ""
@@ -184,6 +185,11 @@ class Resource:
     remedy: str = ""
     context: tuple[Fact, ...] = ()
     recorded: bool = True
+
+    @property
+    def resource(self) -> str:
+        """``cpu``, ``thread``, ``memory``, ``disk``, ``network``, ``lock``, ``pool`` or ``dependency``."""
+        return _RESOURCE_OF.get(self.kind, self.kind)
 
     @property
     def saturated(self) -> tuple[Measure, ...]:

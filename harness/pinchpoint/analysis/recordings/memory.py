@@ -74,11 +74,9 @@ def memories(inputs: Inputs, host: Host) -> Iterator[Resource]:
         if waiting is not None:
             yield Resource(
                 kind="memory",
-                resource="memory",
                 tier=host.tier,
                 host=host.name,
                 instance=f"{server}memory grants",
-                role=None,
                 name=f"query memory of the database server{named(server)} on {host.name}",
                 metric=GRANTS,
                 measures=(waiting,),
@@ -98,11 +96,9 @@ def _virtual_machines(inputs: Inputs, host: Host) -> Iterator[Resource]:
                 of = f"the virtual machine {key.instance}" if key.instance else "virtual machines"
                 yield Resource(
                     kind="memory",
-                    resource="memory",
                     tier=host.tier,
                     host=host.name,
                     instance=key.instance,
-                    role=None,
                     name=f"memory of {of} on {host.name}",
                     metric=metric,
                     measures=(one,),
@@ -124,11 +120,9 @@ def _buffer(inputs: Inputs, host: Host, server: str) -> Iterator[Resource]:
     words = f"a page stayed in the buffer for {units.seconds(life.mean)} on average, {least} at least"
     yield Resource(
         kind="memory",
-        resource="memory",
         tier=host.tier,
         host=host.name,
         instance=f"{server}buffer",
-        role=None,
         name=f"buffer of the database server{named(server)} on {host.name}",
         metric=PAGE_LIFE,
         measures=(replace(one, value=life.mean, limit=SHORT_LIFE, words=words),),
@@ -187,11 +181,8 @@ def _of_host(inputs: Inputs, host: Host) -> Resource:
     missing = "" if found or room is not None else f"the memory of {host.name} was not measured"
     return Resource(
         kind="memory",
-        resource="memory",
         tier=host.tier,
         host=host.name,
-        instance="",
-        role=None,
         name=f"memory of {host.name}",
         metric=LEFT,
         measures=tuple(found),

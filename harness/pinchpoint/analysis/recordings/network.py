@@ -35,11 +35,8 @@ def interfaces(inputs: Inputs, host: Host) -> Iterator[Resource]:
     if resent or not names:
         yield Resource(
             kind="network",
-            resource="network",
             tier=host.tier,
             host=host.name,
-            instance="",
-            role=None,
             name=f"network of {host.name}",
             metric=RECEIVED,
             measures=(resent,) if resent else (),
@@ -78,11 +75,9 @@ def file_servers(inputs: Inputs, host: Host) -> Iterator[Resource]:
     if repeated is not None:
         yield Resource(
             kind="external",
-            resource="dependency",
             tier=host.tier,
             host=host.name,
             instance="NFS",
-            role=None,
             name=f"NFS servers that {host.name} calls",
             metric=repeated.metric,
             measures=(repeated,),
@@ -124,11 +119,9 @@ def _interface(inputs: Inputs, host: Host, name: str) -> Resource:
         remedy = f"look at the driver, the switch and the errors of interface {name} of {host.name}"
     return Resource(
         kind="network",
-        resource="network",
         tier=host.tier,
         host=host.name,
         instance=name,
-        role=None,
         name=f"network interface {name} of {host.name}",
         metric=metric,
         measures=tuple(filter(None, (used and replace(used, metric=metric), queue, dropped, *shares))),

@@ -90,11 +90,8 @@ def collapses(inputs: Inputs, host: Host) -> Iterator[Resource]:
         one, witness = found
         yield Resource(
             kind="external",
-            resource="dependency",
             tier=host.tier,
             host=host.name,
-            instance="",
-            role=None,
             name=f"something that {_server(key)} waits for and that was not recorded",
             metric=key.metric,
             measures=(replace(one, metric=key.metric),),
@@ -114,11 +111,8 @@ def work(inputs: Inputs, host: Host) -> Iterator[Resource]:
         return
     yield Resource(
         kind="external",
-        resource="dependency",
         tier=host.tier,
         host=host.name,
-        instance="",
-        role=None,
         name="locks, connections and calls to other systems",
         metric=_FINISHED[0],
         missing="finished work was not recorded: whether work waited for locks or for others does not show",

@@ -134,9 +134,7 @@ def sessions(inputs: Inputs, host: Host) -> Iterator[Resource]:
         for kinds, instance, noun, what, doubt, remedy in _WAITED_FOR:
             waiting = sessions_waiting(inputs, host.name, kinds, server)
             if one := measure(inputs, waiting, BLOCKED, "saturation", noun):
-                found = _waited_for(
-                    host, "external", f"{server}{instance}", f"{what} {where}", (one,), "dependency"
-                )
+                found = _waited_for(host, "external", f"{server}{instance}", f"{what} {where}", (one,))
                 yield replace(found, doubt=doubt if one.at_limit else "", remedy=remedy)
 
 
@@ -148,7 +146,7 @@ def replicas(inputs: Inputs, host: Host) -> Iterator[Resource]:
             one = measure(inputs, rows, _BACKLOG, "saturation", noun)
             if one is not None:
                 name = f"secondary replica of {key.instance or 'the databases'} on {host.name}"
-                found = _waited_for(host, "external", key.instance, name, (one,), "dependency")
+                found = _waited_for(host, "external", key.instance, name, (one,))
                 yield replace(
                     found,
                     doubt="commits need not wait for a replica that lags" if one.at_limit else "",
@@ -182,22 +180,18 @@ def dependencies(inputs: Inputs, host: Host) -> Iterator[Resource]:
         if one is not None:
             name = f"what the crawler of {host.name} fetches from"
             latency = replace(one, metric=key.metric)
-            waited = _waited_for(host, "external", "what it crawls", name, (latency,), "dependency")
+            waited = _waited_for(host, "external", "what it crawls", name, (latency,))
             yield replace(waited, context=contexts(inputs, host.name, CRAWL))
 
 
-def _waited_for(
-    host: Host, kind: Kind, instance: str, name: str, measures: tuple[Measure, ...], resource: str = ""
-) -> Resource:
+def _waited_for(host: Host, kind: Kind, instance: str, name: str, measures: tuple[Measure, ...]) -> Resource:
     busy = [one for one in measures if one.what == "utilisation"]
     has_room = not any(one.at_limit for one in measures) and all(one.has_room for one in busy)
     return Resource(
         kind=kind,
-        resource=resource or kind,
         tier=host.tier,
         host=host.name,
         instance=instance,
-        role=None,
         name=name,
         metric=measures[0].metric,
         measures=measures,
