@@ -31,7 +31,7 @@ class CloudMetric(NamedTuple):
 
     Attributes:
         metric: ours.
-        unit: what one of theirs is worth.
+        unit: what one of theirs is worth; ``offset`` is added.
         instance: ours, where theirs names none.
         is_count: whether it counts, so that a rate is the sum of an interval by its length.
     """
@@ -40,6 +40,7 @@ class CloudMetric(NamedTuple):
     unit: float = 1.0
     instance: str = ""
     is_count: bool = False
+    offset: float = 0.0
 
 
 class CloudSeries(NamedTuple):
@@ -61,6 +62,8 @@ class CloudSeries(NamedTuple):
 _OF_DISKS = {
     "Disk IOPS Consumed Percentage": ("disk.used_iops_ratio", 0.01),
     "Disk Bandwidth Consumed Percentage": ("disk.used_bytes_ratio", 0.01),
+    "Disk Used Burst IO Credits Percentage": ("disk.used_burst_ratio", 0.01),
+    "Disk Used Burst BPS Credits Percentage": ("disk.used_burst_ratio", 0.01),
     "Disk Latency": ("disk.transfer_latency_s", 0.001),
     "Disk Queue Depth": ("disk.outstanding", 1.0),
     "Disk Read Operations/Sec": ("disk.reads_per_s", 1.0),
@@ -116,6 +119,8 @@ AWS: Mapping[str, CloudMetric] = {
     "VolumeWriteOps": CloudMetric("disk.writes_per_s", 1.0, "volume", is_count=True),
     "VolumeIOPSExceededCheck": CloudMetric("disk.used_iops_ratio", 1.0, "volume"),
     "VolumeThroughputExceededCheck": CloudMetric("disk.used_bytes_ratio", 1.0, "volume"),
+    "BurstBalance": CloudMetric("disk.used_burst_ratio", -0.01, "volume", offset=1.0),
+    "EBSIOBalance%": CloudMetric("disk.used_burst_ratio", -0.01, "all volumes", offset=1.0),
     "InstanceEBSIOPSExceededCheck": CloudMetric("disk.used_iops_ratio", 1.0, "all volumes"),
     "InstanceEBSThroughputExceededCheck": CloudMetric("disk.used_bytes_ratio", 1.0, "all volumes"),
 }
@@ -214,7 +219,7 @@ def _samples(
         for at_s in times:
             value = values[at_s]
             if value is not None:
-                value = value * means.unit / (interval_s if means.is_count else 1.0)
+                value = value * means.unit / (interval_s if means.is_count else 1.0) + means.offset
             at_ns = round((at_s + interval_s) * 1e9)
             yield Sample(at_ns, interval_s, one.host, means.metric, instance, value, None)
     if unused:

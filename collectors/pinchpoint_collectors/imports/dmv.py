@@ -2,8 +2,8 @@
 
 Waits (``sys.dm_os_wait_stats``) and files' I/O (``sys.dm_io_virtual_file_stats``) count since the start of
 the server: their increase from one snapshot to the next is used. Milliseconds that are waited in a second are
-sessions that wait, by Little's law. Requests (``sys.dm_exec_requests``, ``sys.dm_os_waiting_tasks``) are
-counted as they are. Files of one drive are one disk.
+sessions that wait, by Little's law. Requests (``sys.dm_exec_requests``, ``sys.dm_os_waiting_tasks``) and
+memory grants (``sys.dm_exec_query_memory_grants``) are counted as they are. Files of one drive are one disk.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ from pinchpoint_collectors.imports.times import Dates, zoned_s
 from pinchpoint_collectors.record import Sample
 from pinchpoint_collectors.windows.waits import named
 
+_OF_TIME = re.compile(r"time|date|stamp|_at$|^ts$")
 _NOT_NOW = re.compile(r"(start|login|last|create|max|wait|signal|cpu|elapsed|total|estimated)_?.*")
 """Columns with a time of something else than the snapshot."""
 _DRIVE = re.compile(r"[A-Za-z]:")
 _RECORD = "record the view every 15 s, with SYSUTCDATETIME() AS sample_time as a column"
 _READS, _WRITES = ("num_of_reads", "io_stall_read_ms"), ("num_of_writes", "io_stall_write_ms")
-_FILE = ("physical_name", "file_name", "logical_name", "name", "database_name", "db_name", "file_id")
+_PATHS = ("physical_name", "file_name", "logical_name", "name")
+_NUMBERED = ("database_name", "db_name", "database_id", "file_id")
 _WAITED_MS = {"wait_time_ms": 1.0, "wait_time_s": 1e3, "wait_s": 1e3}
 _AS_METRIC = {
     "Lock": "db.lock_waiters",
@@ -42,6 +44,8 @@ _AS_METRIC = {
     "CPU:THREADPOOL": "db.tasks_queued",
 }
 """Kinds of waits, or single ones, with a metric of their own."""
+
+_NONE = frozenset({"", "0", "NULL"})
 
 Row = Mapping[str, str]
 
@@ -75,7 +79,8 @@ class Dmv:
         if read is None:
             raise ForeignFileError(
                 f"found the columns {', '.join(header)[:80]}; allowed: those of sys.dm_os_wait_stats, "
-                "sys.dm_io_virtual_file_stats, sys.dm_exec_requests or sys.dm_os_waiting_tasks",
+                "sys.dm_io_virtual_file_stats, sys.dm_exec_requests, sys.dm_os_waiting_tasks or "
+                "sys.dm_exec_query_memory_grants",
                 1,
             )
         snapshots = _snapshots(header, rows, settings, found)
@@ -100,6 +105,8 @@ def _reader(names: Sequence[str]) -> Reader | None:
     """What reads a view with these columns; None where it is none of those that are used."""
     if {*_READS, *_WRITES} <= set(names):
         return _files
+    if {"session_id", "granted_memory_kb"} <= set(names):
+        return _grants
     if "wait_type" not in names:
         return None
     if "blocking_session_id" in names:
@@ -135,8 +142,7 @@ def _table(lines: Iterable[str], found: FileFacts) -> tuple[list[str], list[tupl
 def _snapshots(
     header: Sequence[str], rows: Sequence[tuple[int, Row]], settings: Settings, found: FileFacts
 ) -> list[Snapshot]:
-    times = [name for name in header if "time" in name or "date" in name]
-    column = next((name for name in times if not _NOT_NOW.fullmatch(name)), None)
+    column = next((name for name in header if _OF_TIME.search(name) and not _NOT_NOW.fullmatch(name)), None)
     if column is None:
         raise ForeignFileError(f"no column has the time of the snapshot; {_RECORD}", 1)
     dates = Dates([row[column] for _, row in rows], POWERSHELL_DATES, found)
@@ -196,7 +202,7 @@ def _place(wait: str) -> tuple[str, str]:
 
 
 def _requests(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Figure]:  # noqa: ARG001 -- they do not count
-    blocked = sum(row["blocking_session_id"].strip() not in {"", "0", "NULL"} for row in after.rows)
+    blocked = sum(row["blocking_session_id"].strip() not in _NONE for row in after.rows)
     yield "db.sessions_blocked", "", float(blocked), None
     every = {
         _place(name)
@@ -209,6 +215,11 @@ def _requests(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[
         yield metric, instance, float(now[metric, instance]), None
 
 
+def _grants(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Figure]:  # noqa: ARG001 -- they do not count
+    pending = sum(row["granted_memory_kb"].strip() in _NONE for row in after.rows)
+    yield "db.memory_grants_pending", "", float(pending), None
+
+
 def _files(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Figure]:
     for disk, more in _increases(before, after, _disk, [*_READS, *_WRITES]):
         for way, (count, stalled_ms) in zip(("read", "write"), (more[:2], more[2:]), strict=True):
@@ -217,7 +228,8 @@ def _files(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Fig
 
 
 def _disk(row: Row) -> str | None:
-    """The drive a file is on, else the file's own name."""
-    name = next((row[column].strip() for column in _FILE if row.get(column, "").strip()), None)
-    drive = _DRIVE.match(name or "")
-    return drive[0].upper() if drive else name
+    """The drive a file is on, else the file's own name, else its number in its database."""
+    path = next((row[column].strip() for column in _PATHS if row.get(column, "").strip()), "")
+    drive = _DRIVE.match(path)
+    named_by = " ".join(row[column].strip() for column in _NUMBERED if row.get(column, "").strip())
+    return drive[0].upper() if drive else path or named_by or None

@@ -51,6 +51,7 @@ METRICS = frozenset(
         "disk.busy_ratio",
         "disk.used_iops_ratio",
         "disk.used_bytes_ratio",
+        "disk.used_burst_ratio",
         *(f"net.{name}_bytes_per_s" for name in ("received", "sent", "total", "speed")),
         "net.used_ratio",
         "net.output_queue",

@@ -404,6 +404,23 @@ def test_finished_work_that_collapses_while_sessions_stay_waits_elsewhere(low: i
 
 
 @pytest.mark.parametrize(
+    ("begin", "kind"), [(20, "secondary replicas"), (45, "something that HV9 waits for")]
+)
+def test_what_sessions_wait_for_while_work_collapses_is_no_guess(
+    begin: int, kind: str, tmp_path: Path
+) -> None:
+    """Commits wait for a replica at the same time, or at another: then what was waited for is unknown."""
+    rates = [40 if 20 <= at < 30 else 400 for at in range(60)]
+    head, *rows = with_work(rates, 50).splitlines()
+    head += r',"\\HV9\SQLServer:Database Replica(Sales)\Transaction Delay"'
+    rows = [f'{row},"{30_000 if begin <= at < begin + 10 else 100}"' for at, row in enumerate(rows)]
+    verdict = judged(tmp_path, "\r\n".join([head, *rows]), places())
+    assert (verdict["outcome"], verdict["bottleneck"]["kind"]) == ("bottleneck", "external")
+    assert verdict["summary"].startswith(f"Bottleneck: {kind}")
+    assert verdict["bottleneck"]["window"][0].startswith("2026-11-20T09:19")
+
+
+@pytest.mark.parametrize(
     ("rates", "connections"),
     [([400] * 30 + [int(400 * 0.9**at) for at in range(30)], 50), ([400] * 40 + [40] * 20, 1)],
     ids=["pool", "recorder"],
@@ -603,6 +620,12 @@ CLOUD: dict[str, tuple[Any, str, str]] = {
         "inconclusive",
         "disk vol-1 of db5",
     ),
+    "a volume without credits": (aws({"BurstBalance": 0.0}), "inconclusive", "disk volume of db5"),
+    "a volume with credits": (
+        aws({"BurstBalance": 60.0, "VolumeQueueLength": 0.2}),
+        "inconclusive",
+        "no recorded resource was saturated",
+    ),
     "RDS with room": (
         aws({"CPUUtilization": 20.0, "WriteLatency": 0.001, "WriteIOPS": 300.0}),
         "inconclusive",
@@ -681,6 +704,20 @@ OF_SERVER: dict[str, tuple[str, str, str]] = {
         views(FILES, [r"L:\Log\a.ldf,1,2,{0},{0}0", r"L:\Log\b.ldf,1,2,{0},{0}00"], [6000, 6000], "|"),
         "bottleneck",
         "disk L: of db5",
+    ),
+    "a slow file of a database": (
+        views(
+            "database_name,file_id,num_of_reads,io_stall_read_ms,num_of_writes,io_stall_write_ms",
+            ["Sales,2,1,2,{0},{0}00", "Sales,1,1,2,{0},{0}"],
+            [6000, 6000],
+        ).replace("sample_time", "captured_at"),
+        "bottleneck",
+        "disk Sales 2 of db5",
+    ),
+    "queries have no memory": (
+        views("session_id,granted_memory_kb,wait_time_ms", [f"{at},NULL,900" for at in range(9)], [0] * 9),
+        "bottleneck",
+        "query memory of the database server on db5",
     ),
     "sessions are blocked": (
         views("session_id,wait_type,blocking_session_id", [f"{at},LCK_M_U,50" for at in range(9)], [0] * 9),

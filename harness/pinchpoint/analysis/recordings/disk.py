@@ -49,9 +49,13 @@ _WAITS = (
     ("cpu.blocked_threads", QUEUED, "threads that waited for I/O:"),
 )
 _OF_FILES = "sessions of the database that waited for I/O of its files:"
+SPENT = Threshold(
+    0.99, "design", "its burst credits are spent, and stay so: it is asked for its limit or more"
+)
 _USED = (
-    ("disk.used_iops_ratio", "of its IOPS limit it used, as the platform reports:"),
-    ("disk.used_bytes_ratio", "of its bandwidth limit it used, as the platform reports:"),
+    ("disk.used_iops_ratio", UTILISATION, "of its IOPS limit it used, as the platform reports:"),
+    ("disk.used_bytes_ratio", UTILISATION, "of its bandwidth limit it used, as the platform reports:"),
+    ("disk.used_burst_ratio", SPENT, "of its burst credits were spent, as the platform reports:"),
 )
 LOG_CONTEXT = (
     ("db.log_flushes_per_s", "log flushes of the database server"),
@@ -250,8 +254,8 @@ def _at_cap(inputs: Inputs, disk: DiskRole) -> Measure | None:
     """The disk against its limits, which the platform reports or which were declared; None: not measured."""
     limits, device = disk.limits, disk.device or ""
     reported = (
-        measure(inputs, figure(inputs, disk.host, metric, device), UTILISATION, "utilisation", noun)
-        for metric, noun in _USED
+        measure(inputs, figure(inputs, disk.host, metric, device), limit, "utilisation", noun)
+        for metric, limit, noun in _USED
     )
     if of_platform := [one for one in reported if one]:
         return max(of_platform, key=lambda one: (one.over_s, one.highest))

@@ -30,6 +30,8 @@ LEAST_S = 60.0
 """A recording of less than a minute shows a moment, not a load."""
 _READ_LATE = 0.05
 """A recorder that waits a second between its readings takes 59 a minute, each of a second by name."""
+_TOGETHER = 0.5
+"""Half of the time in which one of the two was at its limit both were."""
 _TURNS = 0.2
 """Resources take turns where the times in which both are saturated are less than a fifth of the shorter."""
 _HARDWARE = ("cpu", "thread", "memory", "disk", "network")
@@ -68,7 +70,10 @@ def conclude(inputs: Inputs, found: Sequence[Resource], recorded_s: float) -> Co
     if recorded_s < LEAST_S * (1 - _READ_LATE):
         return Conclusion("inconclusive", too_short=recorded_s, missing=missing)
     saturated = sorted((one for one in found if one.saturated), key=lambda one: -one.over_s)
-    plain = _causes(inputs, [one for one in saturated if not one.doubt], found)
+    collapses = [one for one in saturated if not one.recorded and not one.doubt]
+    plain = _causes(
+        inputs, [one for one in saturated if not one.doubt or _is_waited_for(one, collapses)], found
+    )
     if plain and all(_take_turns(plain[0], other) for other in plain[1:]):
         named, *others = plain
         symptoms = tuple(each.words for each in symptoms_during(inputs, named.stretches))
@@ -109,6 +114,17 @@ def _causes(inputs: Inputs, saturated: Sequence[Resource], found: Sequence[Resou
 def _explains(one: Resource, collapse: Resource) -> bool:
     """Whether work that collapsed waited for what is known to have been waited for at that time."""
     return one.host == collapse.host and overlap_s(one.stretches, collapse.stretches) > 0
+
+
+def _is_waited_for(one: Resource, collapses: Sequence[Resource]) -> bool:
+    """Whether work collapsed while sessions waited for it, and hardly at other times: then it is no guess."""
+    if one.resource not in ("dependency", "lock") or not one.recorded:
+        return False
+    return any(
+        other.host == one.host
+        and overlap_s(one.stretches, other.stretches) >= _TOGETHER * max(one.over_s, other.over_s)
+        for other in collapses
+    )
 
 
 def _deeper_has_room(one: Resource, found: Sequence[Resource]) -> bool:
