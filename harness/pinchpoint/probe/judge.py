@@ -11,6 +11,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from statistics import median
 
 from pinchpoint.analysis.points import NO_LIMIT, Judged, Point, judge_points
 from pinchpoint.analysis.thresholds import CAP_MATCH, IRREGULAR
@@ -270,6 +271,11 @@ def _workload(
     verdicts = tuple(
         _doubted(_cell(cell, found[cell], judged.get(cell), held), found[cell]) for cell in cells
     )
+    if _by_chance([one for cell, one in found.items() if _at_no_limit(cell, verdicts)]):
+        verdicts = tuple(
+            replace(one, kind="disk_device") if one.kind == "disk_cap" and not one.exact else one
+            for one in verdicts
+        )
     if held.limits is NO_LIMIT:
         verdicts = tuple(replace(one, why=f"{one.why}; {words.NO_CAP}") for one in verdicts)
     verdicts = tuple(
@@ -305,6 +311,21 @@ def _doubted(one: CellVerdict, found: Figures) -> CellVerdict:
     if spread >= IRREGULAR.value / 3 * math.sqrt(counted_ratio(found)):
         return one
     return replace(one, kind=None, why=f"{one.why}; {words.OR_CAP}")
+
+
+UNEVEN = 2 * IRREGULAR.value
+"""The times between I/Os spread clearly as a device's do (our value; measured on a busy machine:
+regulators 0.03 to 0.26, devices 0.35 to 1.6)."""
+
+
+def _at_no_limit(cell: Cell, verdicts: Sequence[CellVerdict]) -> bool:
+    return any(one.cell == cell.name and one.kind == "disk_cap" and not one.exact for one in verdicts)
+
+
+def _by_chance(found: Sequence[Figures]) -> bool:
+    """Whether cells that agree in their rate, and stand at no known limit, are as uneven as a device."""
+    known = [one.irregular_ratio for one in found if one.irregular_ratio is not None]
+    return bool(known) and median(known) >= UNEVEN
 
 
 def _course(probe: Probe, cells: Sequence[Cell], fall: Fall | None) -> RateChange | None:

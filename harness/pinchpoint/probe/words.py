@@ -226,7 +226,7 @@ def varied(cells: Sequence[Cell], repetitions: int) -> str:
 def no_latency(used: float | None) -> str:
     """Of a cell whose tool reports no I/Os."""
     if used is None:
-        return "only bytes per second were measured and no limit is known, so the kind of limit is unknown"
+        return "no latency was measured and no limit is known, so the kind of limit is unknown"
     return f"{units.percent(used)} of the limit in bytes per second"
 
 

@@ -44,6 +44,37 @@ def test_the_hard_disk_under_the_same_cap() -> None:
     assert verdict.kinds == {"disk_device": ("8K random write",), "disk_cap": ("8K sequential write",)}
 
 
+class Measured:
+    """A hard disk with a QoS of 500 as it was measured: the means of its random reads agree by chance."""
+
+    def __init__(self, uneven: float) -> None:
+        self.uneven = uneven
+
+    def __call__(self, cell: Cell, trial: int) -> float:
+        """I/Os per second; sequential ones stand at the QoS."""
+        random = {1: 243.3, 4: 267.8, 8: 288.4, 32: 280.8, 1024: 281.4}
+        return random[cell.outstanding or 0] if cell.random_ratio else 499.0
+
+
+@pytest.mark.parametrize(("uneven", "kind"), [(0.03, "disk_device"), (0.001, "disk_cap")])
+def test_a_device_whose_means_agree_by_chance_is_no_cap(uneven: float, kind: str) -> None:
+    """281 of 500 a second at three queue depths: a device if its seconds are uneven, a regulator if even."""
+    cells = [
+        Cell(f"8K {way} {done}", PAGE, reads, random, depth)
+        for done, reads in (("read", 1.0), ("write", 0.0))
+        for way, random in (("random", 1.0), ("sequential", 0.0))
+        for depth in (1, 4, 8, 32, 1024)
+        if (way, done) != ("random", "write")
+    ]
+    verdict = judge(probe_of(Measured(uneven), cells, "iometer", repeat=1))
+    kinds = {one.workload: one.kind for one in verdict.workloads}
+    assert kinds == {
+        "8K random read": kind,
+        "8K sequential read": "disk_cap",
+        "8K sequential write": "disk_cap",
+    }
+
+
 def test_the_free_hard_disk_s_sequential_writes() -> None:
     """Up to 128 outstanding below 20 ms, 135 ms at 1,024: a relatively heavy load holds."""
     cells = {depth: Cell("8K sequential write", PAGE, 0.0, 0.0, depth) for depth in (8, 128, 1024)}
