@@ -1,1 +1,1 @@
-"""What load looks like: workload drivers that know nothing of Locust, plans or reports."""
+"""Workload drivers, independent of Locust, plans and reports."""

@@ -37,7 +37,7 @@ class Params(BaseModel):
 class FileParams(Params):
     """Base of parameters that name files of the user's.
 
-    The files are read if they are needed, so on every machine that makes load they lie in the same place.
+    The files are read when needed, so they must be in the same place on every machine that generates load.
     """
 
     @classmethod
@@ -65,7 +65,7 @@ class Endpoint:
         name: ``sql``, ``nosql``, ``sharepoint``, ``search``, ``files``.
         url: where it is; for ``files`` an absolute path.
         options: the other keys of the entry (``auth``, ``user``, ``password``, ``token``, ``kind``, ...).
-        public: those of them whose values may be shown; the value of any other is a secret.
+        public: options whose values may be shown; all other values are secrets.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Session(Protocol):
         """Do one operation and record it; False when there is nothing left to do (a crawl at its end).
 
         A failure of the farm is an outcome, never an exception; after one the session must be usable again
-        (it reconnects by itself). An exception out of here is an error of ours and makes the run invalid.
+        (it reconnects by itself). An exception here is an internal error and makes the run invalid.
         """
         ...
 
@@ -118,12 +118,12 @@ class ScenarioContext:
         params: its parameters, validated by its ``params_model``.
         seed: the plan's seed.
         worker: this process's number among those that take part, from 0.
-        workers: how many take part from the begin; who comes later has a number beyond theirs.
+        workers: how many take part from the begin; later ones have higher numbers.
         repeat_s: work that ends (a crawl) within this many seconds of its first start is started again;
             0: it is done once; None: over and over.
         event: writes one line to the run's events.jsonl: ``event("crawl_ended", sources=[...])``.
         resume: what ``prepare`` finds of work that was killed is gone on with, not made anew (a crawl).
-        take_over: who holds what this scenario has in a store is no longer alive: it is held by this run now.
+        take_over: the owner of this scenario's data in a store is dead: this run becomes the owner.
         reset_index: the names that were typed for indexes of the farm's own to be reset; empty: none is.
     """
 
@@ -246,7 +246,7 @@ class Scenario(Protocol):
     def prepare(self, progress: Callable[[str], None]) -> None:
         """Make the data the run needs; called once, in one process, before any session is opened.
 
-        ``progress`` takes a short sentence for the person who waits.
+        ``progress`` takes a short sentence for the user.
         """
         ...
 

@@ -23,7 +23,7 @@ class Access(ABC):
     Args:
         endpoint: it.
         name: what the server shows for our connections, where it can.
-        known_kind: its kind, one of ``servers.contract.KINDS``; None: it has to be asked.
+        known_kind: its kind, one of ``servers.contract.KINDS``; None: the server is asked.
     """
 
     error: ClassVar[type[Exception]]
@@ -31,7 +31,7 @@ class Access(ABC):
     native: ClassVar[bool] = False
     """Whether the server is reached by its own library."""
     installed: ClassVar[bool] = True
-    """Whether this machine can reach such a server at all."""
+    """Whether this machine has a driver for such a server."""
 
     def __init__(self, endpoint: Endpoint, name: str, known_kind: str | None) -> None:
         self.endpoint = endpoint
@@ -42,7 +42,7 @@ class Access(ABC):
 
     @property
     def place(self) -> str:
-        """Where it lies, for a sentence: ``endpoint sql (127.0.0.1:5432)``."""
+        """Its place, for a sentence: ``endpoint sql (127.0.0.1:5432)``."""
         return place(self.endpoint)
 
     @property
@@ -74,7 +74,7 @@ class Access(ABC):
         """A connection for a session's operations; not opened yet.
 
         Args:
-            timeout_s: after so long the server, or the driver, gives a statement up.
+            timeout_s: the time limit of a statement, by the server or the driver.
             ready: called with each new connection before it is used.
         """
 
@@ -92,7 +92,7 @@ class Access(ABC):
 
     @abstractmethod
     def refused(self, error: Any) -> EndpointUnreachable:
-        """The sentence for a person whose server, or whose driver, does not let us in."""
+        """The sentence for a login that the server or the driver refused."""
 
     @abstractmethod
     def message(self, error: Any) -> str:
@@ -132,7 +132,7 @@ class Access(ABC):
         return link
 
     def pin(self, link: Link) -> None:
-        """Have names looked up among the server's own: for statements of ours."""
+        """Resolve names in the server's own schema only, for internal statements."""
         for statement in self.server.pin:
             link.execute(statement)
 

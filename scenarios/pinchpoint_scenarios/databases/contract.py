@@ -121,7 +121,7 @@ class Link(Protocol):
     def release_locks(self, unlock: str) -> None:
         """Give up its locks by that statement, if the server confirms it in time, and close it.
 
-        A server notices that a connection has closed when it gets to it, so the next run is let in sooner.
+        A server notices a closed connection late; released locks let the next run start sooner.
         One that does not answer frees them when it sees the close.
         """
         ...
@@ -135,7 +135,7 @@ class SqlConnection(Protocol):
     """One session's connection: opened when needed, and again, with pauses, after it was lost.
 
     Every method but ``wait_until_due``, ``try_open`` and ``close`` raises ``DatabaseFailure`` for what is the
-    farm's failure, and anything else for an error of ours.
+    farm's failure, and anything else for an internal error.
     """
 
     def wait_until_due(self) -> None:
@@ -143,7 +143,7 @@ class SqlConnection(Protocol):
         ...
 
     def try_open(self) -> None:
-        """Connect now; where that fails, the first statement says so."""
+        """Connect now; a failure is reported by the first statement."""
         ...
 
     def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> Result:
@@ -228,7 +228,7 @@ class TextConnection(Protocol):
     def execute_as_text(
         self, statement: str, parameters: Sequence[Any], *, prepared: bool = True
     ) -> TextResult:
-        """Run one statement (``$1`` placeholders) whose parameters have no type of ours.
+        """Run one statement (``$1`` placeholders) with parameters of any type.
 
         Args:
             statement: the statement.
@@ -322,7 +322,7 @@ class Reopening(ABC):
         self._backoff.wait()
 
     def try_open(self) -> None:
-        """Connect now; where that fails, the first statement says so."""
+        """Connect now; a failure is reported by the first statement."""
         try:
             self._open()
         except DatabaseFailure:

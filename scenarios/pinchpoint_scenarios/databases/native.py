@@ -64,7 +64,7 @@ class FastConnection(Reopening):
     Args:
         endpoint: the server.
         application: what the server shows for it (``application_name``).
-        statement_timeout_s: after so long the server gives a statement up.
+        statement_timeout_s: the server's time limit of a statement.
         greet: called with every new connection before it is used (search path, what must be known first).
         pinned: see ``connect``.
     """
@@ -117,7 +117,7 @@ class FastConnection(Reopening):
             prepared: whether it is prepared once, or parsed and planned each time.
 
         Raises:
-            DatabaseFailure: also where a parameter's text is none of its type.
+            DatabaseFailure: also if a parameter's text is no value of its type.
         """
         direct = self._direct or self._open()
         try:
@@ -297,7 +297,7 @@ class _Direct:
 
     @property
     def rowcount(self) -> int:
-        """Rows inserted, changed or selected; -1 where the statement is none that counts."""
+        """Rows inserted, changed or selected; -1 if the statement has no count."""
         rows = self._result.command_tuples if self._result else None
         return -1 if rows is None else rows
 
@@ -354,7 +354,7 @@ class _Direct:
     def _answer(self) -> PGresult:
         """Wait for the whole answer to what was sent; its first failure, else its last part, is what counts.
 
-        A statement that went well is not yet committed: its commit's failure comes after it. All parts stay
+        A successful statement is not yet committed: its commit may still fail. All parts stay
         for ``every``.
         """
         pgconn, wait = self._pgconn, self._readiness.wait_readable
@@ -397,7 +397,7 @@ class _Direct:
 
 _UNLOCK_S = 5.0
 _INSPECTION_TIMEOUT = "SET LOCAL statement_timeout = '5s'"
-"""In place of the role's own, which may be too short for a look at the catalogue."""
+"""Replaces the role's own limit, which may be too short for reading the catalogue."""
 _LIMITS = """SELECT current_user, r.rolconnlimit, d.datname, d.datconnlimit,
     (SELECT reset_val || unit FROM pg_settings WHERE name = 'statement_timeout' AND reset_val <> '0'),
     pg_backend_pid()

@@ -16,7 +16,7 @@ Connection = psycopg.Connection[TupleRow]
 Cursor = psycopg.RawCursor[TupleRow]
 
 CONNECTION_LOST = "connection_lost"
-TCP_USER_TIMEOUT_MS = 30_000  # a peer that acknowledges nothing for so long is gone
+TCP_USER_TIMEOUT_MS = 30_000  # a peer without an acknowledgement for this long is gone
 
 OUTCOMES = {
     "08": CONNECTION_LOST,
@@ -135,7 +135,7 @@ REFUSALS = (
 def outcome_of(error: psycopg.Error, *, connecting: bool = False) -> str:
     """The name of a failure: by SQLSTATE, by its class, or ``sqlstate_XXXXX`` where it has no name here.
 
-    Raises ``error`` again where the server never saw the statement: that is an error of ours.
+    Raises ``error`` again if the server never saw the statement: that is an internal error.
     """
     state = error.sqlstate
     if state is not None:
@@ -149,7 +149,7 @@ def outcome_of(error: psycopg.Error, *, connecting: bool = False) -> str:
 
 
 def refused(endpoint: Endpoint, error: psycopg.Error) -> EndpointUnreachable:
-    """The sentence for a person whose server does not let us in."""
+    """The sentence for a login that the server refused."""
     why = found_in(REFUSALS, str(error))
     if why:
         return unreachable(endpoint, why.cause, why.remedy)
@@ -169,7 +169,7 @@ def connect(endpoint: Endpoint, application: str, *, pinned: bool = True) -> Con
     """
     login = {key: endpoint.options[key] for key in ("user", "password") if key in endpoint.options}
     connection = psycopg.connect(
-        # Whatever the database stores: what users write, and what a capture holds, is any letter there is.
+        # Any encoding of the database: texts of users and captures may contain any character.
         make_conninfo(endpoint.url, **login, client_encoding="UTF8"),
         autocommit=True,
         connect_timeout=CONNECT_TIMEOUT_S,

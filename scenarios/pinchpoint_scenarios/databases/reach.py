@@ -13,7 +13,7 @@ from .odbc.address import SCHEMES, is_odbc, no_manager
 
 
 class MissingAccess(Access):
-    """A server that this machine, or a scenario, cannot reach: it says so when it is used.
+    """Stands for a server that cannot be reached; each use raises the reason.
 
     Args:
         why: the sentence for a person.

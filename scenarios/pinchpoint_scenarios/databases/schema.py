@@ -1,4 +1,4 @@
-"""Creates, marks, holds and drops a schema of a scenario's own."""
+"""Creates, marks, locks and drops the schema of a scenario."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .servers import SERVERS
 from .servers.contract import Asked
 
 MARKER = "pinchpoint.owned/1: made by a load test, which may empty and drop it"
-"""What says of a schema that it is ours."""
+"""The mark of schemas that Pinchpoint created."""
 
 
 class OwnedSchema:
-    """The schema ``pinchpoint_<scenario>`` (of MariaDB and MySQL: the database), held by one run at a time.
+    """The schema ``pinchpoint_<scenario>`` (of MariaDB and MySQL: the database), locked by one run at a time.
 
     Args:
         endpoint: the server's endpoint.
@@ -44,12 +44,12 @@ class OwnedSchema:
 
     @property
     def place(self) -> str:
-        """Where it lies, for a sentence: ``endpoint sql (127.0.0.1:5432)``."""
+        """Its place, for a sentence: ``endpoint sql (127.0.0.1:5432)``."""
         return self.access.place
 
     @property
     def quoted(self) -> str:
-        """Its name as its server wants it written."""
+        """Its name, quoted for its server."""
         return self.access.server.quoted(self.name)
 
     # ---- what is there ---------------------------------------------------------------------------
@@ -78,7 +78,7 @@ class OwnedSchema:
             return None
         return server.free_bytes(*found) if found else None
 
-    # ---- made, held, dropped ---------------------------------------------------------------------
+    # ---- created, locked, dropped ----------------------------------------------------------------
 
     def hold(self) -> Link:
         """A connection inside the schema, made if need be, that keeps other runs out until ``release``.
@@ -141,7 +141,7 @@ class OwnedSchema:
         link.execute(self.access.server.drop_tables.format(tables=names))
 
     def failed(self, error: Exception) -> ScenarioError:
-        """The sentence for a statement of ours that failed while data was made or removed."""
+        """The sentence for an internal statement that failed while data was made or removed."""
         return ScenarioError(
             f"{self.place}: schema {self.name!r} could not be prepared or removed: "
             f"{self.access.message(error)}; see the server's log, then run again"
@@ -150,7 +150,7 @@ class OwnedSchema:
     # ---- further connections ---------------------------------------------------------------------
 
     def connect(self) -> Link:
-        """One more connection inside the schema, for making data, beside the one that holds it.
+        """One more connection inside the schema, for making data, beside the one with the lock.
 
         Raises ``EndpointUnreachable`` with the cause and the remedy, or ``Access.error``.
         """
@@ -166,7 +166,7 @@ class OwnedSchema:
         """A connection that does a session's operations; not opened yet.
 
         Args:
-            timeout_s: after so long the server, or the driver, gives a statement up.
+            timeout_s: the time limit of a statement, by the server or the driver.
             isolation: the isolation level of every transaction.
             ready: called with each new connection, inside the schema, before it is used.
         """

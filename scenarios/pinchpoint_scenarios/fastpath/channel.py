@@ -73,7 +73,8 @@ class Channel(Generic[Answer]):
     def receive(self) -> Answer | More:
         """The answer where it is complete by now; never waits.
 
-        What the peer says is heard while the rest of a message is sent: it may not read on else.
+        Incoming bytes are read while the rest of a message is sent, because the peer may otherwise stop
+        reading.
 
         Raises:
             ChannelError: there is no answer; or whatever the driver raises.

@@ -47,14 +47,14 @@ class CqlTimeoutError(CqlError):
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Where a node is and who we are there.
+    """A node's address and login.
 
     Attributes:
         host: its name or address.
         port: of its native protocol.
         user: empty: no login.
         password: the user's.
-        tls: how TLS is spoken; None: not at all.
+        tls: the TLS settings; None: without TLS.
     """
 
     host: str
@@ -86,7 +86,7 @@ class _TlsChannel:
                 return answer
 
     def close(self) -> None:
-        """Does nothing: who opened the socket closes it."""
+        """Does nothing: the opener of the socket closes it."""
 
 
 @contextmanager
@@ -163,7 +163,7 @@ class CqlWire:
             statement: with a ``?`` for each value.
             values: in the order of their places.
             consistency: the protocol's number of the level.
-            timestamp_us: when a write is said to have happened; None: the server's time.
+            timestamp_us: the timestamp of the write; None: the server's time.
 
         Returns:
             The rows.

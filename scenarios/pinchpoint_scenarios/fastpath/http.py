@@ -30,7 +30,7 @@ class HttpConnection:
     Args:
         host: the server's name or address.
         port: its port.
-        tls: how TLS is spoken; None: not at all.
+        tls: the TLS settings; None: without TLS.
         connect_timeout_s: how long connecting, handshake included, may take.
         largest_bytes: a larger body is not read to its end.
     """
@@ -57,7 +57,7 @@ class HttpConnection:
         self._records: Records | None = None
         self._driver = HttpDriver(largest_bytes)
         self.opened = 0
-        """How many connections were opened so far: who logged in on one must do so again on the next."""
+        """Number of connections opened so far; a login has to be repeated on each new one."""
 
     def exchange(self, request: bytes, deadline: float, *, again: bool) -> Response:
         """Send a request and read its answer.
@@ -117,7 +117,7 @@ class HttpConnection:
                 else:
                     answer = records.receive(came, driver)
                 if answer is MORE:
-                    self._read_bytes = _MORE_BYTES  # who gives one long answer gives more of them
+                    self._read_bytes = _MORE_BYTES  # a server with one long answer has more of them
         except BaseException:  # whatever is still to come would be taken for the next answer
             self.close()
             raise

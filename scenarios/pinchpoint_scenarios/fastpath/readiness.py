@@ -2,7 +2,7 @@
 
 Where gevent has patched the process, by its loop, with one watcher that lives as long as the connection:
 making one for each wait costs as much as an operation's own work. Elsewhere (tests, other programs) by the
-system's selector. gevent is looked up, never imported: who has it patched in has it there.
+system's selector. gevent is only looked up in the loaded modules, never imported.
 """
 
 from __future__ import annotations

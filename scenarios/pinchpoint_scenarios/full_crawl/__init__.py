@@ -114,7 +114,7 @@ class DrivenCrawl:
         return {"sql": sql.result(), "search": search.result(), "sources": found}
 
     def intent(self) -> Intent:
-        """What is written for each document; how many there are only the crawl itself finds out."""
+        """Bytes written per document; the number of documents is only known after the crawl."""
         full = self._params.mode == "full" and not self._context.resume
         schema, indexed = f"schema {self._database.name}", self._service.connect()
         try:
@@ -160,7 +160,7 @@ class DrivenCrawl:
             self._database.make()
 
     def session(self, number: int) -> CrawlSession:
-        """Open one session; its number decides which source it looks at first."""
+        """Open one session; its number decides which source it tries first."""
         params, database = self._params, self._database
         places_lost: list[Callable[[], None]] = []
 
@@ -210,7 +210,7 @@ class DrivenCrawl:
         )
 
     def finish(self, *, keep_data: bool) -> None:
-        """Drop the crawl database unless it is to be kept, or was found and not made by this crawl.
+        """Drop the crawl database unless it is to be kept, or existed before this crawl.
 
         The index stays: the next full crawl resets it.
         """

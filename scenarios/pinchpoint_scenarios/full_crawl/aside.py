@@ -1,7 +1,7 @@
-"""Runs blocking C code or kernel calls in a thread, so that other sessions go on.
+"""Runs blocking C code or kernel calls in a thread, so that other sessions are not blocked.
 
 Where gevent has patched the process whoever waits there would stop every session. gevent is looked up,
-never imported: who has it patched in has it there (as in ``fastpath.readiness``).
+never imported (as in ``fastpath.readiness``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class CallThread:
         patched = monkey is not None and monkey.is_module_patched("socket")
         self._pool: Any = import_module("gevent.threadpool").ThreadPool(1) if patched else None
         self.busy = False
-        """Whether a call is going on that its caller no longer waits for: he was ended."""
+        """Whether a call is in progress whose caller was ended."""
 
     def call(self, function: Callable[[], T]) -> T:
         """What the function returns, or raises."""

@@ -21,7 +21,7 @@ Advance = Literal["over", "soon", "failed"]
 Mode = Literal["full", "incremental"]
 
 INCREMENT_EVERY_S = 1.0
-"""An incremental crawl that finds nothing is over at once: the next one starts no sooner after it."""
+"""Least time between two incremental crawls, because one without changes ends at once."""
 _EXAMPLES = 20
 """This number of failures of each kind and source are in the event; the crawl database has all."""
 
@@ -40,7 +40,7 @@ class Root:
 
 
 class Cycles:
-    """Starts the first cycle, ends a cycle whose queue is empty, and starts the next where work repeats.
+    """Starts the first cycle, ends a cycle whose queue is empty, and starts the next if the crawl repeats.
 
     Args:
         frontier: the session's.
@@ -181,7 +181,7 @@ class Cycles:
 
 
 def _start(source: str, root: Item, token: str | None) -> Start:
-    """A source with a change token goes on from there; any other is enumerated from its root."""
+    """A source with a change token continues from there; any other is enumerated from its root."""
     if token is None:
         return Start(source, root, "container")
     return Start(source, changes_since(token), CHANGES)

@@ -18,11 +18,11 @@ from .dialects import DIALECTS, NEXT, TABLES, CrawlSql, by_odbc, known, too_old,
 # A session's connection to a crawl database that is reached by ODBC.
 
 _DEADLOCKS = 5
-"""So often a script that its server ended to let another go on is run again: all of it was undone."""
+"""How often a script is repeated that the server rolled back as a deadlock victim."""
 
 
 class CrawlConnection:
-    """A ``SqlConnection`` that runs scripts (see ``CrawlSql``), whose times are UTC and say so.
+    """A ``SqlConnection`` that runs scripts (see ``CrawlSql``) and returns times as UTC.
 
     Args:
         inner: it, without these.
@@ -134,7 +134,7 @@ class CrawlDatabase:
 
     @property
     def place(self) -> str:
-        """Where it lies, for a sentence."""
+        """Its place, for a sentence."""
         return self._schema.place
 
     def check(self) -> Mapping[str, Any]:
@@ -151,8 +151,8 @@ class CrawlDatabase:
         """A session's connection, inside the schema; not opened yet.
 
         Args:
-            timeout_s: after so long a statement is given up.
-            opened: called with each new connection: what the one before held is lost.
+            timeout_s: the time limit of a statement.
+            opened: called with each new connection: locks of the one before are lost.
         """
         greeting = self.sql.greet.split(NEXT)
 
@@ -175,7 +175,7 @@ class CrawlDatabase:
 
     @contextmanager
     def _inside(self) -> Iterator[Run]:
-        """A transaction in the schema, which this run holds from then on. Raises ``ScenarioError``."""
+        """A transaction in the schema, which this run locks. Raises ``ScenarioError``."""
         link = self._schema.hold()
         try:
             with link.transaction():
@@ -209,12 +209,12 @@ class CrawlDatabase:
             run(self.sql.follow)
 
     def resume(self, sources: Collection[str]) -> str:
-        """Free what the killed crawl held; a sentence of where it goes on.
+        """Release the leases of the killed crawl; return a sentence about where it continues.
 
         Args:
             sources: the names of the plan's sources.
 
-        Raises ``ScenarioError`` where there is nothing to go on with, or it is another crawl.
+        Raises ``ScenarioError`` if there is nothing to continue, or it is another crawl.
         """
         with self._inside() as run:
             if not self._made(run):

@@ -2,8 +2,8 @@
 
 The frontier is a queue in the farm's own SQL tier, as a search product's is; it is also what spreads one
 crawl over many sessions and processes. An item is *taken* under a lease and *finished* by one statement that
-moves it from the queue to the history: so none is lost (a lease runs out) and none is counted twice (only who
-still holds the lease can move it).
+moves it from the queue to the history: so none is lost (leases end) and none is counted twice (only the
+session that still has the lease can move it).
 
 A whole batch is one parameter of one statement, as JSON. orjson writes it: a page names a dozen others, and
 what is written of an address is the same in every page, so it is written once (``orjson.Fragment``).
@@ -159,7 +159,7 @@ class Queued:
         else wait for each other.
         """
         taken = done[0].taken
-        if taken.item.kind == "container":  # what a container holds is met there alone
+        if taken.item.kind == "container":  # the content of a container is only found there
             return list({item.url: item for each in done for item in each.result.found}.values())
         known: Collection[str] = self._urls.get(taken.source, ()) if taken.cycle == self._cycle else ()
         found = {item.url: item for each in done for item in each.result.found if item.url not in known}
@@ -261,7 +261,7 @@ class Frontier:
         return [each.taken.id in moved for each in done]
 
     def _move(self, done: Sequence[Done], found: Collection[Item]) -> set[int]:
-        """Move those that are ours; where there are any, what was found goes into the queue."""
+        """Move the items with our lease to the history, and put what was found in them into the queue."""
         taken = done[0].taken
         values = (
             self._holder, done_lines(done), taken.cycle, taken.source, found_lines(taken.source, found),
@@ -300,7 +300,7 @@ class Frontier:
         self._patiently(lambda: self._connection.execute(self._sql.give_back, (number, self._holder)))
 
     def tokens(self) -> dict[str, str | None]:
-        """Source -> the change token its next incremental crawl goes on from."""
+        """Source -> the change token from which its next incremental crawl continues."""
         return dict(self._patiently(lambda: self._connection.execute(self._sql.tokens).fetchall()))
 
     def begin(self, number: int, starts: Iterable[Start], *, anew: bool) -> datetime | None:
@@ -387,7 +387,7 @@ class Frontier:
 
 
 def changes_since(token: str) -> Item:
-    """A page of a source's change log, as the queue holds it."""
+    """A page of a source's change log, as an item of the queue."""
     return Item("container", f"changes:{plain(token)}", token)
 
 
@@ -404,5 +404,5 @@ def _leads_on(result: ItemResult) -> bool:
 
 
 def _is_as_it_was(result: ItemResult) -> bool:
-    """Whether its source said so, and nothing of it was read: it links to what it linked to."""
+    """Whether the source reported it as unchanged, so it was not read and its links are the former ones."""
     return result.reason == UNCHANGED and result.links is None

@@ -122,7 +122,7 @@ class HttpLogin(Protocol):
         Returns:
             Header fields of the next request; None if the login is over and was not accepted.
 
-        Raises ``Failure`` where a login cannot be made at all.
+        Raises ``Failure`` if no login is possible.
         """
         ...
 
@@ -189,7 +189,7 @@ class Http:
         start_ns, deadline = perf_counter_ns(), monotonic() + self._timeout_s
         try:
             if target and method == "GET" and not headers and body is None and self._login is None:
-                # Nearly every request is this one: what is the same in each is put together once.
+                # Nearly every request is this one: its constant part is built once.
                 message = f"{self._begin}{target}{self._end}".encode("latin-1")
                 response = self._connection.exchange(message, deadline, again=True)
             else:
@@ -260,7 +260,7 @@ class _HttpRequest:
 
 
 def refusal(response: Response) -> Failure:
-    """The failure that a status other than 2xx stands for."""
+    """The failure for a status other than 2xx."""
     status = response.status
     permanent = 300 <= status < 500 and status not in _WORTH_TRYING_AGAIN
     # No longer than a clock or a crawl database can reckon with.

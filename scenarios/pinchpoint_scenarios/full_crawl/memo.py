@@ -10,13 +10,13 @@ V = TypeVar("V")
 
 
 class Memo(dict[K, V]):
-    """``memo[key]`` is ``function(key)``, found out once.
+    """``memo[key]`` is ``function(key)``, computed once.
 
     A dictionary and no ``lru_cache``, because a page is a dozen links and each is looked up several times: in
     a loop a dictionary's look-up costs a third. When it is full it begins anew: what is needed comes back.
 
     Args:
-        function: whose values these are; what it raises is not kept.
+        function: computes the values; exceptions are not kept.
         most: this many are kept.
     """
 

@@ -35,9 +35,9 @@ class SourceParams(Params):
             pause but what the host's robots.txt asks for.
         per_host: at most this many requests to one host at once, by each process; None: no limit of its own.
         access: whether access lists are read, which costs the source requests of their own.
-        hosts: web: the hosts that belong to it besides its own; ``*.example`` stands for all below example.
-        include: web: only what one of these matches is crawled. ``*`` stands for anything; what begins with
-            ``/`` is compared with path and query, anything else with the whole URL.
+        hosts: web: further hosts that belong to it; ``*.example`` means all below example.
+        include: web: only addresses that match one of these are crawled. ``*`` matches anything; those that
+            begin with ``/`` is compared with path and query, anything else with the whole URL.
         exclude: web: nothing that one of these matches is crawled, whatever ``include`` says.
         depth: web: at most this many links away from the start, or from a sitemap; None: any number.
         sitemaps: web: whether sitemaps named by robots.txt, else ``/sitemap.xml``, are crawled.
@@ -118,7 +118,7 @@ class FullCrawlParams(Params):
         mode: ``full``: the index is reset and everything crawled; ``incremental``: only what has changed
             since the last crawl, whose crawl database was kept (``run --keep-data``).
         sources: what is crawled, all at once; empty: every source the farm's endpoints offer.
-        retries: how often a failed request is tried again (where that can help at all).
+        retries: how often a failed request is repeated (if that can help).
         timeout_s: limit of one whole request.
         page_size: list items asked for at a time.
         batch: queue items a session takes, and hands in as done, at a time.
@@ -162,6 +162,6 @@ class FullCrawlParams(Params):
         """How long a session may hold what it has taken.
 
         Its requests (a fetch and an index request per document), each with its retries and the pauses
-        between, can take no longer; so who holds an item beyond that is dead.
+        between, can take no longer; so a session that has an item for longer is dead.
         """
         return 3 * self.timeout_s * (self.retries + 1) * self.batch

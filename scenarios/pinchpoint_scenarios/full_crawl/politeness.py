@@ -40,7 +40,7 @@ class RequestLimits:
         return _Turn(found)
 
     def hold(self, host: str, seconds: float) -> None:
-        """Ask ``host`` nothing for so long, because it said so (``Retry-After``)."""
+        """Send no request to ``host`` for this time, because it asked for that (``Retry-After``)."""
         if seconds > 0:
             self._host(host).hold(min(seconds, LONGEST_HOLD_S))
 
@@ -78,7 +78,7 @@ class _HostLimits:
             self.delay_s = max(self.delay_s, delay_s)
 
     def wait(self) -> None:
-        """Until it is our turn: each who waits has a time of its own, and a new one after a hold."""
+        """Wait for our turn: each waiting session has its own time, and a new one after a pause."""
         while True:
             with self.lock:
                 now = time.monotonic()

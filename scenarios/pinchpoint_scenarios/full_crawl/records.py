@@ -28,7 +28,7 @@ Turn = tuple[str, bool]
 
 
 class LeasedItem(NamedTuple):
-    """An item this session holds the lease of.
+    """An item whose lease this session has.
 
     Attributes:
         id: its number in the queue.
@@ -38,7 +38,7 @@ class LeasedItem(NamedTuple):
         kind: ``container``, ``document``, ``changes`` or ``removal``.
         item: itself.
         known_version: the version it was last indexed with; None if it is not.
-        holds: hosts of its source that are to be asked nothing: name -> for how many seconds still.
+        holds: hosts of its source in a pause: name -> seconds left.
     """
 
     id: int
@@ -69,14 +69,14 @@ class ItemResult(NamedTuple):
         size_bytes: what was fetched.
         latency_s: repository latency, from the request to the last byte; None if nothing was fetched.
         index_s: how long the search tier took; None if it was not asked.
-        version: what it is known by from now on.
+        version: its version from now on.
         url: the address it is indexed under; "": its own.
         access: its access list; None if it is not known.
         links: the addresses it links to; None if it was not read, or is as it was.
-        found: what is to be crawled because of it.
+        found: items to crawl because of it.
         removed: what is gone, as the source's change log identifies it.
-        token: where the source's change log goes on behind this.
-        more: whether it goes on already now; else the token holds when this crawl has ended.
+        token: where the source's change log continues after this.
+        more: whether the log has more already; else the token applies when this crawl has ended.
         failures: the requests that failed.
     """
 
@@ -120,7 +120,7 @@ class CycleState:
         ended: whether it has ended.
         claimed: whether another session is busy ending it or starting the next.
         queued: whether anything is in the queue, leased or not.
-        lasted_s: from the start of this run's first cycle to this one's end; None while it goes on.
+        lasted_s: from the start of this run's first cycle to this one's end; None while it runs.
         since_start_s: since this cycle's start; None for what this run's first cycle follows.
     """
 

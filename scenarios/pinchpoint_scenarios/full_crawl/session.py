@@ -19,7 +19,7 @@ LEASE_LOST = "lease_lost"
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.5  # between two looks into an empty queue
 _HANDED_IN_AFTER_NS = 500_000_000
-"""What was found is to be crawled by others, too: of a slow source no batch is waited for."""
+"""Items that were found are queued for other sessions at once if the source is slow."""
 _HANDED_IN_LINKS = 10_000
 """A batch is one parameter of a statement, which no server takes in any size (MariaDB: 16 MiB by default)."""
 
@@ -60,7 +60,7 @@ class CrawlSession:
         self._links = 0  # of what is done
 
     def perform(self, record: Record) -> bool:
-        """Crawl one container or document, waiting for one if need be; False when the crawl is over."""
+        """Crawl one container or document, wait for one if necessary; False when the crawl has ended."""
         pause_s = _FIRST_PAUSE_S
         while True:
             if not self._mine:
@@ -111,7 +111,7 @@ class CrawlSession:
         if self._done and (not self._mine or self._is_enough()):
             failed = self._hand_in(record)
             outcome = failed if failed and ours else outcome
-        # A container is no document; but one that could not be opened stands for those behind it.
+        # A container is no document; but one that could not be opened counts for the items in it.
         if taken.kind in ("document", REMOVAL) or outcome != OK:
             size_bytes = size_bytes if outcome == OK else 0
             record(operation, outcome, start_ns, time.perf_counter_ns(), size_bytes)

@@ -1,6 +1,6 @@
 """A SharePoint server's REST API: Office365-REST-Python-Client logs in, our fast path carries every byte.
 
-The library's requests go through a transport of ours, so that its login and form digest serve the fast path,
+The library's requests use our transport, so that its login and form digest serve the fast path,
 too, one connection does for both, and a 429 or 503 is reported instead of being retried in silence.
 """
 
@@ -123,7 +123,7 @@ class SharePointClient:
             raise
 
     def target(self, url: str) -> str:
-        """Path and query behind the site's URL. A link's host is not looked at: a token goes nowhere else."""
+        """Path and query after the site's URL. A link's host is ignored: a token is sent nowhere else."""
         parts = urlsplit(url)
         path = self.behind(parts.path)
         return path + (f"?{parts.query}" if parts.query else "")
@@ -144,7 +144,7 @@ class SharePointClient:
         return self.origin + self.prefix + target
 
     def _headers(self) -> Mapping[str, str]:
-        """What the library would send: its login, its digest; borrowed as long as the digest holds."""
+        """The header fields of the library: its login and its digest, used while the digest is valid."""
         if self._borrowed is None or not self._request.context_info.is_valid:
             options = RequestOptions(self._url(""))
             self._request.beforeExecute(options)

@@ -1,6 +1,6 @@
 """Which source a session works on next.
 
-Sources take turns, so that all of them are crawled from the beginning on, whatever each of them holds. Of a
+Sources take turns, so that all of them are crawled from the beginning on, whatever their sizes. Of a
 source its documents come first, and a container now and then: so documents are fetched from the first page
 on, and enumeration stays ahead of them without ever being all there is.
 
@@ -113,7 +113,7 @@ class Turns:
 
 
 def _from(sources: list[str], turn: int) -> list[str]:
-    """All of them, the one whose turn it is first."""
+    """All sources, the one whose turn it is first."""
     start = turn % len(sources) if sources else 0
     return sources[start:] + sources[:start]
 

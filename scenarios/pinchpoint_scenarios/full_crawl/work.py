@@ -18,7 +18,7 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 CRAWL = "crawl"
-"""The operation that stands for the crawl as a whole: recorded when it, not one document of it, fails."""
+"""The operation of the whole crawl, recorded when the crawl itself fails, not one document."""
 BULK = f"{CRAWL}/bulk"
 """Its stage: a request to the destination that carries the documents of several sessions."""
 SKIPPED = "skipped"
@@ -48,8 +48,8 @@ class Work:
         sources: name -> this session's own connection to the source.
         destination: this session's own connection to where documents go.
         retries: how often a failed request is tried again.
-        longest_wait_s: at most so long is waited before that.
-        lease_s: how long an item may be held.
+        longest_wait_s: the longest wait before that.
+        lease_s: the length of an item's lease.
     """
 
     def __init__(
@@ -101,9 +101,7 @@ class Work:
         source = self._sources[taken.source]
         attempts = _Attempts()
         token: str | None = None
-        if (
-            taken.item.url == source.root().url
-        ):  # what changes from now on, the next incremental crawl has to look at
+        if taken.item.url == source.root().url:  # changes from now on belong to the next incremental crawl
             try:
                 start_ns = time.perf_counter_ns()
                 with source.turn(taken.item):
@@ -223,12 +221,12 @@ class Work:
                 self._wait(attempts.count, failure.retry_after_s)
 
     def apply_holds(self, taken: LeasedItem) -> None:
-        """Ask nothing of the hosts that have asked other sessions of the crawl for that."""
+        """Apply the pauses that hosts have asked other sessions of the crawl for."""
         for host, seconds in taken.holds.items():
             self._sources[taken.source].hold(host, seconds)
 
     def _hold(self, taken: LeasedItem, failure: Failure) -> None:
-        """Where a host asks for a pause, all who crawl make it: this process, and others by the database."""
+        """Apply a host's pause to all sessions: of this process, and by the database of others."""
         if failure.retry_after_s > 0:
             source = self._sources[taken.source]
             host = source.host(_asked_for(taken, source))

@@ -75,7 +75,7 @@ class NosqlBurst:
         )
 
     def prepare(self, progress: Callable[[str], None]) -> None:
-        """Make room that is ours, empty; with records in it where they are to be read."""
+        """Create our own empty table or keyspace; with records if they are to be read."""
         self._store.claim(progress, take_over=self._take_over)
         if self._params.reads:
             rows = ((item, self._contents.of(stamp(LOADER, item))) for item in range(self._params.keys))
@@ -87,7 +87,7 @@ class NosqlBurst:
             self._store.load(rows, loaded)
 
     def session(self, number: int) -> NosqlBurstSession:
-        """Open session ``number``; where the store does not answer now, its first operation says so."""
+        """Open session ``number``; if the store does not answer now, the first operation reports it."""
         kind = UpdatesOnly if UpdatesOnly.suits(self._params) else NosqlBurstSession
         return kind(
             self._store.connect(number),
@@ -122,14 +122,14 @@ class NosqlBurst:
         return self._params.verify_within_s
 
     def finish(self, *, keep_data: bool) -> None:
-        """Delete what is ours unless it is to be kept, and let other runs in."""
+        """Delete our data unless it is to be kept, and release the lock for other runs."""
         if keep_data:
             self._store.release()
         else:
             self._store.remove()
 
     def _most(self, workers: int) -> int | None:
-        """How many records a worker holds to be read back: all of them hold what is requested together."""
+        """How many records a worker remembers for reading back: together the requested number."""
         if not self._contents.stamped:
             return 0
         return None if self._params.verify == "all" else math.ceil(self._params.verify / workers)

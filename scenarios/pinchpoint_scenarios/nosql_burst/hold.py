@@ -14,17 +14,17 @@ from ..errors import ScenarioError
 
 
 class HoldEntry(Protocol):
-    """Where a store has it entered who holds what one scenario has there. Raises the store's own errors."""
+    """The entry in a store that names the run which owns a scenario's data. Raises the store's own errors."""
 
     def enter(self, holder: str, *, over: bool) -> str | None:
-        """Enter ``holder``, with ``over`` in place of whoever is; None: it is entered. Else who is.
+        """Enter ``holder``, with ``over`` in place of the present one; None if entered, else the present one.
 
         Of two that are not entered yet at most one succeeds.
         """
         ...
 
     def leave(self, holder: str) -> str | None:
-        """Remove ``holder`` and no other; who is entered in its place, or None."""
+        """Remove ``holder`` and no other; return the holder in its place, or None."""
         ...
 
 
@@ -33,7 +33,7 @@ class Hold:
 
     Args:
         endpoint: the store's.
-        what: is held, for a sentence: ``the table pinch_orders``.
+        what: what is owned, for a sentence: ``the table pinch_orders``.
 
     Attributes:
         held: whether it has to be released.

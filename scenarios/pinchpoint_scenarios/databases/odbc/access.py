@@ -296,7 +296,7 @@ class OdbcAccess(Access):
     def _bound(
         self, link: OdbcLink, timeout_s: float, greeting: tuple[str, ...], ready: Callable[[Link], None]
     ) -> OdbcLink:
-        """A new connection whose statements the server, or the driver, gives up after so long."""
+        """A new connection with a time limit for statements, by the server or the driver."""
         try:
             if self.server.driver_times_out:
                 link.limit(timeout_s)

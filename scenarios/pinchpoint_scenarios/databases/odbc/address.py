@@ -65,7 +65,7 @@ class OdbcAddress:
         user: None: none is given.
         password: likewise.
         dsn: the name of a data source of the system's; empty: none.
-        driver: the name or path of a driver that is to be used; empty: whichever is found.
+        driver: the name or path of the driver to use; empty: the first that is installed.
         options: the other keywords of the query, as they are given.
     """
 
@@ -173,7 +173,7 @@ _SHOWN = {MSSQL: "SQL Server", MYSQL: "MariaDB or MySQL", POSTGRESQL: "PostgreSQ
 
 
 class NoDriver(Exception):  # noqa: N818 - an answer: there is none, and what to install
-    """No driver for this kind of server is to be found; ``remedy`` is what to install."""
+    """No driver for this kind of server is installed; ``remedy`` says what to install."""
 
     def __init__(self, cause: str, remedy: str) -> None:
         super().__init__(f"{cause}; {remedy}")

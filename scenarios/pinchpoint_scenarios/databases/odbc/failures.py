@@ -122,7 +122,7 @@ _PORTS = {MSSQL: 1433, MYSQL: 3306, POSTGRESQL: 5432}
 
 @functools.cache
 def refusals(kind: str) -> tuple[Refusal, ...]:
-    """Why one is not let in, for a kind of server: the first that fits is the reason."""
+    """Reasons for a refused login by kind of server: the first match is the reason."""
     return (*_DRIVER, *_encryption(kind), *_LOGIN, _NOT_REACHED, *POSTGRESQL_REFUSALS)
 
 
@@ -230,7 +230,7 @@ class DriverMessage:
 def parsed(error: pyodbc.Error) -> DriverMessage:
     """Take a driver's error apart.
 
-    Raises ``error`` again where no driver saw the statement: that is an error of ours.
+    Raises ``error`` again if no driver saw the statement: that is an internal error.
     """
     state, whole = (str(error.args[0]), str(error.args[-1])) if error.args else ("", str(error))
     if not whole.startswith("["):
@@ -261,7 +261,7 @@ def message(error: pyodbc.Error, kind: str | None = None) -> str:
 def outcome_of(error: pyodbc.Error, kind: str, *, connecting: bool = False) -> str:
     """The name of a failure; ``sqlstate_XXXXX`` where it has no name here.
 
-    Raises ``error`` again where it is ours.
+    Raises ``error`` again if it is an internal error.
     """
     found = parsed(error)
     known = _NUMBERS[kind]
@@ -283,7 +283,7 @@ def outcome_of(error: pyodbc.Error, kind: str, *, connecting: bool = False) -> s
 
 
 def refused(endpoint: Endpoint, error: pyodbc.Error, kind: str, address: OdbcAddress) -> EndpointUnreachable:
-    """The sentence for a person whose server, or whose driver, does not let us in."""
+    """The sentence for a login that the server or the driver refused."""
     found = parsed(error)
     text = without_secrets(found.text, endpoint)
     why = found_in(refusals(kind), str(error.args[-1]))

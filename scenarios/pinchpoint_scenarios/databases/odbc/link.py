@@ -1,6 +1,6 @@
 """One open ODBC connection: statements with ``$1`` placeholders, many rows at once, transactions.
 
-It raises ``pyodbc.Error``; who names failures and comes back after them is ``connection``.
+It raises ``pyodbc.Error``; ``connection`` names the failures and reconnects.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def as_markers(statement: str) -> tuple[str, tuple[int, ...]]:
     return _PLACEHOLDER.sub(marker, statement), tuple(order)
 
 
-# A connection that is given back must be closed: who holds it holds locks.
+# A returned connection must be closed, because it may hold locks.
 pyodbc.pooling = False
 
 _LIBPQ = (
@@ -215,7 +215,7 @@ class OdbcLink:
         self._statements.clear()
 
     def limit(self, seconds: float) -> None:
-        """Have the driver give a statement up after so long (whole seconds)."""
+        """Set the driver's time limit of a statement (whole seconds)."""
         self._connection.timeout = max(1, math.ceil(seconds))
 
     @property

@@ -25,7 +25,7 @@ class ServerSql:
     """The statements for one kind of server.
 
     ``$1`` is a parameter. A text with braces is filled in first: ``{schema}`` and ``{table}`` are quoted
-    names, ``{name}`` is the schema's name in a string, ``{marker}`` the mark that says it is ours.
+    names, ``{name}`` is the schema's name in a string, ``{marker}`` the mark of our schemas.
 
     Attributes:
         name: what it is called in a message and in the manifest.
@@ -42,19 +42,19 @@ class ServerSql:
         grant: the statement that lets it: ``{user}``, ``{database}``.
         lock: ``$1``: a name; one row: whether this connection has it now, to its end.
         unlock: gives up all such locks of this connection; empty: only its end does.
-        pin: has names in statements of ours looked up among the server's own alone; none where every name is.
-        unpin: as the user and the database have it, for texts of the user's own.
+        pin: resolves names in internal statements in the server's own schema; empty if every name is
+        qualified. unpin: as the user and the database have it, for texts of the user's own.
         create: makes the schema with its mark.
         enter: makes it the one that names are looked up in; none where every name is qualified.
-        others: ``$1``: a schema's name; rows: what lies there, except the mark.
+        others: ``$1``: a schema's name; rows: its objects, except the mark.
         drop_tables: drops ``{tables}`` of the schema, as far as they are there.
         drop: drops the schema, which is empty.
-        depends: the SQLSTATE with which ``drop`` refuses while something lies there or depends on it; empty:
+        depends: the SQLSTATE with which ``drop`` refuses while objects are in it or depend on it; empty:
             it would drop all of it.
         bound: statements that set a connection's name and bound its statements: (application name, timeout
             in s); what the driver must do about the timeout where the server has none is
             ``driver_times_out``.
-        greet: further statements for a connection that runs statements of ours.
+        greet: further statements for a connection with internal statements.
         driver_times_out: whether it is the driver that gives statements up.
         patient: statements for a connection that makes data, which takes as long as it takes.
         isolation: isolation level of a plan -> statements.
@@ -102,6 +102,6 @@ class ServerSql:
     depends: str = ""
 
     def quoted(self, name: str) -> str:
-        """A name as this server wants it written."""
+        """A name, quoted for this server."""
         before, after, doubled = self.quotes
         return f"{before}{name.replace(after, doubled)}{after}"

@@ -1,6 +1,6 @@
 """Statements for MariaDB and MySQL that every scenario needs; a schema is a database there.
 
-A database has no comment on MySQL, so a table says whose it is. What only one of the two knows stands in a
+MySQL databases have no comment, so a table has the mark. What only one of the two knows is in a
 comment that the other one skips (MariaDB manual, "Comment Syntax": ``/*M!`` and ``/*!80000``).
 """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from .contract import Asked, ServerSql
 
 PIN = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false)"
-"""Names in statements of ours are the server's own: others may have made functions and operators of the same
+"""Names in internal statements are the server's own: others may have made functions and operators of the same
 names in ``public``, or wherever a role's or a database's search path leads, which would run as our user."""
 
 
@@ -65,7 +65,7 @@ SQL = ServerSql(
     unpin=("RESET search_path",),
     create=("CREATE SCHEMA {schema}", "COMMENT ON SCHEMA {schema} IS '{marker}'"),
     enter=(("SELECT pg_catalog.set_config('search_path', $1, false)", ("{schema}",)),),
-    # Of every kind that lies in a schema, those of extensions included: the server keeps their dependencies.
+    # Objects of every kind in a schema, those of extensions included, by the server's dependencies.
     others="""SELECT DISTINCT pg_describe_object(d.classid, d.objid, 0)
         FROM pg_depend d JOIN pg_namespace n ON n.oid = d.refobjid
         WHERE d.refclassid = 'pg_namespace'::regclass AND n.nspname = $1::text""",

@@ -10,7 +10,7 @@ from .contract import Asked, ServerSql
 _OLDEST = 13
 """SQL Server 2016: the first with DROP TABLE IF EXISTS."""
 _AZURE = "SQL Azure"
-"""The edition of Azure SQL, whose version stays at 12."""
+"""The edition number of Azure SQL, whose version is always 12."""
 
 
 def _too_old(version: str) -> str:

@@ -20,7 +20,7 @@ class CqlError(Exception):
 
 
 class CqlDriver:
-    """A ``Driver`` whose answers are (opcode, body); what is no frame, or too much, is a ``CqlError``."""
+    """A ``Driver`` with answers (opcode, body); an invalid or too long frame is a ``CqlError``."""
 
     def __init__(self) -> None:
         self._content = b""

@@ -35,7 +35,7 @@ class HttpError(Exception):
 
 
 class UnansweredError(HttpError):
-    """The server closed an idle connection as we wrote to it: it has seen nothing of the request."""
+    """The server closed an idle connection while the request was written, and has not read it."""
 
 
 class Response:
@@ -89,7 +89,7 @@ class Response:
 class HttpDriver:
     """A ``Driver`` whose answers are HTTP's: what httptools calls back, by its names for it.
 
-    Where a method of a list does what is to be done, it stands for one of ours: no Python is run for it.
+    If a list's method does the work it is used directly, so that no Python code runs.
 
     Args:
         largest_bytes: a larger body is not read to its end.
@@ -106,7 +106,7 @@ class HttpDriver:
         self._mixed = False  # whether more than a head and its body came: chunks, a head in pieces, too much
         self._parts: list[bytes] = []
         self._awaited: list[None] = [None]
-        # An answer takes the place of one that is awaited: if there is none, it was not requested.
+        # Each answer belongs to an awaited request; without one it was not requested.
         self.on_message_begin = self._awaited.pop
         self.on_body = self._parts.append
         self._parser = httptools.HttpResponseParser(self)
@@ -177,7 +177,7 @@ class HttpDriver:
             raise self._too_large()
 
     def _end(self) -> None:
-        """The connection ends: the proper end of an answer whose head does not say its length."""
+        """The connection ends: the regular end of an answer without a length."""
         if not self._received:
             raise UnansweredError("connection_lost", "the server closed the connection")
         head = Response(self._parser.get_status_code(), self._head(), b"")

@@ -15,7 +15,7 @@ class Records:
 
     Args:
         context: how it is spoken.
-        host: whose certificate is wanted.
+        host: the host of the expected certificate.
 
     Raises:
         HttpError: ``tls``, here and in every method.
@@ -42,11 +42,11 @@ class Records:
         return True
 
     def to_send(self) -> bytes:
-        """What the handshake wants to be sent."""
+        """Bytes that the handshake needs to send."""
         return self._outgoing.read()
 
     def sealed(self, content: bytes) -> bytes:
-        """What is to be sent in place of this."""
+        """The encrypted bytes to send."""
         try:
             self._seal(content)
         except ssl.SSLError as error:

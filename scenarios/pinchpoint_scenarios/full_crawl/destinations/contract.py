@@ -25,7 +25,7 @@ class Request(NamedTuple):
 class Destination(Protocol):
     """One session's connection to what takes the documents.
 
-    Every method may raise ``Failure``. What is done twice (an attempt whose answer was lost, a document whose
+    Every method may raise ``Failure``. Repeated requests (an attempt whose answer was lost, a document whose
     crawler was killed) leaves what doing it once leaves.
 
     Attributes:
@@ -83,7 +83,7 @@ class Service(Protocol):
 
     @property
     def limit(self) -> int | None:
-        """How many requests at most this process has going on there; None: one for every session."""
+        """The most requests of this process at the same time; None: one for every session."""
         ...
 
 

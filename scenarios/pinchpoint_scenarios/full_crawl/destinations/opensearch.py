@@ -34,14 +34,14 @@ from .contract import Request
 
 # Documents of many sessions in few requests.
 #
-# While requests are going on, what other sessions bring piles up; the next request takes all of it. So a
+# While requests are in progress, documents of other sessions queue; the next request takes all of them. So a
 # batch is as large as the destination is slow, no session waits for a timer, and no thread is needed: one of
 # the sessions that brought something sends it for all.
 
 T = TypeVar("T")
 
 REQUESTS = 4
-"""Requests of one process that are going on at a time."""
+"""Requests of one process at the same time."""
 _LONGEST = 500
 _LARGEST_BYTES = 8 * 2**20  # a request's usual limit is 100 MB; the rule of thumb for good speed is 5 to 15
 
@@ -63,7 +63,7 @@ class Batches(Generic[T]):
     Args:
         send: sends a batch; the failure of each entry, or None, in the same order. Raises ``Failure`` where
             the request as a whole failed.
-        requests: how many may be going on.
+        requests: how many may be in progress.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Batches(Generic[T]):
 
 
 MARKER = "pinchpoint.owned/1: made by a load test, which may delete it"
-"""In the index's ``_meta``: only an index that says so is ever deleted."""
+"""The mark in the index's ``_meta``: only an index with it is ever deleted."""
 _NAME_LONGEST_BYTES = 255
 _NOT_IN_A_NAME = frozenset('\\/*?"<>| ,#:')
 _CREATED = {
@@ -211,7 +211,7 @@ class OpenSearch:
             return [failure] * len(entries)
 
     def _sent(self, entries: Sequence[bytes]) -> list[Failure | None]:
-        # At most REQUESTS at a time come here, so that there are never more connections than that.
+        # At most REQUESTS calls at a time, so that there are never more connections.
         http = self._bulk.pop() if self._bulk else self.http()
         outcome, start_ns = OK, time.perf_counter_ns()
         try:

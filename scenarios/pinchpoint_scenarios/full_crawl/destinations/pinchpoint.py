@@ -63,7 +63,7 @@ class PinchpointIndex:
         self._http.request("POST", "/reset")
 
     def add(self, source: str, url: str, content: bytes) -> None:
-        """Have one document processed and indexed; raises ``Skipped`` where it is none."""
+        """Send one document to be processed and indexed; raises ``Skipped`` if it is no document."""
         target = "/documents?" + urlencode({"url": url, "source": source})
         answer = self._http.request("POST", target, body=content, accept=(_NO_DOCUMENT,))
         if answer.status == _NO_DOCUMENT:

@@ -15,15 +15,15 @@ The first table that a transaction of a session locks stands before all others i
 for a table that is being dropped while it has one that is still to be dropped (a deadlock).
 
 =========  ===============================================================================================
-queue      what is still to be crawled, and who holds it until when
+queue      items still to be crawled, with holder and end of each lease
 history    the crawl log: what became of every item, the last time it was crawled
-access     access lists: who may, or may not, see which item
+access     access lists: the principals that may, or may not, see an item
 links      which item led to which other one
 errors     every request that failed, also where another attempt helped
 sources    per source of this crawl its change token
 cycle      the crawls made here, one after the other
 pauses     how long a crawl lay still between being killed and being resumed
-holds      hosts of sources that are to be asked nothing for a while, because they said so
+holds      hosts of sources that asked for a pause
 =========  ===============================================================================================
 """
 
@@ -54,10 +54,10 @@ class CrawlSql:
         take: (holder, lease_s, turns, limit): leases up to ``limit`` items of the first of the turns, objects
             of source and leaf, that has any, the oldest first, past what others hold or are taking. Rows: id,
             cycle, key, source, kind, url, detail, version, identity, version it was last indexed with or
-            NULL, JSON object of the source's hosts that are held: name -> seconds still, or NULL, and whether
+            NULL, JSON object of the source's hosts in a pause: name -> seconds left, or NULL, and whether
             it was crawled in this cycle: whoever queued it began to while it was not yet queued at all.
         drop: (holder, ids): takes such items out of the queue.
-        renew: (lease_s, id, holder): the lease of an item that is still held begins anew.
+        renew: (lease_s, id, holder): renews the lease of an item.
         add: (cycle, source, items): puts items into the queue, but not those that are there, were crawled in
             this cycle, or are known in this very version. Items are a JSON array of objects: key, kind, url,
             detail, version, identity.
@@ -72,7 +72,7 @@ class CrawlSql:
         finished: (holder, items): rows: the ids of those objects (id, key) that ``finish`` has already moved.
         relink: (cycle, keys): puts what these items link to, and is known, into the queue: they are as
             they were.
-        hold: (source, host, seconds): a host is to be asked nothing for so long.
+        hold: (source, host, seconds): no request to a host for this time.
         forget: (cycle, source, identities): the documents known by these identities go into the queue, to be
             removed.
         moved: (cycle, source, items): likewise those known by an item's identity, but under another key.
@@ -89,12 +89,12 @@ class CrawlSql:
         source: (source, cycle, enumerated): makes a source known to the cycle, and whether all of it is
             enumerated.
         tokens: rows: source, token; NULL if it has none.
-        mark: (source, token): the change token that holds once the cycle has ended.
+        mark: (source, token): the change token that applies once the cycle has ended.
         keep_tokens: (cycle): the noted tokens hold from now on, but not where a container failed.
         summary: (cycle): what became of each source: see ``SourceSummary``.
         failures: (cycle, at most): the crawl log's failures: source, url, failure, message, attempts, ended.
         place: (class, places): a free place among the given number of one source's workers, which this
-            connection then holds until it leaves it or is lost; no row where all are taken.
+            connection then has until it leaves it or is lost; no row if all are taken.
         leave: (class, place): gives it up.
         follow: before an incremental crawl: what its first cycle follows.
         release: on resume: all leases end.
@@ -142,7 +142,7 @@ class CrawlSql:
 
 
 def within(sql: CrawlSql, schema: LiteralString) -> CrawlSql:
-    """The statements with a schema, as its server wants it written, for ``OURS``; "": with none."""
+    """The statements with a quoted schema in place of ``OURS``; "": without one."""
     before = f"{schema}." if schema else ""
 
     def named(given: LiteralString | tuple[LiteralString, ...]) -> LiteralString | tuple[LiteralString, ...]:

@@ -1,6 +1,6 @@
 """Reads SharePoint's crawl log.
 
-Microsoft documents that there are tables, and not the names of their columns: a column is used where its name
+Microsoft documents the tables, but not the names of their columns: a column is used if its name
 leaves no doubt, and the figure is not measured if there is none.
 """
 
@@ -44,7 +44,7 @@ def failures(errors: Iterable[Row], count: int) -> tuple[dict[str, int], list[di
     """How often items of a crawl failed for which reason (its table: GetCrawlErrors).
 
     Args:
-        errors: messages with their counts, of all that the crawl log knows of the source.
+        errors: messages with their counts, of the source's whole crawl log.
         count: the failures of this crawl.
 
     Returns:
@@ -72,7 +72,7 @@ def failures(errors: Iterable[Row], count: int) -> tuple[dict[str, int], list[di
 
 
 def items(rows: Iterable[Row]) -> list[str]:
-    """What the index holds, a phrase for each source (its table: GetCrawlStatisticsByContentSource)."""
+    """The number of indexed items, a phrase for each source (from GetCrawlStatisticsByContentSource)."""
     phrases = []
     for row in rows:
         name = _text(row, _NAMED)

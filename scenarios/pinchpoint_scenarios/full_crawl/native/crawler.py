@@ -104,7 +104,7 @@ class Crawler:
         }
 
     def watch(self) -> None:
-        """Look after the crawls that are going on: they are stopped when this link is lost for good."""
+        """Watch the crawls in progress: they are stopped when this link is lost for good."""
         self._ask("watch", grace_s=self._params.reconnect_within)
         self._watched = True
 
@@ -121,7 +121,7 @@ class Crawler:
         self._ask("reset", self._params.reset_within, sources=None, name=name)
 
     def leave(self) -> None:
-        """End the session; crawls that are going on are left to themselves. Safe to call twice."""
+        """End the session; crawls in progress continue. Safe to call twice."""
         link, self._link, self._watched = self._link, None, False
         if link is None:
             return
@@ -160,7 +160,9 @@ class Crawler:
         try:
             if self._link is None:
                 self._link = self._opener(self._endpoint, _OPEN_S)
-                if self._watched:  # who had the link before us stops the crawls unless we look after them
+                if (
+                    self._watched
+                ):  # the script of the former link stops the crawls unless this one watches them
                     self._link.ask(
                         self._request("watch", {"grace_s": self._params.reconnect_within}), _ANSWER_S
                     )

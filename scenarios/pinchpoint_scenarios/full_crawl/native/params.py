@@ -17,12 +17,13 @@ class NativeParams(Params):
 
     Attributes:
         application: the search service application; None: the only one the farm has.
-        content_sources: the content sources that are crawled, all at once; empty: all there are.
-        poll: how often the farm is asked how its crawls go on.
-        start_within: after so long a crawl that was started and does not begin counts as one that failed.
+        content_sources: the content sources that are crawled at the same time; empty: all sources.
+        poll: how often the farm is asked for the progress of its crawls.
+        start_within: a crawl that does not begin within this time has failed.
         stop_within: how long is waited for crawls that were stopped to be idle.
         reset_within: how long emptying the index may take.
-        reconnect_within: after so long without a link the crawl is left to itself, and its results are lost.
+        reconnect_within: after this time without a link the crawl is no longer watched, and its results are
+            lost.
     """
 
     application: _Name | None = None

@@ -33,7 +33,7 @@ WORDS: Mapping[str, str] = {
 """The farm's states (enumeration CrawlStatus) in words."""
 
 SLOW_START_S = 60.0
-"""A crawl begins within seconds on an idle farm; after so long the reader is informed."""
+"""A crawl begins within seconds on an idle farm; after this time the user is informed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class CrawlState:
         source: the content source's name.
         state: the farm's word for it (``Idle``, ``CrawlingFull``, ...).
         started: when its last crawl began, as the farm writes it; None: never.
-        duration_s: of its last crawl; None while it is going on.
+        duration_s: of its last crawl; None while it runs.
         success, warning, error, top_level_error, deleted: items of its last crawl; None if the farm does
             not say. A top-level error is one of a start address.
     """
@@ -75,7 +75,7 @@ class CrawlState:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is going on."""
+        """Whether no crawl is in progress."""
         return self.state == IDLE
 
     @property
@@ -108,7 +108,7 @@ class SourceProgress:
         before: what the farm said of it before its crawl was started.
         joined: its crawl was not started here: it is whatever crawl the farm shows.
         asked_s: when it was started, by any steady clock in seconds.
-        start_within_s: after so long without beginning it has failed.
+        start_within_s: without beginning within this time it has failed.
 
     Attributes:
         last: what the farm said last.
@@ -142,7 +142,7 @@ class SourceProgress:
         self.not_started, self.ended = why, True
 
     def take(self, now: CrawlState, at_s: float) -> CrawlChange:
-        """The farm says this of it now; what has changed since it was last looked at."""
+        """Take the farm's present state; return what has changed."""
         length_s, self._looked_s = at_s - self._looked_s, at_s
         if self.ended:
             return CrawlChange()

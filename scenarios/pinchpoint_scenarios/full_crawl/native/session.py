@@ -56,7 +56,7 @@ class NativeSession:
             self._no_link(lost)
 
     def perform(self, record: Record) -> bool:
-        """Start the crawls, or look once how they go on; False when all have ended."""
+        """Start the crawls, or read their progress once; False when all have ended."""
         try:
             if self._over:
                 return False
@@ -73,7 +73,7 @@ class NativeSession:
         return True
 
     def close(self) -> None:
-        """Stop what is going on (the run ends before the crawl does), and leave. Safe to call twice."""
+        """Stop the crawls (the run ends first), and disconnect. Safe to call twice."""
         try:
             if self._sources and not self._over:
                 self._over = True
@@ -92,7 +92,8 @@ class NativeSession:
             self._joined = not all(state.idle for state in states.values())
             self._foreign(states)
         refused: dict[str, str] = {}
-        # A start whose answer was lost may have been heard: what has begun since is not started again.
+        # A start whose answer was lost may have been received: a crawl that has begun since is not started
+        # again.
         waiting = [name for name, state in states.items() if _untouched(state, self._before[name])]
         if waiting and not self._joined:
             refused = self._crawler.start(waiting)
@@ -193,7 +194,7 @@ class NativeSession:
             self._backoff.succeeded()
 
     def _end(self) -> None:
-        """All crawls have ended: report what came of them."""
+        """All crawls have ended: report their results."""
         try:
             logs = {str(line["source"]): line for line in self._crawler.statistics() if "source" in line}
         except ScenarioError as error:

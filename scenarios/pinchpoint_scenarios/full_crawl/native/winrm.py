@@ -1,6 +1,6 @@
-"""A link by WinRM: PowerShell's remoting protocol, spoken by pypsrp; one runspace holds the script.
+"""A link by WinRM: PowerShell's remoting protocol, by pypsrp; one runspace runs the script.
 
-SharePoint's cmdlets go on to the SQL server with the user's own rights, which a login over the network does
+SharePoint's cmdlets connect to the SQL server with the user's own rights, which a login over the network does
 not carry along (the double hop): ``auth: credssp`` hands the credentials over, and a session configuration
 that runs as a user of its own (``configuration``) has no need of them.
 """
@@ -22,7 +22,7 @@ from ...addresses import place, unreachable
 from ...contract import Endpoint
 from .link import FarmRefused, checked, ends, message_of, parts, request_text, script
 
-_OPERATION_S = 20  # the server answers a question for news after so long, though there is none
+_OPERATION_S = 20  # the server answers a poll after this time, also without news
 _CONNECT_S = 5
 _READ_S = 30
 
@@ -81,7 +81,7 @@ class CrawlWinRmLink:
         return checked(lines)
 
     def close(self) -> None:
-        """End the session; WinRM does not notify the script: crawls that it looks after go on."""
+        """End the session; WinRM does not notify the script, so watched crawls continue."""
         try:
             # Where the link is lost, the server closes the shell by itself when it has been idle.
             with contextlib.suppress(*winrm.CLOSING):

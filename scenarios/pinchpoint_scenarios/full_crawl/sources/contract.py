@@ -45,7 +45,7 @@ class Grant:
     """One entry of an access list.
 
     Attributes:
-        principal: whom, as the source names it: a login name, a SID, ``uid:1000``.
+        principal: as the source names it: a login name, a SID, ``uid:1000``.
         rights: what, as the source names it: ``Read``, ``Full Control``, ``r-x``.
         allowed: False if the entry takes rights away.
     """
@@ -66,9 +66,9 @@ class Fetched(NamedTuple):
         version: as ``Item.version``, as far as the answer has it.
         access: its access list; () if it is empty; None if the source does not report.
         links: the addresses it links to, in or out of the source, each once.
-        found: what else is to be crawled because of it; what is known already may be among it.
+        found: further items to crawl because of it; some may be known already.
         unchanged: the source says that it is what ``Item.known`` is the version of, and gave nothing else.
-        skipped: why it is not to be indexed (it moved, it says so itself, its address is not the canonical
+        skipped: why it is not indexed (it moved, it asks for that, its address is not the canonical
             one), in words; "" where it is to be. ``found`` and ``links`` count all the same.
     """
 
@@ -92,8 +92,8 @@ class Changes:
         changed: what was added or changed (one identity under a new address has moved); documents to fetch,
             containers to enumerate.
         deleted: what is gone, by ``Item.identity``.
-        token: where the log goes on behind this page.
-        more: whether it goes on already now.
+        token: where the log continues after this page.
+        more: whether the log has more already.
     """
 
     changed: tuple[Item, ...]
@@ -127,11 +127,11 @@ class Source(Protocol):
         ...
 
     def hold(self, host: str, seconds: float) -> None:
-        """Ask a host nothing for so long, in this whole process, because it said so to whoever asked."""
+        """Send no request to a host for this time from this process: it asked one session for a pause."""
         ...
 
     def enumerate(self, container: Item) -> Sequence[Item]:
-        """What lies directly in ``container``, or on a page of it; the next page is one more container."""
+        """The items directly in ``container``, or on a page of it; the next page is one more container."""
         ...
 
     def fetch(self, document: Item) -> Fetched:
@@ -163,7 +163,7 @@ class Repository(Protocol):
         ...
 
     def pause_s(self) -> float:
-        """For this time no session should take an item of it: ``turn`` would wait; 0: go on."""
+        """Seconds for which no session should take an item of it, because ``turn`` would wait; 0: none."""
         ...
 
 
@@ -171,7 +171,7 @@ Kind = Callable[[Endpoint, SourceParams, FullCrawlParams], Repository]
 """Makes a repository; raises ``ScenarioError`` where options make no sense."""
 
 
-# The rate limit shared by sources whose items lie on one host.
+# The rate limit shared by sources on one host.
 
 
 class PoliteSource:

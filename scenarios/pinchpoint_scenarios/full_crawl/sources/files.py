@@ -144,7 +144,7 @@ class FilesSource(PoliteSource):
         return Item("container", _url(self._root))
 
     def enumerate(self, container: Item) -> Sequence[Item]:
-        """What lies in a directory, by name. A link or a device becomes a document, which is then skipped."""
+        """The entries of a directory, by name. Links and devices become documents, which are then skipped."""
         return self._aside.call(lambda: self._listed(_path(container.url)))
 
     def _listed(self, path: bytes) -> Sequence[Item]:

@@ -62,7 +62,7 @@ class SharePoint:
 class SharePointSource(PoliteSource):
     """Webs, their lists, their items by page, the files' bytes: each container is one GET.
 
-    A container's ``detail`` is what its answer holds: ``web``, ``webs``, ``lists`` or ``items`` (and of
+    A container's ``detail`` is the content of its answer: ``web``, ``webs``, ``lists`` or ``items`` (and of
     which list). A document's is the path of its web and of what its access list belongs to.
 
     Args:
@@ -96,7 +96,7 @@ class SharePointSource(PoliteSource):
         return self.container("/_api/web", "web")
 
     def enumerate(self, container: Item) -> Sequence[Item]:
-        """What a web, or a page of webs, lists or items, holds; the next page is one more container."""
+        """The content of a web, or of a page of webs, lists or items; the next page is one more container."""
         target = self._client.target(container.url)
         api = target.partition("/_api/")[0] + "/_api/web"  # of the web it belongs to
         answer = self._client.get(target)
@@ -164,7 +164,7 @@ class SharePointSource(PoliteSource):
     def documents(
         self, api: str, list_id: str, target: str, entries: Iterable[Mapping[str, Any]]
     ) -> Iterable[Item]:
-        """The files among a list's items; folders are left out: what lies in them is among the items, too."""
+        """The files among a list's items; folders are left out, because their files are items, too."""
         where = target.partition("/items")[0]
         for entry in entries:
             if entry.get("FileSystemObjectType", _FILE) != _FILE:
@@ -200,7 +200,9 @@ class SharePointSource(PoliteSource):
             try:
                 entries, following = page(self._client.get(following), target)
             except Failure as failure:
-                if failure.kind in _REFUSED:  # who crawls may read documents, but not who else may
+                if (
+                    failure.kind in _REFUSED
+                ):  # the crawling user may read documents, but not their access lists
                     return None
                 raise
             try:
@@ -324,7 +326,7 @@ class _ChangeLog:
                 yield from self._source.documents(api, list_id, target, found)
 
     def _library(self, api: str, list_id: str) -> Item | None:
-        """A list that was changed, or holds what was; None if it is no library, or hidden."""
+        """A list that was changed, or with changed items; None if it is no library, or hidden."""
         with _still_there():
             found = self._client.get(f"{api}/lists(guid'{list_id}')?$select=Id,Title,Hidden,BaseType")
         return self._source.library(api, found)

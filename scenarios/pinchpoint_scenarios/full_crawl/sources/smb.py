@@ -86,7 +86,7 @@ class ShareSource(PoliteSource):
         return Item("container", self._url(self._share.path))
 
     def enumerate(self, container: Item) -> Sequence[Item]:
-        """What lies in a directory, by name."""
+        """The entries of a directory, by name."""
         path, local = self._path(container.url), self._local(container.url)
 
         def listed() -> list[Item]:
@@ -96,7 +96,7 @@ class ShareSource(PoliteSource):
         return self._act(listed)
 
     def fetch(self, document: Item) -> Fetched:
-        """A file, with who may do what with it."""
+        """A file with its access list."""
         if document.detail:
             raise Skipped(document.detail)
         path = self._path(document.url)

@@ -98,7 +98,7 @@ class Page:
 
 
 class _Links(Memo[str, "str | None"]):
-    """Where links lead from any page of a folder, found out once: a page's links are looked up in one pass.
+    """Targets of links from any page of a folder, computed once: a page's links are looked up in one pass.
 
     Args:
         folder: the address they start from.
@@ -175,7 +175,7 @@ class SitemapEntry:
     """One entry of a sitemap.
 
     Attributes:
-        url: as it stands there.
+        url: as written there.
         is_sitemap: whether it is another sitemap.
         version: when it was changed last; "" where that is not said.
     """
@@ -186,7 +186,7 @@ class SitemapEntry:
 
 
 def entries(content: bytes, where: str) -> list[SitemapEntry]:
-    """What a sitemap names; text with an address a line is one, too. Raises ``Failure`` where it is none."""
+    """The addresses of a sitemap, also as text with one address a line. Raises ``Failure`` if it is none."""
     plain = _unpacked(content, where) if content.startswith(_GZIP) else content
     if plain.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(_SITEMAP_BEGINNINGS):
         found = _read(plain.lstrip(), where)
@@ -356,7 +356,7 @@ def _pattern(given: Iterable[str]) -> re.Pattern[str] | None:
 
 
 _LARGEST_BYTES = 500 * 1024
-"""This much of it has to be read at least, and need not be more."""
+"""The part of it that is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,7 +397,7 @@ def parsed(content: bytes, user_agent: str) -> Robots:
 
 
 def read(ask: Callable[[], HttpAnswer], user_agent: str) -> Robots:
-    """The rules a host gives; whatever is allowed if it has none.
+    """The rules of a host's robots.txt; without one everything is allowed.
 
     Raises:
         Failure: it cannot say at present, so nothing may be asked for (RFC 9309, 2.3.1.4).
@@ -412,7 +412,7 @@ def read(ask: Callable[[], HttpAnswer], user_agent: str) -> Robots:
         raise
 
 
-# What an HTML page says to a crawler: its links, its address, whether it wants to be indexed.
+# What an HTML page tells a crawler: its links, its canonical address, whether it may be indexed.
 
 _HTML = ("text/html", "application/xhtml+xml")
 _BEGINNINGS = (b"<!doctype html", b"<html")
@@ -445,7 +445,7 @@ class PageContent(NamedTuple):
 
 @dataclass(slots=True)
 class _PageTags:
-    """What stands in a page, as it stands there."""
+    """The links and instructions of a page, as written."""
 
     hrefs: dict[str, bool] = field(default_factory=dict)  # and whether one of its links may be followed
     choosy: bool = False  # whether there is one that may not
@@ -575,7 +575,7 @@ _REMEMBERED = 2**16
 """This many links are judged once: a site's pages lead to the same others."""
 _ROBOTS_REDIRECTS = 5
 _MOST_REDIRECTS = 20
-"""In a row; what goes on after this many, as browsers count, has no end."""
+"""The most redirects in a row, as in browsers."""
 
 
 class WebRepository:
@@ -624,7 +624,7 @@ class WebRepository:
     def leads_round(self, url: str, own: str) -> bool:
         """Whether the address a page says is its own says, maybe by way of others, that this one is its own.
 
-        Whoever of them is looked at last is indexed, now and the next time; else none of them would be.
+        The one that is crawled last is indexed, now and next time; otherwise none would be.
         """
         met = {url}
         while own and own not in met:
@@ -720,7 +720,7 @@ class WebSource:
         return found
 
     def fetch(self, document: Item) -> Fetched:
-        """A page or file, what it links to, and what of that is to be crawled."""
+        """A page or file, its links, and those to crawl."""
         url = document.url
         if not self._at(url).robots.allow(url):
             raise Skipped("robots.txt disallows it")
@@ -789,7 +789,7 @@ class WebSource:
             )
 
     def _exists(self, url: str) -> bool:
-        """Whether there is, or may be, a sitemap that was not named: that there is none is no failure.
+        """Whether a sitemap that was not named may exist: a missing one is no failure.
 
         What does not answer may be one. It is asked again as an item of its own, so that its failure
         neither costs the start page, nor has what it named before taken for gone.
@@ -808,7 +808,7 @@ class WebSource:
         target = Page(document.url).link(_location(answer))
         if target is None:
             raise Failure("bad_answer", "a redirect to nowhere", permanent=True)
-        # As near as what it was found by: a redirect is no link to follow.
+        # At the depth of the page that was redirected: a redirect is no link to follow.
         found = self._site.linked[target, depth]
         return Fetched(
             b"",
