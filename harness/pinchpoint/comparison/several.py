@@ -476,9 +476,13 @@ def _sentences(found: SidesComparison) -> Iterator[str]:
     every = f"all {len(found.sides)} sides"
     by_limit = [(every if len(limits) == 1 else wording.listed(who), what) for what, who in limits.items()]
     if found.of == "probes":
-        yield from _best_words(found.sides, found.figures, "measurements", "repetition")
-        yield from _widest(found)
-        yield f"Limits: {'; '.join(f'{who}: {what}' for who, what in by_limit)}."
+        limited = f"Limits: {'; '.join(f'{who}: {what}' for who, what in by_limit)}."
+        compared = [
+            *_best_words(found.sides, found.figures, "measurements", "repetition"),
+            *_widest(found),
+        ]
+        # What limits each side comes first where that is known.
+        yield from [limited, *compared] if any(one.kind for one in found.limits) else [*compared, limited]
         return
     yield f"Bottleneck of {'; of '.join(f'{who}: {what}' for who, what in by_limit)}."
     yield from _best_words(found.sides, found.figures, "judged figures", "run")

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Literal
 
+from pinchpoint.analysis.resources.disk.types import limits_words
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError
 from pinchpoint.comparison.several import (
@@ -93,7 +94,11 @@ def _cells(probes: Sequence[Probe]) -> dict[Cell, list[Cell | None]]:
                     row = made.setdefault(ours, [None] * len(probes))
                     row[place] = ours
                 row[other] = theirs
-    return made
+    # Of bisected suites each probe has other queue depths: in order within their workload.
+    workloads = list(dict.fromkeys(cell.workload for cell in made))
+    return dict(
+        sorted(made.items(), key=lambda one: (workloads.index(one[0].workload), one[0].outstanding or 0))
+    )
 
 
 def _judged(probes: Sequence[Probe], cells: Mapping[Cell, Sequence[Cell | None]]) -> list[SidesFigure]:
@@ -214,9 +219,12 @@ def _limit(verdict: ProbeVerdict) -> str:
     counted = {kind: len(workloads) for kind, workloads in verdict.kinds.items()}
     if not counted:
         return "no limit found"
-    total = len(verdict.workloads)
+    total, caps = len(verdict.workloads), verdict.caps.limits
+    known = limits_words(caps.iops, caps.bytes_per_s) if caps else ""
     return "; ".join(
-        words.SHORT.get(kind, kind) + (f" ({count} of {total} workloads)" if total > 1 else "")
+        words.SHORT.get(kind, kind)
+        + (f" of {known}" if known and kind == "disk_cap" else "")
+        + (f" ({count} of {total} workloads)" if total > 1 else "")
         for kind, count in counted.items()
     )
 
