@@ -114,7 +114,7 @@ _TABLE: tuple[tuple[str, ValueRange], ...] = (
     ("db.page_life_s", ValueRange(0.0, 2.0**31)),
     ("disk.*_latency_s", _DISK_WAIT),
     ("cloud.disk_*latency_s", _DISK_WAIT),
-    # An adapter that knows no speed may say the highest number there is (2^64 bits/s).
+    # An adapter without a known speed may report the highest number (2^64 bits/s).
     ("net.speed_bytes_per_s", _BYTES),
     ("*_s_per_s", _ENDED_AT_ONCE),
     ("*_bytes_per_s", _BYTES_PER_S),
@@ -134,7 +134,7 @@ _ANY = ValueRange(-1e300, 1e300)
 """Of a metric that this version does not know, such as a later one's: any number."""
 
 LONGEST_INTERVAL_S = 31 * DAY_S
-"""Crawls go on for days, and a row of their history is one sample over all of it. Nothing covers a month."""
+"""Longest interval of a sample: a crawl of days is one row of its history, but none covers a month."""
 EARLIEST_NS, LATEST_NS = 0, 7_258_118_400 * 10**9
 """From 1970 to 2200: within what 64 bits of nanoseconds hold (2262)."""
 AHEAD_NS = 2 * 366 * 86_400 * 10**9
@@ -237,7 +237,7 @@ def nonsense(sample: Sample, latest_ns: float = LATEST_NS) -> Impossible:
 class Tally:
     """Makes of values that cannot be such that were not measured, and counts them by series.
 
-    A sample whose time or interval cannot be has no place in a run: it is left out.
+    A sample with an impossible time or interval is left out.
     """
 
     def __init__(self) -> None:

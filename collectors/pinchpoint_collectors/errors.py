@@ -2,16 +2,16 @@
 
 
 class CollectorError(Exception):
-    """A collector cannot do its work at all (unknown device, no rights, unreachable)."""
+    """A collector cannot work (unknown device, no rights, unreachable)."""
 
 
 class OptionError(CollectorError):
-    """An option of a ``collect`` entry is wrong wherever it is read: farm.yaml is to be corrected.
+    """An option of a ``collect`` entry is wrong; farm.yaml must be corrected.
 
     Args:
         option: its name there.
         said: what was found, and what is allowed.
-        where: whose option it is, for a message without a line.
+        where: the place of the option, for a message without a line.
     """
 
     def __init__(self, option: str, said: str, where: str = "") -> None:

@@ -26,8 +26,8 @@ class LocalKind:
 
     Its options there: ``process`` (a name or a list of names), of those with ``command_line`` the ones whose
     command line has this text, or ``port`` (the server listens on it) say which processes are the tier's.
-    ``verify: true`` is none of them: only who made a folder may have it written to, so the harness sets it in
-    ``Watch.options`` for folders of the embedded farm.
+    ``verify: true`` is not one of them: only the creator of a folder may have it written to, so the harness
+    sets it in ``Watch.options`` for folders of the embedded farm.
     """
 
     name = "local"
@@ -109,7 +109,7 @@ class LocalCollector:
             file.close()
 
     def _read_tiers(self) -> Iterator[Sample]:
-        """CPU and memory of the tiers, from one look at all processes."""
+        """CPU and memory of the tiers, from one reading of all processes."""
         time_ns, now_ns = time.time_ns(), time.monotonic_ns()
         table = self._table.read()
         by_parent = children(table.values())

@@ -80,7 +80,7 @@ def file(options: Options, name: str) -> str | None:
 
 
 def interval_s(options: Options, shortest_s: float, longest_s: float) -> float:
-    """Seconds between two readings, 1 where nothing is said. Raises ``OptionError``."""
+    """Seconds between two readings, 1 by default. Raises ``OptionError``."""
     given = options.get("interval", "1s")
     found = _INTERVAL.fullmatch(given) if isinstance(given, str) else None
     seconds = float(found[1]) * (0.001 if found[2] == "ms" else 1.0) if found else 0.0
@@ -114,7 +114,7 @@ def say_the_same(watches: Sequence[Watch], options: Sequence[str], where: str) -
             )
 
 
-# ---- whose processes are a tier's --------------------------------------------------------------------
+# ---- the processes of a tier --------------------------------------------------------------------------
 
 
 def process_names(watch: Watch, kind: str) -> tuple[str, ...] | None:

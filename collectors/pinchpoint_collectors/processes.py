@@ -82,7 +82,7 @@ class Members:
         """Find them in a new reading.
 
         Args:
-            roots: whom the tier begins with.
+            roots: the root processes of the tier.
             table: every process of the machine.
             by_parent: the same by parent.
         """
@@ -128,7 +128,7 @@ def used_by_each(
 
 
 def _handed_over(before: Mapping[int, Process], after: Mapping[int, Process]) -> dict[int, int]:
-    """Ticks of processes that have gone, by the nearest ancestor that still lives (where there is one)."""
+    """Ticks of ended processes, by the nearest living ancestor."""
     handed: dict[int, int] = defaultdict(int)
     for process in before.values():
         if lives(process, after):

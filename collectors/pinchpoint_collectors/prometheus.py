@@ -29,7 +29,7 @@ _AT_ONCE_S = 3600.0
 """This much is fetched in one query."""
 _LOOK_BACK_S = 900.0
 _LATE_S = 0.25
-"""A scrape is in the store so long after it began, as a rule."""
+"""Usual time until a scrape is in the store, in seconds."""
 _OVERDUE_S = 5.0
 _NS = 1_000_000_000
 
@@ -200,7 +200,7 @@ class PrometheusCollector:
                 yield sample._replace(time_ns=self._clock.to_ours(sample.time_ns))
 
     def _note_scrapes(self, series: Iterable[Series]) -> None:
-        """When the next scrape is due; and where scrapes are missing between those there are, a gap."""
+        """The time of the next scrape, and a gap for missing scrapes."""
         after = self._last_s or 0.0
         points = (points for labels, points in series if labels.get(NAME) == UP)
         scraped = sorted({at for each in points for at in each if at > after})

@@ -1,4 +1,4 @@
-"""The records every collector speaks: a sample, what to watch, and the collector itself."""
+"""The contract of every collector: a sample, what to watch, and the collector itself."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class Processes:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What is to be watched on one host of the farm.
+    """What to measure on one host of the farm.
 
     Attributes:
         host: the host's name in farm.yaml.
         tier: the tier it belongs to.
-        disks: disk role -> device name (``nvme1n1``, ``/dev/sdb1``) or an absolute path that lies on it.
+        disks: disk role -> device name (``nvme1n1``, ``/dev/sdb1``) or an absolute path on it.
         processes: the tier's processes, or ``None`` where the whole host is the tier.
         options: the remaining keys of the farm.yaml ``collect`` entry (address, endpoint, ...).
         required: whether the run is to end when the host can no longer be read.
@@ -102,7 +102,7 @@ class Incident(NamedTuple):
 
 
 class Collector(Protocol):
-    """Reads one machine, on demand; knows nothing of schedules, files or verdicts."""
+    """Reads one machine on demand, independent of schedules, files and verdicts."""
 
     def read(self) -> Sequence[Sample]:
         """Read all counters once and return the samples since the reading before.
@@ -121,13 +121,13 @@ class Collector(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back what the collector holds. Safe to call twice."""
+        """Release the collector's resources. Safe to call twice."""
         ...
 
 
 @runtime_checkable
 class GapReporter(Protocol):
-    """A collector that reports its own gaps, as one that is far away does: what came late is none.
+    """A collector that reports its own gaps, such as a remote one; late samples are no gap.
 
     For any other the sampler reports a gap for the time in which its readings failed.
     """
@@ -139,7 +139,7 @@ class GapReporter(Protocol):
 
 @runtime_checkable
 class LateCollector(Protocol):
-    """A collector whose values are there minutes after their time: it is read on after the measurement.
+    """A collector whose values come minutes late: it is read on after the measurement.
 
     Attributes:
         late_s: how long at most.
@@ -171,7 +171,7 @@ class Kind(Protocol):
     options: frozenset[str]
     """The option names farm.yaml may give besides ``kind``."""
     public: frozenset[str]
-    """Those of them whose values may be shown in files and messages; the value of any other is a secret."""
+    """Options whose values may be shown in files and messages; all other values are secrets."""
 
     def machine(self, watch: Watch) -> str:
         """The machine a watch is about: watches with the same answer share one collector (one reading)."""

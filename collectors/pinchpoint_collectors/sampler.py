@@ -85,7 +85,7 @@ class Sampler:
             the collector reports (``record.Incident``); ``impossible_value`` (kind, hosts, why).
         interval_s: seconds between readings.
         clock: for tests.
-        bounded: whether values that cannot be are looked for; else who takes the samples does so.
+        bounded: whether impossible values are searched for here; if not, the receiver of the samples does it.
     """
 
     def __init__(
@@ -223,7 +223,7 @@ class Sampler:
         return self.nonsense.checked(samples, self._clock.time_ns() + bounds.AHEAD_NS)
 
     def _report_nonsense(self) -> None:
-        """One event for each series in which something cannot be: how often, is said at the end."""
+        """One event for each series with an impossible value; their number is reported at the end."""
         for one in list(self.nonsense.found.values())[self._reported_nonsense :]:
             self._report("impossible_value", why=one.words())
         self._reported_nonsense = len(self.nonsense.found)

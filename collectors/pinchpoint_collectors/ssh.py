@@ -1,4 +1,4 @@
-"""Kind ``ssh``: a Linux host with nothing of ours on it, over the system's own ssh.
+"""Kind ``ssh``: a Linux host without installed software, over the system's own ssh.
 
 A small shell loop runs there while we are connected (``linux_over_ssh/loop.sh``) and sends the same text that
 ``local`` reads here; the same parsers read it. Its stamps are corrected by what is known of its clock.
@@ -180,7 +180,7 @@ class LoopSession(SshSession):
         return self.stamps if self.hello is not None and self.hello.nanoseconds else self._seconds
 
     def why_ended(self, silent_s: float = 0.0) -> str:
-        # Some login shells that are none say so on standard output.
+        # Some accounts without a shell say so on standard output.
         rest = self._link.rest if self.hello is None else ""
         said = "\n".join([rest, *self._said, self._link.errors])
         status = self._link.status()
@@ -242,7 +242,7 @@ class LoopSession(SshSession):
 
 _SHORTEST_S, _LONGEST_S = 0.1, 1.0
 _SILENCE_S = 40.0
-"""The host ends what runs for us when it has not been asked for so long."""
+"""Time without a request after which the host ends our script, in seconds."""
 _WHOLE = "the host's sleep takes whole seconds only"
 
 
@@ -268,7 +268,7 @@ class SshKind:
         process_names(watch, self.name)
 
     def connect(self, watches: Sequence[Watch]) -> Collector:
-        """Log in, and look at the host. Raises ``CollectorError`` with the remedy."""
+        """Log in, and read the host's facts. Raises ``CollectorError`` with the remedy."""
         first = watches[0]
         where = f"host {first.host!r}, collector 'ssh'"
         if sys.platform == "win32":
@@ -292,7 +292,7 @@ class SshCollector(RemoteCollector[LoopSession]):
         watches: what is watched, all on this machine.
         address: where it is.
         interval_s: seconds between two readings there.
-        silence_s: the host ends by itself when it has not been asked for so long.
+        silence_s: the host ends by itself after this time without a request.
 
     Raises:
         CollectorError: the host cannot be reached, or is not what farm.yaml says.

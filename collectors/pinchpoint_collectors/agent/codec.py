@@ -26,7 +26,7 @@ class RingReading(NamedTuple):
 
 
 class Encoder:
-    """Readings → lines; who decodes them must have all lines from the first one on."""
+    """Readings → lines; a decoder needs all lines from the first one on."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, str], int] = {}

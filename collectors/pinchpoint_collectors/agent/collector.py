@@ -1,4 +1,4 @@
-"""Kind ``agent``: a collector on the host itself, whose ring is fetched over ssh."""
+"""Kind ``agent``: a collector on the host itself; its recording is fetched over ssh."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class TailSession(SshSession):
         return self._clock
 
     def ask_inventory(self, watch: Watch) -> None:
-        """Ask what the host is, and where the disk roles of a watch lie there."""
+        """Ask for facts about the host, and for the disks of a watch's roles."""
         self._ask({"watch": {"host": watch.host, "tier": watch.tier, "disks": dict(watch.disks)}})
 
     def why_ended(self, silent_s: float = 0.0) -> str:  # noqa: ARG002 - ssh reports it by itself
@@ -252,13 +252,13 @@ class AgentCollector(RemoteCollector[TailSession]):
                     instance = f"tier:{watch.tier}"
                 elif sample.metric.startswith("collector."):
                     if sample.metric != "collector.cpu_s":
-                        continue  # how long a reading took there says nothing of ours
+                        continue  # the duration of a reading there is not ours
                     instance = "agent/host"
                 time_ns = session.wall.to_ours(sample.time_ns)
                 yield sample._replace(time_ns=time_ns, host=watch.host, instance=instance)
 
     def _note_gap(self, session: TailSession, reading: RingReading) -> None:
-        """Report the gap before a reading: what came late is none."""
+        """Report the gap before a reading; late samples are no gap."""
         before_ns, self._last_ns = self._last_ns, reading.at_ns
         interval_s = self._interval_s(session)
         if before_ns is None or reading.at_ns - before_ns <= GAP_INTERVALS * interval_s * NS:

@@ -38,7 +38,7 @@ class Ring:
     """Writes a ring. One process at a time does.
 
     Args:
-        folder: is made where it is not there; what it holds of an earlier process is kept.
+        folder: is made if missing; recordings of an earlier process in it are kept.
         hours: how long readings are kept.
         size_bytes: how much all segments may take up together.
         about: notes on the recording for readers, JSON-ready.
@@ -144,7 +144,7 @@ class RingReader:
                 following = self._without_older(following)
             if not following:
                 return
-            # What was appended to the old one between our last look and the turn.
+            # What was appended to the old segment between the last read and its end.
             if self._file is not None:
                 yield from self._more(self._file)
                 self._file.close()
@@ -211,13 +211,13 @@ def _latest_ns(folder: Path) -> int:
 
 
 _LOOK_S = 0.1
-"""How often the ring is looked at for what is new."""
+"""How often the ring is checked for new readings."""
 
 
 def tail(folder: Path, since_ns: int | None, *, follow: bool) -> None:
     """Say on standard output what was recorded after ``since_ns`` (None: now).
 
-    With ``follow`` it goes on until its input ends.
+    With ``follow`` it continues until its input ends.
 
     Raises ``CollectorError`` if nothing records, ``BrokenPipeError`` if the reader is gone.
     """
@@ -242,7 +242,7 @@ def tail(folder: Path, since_ns: int | None, *, follow: bool) -> None:
                 continue
             chunk = os.read(0, 1 << 16)
             if not chunk:
-                return  # who followed has gone, or the link was cut
+                return  # the reader has gone, or the link was cut
             *lines, given = (given + chunk).split(b"\n")
             for line in lines:
                 _say(_answer(json.loads(line), reader.about))
@@ -288,7 +288,7 @@ class Config:
     """What is recorded, and how long it is kept.
 
     Attributes:
-        folder: where the ring lies.
+        folder: the folder of the ring.
         hours: how long readings are kept.
         size_bytes: how much they may take up; a reading is one to four kB.
         interval_s: seconds between two readings.
@@ -355,7 +355,7 @@ def record(config: Config) -> None:
     def keep(samples: Sequence[Sample]) -> None:
         ring.append(RingReading(time.time_ns(), samples))
 
-    # Whoever fetches a recording looks for values that cannot be, and says so in its run.
+    # The run that fetches a recording checks for impossible values and reports them.
     every_s = config.interval_s
     sampler = Sampler(
         collector, "local", [watch.host], keep, on_event=_say_event, interval_s=every_s, bounded=False

@@ -1,1 +1,1 @@
-"""What collectors and scenarios both need; it imports nothing else of ours."""
+"""Code that collectors and scenarios both need; it imports no other package of Pinchpoint."""

@@ -12,7 +12,7 @@ from typing import Any
 _HALF = re.compile("[\ud800-\udfff]")
 _MAY_HOLD_HALVES = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _WHOLE = "\ufffd"
-"""What stands for a character that is none ("replacement character")."""
+"""The replacement character for invalid characters."""
 _LONGEST_WHOLE = 300
 """A float ends at 309 figures, and Python refuses to read some thousands."""
 
@@ -41,7 +41,7 @@ def text(given: str) -> str:
 
 
 def may_hold_halves(given: str) -> bool:
-    """Whether what a JSON text holds must go through ``content``."""
+    """Whether the content of a JSON text must go through ``content``."""
     return _MAY_HOLD_HALVES.search(given) is not None
 
 
@@ -92,7 +92,7 @@ DECODER = json.JSONDecoder(parse_int=whole_number)
 
 
 def loads(given: str) -> Any:
-    """What a JSON text holds. Raises ``ValueError``, also where it is nested too deeply to be read."""
+    """The content of a JSON text. Raises ``ValueError``, also if it is nested too deeply."""
     try:
         found = DECODER.decode(given)
         return content(found) if may_hold_halves(given) else found

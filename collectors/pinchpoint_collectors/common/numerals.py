@@ -27,7 +27,7 @@ def strict(text: str) -> float:
 
 
 def is_none(text: str) -> bool:
-    """Whether a cell says that there is no number: nan, inf, -1.#IND."""
+    """Whether a cell stands for a missing number: nan, inf, -1.#IND."""
     return _NONE.fullmatch(text) is not None
 
 

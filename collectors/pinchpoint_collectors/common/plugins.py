@@ -20,7 +20,7 @@ class PlugIn:
         name: as farm.yaml and plan.yaml name it.
         package: the distribution that has it.
         value: where it is: ``module:Class``.
-        clash: who else has that name; None: no other.
+        clash: the other package with that name; None: no other.
     """
 
     name: str

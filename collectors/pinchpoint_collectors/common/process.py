@@ -54,7 +54,7 @@ class PipedProcess:
         _widen(self._process.stdout)
 
     def pump(self, timeout_s: float) -> bool:
-        """Wait until something comes, at most so long; whether anything did. What is there is all taken."""
+        """Wait for output, at most this long; return whether any came. All available output is read."""
         came = False
         if not self._selector.get_map():
             return False
@@ -71,7 +71,7 @@ class PipedProcess:
 
     @property
     def rest(self) -> str:
-        """What standard output holds that has no end yet."""
+        """The last line of standard output without a line end."""
         return self._out.decode("utf-8", "replace")
 
     def error_lines(self) -> list[str]:

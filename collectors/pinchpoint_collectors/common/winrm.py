@@ -105,7 +105,7 @@ def _plain(answer: bytes) -> bytes:
 
 
 def _root(error: BaseException) -> str:
-    """What lies at the ground of an error: requests wraps the system's own in several of its own."""
+    """The cause of an error: requests wraps the system's error in several of its own."""
     while (below := error.__cause__ or error.__context__) is not None:
         error = below
     return str(error) or type(error).__name__

@@ -1,7 +1,7 @@
 """What collectors of database servers share: the kind, its one connection, its readings.
 
-``NAME.py`` holds what is a server's own: its statements, its tables of counters, its kind and collector.
-``NAME_driver.py`` holds its ``Connection``; ``ServerKind`` imports it when it connects, as the client library
+``NAME.py`` has what is specific to a server: its statements, its tables of counters, its kind and collector.
+``NAME_driver.py`` has its ``Connection``; ``ServerKind`` imports it when it connects, as the client library
 is an extra.
 """
 
@@ -55,7 +55,7 @@ class RefusedError(CollectorError):
 
 @dataclass(frozen=True, slots=True)
 class DatabaseTarget:
-    """Which server a connection is to, and as whom.
+    """The server of a connection, and its user.
 
     Attributes:
         where: how messages name it; without secrets.
@@ -134,7 +134,7 @@ class ServerConnection(ABC, Generic[Link, Question, Answer]):
     def error(
         self, said: str | Exception, remedy: str | None = None, *, refused: bool = False
     ) -> CollectorError:
-        """An error that names the server, with this remedy, or the first whose words are in what was said."""
+        """An error that names the server, with this remedy, or the first whose words are in the message."""
         line = str(said).strip().partition("\n")[0] or type(said).__name__
         known = (*self.remedies.items(), *REMEDIES.items())
         remedy = remedy or next((what for words, what in known if words in line.lower()), None)
@@ -223,7 +223,7 @@ class ServerReading:
         return self._answers[name]
 
     def seconds_since(self, before: ServerReading, name: str | None = None) -> float:
-        """From the answer of that name in a reading before to that of this one; by default the first."""
+        """The growth of the answer of that name since the last reading; by default the first answer."""
         name = name or next(iter(self._came_ns))
         return (self._came_ns[name] - before._came_ns[name]) / 1e9
 
@@ -251,7 +251,7 @@ class ServerCollector(ABC):
         self._begin()
 
     def read(self) -> Sequence[Sample]:
-        """What holds now, and what grew since the reading before."""
+        """Present values, and growth since the last reading."""
         now = self._reading()
         before, self._before = self._before, now
         interval_s = now.seconds_since(before) if before else 0.0
@@ -298,12 +298,12 @@ class ServerCollector(ABC):
         """Called with the first reading of a server that was restarted or replaced."""
 
     def _levels(self, now: ServerReading) -> Iterable[Value]:  # noqa: ARG002 -- one server's are all its sessions'
-        """What holds at this moment, besides what the sessions do."""
+        """Present values, without those of sessions."""
         return ()
 
     @abstractmethod
     def _growth(self, before: ServerReading | None, now: ServerReading, interval_s: float) -> Iterable[Value]:
-        """What grew since the reading before; None: there is none of this server."""
+        """Growth since the last reading; None without an earlier reading of this server."""
 
     @abstractmethod
     def _facts(self) -> tuple[Mapping[str, Any], Iterable[NotMeasured]]:
@@ -357,7 +357,7 @@ class SamplingCollector(ServerCollector):
         ]
 
     def _blocked_by(self, last: SessionSample) -> Iterator[Value]:
-        """Who blocks whom; who once blocked a session is 0 from then on."""
+        """Blocking sessions; one that no longer blocks is 0 from then on."""
         found = self._find_blockers(last)
         self._blockers.update(dict.fromkeys(found))
         for name in self._blockers:
@@ -375,7 +375,7 @@ class SamplingCollector(ServerCollector):
         """One sample, from the answer to ``SESSIONS``."""
 
     def _connections(self, now: ServerReading) -> float | None:  # noqa: ARG002
-        """How many there are, where the answer to ``SESSIONS`` does not say it; None if nothing does."""
+        """The number of sessions if the answer to ``SESSIONS`` lacks it; None if unknown."""
         return None
 
     def _find_blockers(self, last: SessionSample) -> Mapping[str, float]:  # noqa: ARG002 -- of most not known
@@ -400,7 +400,7 @@ class ServerKind:
         package: the client library, as it is installed; the extra has the kind's name.
         collector: watches one server.
         connection: the class in ``NAME_driver`` that asks it, imported with the client library.
-        counts_files: whether the server counts the I/O of its files, so that it can stand for a disk whose
+        counts_files: whether the server counts the I/O of its files, so that it can replace a disk whose
             machine is not watched.
     """
 
@@ -469,7 +469,7 @@ class ServerKind:
             )
 
     def _address(self, watch: Watch) -> str | None:
-        """Host and port, without user and password; None if the URL is none of the product's."""
+        """Host and port, without user and password; None if the URL is not one of the product's."""
         parts = urlsplit(str(watch.options.get("url", "")))
         if parts.scheme not in self.schemes:
             return None

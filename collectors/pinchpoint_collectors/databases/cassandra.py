@@ -67,7 +67,7 @@ _STATEMENTS = {
 
 
 def levels(tables: Mapping[str, Rows], connections_limit: int | None) -> Iterator[Value]:
-    """What holds at this moment. A table the node does not have is no metric.
+    """Present values. A table that the node lacks gives no metric.
 
     Args:
         tables: of ``TABLES``, their rows.

@@ -1,7 +1,7 @@
 """Kind ``mariadb``: waits, locks, files, log and connections of MariaDB or MySQL, as it counts them.
 
 Counters are status variables, and where the performance schema is on its file summaries: MariaDB ships with
-it off, MySQL with it on. Who blocks whom moved to the performance schema in MySQL 8.
+it off, MySQL with it on. Blocking sessions moved to the performance schema in MySQL 8.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ABOUT = """SELECT VERSION() AS version, CURRENT_USER() AS role, @@GLOBAL.max_con
 
 SUMMARIES = """SELECT NAME AS name, ENABLED = 'YES' AS counted, TIMED = 'YES' AS timed
     FROM performance_schema.setup_instruments WHERE NAME LIKE 'wait/io/file/innodb/innodb_%_file'"""
-"""What of the files' summaries is on; refused to a user who may not read the performance schema."""
+"""Which file summaries are on; refused to a user who may not read the performance schema."""
 
 FILES = """SELECT EVENT_NAME AS name, COUNT_READ AS read_count, SUM_NUMBER_OF_BYTES_READ AS read_bytes,
     SUM_TIMER_READ AS read_ps, COUNT_WRITE AS write_count, SUM_NUMBER_OF_BYTES_WRITE AS write_bytes,
@@ -297,7 +297,7 @@ def waits_for(state: str, trx: str | None) -> str | None:
 
 
 def blockers(rows: Iterable[Row], sessions: Iterable[Row], transactions: Iterable[Row]) -> dict[str, float]:
-    """``USER:DOES`` -> how many sessions wait for a row lock that a session of it holds.
+    """``USER:DOES`` -> number of sessions that wait for a row lock of such a session.
 
     DOES is ``idle``, ``waiting`` (for a lock itself) or ``active``.
 
@@ -337,7 +337,7 @@ def is_same_server(before: Status, after: Status, interval_s: float) -> bool:
 
 
 def levels(status: Status) -> Iterator[Value]:
-    """What holds at this moment. A variable the server does not have is not sent."""
+    """Present values. A variable that the server lacks is not sent."""
     yield from levels_of(LEVELS, status)
     total = status.get("innodb_buffer_pool_pages_total")
     if total:
@@ -416,7 +416,7 @@ def files(
         before: as ``by_kind`` has it, at the reading before.
         after: now.
         interval_s: in between.
-        timed: whether the server takes the time at all; else times are null, never the 0 it reports.
+        timed: whether the server measures times; if not, times are null, never the 0 that it reports.
     """
     for kind, new in after.items():
         old = before.get(kind)
@@ -442,7 +442,7 @@ def not_measured(
     """What this server, or this user, does not give.
 
     Args:
-        status: the status variables there are.
+        status: the known status variables.
         role: the collector's user.
         sees_all: whether it sees others' sessions.
         log_apart: whether the server does not time its log (``LOG_APART``).
@@ -613,7 +613,7 @@ class MariadbCollector(SamplingCollector):
 def _reading_apart(values: Iterable[Value]) -> Iterator[Value]:
     """The values with sessions that read pages taken out of the running ones; PROCESSLIST has them in one.
 
-    A page that is not in the buffer is read by the session that wants it; read-ahead is not among these
+    A page that is not in the buffer is read by the session that needs it; read-ahead is not among these
     times. So the time spent in reads ÷ time is how many sessions waited for one on average.
     """
     values = list(values)

@@ -64,7 +64,7 @@ class MariaDbServerConnection(ServerConnection["pymysql.Connection[DictCursor]",
         )
 
     def _place(self) -> dict[str, Any]:
-        """Where the server is, and as whom. Raises ``CollectorError`` without a piece of the password."""
+        """Address and user of the server. Raises ``CollectorError``, without any part of the password."""
         try:
             parts = urlsplit(self.target.own_url)
             host, port = parts.hostname, parts.port or PORT

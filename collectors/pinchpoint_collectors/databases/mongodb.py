@@ -159,7 +159,7 @@ def figure(status: Status, places: str) -> float | None:
 
 
 def levels(status: Status) -> Iterator[Value]:
-    """What holds at this moment. A figure the server does not have is not sent."""
+    """Present values. A figure that the server lacks is not sent."""
     yield from levels_of(LEVELS, {places: figure(status, places) for places in LEVELS})
     current, free = (figure(status, f"connections.{name}") for name in ("current", "available"))
     if current is not None and free is not None:

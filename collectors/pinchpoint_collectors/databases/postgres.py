@@ -117,7 +117,7 @@ _BLOCKS = f"""SELECT 'data' AS file, {_TIMED} AS timed,
 COUNTING = """SELECT current_database() AS db, (SELECT quote_ident(n.nspname) || ' ' || e.extversion
     FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
     WHERE e.extname = 'pg_stat_statements') AS place"""
-"""Where the extension is: its schema and version; NULL where this database has none."""
+"""Schema and version of the extension; NULL if this database lacks it."""
 
 COUNTED = """SELECT s.userid::text || '/' || s.dbid::text || '/' || s.queryid::text AS id,
     s.queryid::text AS statement, d.datname::text AS db, s.calls AS calls,
@@ -171,7 +171,7 @@ def _files(version: int) -> str:
 
 
 def major(number: int) -> int:
-    """The major version whose statements fit. Raises ``CollectorError`` for one that is too old."""
+    """The major version of the statements to use. Raises ``CollectorError`` for one that is too old."""
     version = number // 10_000
     if version < OLDEST:
         raise CollectorError(
@@ -271,7 +271,7 @@ def _operation(name: str, before: Row, after: Row, interval_s: float) -> Iterato
 
 
 def not_measured(number: int) -> Iterator[NotMeasured]:
-    """What this version has no figures for at all."""
+    """Figures that this version lacks."""
     version = major(number)
     remedy = "upgrade the server where this matters"
     if version < 16:

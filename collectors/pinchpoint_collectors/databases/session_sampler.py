@@ -44,7 +44,7 @@ class SessionSample:
 
     @property
     def blocked(self) -> int:
-        """Sessions that waited for a lock another session holds."""
+        """Sessions that waited for another session's lock."""
         return sum(count for name, count in self.waiting.items() if name.startswith(LOCK))
 
 

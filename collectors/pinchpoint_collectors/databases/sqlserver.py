@@ -180,7 +180,7 @@ def waits(before: Iterable[Row], after: Iterable[Row], interval_s: float) -> Ite
     """Waits that ended in the interval: how many, how long, by what they were for.
 
     Waits are sent that occurred since the start of the server. The share of signal waits (the session had
-    what it waited for, and wanted a CPU) is over all of them.
+    what it waited for, and waited for a CPU) covers all of them.
     """
     earlier = {row["wait_type"]: row for row in before}
     spent_ms = signal_ms = 0.0
@@ -204,7 +204,7 @@ def waits(before: Iterable[Row], after: Iterable[Row], interval_s: float) -> Ite
 
 
 def levels(totals: Row, clerks: Iterable[Row]) -> Iterator[Value]:
-    """What holds at this moment, from ``TOTALS`` and ``CLERKS``."""
+    """Present values from ``TOTALS`` and ``CLERKS``."""
     yield Value("db.tasks_runnable", "", totals["runnable"])
     yield Value("db.tasks_queued", "", totals["queued"])
     workers, limit = totals["workers"], totals["workers_limit"]

@@ -96,7 +96,7 @@ def _has_no_address(host: str) -> bool:
 
 
 def said_by(error: BaseException) -> tuple[str, str]:
-    """(ODBC's state, the first sentence without the names of who passed it on)."""
+    """(ODBC's state, the first sentence without the names of driver layers)."""
     state = str(error.args[0]) if error.args else ""
     text = str(error.args[1] if len(error.args) > 1 else error).strip().partition("\n")[0].partition(";")[0]
     text = _AFTERWORDS.sub("", _FOREWORDS.sub("", text)).strip().rstrip(".")

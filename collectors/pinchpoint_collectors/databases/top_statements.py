@@ -1,4 +1,4 @@
-"""SQL statements as a server counts them: calls and time of each, and their growth between two looks."""
+"""SQL statements as a server counts them: calls and time of each, and their growth between two readings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Counted(NamedTuple):
 
 
 class Grown(NamedTuple):
-    """What one statement did between two looks; fields as of ``Counted``."""
+    """The growth of one statement between two readings; fields as of ``Counted``."""
 
     text: str | None
     database: str | None

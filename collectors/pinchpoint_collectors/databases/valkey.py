@@ -60,7 +60,7 @@ def asked(events: Collection[str] = (), *, sees_latency: bool = True) -> Reading
     """Everything at one instant, in one exchange: a server that flushes answers once in a flush.
 
     Args:
-        events: the kinds of delay whose history is wanted.
+        events: the kinds of delay whose history is read.
         sees_latency: whether to ask for delays at all.
     """
     commands: Commands = (("INFO",), ("INFO", "debug"))
@@ -92,7 +92,7 @@ def _text(answer: bytes | str) -> str:
 # ---- fields of INFO -----------------------------------------------------------------------------------
 
 NEEDED = "redis_version", "run_id", "role", "connected_clients", "aof_enabled"
-"""Fields every Valkey and Redis has; a server that only speaks their protocol may not."""
+"""Fields of every Valkey and Redis; other servers with their protocol may lack them."""
 
 _ACTIVE, _LOOP = "used_active_time_main_thread", "eventloop_duration_sum"
 _BUSY = (_ACTIVE, 1.0), (_LOOP, 1e-6)
@@ -147,7 +147,7 @@ _UNKNOWN = "appendfsync", "no-appendfsync-on-rewrite", "save", "io-threads"
 
 
 def levels(info: Info) -> Iterator[Value]:
-    """What holds at this moment."""
+    """Present values."""
     yield from levels_of(_that_apply(LEVELS, info), info)
     if info.get("maxclients"):
         yield Value("db.connections_ratio", "", info["connected_clients"] / info["maxclients"])
@@ -185,14 +185,14 @@ def _spins(before: Info, after: Info) -> bool:
 
 
 def _that_apply(table: Mapping[str, Metric], info: Info) -> Mapping[str, Metric]:
-    """A table without the append-only file if there is none: its fields are 0 then."""
+    """The table without the append-only file's fields, which are 0 if there is no such file."""
     if info["aof_enabled"]:
         return table
     return {name: metric for name, metric in table.items() if not metric.metric.startswith("db.aof.")}
 
 
 def _cycles(before: Info, after: Info, interval_s: float) -> Iterator[Value]:
-    """The event loop's cycles: each serves all who asked, then writes and flushes for all of them."""
+    """The event loop's cycles: each serves all waiting clients, then writes and flushes once for all."""
     count = "eventloop_cycles"
     if count not in before or count not in after:
         return
@@ -214,7 +214,7 @@ def longest(history: Iterable[Spike], reported: Spike | None) -> float | None:
 
     Args:
         history: oldest first.
-        reported: its last entry at the reading before: a second that goes on may have become worse since.
+        reported: its last entry at the last reading: the present second may have become worse since.
     """
     new = [each.longest_ms for each in history if reported is None or each > reported]
     return max(new) / 1000 if new else None
@@ -327,7 +327,7 @@ class ValkeyCollector(ServerCollector):
             yield from self._spikes(now["answer"])
 
     def _spikes(self, answer: ServerAnswer) -> Iterator[Value]:
-        """A delay of a kind once seen is sent from then on: null while there are none."""
+        """A kind of delay that occurred once is sent from then on: null while there are none."""
         for name, history in answer.histories.items():
             yield Value("db.spike_s", name, longest(history, self._reported[name]))
             if history:

@@ -39,7 +39,7 @@ class ValkeyServerConnection(ServerConnection[Valkey, tuple[tuple[str, ...], ...
             remedy = "correct the url in farm.yaml"
             raise self.error("the url, or a setting in it, cannot be read", remedy) from error
         login = {key: of for key, of in (("username", target.user), ("password", target.password)) if of}
-        # Nothing is said on connecting but AUTH: SELECT and CLIENT SETINFO would need rights of their own.
+        # Only AUTH is sent on connecting: SELECT and CLIENT SETINFO would need further rights.
         pool.connection_kwargs |= {"db": 0, "lib_name": None, "lib_version": None, **login}
         pool.connection_kwargs |= {"socket_timeout": self.answer_s, "socket_connect_timeout": CONNECT_S}
         self.user = str(pool.connection_kwargs.get("username") or "default")

@@ -76,7 +76,7 @@ class Exporter:
     Attributes:
         name: as people call it.
         system: the operating system it reads.
-        means: series -> what it becomes; CPUs and the size of memory are put together apart.
+        means: series -> its metric; CPUs and the size of memory are combined separately.
         cpu: its CPUs.
         memory: names the size of memory has had; the first that is there.
         available: the series of what is left of it.
@@ -124,7 +124,7 @@ def increases(
 def joined(exporter: Exporter, series: Iterable[Series]) -> dict[Key, list[Points]]:
     """Series by what they are of, each as pieces that do not overlap, in the order of time.
 
-    Of one thing there are several where a label changed: one ends (of an exporter's old pod), another begins.
+    One thing has several series if a label changed: one ends (of an exporter's old pod), another begins.
     Where two overlap (two jobs scrape one exporter), the one that begins later is taken.
     """
     found: dict[Key, list[Points]] = {}
@@ -142,7 +142,7 @@ def samples(
     """One sample per value and scrape but the first, which only begins; times are those of the scrapes.
 
     Args:
-        exporter: whose series they are.
+        exporter: the exporter of the series.
         host: the samples'.
         series: of one host; others than the exporter's are left out.
         usual_s: the scrape interval; None: as the points have it.

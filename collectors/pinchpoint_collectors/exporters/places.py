@@ -9,7 +9,7 @@ from typing import Any
 from pinchpoint_collectors.exporters.means import NAME, Exporter, Labels, is_part, whole_disks
 
 MAPPED = ("dm-", "md", "loop", "ram", "zram", "sr", "fd")
-"""How devices are called that lie on others, or are none of a machine's disks."""
+"""Names of devices that consist of others, or are no disks of the machine."""
 
 FILE_SYSTEMS, MAPPER = "node_filesystem_size_bytes", "node_disk_device_mapper_info"
 UNAME, SYSTEM, DISK, MACHINE = "node_uname_info", "node_os_info", "node_disk_info", "node_dmi_info"
@@ -80,7 +80,7 @@ def disks(
 ) -> dict[str, Any]:
     """The machine's whole disks, and those with a role.
 
-    What a mapped device is made of an exporter does not report. Where a role lies on one, the disks below
+    An exporter does not report the members of a mapped device. If a role is on one, the disks below
     show the same I/O once more: then only disks with a role are listed.
     """
     used = {place["device"] for place in roles if place["device"]}
@@ -125,7 +125,7 @@ def _mount(mounts: Collection[str], path: str) -> str | None:
 
 
 def _volume(volumes: Iterable[str], path: str) -> str | None:
-    """The drive, or the folder a volume is mounted at, that holds a path of Windows."""
+    """The drive, or the mount folder of a volume, that contains a Windows path."""
     asked = path.casefold().rstrip("\\") + "\\"
     holding = [each for each in volumes if asked.startswith(each.casefold().rstrip("\\") + "\\")]
     return max(holding, key=len, default=None)

@@ -37,7 +37,7 @@ class ExporterTarget:
 
 
 def only_target(where: str, found: Iterable[Labels]) -> ExporterTarget:
-    """The one exporter all these series are of. Raises ``CollectorError`` where there are several."""
+    """The exporter of all these series. Raises ``CollectorError`` if there are several."""
     targets = sorted({ExporterTarget.of(labels) for labels in found}, key=str)
     if len(targets) > 1:
         shown = "; ".join(map(str, targets[:5]))
@@ -94,7 +94,7 @@ _LATEST_S = 1e10
 
 
 def data_of(content: object) -> dict[str, Any]:
-    """What an answer holds. Raises ``CollectorError`` with what the server says where it is an error."""
+    """The content of an answer. Raises ``CollectorError`` with the server's message if it is an error."""
     if not isinstance(content, dict) or content.get("status") != "success":
         why = content.get("error") if isinstance(content, dict) else None
         raise CollectorError(f"it is no answer but an error of Prometheus: {why or 'status is not success'}")
@@ -162,7 +162,7 @@ _WORDS = {"NaN": math.nan, "+Inf": math.inf, "-Inf": -math.inf, "Inf": math.inf}
 
 
 def _number(given: Any) -> float:
-    """A value as Prometheus writes it. Raises ``ValueError`` or ``TypeError`` for what is none."""
+    """A value as Prometheus writes it. Raises ``ValueError`` or ``TypeError`` for anything else."""
     if isinstance(given, str):
         return _WORDS[given] if given in _WORDS else numerals.strict(given)
     if isinstance(given, bool):

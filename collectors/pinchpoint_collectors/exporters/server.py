@@ -68,7 +68,7 @@ class Server:
             self._verify = str(ca)
         self.received_bytes = 0
         self.partial: str | None = None
-        """Why its latest answers may lack something, in its own words; None: it says nothing of that."""
+        """Why its latest answers may be incomplete, in its own words; None if it reports nothing."""
 
     def series(self, selector: str, seconds: float, until_s: float) -> list[Series]:
         """Every scrape of the selected series in this many seconds up to a time of the server's clock."""
@@ -91,7 +91,7 @@ class Server:
         return sent_ns, round(host_s * 1e9) + _HALF_MS, received_ns
 
     def targets(self) -> list[Mapping[str, Any]]:
-        """What it scrapes, as its targets API has it; empty if a server has none."""
+        """Its scrape targets, from its targets API; empty if the server has no such API."""
         try:
             data = self._ask("targets", {"state": "active"}, data_of)
         except CollectorError:
@@ -135,11 +135,11 @@ class Server:
             raise CollectorError(f"{self._where}: {error}") from error
 
     def _body(self, answer: requests.Response, until: float) -> bytes:
-        """The whole body: of a size that memory holds, and in time, however slowly it comes."""
+        """The whole body, limited in size and time, however slowly it comes."""
         packed = answer.headers.get("content-encoding", "identity") != "identity"
         unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32) if packed else None  # gzip, one member
         parts, left_bytes = [], _LARGEST_BYTES + 1
-        # What has come: iter_content would wait until there is more.
+        # The bytes that have come: iter_content would wait for more.
         while part := answer.raw.read1(2**16, decode_content=False):
             self.received_bytes += len(part)
             parts.append(unpacker.decompress(part, left_bytes) if unpacker else part)
@@ -184,7 +184,7 @@ _WORDS = {
 
 
 def _moved(answer: requests.Response) -> str:
-    """Where it wants us to go, and what to write for that."""
+    """The redirect target, and the line to write instead."""
     parts = urlsplit(urljoin(answer.url, answer.headers["location"]))
     place = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
     url = place.partition("/api/v1/")[0]

@@ -95,7 +95,7 @@ WINDOWS = Exporter(
         ),
         "windows_net_current_bandwidth_bytes": SeriesMeans("net.speed_bytes_per_s", "nic", "gauge"),
     },
-    # Privileged time holds that of interrupts and of deferred procedure calls.
+    # Privileged time includes interrupts and deferred procedure calls.
     cpu=CoreSeconds("windows_cpu_time_total", "core", modes=frozenset({"idle", "user", "privileged"})),
     memory=("windows_memory_physical_total_bytes", "windows_cs_physical_memory_bytes"),
     available="windows_memory_available_bytes",

@@ -88,7 +88,7 @@ class _Log:
     names: dict[int, str] = field(default_factory=dict)
 
     def name(self, index: int) -> str | None:
-        """In the system's language, else in English; None: it is none that is used."""
+        """In the system's language, else in English; None if it is not used."""
         return self.names.get(index) or _ENGLISH.get(index)
 
 
@@ -137,7 +137,7 @@ def _check_many(paths: Sized) -> None:
 
 
 def _is_trace(head: bytes) -> bool:
-    """Whether it begins with a buffer whose first event is the header of a trace, of the same buffer size."""
+    """Whether it begins with a trace header of the same buffer size."""
     if len(head) < _BUFFER + 36 or head[_BUFFER + 3] != _TRACED or head[_BUFFER + 2] not in _SYSTEM:
         return False
     return head[:4] == head[_BUFFER + 32 : _BUFFER + 36]
@@ -440,7 +440,7 @@ def _definitions(content: bytes, at: int, many: int, log: _Log) -> Iterator[_Def
 
 
 def _blocks(content: bytes, at: int, instances: int) -> Iterator[tuple[str | None, int]]:
-    """(instance, where its counters lie); of an object without instances None."""
+    """(instance, position of its counters); None for an object without instances."""
     if instances == _WITHOUT_INSTANCES:
         yield None, at
         return

@@ -22,7 +22,7 @@ _PERCENT = 105.0
 _FEWEST, _OFTEN = 3, 0.05
 """This many values, and such a part of them, are no slips if all of them can be percentages."""
 _USUAL_WAIT_S = 60.0
-"""A disk whose waits are longer throughout is measured in another unit: systems give an I/O up after that."""
+"""Longer waits throughout mean another unit, because systems abort an I/O after this time."""
 _KEPT = 1000
 """The median of this many impossible values of a column shows what they are."""
 
@@ -53,7 +53,7 @@ class _Column:
             self.kept.append(sample.value)
 
     def is_another_unit(self, metric: str, *, is_mapped: bool) -> bool:
-        """Whether it cannot be what it was taken for: most of it is odd, or what is odd is a percentage."""
+        """Whether it has another unit: most values are impossible, or those look like percentages."""
         if 2 * self.odd > self.counted and (self.odd >= _FEWEST or 2 * self.odd > self.measured):
             return bool(self.kept)
         if not is_mapped or not metric.endswith("_ratio") or self.odd < max(_FEWEST, _OFTEN * self.counted):
@@ -81,7 +81,7 @@ def checked(
 ) -> Iterator[Sample]:
     """The samples; those that cannot be as not measured, which ``found`` counts.
 
-    A column of the file has one unit: where it holds several hosts, all of them are counted together.
+    A column of the file has one unit: if it covers several hosts, all of them are checked together.
 
     Args:
         samples: of one file.

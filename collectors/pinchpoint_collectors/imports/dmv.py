@@ -102,7 +102,7 @@ Reader = Callable[[Snapshot, Snapshot, float], Iterator[Figure]]
 
 
 def _reader(names: Sequence[str]) -> Reader | None:
-    """What reads a view with these columns; None where it is none of those that are used."""
+    """The reader of a view with these columns; None for other views."""
     if {*_READS, *_WRITES} <= set(names):
         return _files
     if {"session_id", "granted_memory_kb"} <= set(names):

@@ -203,7 +203,7 @@ _DISK: Mapping[Column, tuple[str, float]] = {
     ("", "rawait"): ("read_latency_s", 0.001),
     ("", "wawait"): ("write_latency_s", 0.001),
 }
-"""Kind of a disk's group, and name -> what it is, and our unit. Groups of some plugins are the disk alone."""
+"""Kind of a disk's group, and column -> metric and unit. Groups of some plugins are just the disk's name."""
 _PLAIN: Mapping[Column, str] = {
     ("procs", "run"): "cpu.run_queue",
     ("procs", "blk"): "cpu.blocked_threads",

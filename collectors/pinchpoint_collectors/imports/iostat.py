@@ -211,7 +211,7 @@ def _values(report: Fields, interval_s: float, found: FileFacts) -> Iterator[Rep
 
 
 def _part_of_another(device: str, names: set[str]) -> bool:
-    """Whether it is a partition whose whole disk is there too: it shows the same I/O once more."""
+    """Whether it is a partition of a disk in the file, which would count the same I/O twice."""
     match = _PARTITION.fullmatch(device)
     return match is not None and (match[1] or match[2]) in names
 

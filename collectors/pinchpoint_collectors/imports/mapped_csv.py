@@ -76,7 +76,7 @@ _MS = 1e11
 """As seconds this would be beyond the year 5000."""
 
 _NOTHING = frozenset({"", "nan", "null", "none", "n/a", "-"})
-"""Cells that say that there is no value, as does what a workbook writes of its errors (#N/A, #DIV/0!)."""
+"""Cells without a value, such as a workbook's errors (#N/A, #DIV/0!)."""
 _OWN = re.compile(r"(db|search|web)\.[a-z0-9_.]+")
 
 
@@ -194,7 +194,7 @@ class _MappedRows:
             yield sample
 
     def _number(self, text: str, line: int) -> float | None:
-        """A cell's value; None if it is blank, or says so."""
+        """A cell's value; None if it is blank or marked as missing."""
         plain = text.strip().removesuffix("%").rstrip()
         if plain.lower() in _NOTHING or plain.startswith("#"):
             return None

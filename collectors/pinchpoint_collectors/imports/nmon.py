@@ -43,7 +43,7 @@ _DISK_MEANS = {
     "READS": ("reads_per_s", 1.0),
     "WRITES": ("writes_per_s", 1.0),
 }
-"""A table -> what it is, and our unit. Of more than 150 disks there are several tables."""
+"""A table -> metric and unit. With more than 150 disks there are several tables."""
 _NET = re.compile(r"(.+)-(read|write)-KB/s")
 _NET_MEANS = {"read": "net.received_bytes_per_s", "write": "net.sent_bytes_per_s"}
 _USED = frozenset({"MEM", "MEMNEW", "VM", "PAGE", "PROC", "NET"})

@@ -163,7 +163,7 @@ def rows_of(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
             between = _DELIMITER.search(text)
             delimiter = (between[1] or between[2]) if between else "\t" if "\t" in text else ","
         row = csv_cells(text, delimiter, number)
-        # A cell whose quote is not closed was cut off: what is there of it is no value.
+        # A cell without a closing quote was cut off and is no value.
         cut_off = text.startswith('"') and not text.endswith('"')
         yield number, row[:-1] or [""] if cut_off else row
 
@@ -234,7 +234,7 @@ def local_of(text: str, line: int) -> datetime:
 
 
 def clock_of(cell: str, line: int, settings: Settings, pace: ReadingTimes, found: FileFacts) -> LocalClock:
-    """The file's clock: by ``--zone``, else by what its header says, else UTC, which is said."""
+    """The file's clock: by ``--zone``, else by its header, else UTC with a warning."""
     match = _HEADER.fullmatch(cell.strip())
     if match is None:
         raise ForeignFileError(
@@ -318,7 +318,7 @@ def _note(columns: Sequence[CounterColumn], found: FileFacts) -> None:
 
 
 def _sql_instance(name: str) -> str | None:
-    """Which SQL Server an object is of, as a log names it: ``""`` is the default one; None: it is none's."""
+    """The SQL Server instance of an object: ``""`` is the default one; None for other objects."""
     named = NAMED_INSTANCE.match(name)
     if named:
         return named[1]
@@ -424,7 +424,7 @@ def _first_of_each(known: Iterable[CounterColumn]) -> list[CounterColumn]:
 
 
 def _without_same_disks(known: Sequence[CounterColumn], found: FileFacts) -> list[CounterColumn]:
-    """Each drive and the disks below it once; the sum of all disks only where it is all there is."""
+    """Each drive and the disks below it once; the sum of all disks only if nothing else is recorded."""
     disks = [one for one in known if one.object in _DISKS]
     each = [one for one in disks if one.logged.casefold() != TOTAL]
     sums = {one.host: one.object for one in disks if one.host not in {other.host for other in each}}

@@ -12,13 +12,13 @@ from pinchpoint_collectors.record import Sample
 
 @dataclass(frozen=True, slots=True)
 class MappedColumn:
-    """One column of a CSV as a metric of ours: ours = theirs x scale + offset.
+    """One column of a CSV as one of our metrics: value = cell x scale + offset.
 
     Attributes:
         instance: device, core, interface; ``""`` where there is only one.
         scale: into base units (0.001 for ms, 0.01 for per cent).
         offset: added after scaling (1, with a scale of -0.01, makes "% idle" a busy ratio).
-        weight: of a mean of operations, the column that holds operations per second; None: there is none.
+        weight: for a mean of operations, the column with operations per second; None: no such column.
         host: None: the host of the whole file.
     """
 
@@ -38,7 +38,7 @@ class CsvMapping:
         time: the column with the time of a row, the end of what it covers.
         time_format: as ``datetime.strptime`` has it; ``"unix"``: seconds since 1970, ``"unix_ms"``:
             milliseconds; None: ISO 8601.
-        columns: column -> what it is; all others are left out.
+        columns: column -> its metric; all others are left out.
         host: the host of all rows, or
         host_column: the column that names it.
         interval_s: seconds a row covers; None: the time since the row before of the same host.

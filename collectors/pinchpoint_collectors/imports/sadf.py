@@ -1,6 +1,6 @@
 """What ``sadf -j`` prints of sar's daily files.
 
-Of disks it has reads and writes together: how many, how long each took, how many were going on. Its bytes are
+Disks have reads and writes together: number, duration and number in progress. Its bytes are
 apart. Memory's size is not there; it follows from what is used and the percentage that is of it.
 """
 

@@ -110,7 +110,7 @@ def _whole_part(text: str, error: json.JSONDecodeError) -> Any:
 
 
 def mapping(value: Any, where: str) -> Fields:
-    """What stands there, ``{}`` where nothing does. Raises ``ForeignFileError`` where it is no mapping."""
+    """The mapping there, ``{}`` if missing. Raises ``ForeignFileError`` if it is no mapping."""
     if value is not None and not isinstance(value, dict):
         raise ForeignFileError(f"found {_kind(value)} at {where}; allowed: a mapping, as sysstat prints it")
     return value or {}

@@ -51,7 +51,7 @@ _NOTHING = frozenset({"", "-", "nan", "-nan"})
 
 
 def number(text: str, column: str, line: int) -> float | None:
-    """A cell with a point or a comma as its decimal mark; None if it says that there is no value."""
+    """A cell with a point or a comma as its decimal mark; None if it is marked as missing."""
     plain = text.strip()
     if plain.lower() in _NOTHING or numerals.is_none(plain):
         return None
@@ -109,7 +109,7 @@ class LastLine:
             self._found.note("the last line is truncated and was ignored")
 
     def kept(self, samples: Iterable[Sample]) -> Sequence[Sample]:
-        """What the line that is being read brings: nothing of a damaged one."""
+        """The samples of the present line; none of a damaged one."""
         try:
             return list(samples)
         except ForeignFileError as error:

@@ -26,7 +26,7 @@ _FEWEST = 3
 class ReadingTimes:
     """The readings of one recorder, in their order.
 
-    One that stood still says nothing of the time in between: what it reads afterwards is of the moment, or
+    A recorder that stopped has no values for that time: what it reads afterwards is of the moment, or
     of one usual interval.
     """
 
@@ -40,7 +40,7 @@ class ReadingTimes:
         return median_low(self._steps) if self._steps else None
 
     def covered_s(self, before_s: float, time_s: float) -> float:
-        """Seconds that a value read at ``time_s`` stands for: those since ``before_s``, or a usual interval.
+        """Seconds that a value read at ``time_s`` covers: those since ``before_s``, or a usual interval.
 
         Args:
             before_s: UTC seconds of the reading before.
@@ -106,7 +106,7 @@ class LocalClock:
         """UTC seconds of the next local time; None of one that comes again after the clock was put right.
 
         Raises:
-            ForeignFileError: it lies before the last one by more, and no clock change explains that.
+            ForeignFileError: it is before the last one by more, and no clock change explains that.
         """
         time_s = zoned_s(local, self._zone, self._last_s) if self._zone else self._by_offset(local)
         if self._last_s is not None and time_s <= self._last_s:

@@ -33,7 +33,7 @@ def cap_cores_v1(quota_us: str, period_us: str) -> float | None:
 
 
 class Groups:
-    """The groups of processes that one controller looks after, and their directories.
+    """The control groups of processes for one controller, and their directories.
 
     Args:
         files: of the machine.
@@ -53,7 +53,7 @@ class Groups:
     def of(self, pids: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
         """Of each group that holds one of the processes: (version, its directories up to the root).
 
-        The version is 0 if the group is not mounted here. A cap on any of its directories holds.
+        The version is 0 if the group is not mounted here. A cap on any of its directories applies.
         """
         for text in {self._files.fact(f"/proc/{pid}/cgroup") or "" for pid in pids}:
             paths = groups(text)
@@ -231,9 +231,9 @@ class MemoryCaps:
         self._machine_bytes = meminfo.parse(files.fact("/proc/meminfo") or "").get("MemTotal", 0)
 
     def tightest(self, pids: Iterable[int]) -> Capped | None:
-        """Of all capped groups the processes are in, the one with least left; None if there is no cap.
+        """The capped group of the processes with the least memory left; None without a cap.
 
-        One above the machine's own memory is none.
+        A cap above the machine's own memory is none.
         """
         found: dict[str, Capped] = {}
         for version, directories in self._groups.of(pids):

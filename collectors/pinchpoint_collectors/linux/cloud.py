@@ -49,7 +49,7 @@ def from_service(files: HostFiles = HERE, origin: str = ORIGIN) -> dict[str, str
 
 
 def from_document(provider: str, document: str) -> dict[str, str]:
-    """Likewise, from the service's answer as a host passes it on; nothing where it is none."""
+    """Likewise, from the metadata service's answer; nothing if it is invalid."""
     read = _PROVIDERS.get(provider)
     return _known(read, lambda *_: document) if read is not None else {}
 

@@ -2,7 +2,7 @@
 
 With a write-back cache, Linux counts the flush that ``fdatasync`` asks for as a write without data *and* as a
 flush, so diskstats shows twice the writes and a diluted latency. On a journalled file system the commit block
-travels in the flush itself, and taking flushes off the writes takes data off. Which of it holds cannot be
+is part of the flush itself, and subtracting flushes from writes subtracts data. Which applies cannot be
 known from names; so it is tried: a known number of blocks, written over and appended, each followed by
 ``fdatasync``, against the device's counters. Sectors show how many blocks really moved.
 """
@@ -31,7 +31,7 @@ _TOLERANCE = 0.03
 
 @dataclass(frozen=True, slots=True)
 class DataIo:
-    """How data writes are to be read off a device's counters.
+    """How to calculate data writes from a device's counters.
 
     Attributes:
         counted: ``kernel``: writes are the data writes; ``writes-flushes``: writes less flushes are;

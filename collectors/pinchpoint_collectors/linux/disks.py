@@ -16,7 +16,7 @@ from pinchpoint_collectors.linux.mountinfo import Mount, mount_of
 from pinchpoint_collectors.record import NotMeasured
 
 _VIRTUAL = re.compile(r"(loop|ram|zram|dm-|md)\d")
-"""Devices made of other devices or of memory: watched only where a role lies on one."""
+"""Devices made of other devices or of memory: measured only if a role is on one."""
 _COUNTS_ITSELF = re.compile(r"(ram|zram|dm-|md|drbd|bcache)\d")
 """Devices without a queue of requests: on many kernels they count their I/O though `iostats` is 0."""
 _NVME = re.compile(r"(nvme\d+)(n\d+)")
@@ -28,12 +28,12 @@ _NETWORK = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DiskPlace:
-    """Where a disk role lies.
+    """The device of a disk role.
 
     Attributes:
         given: what farm.yaml says, a device name or a path.
         device: the whole disk by its kernel name; None if no block device is behind it.
-        mount: the mount it lies on; None for a device that is not mounted.
+        mount: its mount; None for a device that is not mounted.
         why: why there is no device.
     """
 
@@ -69,7 +69,7 @@ class Disks:
         ]
 
     def place(self, given: str) -> DiskPlace:
-        """Where a role lies. Raises ``CollectorError`` for a device or path that is not there."""
+        """The device of a role. Raises ``CollectorError`` for a missing device or path."""
         if not given.startswith("/"):
             return self._named(given, given)
         found = self._files.find(given)
@@ -168,7 +168,9 @@ class Disks:
     def _by_source(self, source: str) -> str | None:
         try:
             found = self._files.find(source)
-        except CollectorError:  # no device file by that name ("overlay", "server:/share"): the caller says so
+        except (
+            CollectorError
+        ):  # no device file of that name ("overlay", "server:/share"): the caller reports it
             return None
         return self._by_number(found.number) if found.is_device else None
 

@@ -47,7 +47,7 @@ def parse(text: str, wanted: Mapping[str, str] | None = None) -> dict[str, DiskC
 
     Args:
         text: the file's.
-        wanted: whose counters a line has, by the line's own name: several are added up. None: each its own,
+        wanted: line name -> device whose counters it has: several are added up. None: each its own,
             partitions included.
     """
     disks: dict[str, DiskCounters] = {}

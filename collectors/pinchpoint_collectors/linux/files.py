@@ -16,7 +16,7 @@ class ExistingPath(NamedTuple):
     Attributes:
         real: without symbolic links.
         is_device: whether it is a block device's file.
-        number: ``major:minor`` of that device, or of the one it lies on; None if it is not known.
+        number: ``major:minor`` of that device, or of the one below it; None if unknown.
     """
 
     real: str
@@ -33,7 +33,7 @@ class Facts(Protocol):
 
 
 class HostFiles(Facts, Protocol):
-    """What is requested of a machine's files, once, when it is looked at."""
+    """Requests for a machine's files, made once when it is inspected."""
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder, sorted; none if it is missing."""
@@ -44,7 +44,7 @@ class HostFiles(Facts, Protocol):
         ...
 
     def find(self, path: str) -> ExistingPath:
-        """What a path is and where it lies. Raises ``CollectorError`` where it is not there."""
+        """Facts about a path and its mount. Raises ``CollectorError`` if it does not exist."""
         ...
 
 

@@ -98,7 +98,7 @@ def _cpu_model(files: HostFiles) -> str | None:
 def _os_name(files: HostFiles) -> str:
     text = files.fact("/etc/os-release") or files.fact("/usr/lib/os-release") or ""
     named = re.search(r"^PRETTY_NAME=([\"']?)(.*)\1$", text, re.MULTILINE)
-    return named[2] if named else "Linux"  # no os-release file: the kernel is all there is to say
+    return named[2] if named else "Linux"  # no os-release file: only the kernel is known
 
 
 def _virtualisation(files: HostFiles) -> str | None:

@@ -19,7 +19,7 @@ from pinchpoint_collectors.record import NotMeasured, Sample, Watch
 
 
 class LinuxMachine:
-    """One machine, this one or another: whoever reads it has its files' texts made into samples here.
+    """One Linux machine, local or remote: converts the texts of its files into samples.
 
     Args:
         files: its small files.
@@ -54,7 +54,7 @@ class LinuxMachine:
         self._data_io = self._verified(verify) if verify else {}
         named = {place.device for places in self._places.values() for place in places.values()}
         self._devices = sorted({*self._disks.whole(), *(device for device in named if device)})
-        """All whole disks, and any other device that a role of a host lies on."""
+        """All whole disks, and any other device with a role of a host."""
         lines = {device: self._disks.lines(device) for device in self._devices}
         self._uncounted = [device for device, found in lines.items() if not found]
         self._speeds = interfaces(files)

@@ -36,7 +36,7 @@ def parse(text: str) -> list[Mount]:
 
 
 def mount_of(path: str, mounts: Sequence[Mount]) -> Mount | None:
-    """The mount an absolute path without symbolic links lies on; None if the list has no root."""
+    """The mount of an absolute path without symbolic links; None if the list has no root."""
     above = {path, *map(str, PurePosixPath(path).parents)}
     found = None
     for mount in mounts:

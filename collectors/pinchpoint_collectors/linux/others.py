@@ -28,13 +28,13 @@ _NAMES = 100
 
 
 class OtherProcesses:
-    """Reads who uses the CPU of this machine beside Pinchpoint and the farm's own servers.
+    """Measures the CPU of processes other than Pinchpoint and the farm's own servers.
 
     A process that ends between two readings counts up to its last reading under its own name; what it used
     after that counts under the name of the parent that waited for it.
 
     Args:
-        host: whose name the samples carry.
+        host: the host name of the samples.
         ours: processes that are not "others", with all that they started; this process is always one.
     """
 
@@ -91,7 +91,7 @@ class OtherProcesses:
         return {}
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing."""
 
 
 def _whole_name(name: str, table: Mapping[int, Process]) -> str:

@@ -200,7 +200,7 @@ class Roots:
         ids = ", ".join(map(str, self._wanted.pids))
         remedy = "start the tier before the run" if _sees_all(table) else _HIDDEN
         self.missing = Missing(f"no process with id {ids} runs", remedy)
-        # An id that ends is given to another process one day: the start time says who was meant.
+        # The id of an ended process is used again: the start time identifies the process.
         return [found for found in there if self._starts.setdefault(found.pid, found.start) == found.start]
 
     def _by_name(self, table: Mapping[int, Process]) -> list[Process]:

@@ -45,7 +45,7 @@ def values(before: Stat | None, after: Stat, usable: Collection[int]) -> Iterato
     """CPU ratios of each usable core and, as instance ``""``, of all of them together.
 
     busy + steal + wait + idle = 1. Steal is time the hypervisor gave to others: a core with busy + steal = 1
-    is at its end. Needs no interval: the ticks of all four are the time that passed.
+    is at its end. Needs no interval: the sum of all ticks is the time that passed.
     """
     # The reader itself runs while it reads: it is not a thread that waits for a core.
     yield Value("cpu.run_queue", "", max(0, after.running - 1))

@@ -22,7 +22,7 @@ class TierProcesses:
 
     Args:
         name: the tier's.
-        wanted: which processes it begins with.
+        wanted: the root processes of the tier.
         caps: of the machine's control groups.
         memory_caps: likewise.
         singles: what the machine says of single processes.
@@ -47,7 +47,7 @@ class TierProcesses:
         before: Mapping[int, Process] | None,
         interval_s: float,
     ) -> Iterator[Value]:
-        """CPU since the reading before, and memory where it is capped, all of it looked at now.
+        """CPU since the last reading, and memory if it is capped, both read now.
 
         Args:
             table: every process of the machine now.
@@ -87,7 +87,7 @@ class TierProcesses:
         yield Value("cpu.busy_ratio", instance, used / possible if possible else None)
 
     def with_threads(self) -> list[int]:
-        """Ids of those of its processes whose threads are to be looked at next."""
+        """Ids of its processes whose threads are read next."""
         return self._threads.wanted(self.members)
 
     def threads(
@@ -97,13 +97,13 @@ class TierProcesses:
         interval_s: float,
         threads_s: float,
     ) -> Iterator[Value]:
-        """Its busiest threads since they were looked at before.
+        """Its busiest threads since the last reading of threads.
 
         Args:
             members: its processes when the machine was asked for their threads.
             before: every process of the machine when it was asked the time before; None at the first.
             interval_s: seconds between the readings of the two.
-            threads_s: seconds between the two looks at threads.
+            threads_s: seconds between the two readings of threads.
         """
         most = self._threads.read(members, self._singles.threads, before, interval_s, threads_s)
         if before is not None:
@@ -147,7 +147,7 @@ class Tiers:
     """Those tiers of a machine that are only part of it.
 
     Args:
-        wanted: host -> (its tier's name, which processes that begins with).
+        wanted: host -> (its tier's name, the root processes of the tier).
         files: of the machine.
         singles: what it says of single processes.
     """

@@ -15,7 +15,7 @@ RECEIVE = shell(
 )
 """Reads the script line by line up to ``END``, and no further: what follows is read by the script itself.
 
-So it never stands on a command line, whose length and quoting differ from login shell to login shell.
+So it is never on a command line, whose length and quoting differ between login shells.
 """
 
 _LOOP = (
@@ -31,13 +31,13 @@ def script(
     *,
     processes: bool,
 ) -> str:
-    """What is to be sent to ``RECEIVE``.
+    """The text to send to ``RECEIVE``.
 
     Args:
         interval_s: seconds between two readings; whole ones where the host's sleep knows no others.
-        silence_s: after so long without a question of ours the host ends it all.
+        silence_s: after this time without a request the host ends the session.
         files: what is read over and over.
-        places: paths whose disk is wanted.
+        places: paths whose disk is needed.
         processes: whether every process is read, too.
     """
     given = {

@@ -1,6 +1,6 @@
 """CPU of tiers that share a host, with each reading; threads and limits on request.
 
-What one look at its files misses, the next question brings.
+A file that is missing at one reading is requested with the next.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def parse_all(text: str) -> dict[int, Process]:
 class RequestedFiles:
     """The small files of single processes and control groups, as the host's last answer has them.
 
-    Whoever looks through them (``CpuCaps``, ``MemoryCaps``) needs not know that they are far away: what is
+    ``CpuCaps`` and ``MemoryCaps`` read them like local files: what is
     looked for is asked for with the next question, also what is known, as it changes.
 
     Args:
         hello: what the host reported at first; it is not requested again.
 
     Attributes:
-        lacking: whether something was looked for that the host was not asked for yet; who looks resets it.
+        lacking: whether a file was read that has not been requested yet; the reader resets it.
         ticks_per_s: see ``ProcessReader``.
         page_bytes: likewise.
     """
@@ -94,7 +94,7 @@ class RequestedFiles:
         """An answer of the host.
 
         Args:
-            paths: what it was asked for.
+            paths: the requested paths.
             lines: each a path, a colon, and a line of that file.
 
         Returns:

@@ -256,7 +256,7 @@ class _Asked(NamedTuple):
     dimensions: list[dict[str, str]]
 
     def query(self, number: int) -> dict[str, Any]:
-        """As GetMetricData wants it."""
+        """As a query of GetMetricData."""
         metric = {"Namespace": self.namespace, "MetricName": self.name, "Dimensions": self.dimensions}
         stat = {"Metric": metric, "Period": self.of.grain_s, "Stat": self.of.statistic}
         return {"Id": f"q{number}", "MetricStat": stat, "ReturnData": True}

@@ -25,7 +25,7 @@ from pinchpoint_collectors.platforms.base import (
 )
 from pinchpoint_collectors.record import Collector, Watch
 
-# The libraries log each way to log in that failed; what failed is said by the collector.
+# The libraries log each failed way to log in; the collector reports the failure itself.
 logging.getLogger("azure").addHandler(logging.NullHandler())
 
 _NAMESPACE = "Microsoft.Compute/virtualMachines"
@@ -155,7 +155,7 @@ class AzureMonitor:
         self._client = MetricsClient(
             self._endpoint,
             self._credential,
-            retry_total=0,  # who asks again, and when, is decided above
+            retry_total=0,  # the caller decides about repetition
             connection_timeout=5,
             read_timeout=10,
             **more,
@@ -166,7 +166,7 @@ class AzureMonitor:
         highest: dict[tuple[MetricSeries, int], float] = {}
         for names, grain_s, of_disks in self._queries():
             for series, at, value in self._query(names, grain_s, of_disks, begin_s, end_s):
-                # Of several disks under one role the one nearest to its limit: that one holds up the stripe.
+                # Of several disks of a role the one nearest to its limit, because it limits the stripe.
                 highest[series, at] = max(value, highest.get((series, at), value))
         for (series, at), value in highest.items():
             yield MetricPoint(series, at, value)

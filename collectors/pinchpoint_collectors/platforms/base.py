@@ -1,8 +1,8 @@
 """What the collectors of cloud platforms share: values come minutes after their time, each is put at its own.
 
 A platform measures each minute, and its values can be fetched one to three minutes later. So the collector is
-read on after the measurement, for ``LATE_S`` at most (``record.Late``). What did not come by then is not
-measured.
+read on after the measurement, for ``LATE_S`` at most (``record.Late``). Values that did not come by then are
+not measured.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ LATE_S = 240
 EVERY_S = 30.0
 """The time between two queries."""
 _LOOK_BACK_S = 900
-"""At the start: whether there are values at all."""
+"""At the start: check that there are values."""
 _FIRST = 2
-"""The number of values from before the start that each series hands on: ``check`` looks at them."""
+"""The number of values from before the start that each series returns, for ``check``."""
 _THROTTLED_S = 60.0
 _NS = 1_000_000_000
 
@@ -76,7 +76,7 @@ class Platform(Protocol):
     series: Sequence[MetricSeries]
 
     def fetch(self, begin_s: int, end_s: int) -> Iterable[MetricPoint]:
-        """All values there are now of intervals from then to then. Raises ``CollectorError``."""
+        """All values that exist now for intervals between these times. Raises ``CollectorError``."""
         ...
 
     def unknown(self) -> Mapping[str, str]:

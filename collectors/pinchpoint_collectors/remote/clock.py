@@ -1,6 +1,6 @@
 """Measures the offset of a host's clock, repeatedly.
 
-A host is asked for its time; its answer lies somewhere between our question and our reading of the answer, so
+A host is asked for its time; its answer is somewhere between our question and our reading of the answer, so
 in the middle give or take half the round trip (Cristian 1989, "Probabilistic clock synchronization"). Of the
 latest questions the one with the shortest round trip knows best.
 """

@@ -23,7 +23,7 @@ SILENT_S = 2.5
 _GIVE_UP_S = 20.0
 """ssh notices a dead link by itself before; this is for a program that stands still behind a live one."""
 _PATIENCE_S = 0.8
-"""A reading waits so long for what is about to come: no longer than the run's second."""
+"""Longest wait of a reading for new data, within the run's second."""
 _IDLE_S = 20.0
 """Where nothing was read for this time (a run that prepares its data), this is no gap: no reading was due."""
 _ASK_S = 10.0
@@ -131,7 +131,7 @@ class RemoteCollector(ABC, Generic[S]):
         return "the link is slow or cut, or the host stands still"
 
     def _open(self, patience_s: float) -> S:
-        """The session there is, else a new one. Raises ``CollectorError`` while there is none."""
+        """The present session, else a new one. Raises ``CollectorError`` while there is none."""
         now_s = time.monotonic()
         if self._session is None:
             if not self._backoff.due:

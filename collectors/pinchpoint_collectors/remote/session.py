@@ -80,12 +80,12 @@ class SshSession(ABC):
     @property
     @abstractmethod
     def greeted(self) -> bool:
-        """Whether the other end has said what it is."""
+        """Whether the host has sent its facts."""
 
     @property
     @abstractmethod
     def has_reading(self) -> bool:
-        """Whether a reading has come whose time is known by our clock."""
+        """Whether a reading with a time by our clock has come."""
 
     @property
     @abstractmethod

@@ -1,7 +1,7 @@
 """Uses the system's ssh: the address of a host, the command line, and messages for its failures.
 
 The user's configuration, keys, agent, jump hosts and known_hosts are respected. No question can be answered
-(BatchMode), and no password stands on a command line: there is no option for one.
+(BatchMode), and no password is on a command line: there is no option for one.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def argv(address: Address, command: str) -> list[str]:
 
 
 def start(address: Address, command: str) -> PipedProcess:
-    """Run ``command`` there, and talk with it. Raises ``CollectorError``: there is no ssh on this machine."""
+    """Start ``command`` there. Raises ``CollectorError``: there is no ssh on this machine."""
     try:
         return PipedProcess(argv(address, command))
     except FileNotFoundError as error:
@@ -223,7 +223,7 @@ def why(address: Address, status: int, stderr: str) -> str:
     """What a failure of ssh means and what to do, as a sentence that begins with the address.
 
     Args:
-        address: whom it was about.
+        address: the host of the error.
         status: its exit status.
         stderr: what it said.
     """
@@ -234,7 +234,7 @@ def why(address: Address, status: int, stderr: str) -> str:
         found = re.search(pattern, stderr)
         if found:
             words = {"how": found.groupdict().get("how", ""), "by_hand": _by_hand(address)}
-            # A key that was passed over is none that was refused.
+            # A key that was not offered was not refused.
             more = f"; {_OPEN_KEY}" if sentence == _REFUSED_KEY and re.search(_IS_OPEN, stderr) else ""
             return f"{address}: {sentence.format(**words)}{more} (ssh: {said})"
     said = said or "without a word, as it gives up a link that was cut"

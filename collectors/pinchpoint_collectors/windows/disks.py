@@ -30,7 +30,7 @@ def is_watched(instance: str, devices: Collection[str | None]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WindowsPlace:
-    """Where a disk role lies.
+    """The device of a disk role.
 
     Attributes:
         given: as in farm.yaml.

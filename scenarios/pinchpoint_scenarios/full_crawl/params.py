@@ -36,8 +36,9 @@ class SourceParams(Params):
         per_host: at most this many requests to one host at once, by each process; None: no limit of its own.
         access: whether access lists are read, which costs the source requests of their own.
         hosts: web: further hosts that belong to it; ``*.example`` means all below example.
-        include: web: only addresses that match one of these are crawled. ``*`` matches anything; those that
-            begin with ``/`` is compared with path and query, anything else with the whole URL.
+        include: web: only addresses that match one of these are crawled. ``*`` matches anything; a pattern
+        that
+            begins with ``/`` is compared with path and query, any other with the whole URL.
         exclude: web: nothing that one of these matches is crawled, whatever ``include`` says.
         depth: web: at most this many links away from the start, or from a sitemap; None: any number.
         sitemaps: web: whether sitemaps named by robots.txt, else ``/sitemap.xml``, are crawled.

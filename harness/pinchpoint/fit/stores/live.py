@@ -60,7 +60,7 @@ def _infos(url: str, name: str, shown: str, over_s: float, every_s: float) -> li
     from valkey.exceptions import ResponseError, ValkeyError  # noqa: PLC0415 -- likewise
 
     try:
-        # Nothing is said on connecting but AUTH: SELECT and CLIENT SETINFO would need rights of their own.
+        # Only AUTH is sent on connecting: SELECT and CLIENT SETINFO would need further rights.
         made: Callable[..., Any] = Valkey.from_url
         client = made(url, db=0, lib_name=None, lib_version=None, socket_timeout=_ANSWER_S)
         client.connection_pool.make_connection()  # raises where a setting does not exist

@@ -59,4 +59,4 @@ class MyAppCollector:
         return {host: {} for host in self._hosts}
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing."""
