@@ -15,8 +15,7 @@ from typing import Any
 from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.sysstat import TEXT, note_machine, text_block
-from pinchpoint_collectors.imports.text import DATES, DayClock, LastLine, cells, number
-from pinchpoint_collectors.imports.times import Dates
+from pinchpoint_collectors.imports.text import DayClock, LastLine, cells, number
 from pinchpoint_collectors.record import Sample
 
 _ROW = re.compile(r"(?P<time>#\s+Time|\d{1,2}:\d\d:\d\d(?: [AP]M)?|\d{9,})\s+(?P<rest>\S.*)")
@@ -73,9 +72,7 @@ class _Tasks:
     def __init__(self, machine: Mapping[str, Any], settings: Settings, found: FileFacts) -> None:
         self._machine = machine
         self._host = note_machine(machine, found)
-        self._settings = settings
-        self._found = found
-        self._clock: DayClock | None = None
+        self._clock = DayClock(machine["date"], settings, found)
         self._columns: Sequence[str] = ()
         self._before_s: float | None = None
         self._time_s: float | None = None
@@ -151,10 +148,4 @@ class _Tasks:
         self._values.clear()
 
     def _utc_s(self, time: str, line: int) -> float:
-        if time.isdigit():
-            return float(time)
-        if self._clock is None:
-            date = self._machine["date"]
-            dates = Dates([f"{date} {time}"], DATES, self._found)
-            self._clock = DayClock(date, dates, self._settings, self._found)
-        return self._clock.utc_s(time, line)
+        return float(time) if time.isdigit() else self._clock.utc_s(time, line)

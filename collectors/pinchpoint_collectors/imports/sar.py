@@ -15,8 +15,7 @@ from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.imports import sadf
 from pinchpoint_collectors.imports.record import FileFacts, Settings
 from pinchpoint_collectors.imports.sysstat import TEXT, Fields, note_machine, text_block
-from pinchpoint_collectors.imports.text import DATES, DayClock, LastLine, cells, number
-from pinchpoint_collectors.imports.times import Dates
+from pinchpoint_collectors.imports.text import DayClock, LastLine, cells, number
 from pinchpoint_collectors.record import Sample
 
 _ROW = re.compile(r"(?P<clock>\d{1,2}:\d\d:\d\d(?: [AP]M)?)\s+(?P<rest>\S.*)")
@@ -121,7 +120,6 @@ class _Day:
         self._host = note_machine(machine, found)
         self._settings = settings
         self._found = found
-        self._dates: Dates | None = None
         self._columns: tuple[str, ...] = ()
         self._clocks: dict[tuple[str, ...], DayClock] = {}
         self._readings: dict[tuple[str, ...], tuple[float, float]] = {}
@@ -157,12 +155,8 @@ class _Day:
             yield Sample(round(time_s * 1e9), interval_s, self._host, metric, instance, value, weight)
 
     def _utc_s(self, clock: str, line: int) -> float:
-        date = self._machine["date"]
-        self._dates = self._dates or Dates([f"{date} {clock}"], DATES, self._found)
-        known = self._clocks.setdefault(
-            self._columns, DayClock(date, self._dates, self._settings, self._found)
-        )
-        return known.utc_s(clock, line)
+        new = DayClock(self._machine["date"], self._settings, self._found)
+        return self._clocks.setdefault(self._columns, new).utc_s(clock, line)
 
 
 def _fields(row: Mapping[str, str], line: int) -> Fields:

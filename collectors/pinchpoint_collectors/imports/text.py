@@ -126,14 +126,13 @@ class DayClock:
 
     Args:
         date: of the first time, as the file has it.
-        dates: how the file writes them.
         settings: the zone, where one was given.
         found: receives a note if times were taken for UTC.
     """
 
-    def __init__(self, date: str, dates: Dates, settings: Settings, found: FileFacts) -> None:
+    def __init__(self, date: str, settings: Settings, found: FileFacts) -> None:
         self._date = date
-        self._dates = dates
+        self._dates: Dates | None = None
         self._settings = settings
         self._found = found
         self._last: datetime | None = None
@@ -145,6 +144,7 @@ class DayClock:
         if clock == self._last_clock and self._last_s is not None:
             return self._last_s
         text = f"{self._date} {clock}"
+        self._dates = self._dates or Dates([text], DATES, self._found)
         try:
             local = self._dates.read(text)
         except ValueError as error:

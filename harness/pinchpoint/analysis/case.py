@@ -95,7 +95,9 @@ def by_all_levels(found: tuple[Suspicion, ...], climb: SteppedLevels | None) -> 
 
 def _paced(resources: tuple[Resource, ...], climb: SteppedLevels | None) -> tuple[Resource, ...]:
     """The service-time model of disks, over all levels: the last ones differ too little."""
-    models = {one.key: one.service_time for one in climb.resources} if climb else {}
+    if climb is None:
+        return resources
+    models = {one.key: one.service_time for one in climb.resources}
     return tuple(replace(one, service_time=models.get(one.key, one.service_time)) for one in resources)
 
 
