@@ -58,7 +58,6 @@ _DEVIATIONS = 3.0
 class Symptom:
     """A rate of finished work, or a latency of it, against its usual value."""
 
-    key: Key
     ratio: float
     words: str
 
@@ -70,11 +69,11 @@ def symptoms_during(inputs: Inputs, stretches: Sequence[Stretch]) -> Iterator[Sy
         ratio = _against_rest(rows, during)
         if ratio is not None and ratio <= FEWER.value:
             words = f"{_name(key)} fell to {units.percent(ratio)} of their usual rate"
-            yield Symptom(key, ratio, words)
+            yield Symptom(ratio, words)
     for key, rows in _series(inputs, _TIMED):
         ratio = _against_rest(rows, during)
         if ratio is not None and ratio >= SLOWER.value:
-            yield Symptom(key, ratio, f"{_name(key)} rose to {units.times(ratio)} its usual value")
+            yield Symptom(ratio, f"{_name(key)} rose to {units.times(ratio)} its usual value")
 
 
 def collapses(inputs: Inputs, host: Host) -> Iterator[Resource]:
