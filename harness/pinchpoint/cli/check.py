@@ -52,7 +52,7 @@ def check(plan_file: Path, farm_file: Path | None, out: Path, *, as_json: bool, 
     if farm_file is None:
         raise InputError(f"--farm: missing; give the farm.yaml, or instead of {plan_file} a folder with both")
     farm, plan = load(farm_file, plan_file)
-    expand_all(farm)  # a variable that is not set is said with its line, before anything starts
+    expand_all(farm)  # a variable that is not set is reported with its line, before anything starts
     guard(farm, plan)
     say = (lambda _: None) if as_json else _printer(quiet=quiet)
     checks = [preflight.check_space(out), preflight.check_load_here(), *_judged(plan), *_confidence(plan)]
@@ -75,7 +75,7 @@ def check(plan_file: Path, farm_file: Path | None, out: Path, *, as_json: bool, 
         checks = [replace(entry, found=masked(entry.found)) for entry in checks]
         click.echo(_document(checks, proofs, fine=fine))
     else:
-        proofs = [one for one in proofs if one.what != "reached"]  # the collector's own check says so
+        proofs = [one for one in proofs if one.what != "reached"]  # the collector's own check reports it
         if quiet:
             proofs = [one for one in proofs if one.outcome == "failed"]
         problems = sum(not entry.ok for entry in checks) + len(proofs)
@@ -85,7 +85,7 @@ def check(plan_file: Path, farm_file: Path | None, out: Path, *, as_json: bool, 
 
 
 def _printer(*, quiet: bool) -> Callable[[HostCheck], None]:
-    """Prints a paragraph for each check as it is done; only a failed one where it is to be quiet."""
+    """Prints a paragraph after each check; with ``quiet`` only for failed ones."""
     lock = Lock()
 
     def say(entry: HostCheck) -> None:

@@ -91,7 +91,7 @@ def _without_password(name: str, url: str) -> str:
 
 
 def _variable(name: str, value: str) -> str:
-    """A variable that holds this value from now on, in this process alone."""
+    """An environment variable with this value, set for this process only."""
     while os.environ.get(name, value) != value:
         name = f"LOADTEST_{name}"
     os.environ[name] = value

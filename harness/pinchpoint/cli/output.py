@@ -18,14 +18,14 @@ class _BrokenPipe(io.FileIO):
         """Write it, or lose it."""
         try:
             return super().write(data)
-        except BrokenPipeError:  # the reader has all it wanted; our exit status is about our work
+        except BrokenPipeError:  # the reader has stopped reading; our exit status is about our work
             return len(memoryview(data))
 
 
 def outlive_readers() -> None:
     """Let the process go on, to its own exit status, when a reader of its output has left.
 
-    A run that is measured is not ended by who only wanted to see its first line.
+    A run is not ended by a reader that only wanted its first line.
     """
     sys.stdout, sys.stderr = _outliving(sys.stdout), _outliving(sys.stderr)
 

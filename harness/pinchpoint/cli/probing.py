@@ -150,7 +150,7 @@ def _read(option: str, text: str, read: Callable[[object], Number]) -> Number:
 
 
 def _check(asked: ProbeOptions) -> None:
-    """What belongs together, said before anything is looked at."""
+    """Check options that depend on each other, before anything else."""
     if asked.resume is None and bool(asked.folders) == bool(asked.farm_files):
         raise InputError("probe: give either DIR, a folder on the disk, or --farm with a farm.yaml")
     if asked.folders and asked.disks:

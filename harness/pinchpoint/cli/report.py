@@ -59,5 +59,5 @@ def report(
 
 
 def _place(given: Path) -> Path:
-    """Where reports go unless the user says so."""
+    """The default folder of reports."""
     return Path() if given.is_file() else given

@@ -282,7 +282,7 @@ def _loaded(farm_files: Sequence[Path], plan_file: Path) -> list[tuple[Farm, Pla
     for farm_file in farm_files:
         try:
             farm, plan = load(farm_file, plan_file)
-            expand_all(farm)  # a variable that is not set is said with its line, before anything starts
+            expand_all(farm)  # a variable that is not set is reported with its line, before anything starts
             members.append((farm, plan))
         except InputError as error:
             problems += error.problems
@@ -383,7 +383,7 @@ def _cut_off(directory: Path, error: InputError) -> str:
 def conduct(
     farm: Farm, plan: Plan, out: Path, options: RunOptions = PLAIN, page: LivePage | None = None
 ) -> tuple[Ended, Verdict]:
-    """The same, for who judges by itself what the verdict means for the exit status."""
+    """The same, for callers that derive the exit status from the verdict themselves."""
     ended, stored, verdict = measure(farm, plan, out, options, page)
     click.echo(verdict_text(verdict.to_json(), stored.manifest, ended.directory))
     return ended, verdict

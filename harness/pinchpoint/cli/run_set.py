@@ -87,7 +87,7 @@ def check_names(metrics: Sequence[str], members: Sequence[tuple[Farm, Plan]]) ->
 
 
 def came_to_its_end(directory: Path, status: ExitStatus) -> bool:
-    """Whether a run measured all that was planned, so that others may follow and be held against it.
+    """Whether a run measured all that was planned, so that others may follow and be compared with it.
 
     Its status alone does not say: a run whose generator died has the one of a run that was measured whole
     and is no evidence. Raises InputError.
@@ -100,7 +100,7 @@ def _one(
 ) -> tuple[ExitStatus, bool]:
     """One run of a set: (its status, whether it came to its end).
 
-    An error is said, and becomes its status: the runs before it are not lost for it.
+    An error is reported and becomes its status: the runs before it are kept.
     """
     try:
         directory, status = run_one(farm, plan, made.directory / place.folder)

@@ -50,7 +50,7 @@ class Seed:
     Attributes:
         letter: what ``--seed`` takes; ``name`` as well.
         name: the folder of its files in the examples.
-        about: one line for a person who chooses.
+        about: one line that describes it.
         emulated: what real hardware would be and is not, one sentence.
         steps: what is done, in order.
         as_here: what depends on what this machine offers, a sentence.
@@ -70,7 +70,7 @@ class Seed:
 
 
 def _share() -> str:
-    """Where the documents of the file share lie."""
+    """The folder of the file share's documents."""
     from pinchpoint_infra.embedded.tiers.files import missing_for_a_share  # noqa: PLC0415 -- of the extra farm
 
     if lack := missing_for_a_share():

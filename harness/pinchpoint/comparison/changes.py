@@ -58,7 +58,7 @@ class Change:
         tier: the tier, of a disk or CPU.
         place: the host, likewise.
         role: the disk's role.
-        per: of what it is one: ``document``, ``commit``, ``burst``; ``100 EUR a month`` of a cost.
+        per: the unit of work: ``document``, ``commit``, ``burst``; ``100 EUR a month`` for a cost.
         better: which way is better; None: neither (more I/O is not better by itself).
         judged: what may be said of it.
     """
@@ -283,14 +283,14 @@ def _worth(row: Row, costs: Costs, side: str) -> Row:
 
 
 def _given(sides: Sides, scenario: str) -> str | None:
-    """Why what was done says nothing of what could be done for the money; None if it does."""
+    """Why the throughput does not show what the farm can do for its cost; None if it does."""
     if not all(side_kept_up(side, scenario) for side in sides):
         return None
     return f"both sides served the whole offered load of {scenario}, so their maximum is not known"
 
 
 def _unrecovered(rows: _VerdictRows, scenario: str, metric: str) -> str | None:
-    """Why the runs that did recover say nothing of those that did not; None if all did."""
+    """Why recovery times are incomplete, because some runs did not recover; None if all did."""
     lacking = rows.lacks(scenario, metric)
     if metric != "recovery_s" or not lacking:
         return None

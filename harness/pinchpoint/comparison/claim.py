@@ -24,7 +24,7 @@ _ANYWHERE: Mapping[str, tuple[str, ...]] = {
 """Families of resources that a difference of an area acts upon wherever they are."""
 
 _NEAR: Mapping[str, tuple[str, ...]] = {
-    # Locks and connections are held while a disk or a core is waited for.
+    # Sessions keep locks and connections while they wait for a disk or a core.
     "disks": ("disk", "lock", "pool"),
     "cpu": ("cpu", "lock", "pool"),
     "memory": ("memory", "disk"),
@@ -39,7 +39,7 @@ class Blamed:
 
     Attributes:
         family: ``disk``, ``cpu``, ``memory``, ``network``, ``lock``, ``pool``, ``external``, ``generator``.
-        tier: the tier it is blamed on; None for what belongs to none.
+        tier: the tier of the bottleneck; None without one.
         tiers: with it the tiers that share it.
         role: the disk's role.
         place: the host.
@@ -73,7 +73,7 @@ class Confounder:
     """A difference that was not studied.
 
     Attributes:
-        touches: the blamed resources it may act upon; empty: none.
+        touches: the named resources that it may affect; empty: none.
         anything: a side names no bottleneck, so that any difference may matter.
     """
 

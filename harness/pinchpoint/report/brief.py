@@ -110,7 +110,7 @@ def _of_run(report: Report) -> Brief:
     decision, words = _run_decision(report, checks)
     header = run_header(manifest, verdict)
     sure = f"Confidence: {wording.sure(verdict)}." if wording.sure(verdict) else ""
-    # What a table holds elsewhere on the page is not said twice.
+    # The content of another table on the page is not repeated.
     answers = [
         Answer(TESTED, ", ".join(header), _loads(manifest)),
         Answer(DECIDED, decision.capitalize(), words),

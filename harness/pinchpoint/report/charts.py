@@ -409,7 +409,7 @@ def _colour(kinds: Mapping[str, str], palette: Sequence[str]) -> Spec:
 
 
 def level_charts(levels: Sequence[Mapping[str, Any]], knee: float | None) -> list[Chart]:
-    """Throughput and p95 over the load of a climb in steps, a line per scenario; the knee as a red line."""
+    """Throughput and p95 over a load in steps, a line per scenario; the knee as a red line."""
     scenarios = list(dict.fromkeys(str(level["scenario"]) for level in levels))
     rows = [
         {

@@ -98,7 +98,7 @@ def figure_name(row: Row) -> str:
 
 
 def work(content: Row) -> Table:
-    """What was done, before any rate is looked at."""
+    """The work of both sides, before any rate is compared."""
     rows = [
         {
             "name": row["name"],
@@ -348,7 +348,7 @@ def _triples(rows: Iterable[Row], names: Sequence[str], labels: tuple[str, str])
 
 
 def _reasons(rows: Iterable[Row], metrics: Mapping[str, str]) -> list[str]:
-    """Why ratios are missing, each reason once, with the figures it holds for."""
+    """Why ratios are missing, each reason once, with its figures."""
     found: dict[str, dict[str, None]] = {}
     for row in rows:
         if row["why"]:
@@ -371,7 +371,7 @@ def studied(content: Row) -> Table:
 
 
 def confounders(content: Row) -> Table:
-    """All other differences, those that touch a blamed resource first."""
+    """All other differences, those that affect a named resource first."""
     rows = [{**row, "acts_on": _touched(row)} for row in content["confounders"]]
     return _differences(
         "confounders",

@@ -111,7 +111,7 @@ class Finding:
 
 
 def findings(verdict: Mapping[str, Any]) -> tuple[Finding, ...]:
-    """Bottleneck, runner-up and candidates, those there are."""
+    """Bottleneck, runner-up and candidates, as far as they exist."""
     first = "What limits this run" if verdict["outcome"] == "invalid" else "Bottleneck"
     alone = not verdict.get("scenarios")
     spans = {"causal": _tested(verdict), **dict.fromkeys(("E2", "E3"), _climbed(verdict))}

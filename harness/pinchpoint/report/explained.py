@@ -68,7 +68,7 @@ def _timeline(verdict: Mapping[str, Any], offset_s: int) -> Iterator[str]:
 
 
 def _considered(rows: list[Mapping[str, Any]]) -> Iterator[str]:
-    """Each resource with its checks; what no check of any resource could show is said once, at the end."""
+    """Each resource with its checks; checks that no resource had are listed once, at the end."""
     measured = [row for row in rows if any(check["holds"] is not None for check in row["checks"])]
     missing = [set(_unknown(row["checks"]).items()) for row in measured]
     of_all = set.intersection(*missing) if len(missing) > 1 else set()
@@ -114,7 +114,7 @@ def _basis(fact: Mapping[str, Any]) -> str:
     declared = fact.get("source") == "declared"
     if fact.get("threshold") is not None and (declared or not fact.get("rule")):
         parts.append(f"limit {units.of_metric(fact['metric'], float(fact['threshold']))}, {fact['source']}")
-    if fact.get("rule"):  # how near to a declared limit counts is a rule of ours
+    if fact.get("rule"):  # the distance that counts as "at the limit" is our own value
         own = declared or fact["source"] == "design"
         source = wording.SOURCES["design"] if own else wording.SOURCES.get(fact["source"], fact["source"])
         parts.append(f"{fact['rule']}; {source}")

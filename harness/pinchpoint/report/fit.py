@@ -83,7 +83,7 @@ def shortened(text: str, letters: int) -> str:
 
 
 def columns(wanted: Sequence[float], least: Sequence[float], room: float) -> list[float]:
-    """Widths of columns: what each needs for its longest word, and of the rest what it wants."""
+    """Widths of columns: what each needs for its longest word, and a share of the rest."""
     if sum(wanted) <= room:
         return [width + (room - sum(wanted)) / len(wanted) for width in wanted]
     needed = [min(width, room / len(least)) for width in least]

@@ -140,7 +140,7 @@ def _table(table: Table, room_pt: float = _ACROSS_PT) -> Mapping[str, Any]:
 
 
 def _widths(table: Table, room_pt: float, size_pt: float) -> list[float]:
-    """Points of each column: what its longest word needs, and of the rest what it wants."""
+    """Points of each column: what its longest word needs, and a share of the rest."""
     texts = [
         [column.title, *(column.cell(row) for row in table.rows[:_MOST_ROWS])] for column in table.columns
     ]

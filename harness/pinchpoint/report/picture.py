@@ -209,7 +209,7 @@ def _memory(found: tuple[float, float, float] | None, facts: Mapping[str, Any], 
 
 
 def _disk(role: str, row: Mapping[str, Any] | None) -> ResourceBox:
-    """A disk's state by the write latency its role is held to; only the verdict can call a disk saturated."""
+    """A disk's state by the latency limit of its role; only the verdict can call a disk saturated."""
     name = f"{role} disk"
     row = row or {}
     iops, together = row.get("iops_mean"), row.get("transfer_latency_mean_s")
@@ -265,7 +265,7 @@ def _generators(run: StoredRun, means: WindowMeans, verdict: Mapping[str, Any]) 
 
 
 def _limiting(run: StoredRun, means: WindowMeans, verdict: Mapping[str, Any]) -> set[str]:
-    """The load workers that limited a run; all there are, where none is named.
+    """The load workers that limited a run; all workers if none is named.
 
     Those that are named, those that share a core with them, and all of a scenario named without a worker.
     """

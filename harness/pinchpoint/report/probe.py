@@ -192,7 +192,7 @@ def _highest(found: Mapping[Cell, Figures], name: str) -> float | None:
 def _limits_of(
     declared: DeclaredDisk, machine: str | None
 ) -> Iterator[tuple[str, float | None, float | None]]:
-    """(whose, IOPS, bytes per second) of each limit that is known."""
+    """(owner, IOPS, bytes per second) of each known limit."""
     for limits, how in ((declared.limits, ""), (declared.burst, ", on credits")):
         if limits is not None:
             yield f"the disk ({declared.profile or 'declared'}){how}", limits.iops, limits.bytes_per_s
@@ -304,7 +304,7 @@ _NARROWEST = 8
 
 
 _NAMED = 3
-"""Workloads of which the same is said are named up to this number."""
+"""Workloads with the same sentence are named up to this number."""
 
 
 def probe_text(probe: Probe, verdict: ProbeVerdict) -> str:
@@ -333,7 +333,7 @@ def probe_text(probe: Probe, verdict: ProbeVerdict) -> str:
 
 
 def _each_once(verdict: ProbeVerdict) -> list[str]:
-    """How the limit of each workload was found; what is the same of several is said once."""
+    """How the limit of each workload was found; the same reason is given once for several."""
     of: dict[str, list[str]] = {}
     for one in verdict.workloads:
         of.setdefault(one.cells[-1].why, []).append(one.workload)

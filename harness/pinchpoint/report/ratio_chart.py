@@ -33,7 +33,7 @@ _SHAPES = ("triangle-up", "triangle-down", "diamond", "square", "circle", "diamo
 _CLEAR = frozenset({"better", "worse", "changed", "higher or lower"})
 _ROW = 24
 _WIDTH = 620
-_WIDEST = 1e3  # what lies further out is drawn at the edge
+_WIDEST = 1e3  # values further out are drawn at the edge
 
 
 def ratio_chart(base: str, other: str, changes: Iterable[Mapping[str, Any]]) -> Chart | None:

@@ -38,7 +38,7 @@ def waits(run: StoredRun, clock: TimeAxis) -> Table:
     hidden: list[str] = []
     for host, spent in _spent_s(run, clock).items():
         active_s = spent.pop(("db.sessions_active", ""), None)
-        if active_s is None:  # who was at work was not asked: a share of nothing known
+        if active_s is None:  # active sessions were not measured: no share can be calculated
             continue
         hidden += [host] if spent.pop(("db.sessions_hidden", ""), 0.0) else []
         ranked = sorted(((s, _name(*key)) for key, s in spent.items() if s > 0), reverse=True)
@@ -161,7 +161,7 @@ class Report:
 
     @property
     def proof_words(self) -> str:
-        """What the causal test came to; "" where none was wanted."""
+        """The result of the causal test; "" if none was requested."""
         return verdict_tables.proof_words(self.verdict)
 
     @property

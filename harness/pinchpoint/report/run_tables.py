@@ -142,7 +142,7 @@ def _scenario_notes(rows: Sequence[Row]) -> Iterable[str]:
 
 
 def _warm_up_words(found: Row | None) -> str:
-    """When a warm-up whose end was to be detected ended; nothing where its length was given."""
+    """When an automatic warm-up ended; nothing for a warm-up of fixed length."""
     if not found:
         return ""
     length = units.seconds(found["lasted_s"])
@@ -618,7 +618,7 @@ _PLACED = {"machine_type": "machine type", "region": "region", "zone": "zone"}
 
 
 def host_disks(run: StoredRun) -> Table:
-    """Where each disk role lies."""
+    """The device of each disk role."""
     rows = []
     for host, facts in run.manifest.get("hosts", {}).items():
         for role, place in (facts.get("roles") or {}).items():

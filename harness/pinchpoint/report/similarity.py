@@ -81,7 +81,7 @@ def _replayed(run: StoredRun, clock: TimeAxis) -> dict[str, float]:
 
 
 class _Measured:
-    """What the measure phase of a run holds.
+    """The content of a run's measure phase.
 
     Args:
         run: the run.

@@ -49,7 +49,7 @@ _FAR = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A horizontal line: what a quantity is held to."""
+    """A horizontal line: the limit of a quantity."""
 
     value: float
     words: str
@@ -103,7 +103,7 @@ def marks_of(manifest: Mapping[str, Any], verdict: Mapping[str, Any], clock: Tim
 
 
 def _latency_limits(verdict: Mapping[str, Any], measured: str) -> list[Limit]:
-    """One line per distinct limit, with the roles that are held to it."""
+    """One line per distinct limit, with its roles."""
     roles: dict[float, list[str]] = {}
     for row in verdict.get("disks") or ():
         if row.get(measured) is not None and row.get("latency_limit_s"):

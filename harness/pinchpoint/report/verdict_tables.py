@@ -20,7 +20,7 @@ def of_load(level: Mapping[str, Any]) -> str:
 
 
 def levels(verdict: Row) -> Table:
-    """What each level brought; where throughput stops following; up to where the objectives held."""
+    """Throughput of each level, the knee, and the last level that met the objectives."""
     rows = [
         {
             **row,
@@ -62,13 +62,13 @@ def level_words(verdict: Row) -> Iterator[str]:
         up_to = units.load_level(held["level"], held["unit"])
         more = "the highest level" if held["all_held"] else "missed above"
         done = units.per_second(held["throughput_per_s"])
-        never = held.get("never_per_s")  # a throughput that is wanted
+        never = held.get("never_per_s")  # a target throughput
         but = f"; no level reached the {units.per_second(never)} of the objective" if never else ""
         yield f"The objectives of {scenario} were met up to {up_to} ({done} done; {more}{but})."
 
 
 def objectives(verdict: Row) -> Table:
-    """What was promised, and what came of it."""
+    """The objectives and their results."""
     rows = [
         {
             **row,
@@ -593,7 +593,7 @@ PROOF: Mapping[str, str] = {
 
 
 def proof_words(verdict: Row) -> str:
-    """What the test came to, with its reason; "" where none was wanted."""
+    """The result of the test with its reason; "" if none was requested."""
     found = verdict.get("proof")
     if not found:
         return ""

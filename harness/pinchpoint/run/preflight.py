@@ -835,4 +835,4 @@ def judge(
 
 
 def _no_room(folder: str, free: int) -> str:
-    return f"too little room in {folder}: {bytes_(free)} free, {bytes_(_LEAST_FREE_BYTES)} wanted"
+    return f"too little room in {folder}: {bytes_(free)} free, {bytes_(_LEAST_FREE_BYTES)} needed"

@@ -1,7 +1,7 @@
 """A process that does pieces of work for another one: see ``processes``.
 
 ``python -m pinchpoint_infra.content.child DESCRIPTOR LIMITED CORES``: it does what comes over that socket, on
-those cores, until the other end is closed: it never outlives who started it. Where one piece takes too long
+those cores, until the other end is closed: it never outlives its parent. If one piece takes too long
 (LIMITED is 1), or the other end is closed meanwhile, a signal that nothing catches ends it, in any library.
 """
 

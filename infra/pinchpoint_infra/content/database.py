@@ -39,7 +39,7 @@ def _private(stray: bytes) -> str:
 SITE = "/sites/corpus"
 """Server-relative path of the site; a document's is ``/sites/corpus/LIST/PATH``."""
 ROOT_LIST = "Documents"
-"""The list of files that lie in no folder; where a folder has that name, more is added to it."""
+"""The list of files outside of folders; its name is extended if a folder has that name."""
 _LATEST_S = 253_402_300_799  # the end of the year 9999: a file system may hold more, a date may not
 
 _TABLES = """
@@ -110,7 +110,7 @@ def list_id(title: str) -> str:
 
 
 class Layout:
-    """Which lists and folders there are: filled while documents are planned, one after the other.
+    """The lists and folders of the site, collected while documents are planned.
 
     Args:
         folders: the corpus's top-level folders, whose names the list of root files must not have.
@@ -193,7 +193,7 @@ def load(database_url: str, documents: Iterable[tuple[Planned, bytes | None]]) -
 
 
 def complete(database_url: str, layout: Layout) -> int:
-    """Add lists, folders and indexes once all documents are there; how many there are."""
+    """Add lists, folders and indexes after all documents; return the number of documents."""
     with psycopg.connect(database_url) as connection:
         with connection.cursor() as cursor:
             cursor.executemany("INSERT INTO lists VALUES (%s, %s, %s, %s, %s)", layout.lists())

@@ -62,7 +62,7 @@ _HEAD_BYTES = 4096
 def binary_kind(content: bytes) -> str:
     """What content that is no text is, in words: ``PNG image``; ``binary data`` if it is not known.
 
-    The kinds a documentation folder or a file share is full of have names of ours: the library's guesses
+    The kinds that fill a documentation folder or a file share have our own names: the library's guesses
     among formats with a common signature (a ZIP archive is a DOCX to it). It names the rest, where the match
     is longer than chance allows.
     """
@@ -173,7 +173,7 @@ def _guessed(content: bytes) -> str | None:
 
 
 def _around_first_letter(content: bytes) -> bytes:
-    """A sample that holds what is not ASCII: guessing on megabytes takes seconds and knows no more."""
+    """A sample with non-ASCII characters: guessing on megabytes takes seconds and is no better."""
     if len(content) <= _SAMPLE_BYTES:
         return content
     first = re.search(rb"[\x80-\xff]", content)

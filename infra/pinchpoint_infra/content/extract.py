@@ -94,7 +94,7 @@ def _html(markup: str) -> Text:
 
 
 def _too_deep(markup: str) -> bool:
-    """Whether elements lie so deep in each other that only someone out for trouble writes it."""
+    """Whether elements are nested so deeply that the document must be hostile."""
     if markup.count("<") <= _DEEPEST:
         return False
     depth = deepest = 0

@@ -1,6 +1,6 @@
 """Fill a farm with content: the documents of a corpus, shared out between its two places.
 
-First every file is looked at, which of them are documents. Then those are loaded, and what is requested
+First every file is checked for being a document. Then the documents are loaded, and what is requested
 beyond
 them is further copies of them, which take no room: in the database a row without bytes, in the folder one
 more name of a file. Several processes do both, part by part; each has one document in memory.
@@ -91,7 +91,7 @@ class Loaded:
         documents: how many are there now.
         size_bytes: theirs, as a reader gets them.
         stored_bytes: what they take.
-        lost: reason -> how many went away since they were looked at.
+        lost: reason -> how many disappeared after the check.
     """
 
     documents: int
@@ -191,7 +191,7 @@ def ingest(
         cores: where processes for it may run; None: where this one may.
 
     Returns:
-        corpus (path, or ``generated``), documents, bytes (as who reads all of them gets), copies (how many of
+        corpus (path, or ``generated``), documents, bytes (that a reader of all gets), copies (how many of
         them are further ones), stored_bytes (what the others take), sources (source -> documents), skipped
         (reason -> files), generated.
 
@@ -225,7 +225,7 @@ def _looked_at(
 
 
 class _Filling:
-    """The loading of what was found, and what is said of it."""
+    """The loading of the documents, and its progress."""
 
     def __init__(
         self,

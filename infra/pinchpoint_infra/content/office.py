@@ -35,7 +35,7 @@ _STREAMS: dict[str, OfficeForm] = {
     "Book": "xls",
     "__properties_version1.0": "msg",
 }
-"""What lies at the top of an OLE file -> what it is."""
+"""Name of a stream at the top of an OLE file -> kind of document."""
 _LARGEST_UNPACKED_BYTES = 256 * 2**20
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _LARGEST_TEXT = 64 * 2**20

@@ -156,12 +156,12 @@ def apart(work: Callable[_P, _T], *given: _P.args, **_: _P.kwargs) -> _T:
 
 
 def close() -> None:
-    """End the readers that have nothing to do; who asks again gets others."""
+    """End idle readers; later calls start new ones."""
     _READERS.close()
 
 
 class Workers:
-    """This many processes as there are cores; none where there is only one.
+    """One process per core; none on a machine with one core.
 
     Args:
         cores: where they may run.
@@ -178,7 +178,7 @@ class Workers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End them at once: what they had not finished is not wanted any more."""
+        """End them at once: unfinished work is dropped."""
         self._end()
 
     def _end(self) -> None:
@@ -209,7 +209,7 @@ class Workers:
                         yield waiting.popleft().result()
                 while waiting:
                     yield waiting.popleft().result()
-            finally:  # who asked may have enough, or a part has failed
+            finally:  # the caller may have enough, or a part has failed
                 for future in waiting:
                     future.cancel()
 

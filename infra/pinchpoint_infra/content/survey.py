@@ -1,4 +1,4 @@
-"""Lists the documents of a corpus, and where each is to be stored."""
+"""Lists the documents of a corpus, and where to store each."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _DIGEST_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class CorpusDocument:
-    """A document of a corpus, looked at.
+    """A document of a corpus after its check.
 
     Attributes:
         path: relative to the corpus, as bytes: a name need not be text.
@@ -83,14 +83,14 @@ class Planned:
 
 
 class Copies:
-    """Which further copies there are of which documents, and what they are called.
+    """The further copies of documents, and their names.
 
     The second of ``a/readme.txt`` is ``a/readme~2.txt``. All documents have a second copy before any has a
     third, so that all lists grow at the same rate.
 
     Args:
         found: the documents.
-        wanted: how many there are to be, copies included.
+        wanted: the number of documents, copies included.
     """
 
     def __init__(self, found: Sequence[CorpusDocument], wanted: int) -> None:

@@ -18,7 +18,7 @@ from pinchpoint_infra.disks.record import DiskError, DiskSpec
 from pinchpoint_infra.disks.support import find_tool, support
 from pinchpoint_infra.disks.way import DiskStack, limits, set_v1, set_v2
 
-# Loop devices and what is mounted from them: made, and found again by the folder their files lie in.
+# Loop devices and their mounts: created, and found again by the folder of their files.
 
 _BLOCK = Path("/sys/block")
 _PATIENCE_S = 60.0
@@ -110,7 +110,7 @@ def mounts_below(directory: Path) -> list[mountinfo.Mount]:
 def devices_of(farm_id: str, directory: Path) -> list[str]:
     """Loop devices over a farm's files and over such devices, the outermost first.
 
-    A file is the farm's because it lies in the farm's folder; one whose file system is gone has lost its
+    A file in the farm's folder belongs to the farm; one whose file system is gone has lost its
     folder, but still carries the farm's id in its name.
     """
     behind = dict(_backing_files())
@@ -144,7 +144,7 @@ class EmulatedDisk:
     """A block device with a file system of its own, mounted where a tier expects its folder.
 
     file(s) → [FUSE file with the time model] → [inner loop device, throttled] → loop device → ext4. The last
-    device is the one that is watched: all that slows an I/O down lies below it, so its counters show it.
+    device is measured: everything that delays an I/O is below it, so its counters show the delay.
 
     Args:
         name: ``tier.role``.
@@ -313,7 +313,7 @@ class EmulatedDisk:
 def remove_all(farm_id: str, directory: Path) -> list[str]:
     """Free every mount, loop device and throttle of a farm; sentences. Raises DiskError.
 
-    The farm's processes must have ended. What is found belongs to the farm because of where it lies.
+    The farm's processes must have ended. Everything in its folder belongs to the farm.
     """
     done = []
     devices = devices_of(farm_id, directory)

@@ -33,7 +33,7 @@ from pinchpoint_infra.disks.raid import parts
 from pinchpoint_infra.disks.record import DiskSpec
 
 _THREADS = 512
-"""This many I/Os may be going on at once: one thread sleeps for each."""
+"""The most I/Os in progress: one thread sleeps for each."""
 
 
 class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
@@ -57,7 +57,7 @@ class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
             self._disk = DiskModel(self._spec, self._seed, self._happened) if on else None
 
     def slow_to(self, ratio: float) -> None:
-        """Let the model, where it rules, go on at that share of its speed."""
+        """Set the speed of the model to that share, if the model applies."""
         with self._lock:
             if self._disk is not None:
                 self._disk.slow_to(ratio)

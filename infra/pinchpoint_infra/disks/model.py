@@ -94,7 +94,7 @@ class Backend:
     """One disk: caps, then the device, then the way there and back.
 
     Args:
-        spec: what it is to be.
+        spec: its specification.
         random: everything random comes from it.
         say: takes the names of what happens to it (``burst_credits_exhausted``, ``warmed_up``).
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 CHUNK_BYTES = 64 * 2**10
-"""What lies on one disk before the next one's turn comes."""
+"""The chunk size: bytes on one disk before the next disk follows."""
 
 Level = Literal[0, 1, 4, 5, 6, 10]
 PARITIES: dict[Level, int] = {4: 1, 5: 1, 6: 2}

@@ -53,7 +53,7 @@ class DiskSpec:
         read_iops, write_iops, read_bytes_per_s, write_bytes_per_s: caps of one of them alone.
         io_unit_bytes: an I/O counts as one for every this many bytes begun; None: any I/O is one.
         burst: what is allowed on credits; without ``credit_s`` it is bought: always allowed.
-        latency_s: what every I/O takes at least, however many are going on.
+        latency_s: the least time of every I/O, whatever the queue.
         jitter_s: mean of what comes on top of it (exponential).
         device: how the device behind it behaves; None: it is never in the way.
         warm_up: how it starts; None: at full speed.

@@ -32,7 +32,7 @@ class DiskSupport:
 
     @property
     def loop(self) -> bool:
-        """Whether a disk can have a block device of its own at all."""
+        """Whether this machine can make block devices for disks."""
         return "loop" not in self.missing
 
 

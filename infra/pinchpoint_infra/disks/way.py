@@ -23,7 +23,7 @@ _V1 = {
 def limits(spec: DiskSpec) -> dict[str, int]:
     """The caps under version 2's names (``riops``, ``wbps`` ...), reads and writes apart.
 
-    A cap of both together holds for each of them: the controller knows no common one.
+    A cap of reads and writes together is set for each of them, because the controller has no common cap.
     """
     found = {
         "riops": _lowest(spec.iops, spec.read_iops),

@@ -43,16 +43,16 @@ _NOTE_S = 2.0
 _LIMIT_S = 60.0  # taking a large table out of the page cache first writes it out
 
 _supervisors: dict[str, subprocess.Popen[bytes]] = {}
-"""Those this process started: while it holds their stdin open, farms on a lifeline stay up."""
+"""Supervisors that this process started: farms with a lifeline stay up while their stdin is open."""
 
 
 def up(spec: FarmSpec, *, lifeline: bool, progress: Callable[[str], None]) -> FarmStatus:
     """Start a farm and wait until every tier answers; one that is up already is left as it is.
 
     Args:
-        spec: what is to be built.
+        spec: the farm to build.
         lifeline: the farm ends, and is removed, when this process ends, however it ends.
-        progress: takes sentences for the person who waits.
+        progress: receives sentences for the user.
 
     Raises:
         FarmError: it cannot be started; nothing that was launched here is left running.
@@ -70,7 +70,7 @@ def launch(spec: FarmSpec, *, lifeline: bool, progress: Callable[[str], None]) -
     """Begin to start a farm, unless it is up or another process is starting it; see ``up``.
 
     Returns:
-        Whether it was launched here: who launched a farm takes it down again.
+        Whether it was launched here: the launcher of a farm takes it down again.
 
     Raises:
         FarmError: it cannot be built, or what an earlier one left cannot be removed.
@@ -163,7 +163,7 @@ def limit(identity: Path, *, hold: bool) -> None:
 
 
 def slow(identity: Path, slower: Slower | None, for_s: float = 0.0) -> None:
-    """Make one thing of a farm, whose limits hold, slower than it was built; None puts everything back.
+    """Make one part of a farm (with its limits in force) slower than it was built; None restores all.
 
     It ends by itself after ``for_s`` seconds: whoever asked for it may have been killed.
 
@@ -256,7 +256,7 @@ def _check(spec: FarmSpec) -> None:
         )
     if spec.corpus:
         try:
-            Folder(spec.corpus)  # a folder that is not there is said before any server is started
+            Folder(spec.corpus)  # a missing folder is reported before any server is started
         except CorpusError as error:
             raise FarmInputError(str(error)) from error
 
@@ -301,7 +301,7 @@ def _launch(spec: FarmSpec, directory: Path, *, lifeline: bool) -> None:
 
 
 def _let_go(identifier: str) -> None:
-    """Forget a supervisor of ours that has been ended."""
+    """Forget an ended supervisor."""
     ended = _supervisors.pop(identifier, None)
     if ended:
         if ended.stdin:
@@ -310,7 +310,7 @@ def _let_go(identifier: str) -> None:
 
 
 def _filled_with(content: dict[str, Any]) -> str:
-    """What a farm's content is, for the person who waited for it."""
+    """A sentence about a farm's content."""
     copies = f", {content['copies']:,} of them further copies" if content["copies"] else ""
     stored = f"{content['stored_bytes'] / 1e6:,.1f} MB stored"
     return f"content: {content['documents']:,} documents of {content['corpus']}{copies}, {stored}"
@@ -322,7 +322,7 @@ def _is_gone(tier: TierState) -> bool:
 
 
 def _is_unnoted(state: State) -> bool:
-    """Whether a tier has ended whose exit status its supervisor will note in a moment."""
+    """Whether a tier has ended and its supervisor has not recorded the exit status yet."""
     supervised = state.supervisor is not None and removal.alive(*state.supervisor)
     return supervised and any(map(_is_gone, state.tiers.values()))
 

@@ -26,7 +26,7 @@ def farm_id(identity: Path) -> str:
 
 
 def state_root() -> Path:
-    """The folder below which farms lie: on a disk, never in memory, where a flush would cost nothing.
+    """The folder of all farms: on a disk, never in memory, where a flush would cost nothing.
 
     Absolute, whatever the variable says: a farm's processes stand in folders of their own. Without symbolic
     links: the kernel knows none where it says what is mounted, and where a process stands.
@@ -37,7 +37,7 @@ def state_root() -> Path:
 
 
 def farm_directory(identity: Path) -> Path:
-    """Everything a farm makes lies below this folder."""
+    """The folder of everything that a farm creates."""
     return directory_of(farm_id(identity))
 
 
@@ -64,7 +64,7 @@ def make_directory(directory: Path) -> None:
 
 
 def make_farms(farms: Path) -> None:
-    """Make the folder that holds farms, and what is missing above it. Raises FarmError.
+    """Make the folder of all farms, and missing parents. Raises FarmError.
 
     As root they are enterable by anybody, whatever root's umask is: an unprivileged server lives below.
     """
@@ -87,7 +87,7 @@ def _cannot_make(folder: Path, error: OSError) -> FarmError:
 
 
 def remove_empty_parents(directory: Path) -> None:
-    """Remove the folders that only held farms, when the last one is gone."""
+    """Remove the folders of farms, after the last one."""
     for parent in (directory.parent, directory.parent.parent):
         try:
             parent.rmdir()

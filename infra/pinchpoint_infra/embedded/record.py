@@ -25,12 +25,12 @@ class FarmInputError(FarmError):
 
 @dataclass(frozen=True, slots=True)
 class FarmSpec:
-    """What is to be built.
+    """The specification of a farm.
 
     Attributes:
         identity: the farm file's resolved path; the farm's id is derived from it.
         name: the farm's name.
-        tiers: any subset of web, sql, search, nosql, files; web needs sql, where its content lies.
+        tiers: any subset of web, sql, search, nosql, files; web needs sql, which has its content.
         corpus: the folder of documents to fill it with; None: the machine's documentation.
         documents: this many, further copies of them where there are fewer; None: all of an explicit corpus, a
             sensible number of the other.
@@ -117,7 +117,7 @@ class FarmStatus:
         disks: tier -> disk role -> the folder that plays it.
         farm_cores: the cores its tiers run on.
         generator_cores: the cores left for load generators.
-        content: what it was filled with.
+        content: its documents.
         emulated: ``tier.role`` -> its emulated disk: device, mount, way, notes.
         limited: whether limits and delays hold at this moment.
         slower: what is slower than it was built at this moment, if anything.

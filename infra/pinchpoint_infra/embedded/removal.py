@@ -41,7 +41,7 @@ def of_farm(farm_id: str, directory: Path) -> list[psutil.Process]:
     """Every living process of a farm.
 
     PostgreSQL and Valkey overwrite their environment with their titles, so these are known by name and by
-    standing in the farm's folder; a person's shell that stands there is neither.
+    working in the farm's folder; a user's shell in it has no mark.
     """
     found = []
     for process in psutil.process_iter():
@@ -85,7 +85,7 @@ def free_shared_memory(cluster: Path) -> bool:
 
     Its key and id are the numbers of line 7 of postmaster.pid, the server's process id is line 1
     (PostgreSQL's documentation of the lock file). After a restart of the machine the id may be some process
-    else's, such as another database's: freed is what has that key too and was made by that process.
+    else's, such as another database's: only memory with that key that was made by that process is freed.
     """
     try:
         lines = (cluster / "postmaster.pid").read_text().splitlines()

@@ -41,7 +41,7 @@ class LimitsInForce:
         failure: why that could not be done; "" if it was.
         live: whether only ``slower`` was asked for; without it all limits begin anew.
         slower: what is slower than it was built; None: nothing.
-        until_s: when that ends by itself, UTC seconds: whoever asked for it may be dead by then.
+        until_s: when that ends by itself, UTC seconds, because the requester may be dead by then.
     """
 
     number: int = 0
@@ -58,7 +58,7 @@ class State:
 
     Attributes:
         stage: ``starting``, ``up`` or ``failed``.
-        message: what it is doing, for the person who waits.
+        message: its present step, for the user.
         failure: why it failed, one sentence with the tail of a log.
         input_at_fault: whether what was requested is why.
         supervisor: (process id, its create time).
@@ -82,7 +82,7 @@ class State:
     generator_cores: list[int] = field(default_factory=list)
 
     def save(self, directory: Path) -> None:
-        """Write it, whole or not at all; only its owner may read it (it holds passwords)."""
+        """Write it atomically; only its owner may read it (it contains passwords)."""
         _save(directory / STATE, self)
 
 
@@ -90,7 +90,7 @@ def load(directory: Path) -> State | None:
     """The state of the farm in that folder; None if none was written yet, or none that can be read.
 
     A machine that lost its power may leave it empty, and another version of Pinchpoint writes another one:
-    such a farm is found and removed by its mark, as one whose state is lost.
+    such a farm is found and removed by its mark, like one without a state file.
     """
     try:
         return record(State, json.loads((directory / STATE).read_text(encoding="utf-8")))

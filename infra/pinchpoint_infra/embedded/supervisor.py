@@ -157,7 +157,7 @@ class Knobs:
             pids: of ``cpu``, the tier's processes, its leader first.
 
         Raises:
-            FarmError: there is nothing of that kind here that could be made slower, or it failed.
+            FarmError: the farm has no such resource to make slower, or it failed.
         """
         before = self._slower
         try:
@@ -440,7 +440,7 @@ class Supervisor:
             )
 
     def _obey(self, limits: LimitsInForce) -> None:
-        """Turn the knobs where that was requested since the last time, or a request is over."""
+        """Apply new requests to make something slower, and undo those that have ended."""
         now = self._state.limits
         if limits.number == now.number:
             if not (now.slower and time.time() > now.until_s):
@@ -460,7 +460,7 @@ class Supervisor:
         self._save()
 
     def _pids(self, slower: Slower | None) -> list[int]:
-        """The processes of the tier that is to be slower, its leader first."""
+        """The processes of the tier to slow down, its leader first."""
         leader = self._processes.get(slower.name) if slower and slower.knob == "cpu" else None
         if leader is None or leader.poll() is not None:
             return []

@@ -161,7 +161,7 @@ def _write_patiently(file: Path, text: str) -> None:
 
 
 def remove_all(farm_id: str) -> list[str]:
-    """Remove every group of a farm, whose processes must have ended; sentences. Raises OSError."""
+    """Remove every control group of a farm after its processes have ended. Raises OSError."""
     removed = 0
     for place in _places(farm_id):
         for group in (*(child for child in place.iterdir() if child.is_dir()), place):

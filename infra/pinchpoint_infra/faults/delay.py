@@ -124,7 +124,7 @@ async def _deliver(under_way: _UnderWay, target: asyncio.StreamWriter) -> None:
 
 
 class DelayProxy(ProxyProcess):
-    """The proxy's process, as a farm's supervisor holds it.
+    """The proxy's process, for a farm's supervisor.
 
     Args:
         ways: (port behind it, delay), one per endpoint.

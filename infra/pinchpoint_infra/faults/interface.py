@@ -79,14 +79,14 @@ class PacketRate:
         """How long a packet of that size takes from now on, those before it included."""
         if not self.on:
             return 0.0
-        # Who slept a little too long catches up: else the speed would be less than what is said.
+        # A sender that slept too long catches up, so that the speed is right on average.
         begin = self._free_at if self._free_at > now - _LATE_S else now
         self._free_at = begin + size_bytes / self._bytes_per_s
         return self._free_at - now
 
 
 class Interface:
-    """Both ends of the way, and who listens at its far end.
+    """Both ends of the path, and the listener at its far end.
 
     Args:
         name: the interface's, at most 15 characters.
@@ -173,10 +173,10 @@ async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
 
 
 class InterfaceProxy(ProxyProcess):
-    """The process of one interface, as a farm's supervisor holds it.
+    """The process of one interface, for a farm's supervisor.
 
     Args:
-        tier: whose endpoint it is in front of; its name begins with it.
+        tier: the tier of its endpoint; its name begins with it.
         to: the port behind it.
         bytes_per_s: its speed.
         log, environment: as of ``ProxyProcess``.

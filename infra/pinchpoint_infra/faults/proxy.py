@@ -14,12 +14,12 @@ from typing import Any
 
 
 class ProxyProcess:
-    """The process, as a farm's supervisor holds it.
+    """The process, for a farm's supervisor.
 
     Args:
         module: what it runs, with ``config`` as JSON in its only argument; it answers each line of JSON on
             its stdin with one line.
-        config: what it is given at its start.
+        config: its settings at the start.
         log: where it writes what goes wrong.
         environment: that of its process.
     """

@@ -12,7 +12,7 @@ class ThrottledEndpoint:
     Attributes:
         requests_per_s: this many are answered, those of all clients together; above 0.
         retry_after_s: what ``Retry-After`` asks a refused client to wait; whole seconds, as HTTP has them.
-        status: what it is refused with: 429 (too many requests) or 503 (the server is busy).
+        status: the status of a refusal: 429 (too many requests) or 503 (the server is busy).
     """
 
     requests_per_s: float

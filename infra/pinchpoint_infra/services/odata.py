@@ -70,7 +70,7 @@ class Call:
         arguments: what stood between the brackets, in order, unquoted.
         named: those that had a name, by that in lower case.
         query: the options by name in lower case.
-        form: ``LIGHT``, ``MINIMAL`` or ``VERBOSE``: how much is said in the answer about what is in it.
+        form: ``LIGHT``, ``MINIMAL`` or ``VERBOSE``: how much metadata the answer has.
         selected: what ``$select`` asks for.
         expanded: what ``$expand`` asks for.
     """

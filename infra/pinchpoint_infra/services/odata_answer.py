@@ -121,7 +121,7 @@ def _not_there(fields: Mapping[str, Any], selected: Tree) -> RefusalError:
 
 
 def _inside(found: Any, selected: Tree, call: Call) -> Any:
-    """What is in an object: a list there is an object that holds ``results`` in the verbose form."""
+    """The value of a property: in the verbose form a list is an object with ``results``."""
     if isinstance(found, list):
         each = [_inside(one, selected, call) for one in found]
         return {"results": each} if call.form == VERBOSE else each

@@ -67,7 +67,7 @@ class SearchIndex:
     """Documents by URL. Safe to use from several threads.
 
     Args:
-        directory: where it lies; what is there already is kept.
+        directory: its folder; its present content is kept.
 
     Attributes:
         failure: why it cannot be written any more; empty while it can.
@@ -262,7 +262,7 @@ class SearchService:
         self._threads = CapacityLimiter(_THREADS)
 
     def app(self) -> ASGIApp:
-        """The application, for who has the token."""
+        """The application, for requests with the token."""
         return self._admitting(self._app())
 
     def _admitting(self, app: ASGIApp) -> ASGIApp:
@@ -335,7 +335,7 @@ class SearchService:
         return JSONResponse(await self._aside(self._index.search, words, int(limit)))
 
     async def stats(self, _: Request) -> Response:
-        """What the index holds."""
+        """The statistics of the index."""
         return JSONResponse(await self._aside(self._index.stats))
 
     async def health(self, _: Request) -> Response:
@@ -371,12 +371,12 @@ class SearchService:
         while True:
             await asyncio.sleep(_COMMIT_EVERY_S / 4)
             if self._index.pending and self._index.since_commit_s >= _COMMIT_EVERY_S:
-                with contextlib.suppress(IndexFailedError):  # it is logged, and every request says so
+                with contextlib.suppress(IndexFailedError):  # it is logged, and every request reports it
                     await self._aside(self._index.commit)
 
 
 def _words(text: str) -> int:
-    """How many there are; a list of all of them would take more memory than the largest text."""
+    """The number of words; a list of them would take more memory than the largest text."""
     count = 0
     for start in range(0, len(text), _AT_A_TIME):
         part = text[start : start + _AT_A_TIME]

@@ -6,7 +6,7 @@ beginning on, ``"throttle": {"requests_per_s": x, "retry_after_s": n, "status": 
 
 Every request but ``/health`` needs ``Authorization: Bearer TOKEN``. Paths are taken in any case, also below
 ``/sites/corpus``; answers are JSON as the ``Accept`` header asks: ``odata=nometadata``, ``odata=verbose``, or
-what lies between where it says no more than JSON. An unknown option is refused, not ignored.
+what lies in between if it says no more than JSON. An unknown option is refused, not ignored.
 
 ==========================================================  =================================================
 ``POST /_api/contextinfo``                                  the form digest clients ask for first
@@ -15,9 +15,9 @@ what lies between where it says no more than JSON. An unknown option is refused,
 ``getlist('/sites/corpus/T')``
 ``.../items``, ``.../items(1)``                             its documents, by page: ``$top $skiptoken $select
                                                             $filter $expand $orderby``
-``.../roleassignments``                                     who may do what with a list or an item
+``.../roleassignments``                                     the access list of a list or an item
 ``.../getfilebyserverrelativeurl('/path')/$value``          a document's bytes; ``...path(decodedurl=@p)`` too
-``.../getfolderbyserverrelativeurl('/path')/files``         what lies in a folder; ``/folders`` too
+``.../getfolderbyserverrelativeurl('/path')/files``         the files in a folder; ``/folders`` too
 ``POST /_api/site/getchanges``, ``web``'s, a list's         change tokens, and what changed since one
 ``/_api/web/siteusers``, ``sitegroups``, ``ensureuser``     users and groups
 ``/_api/sp.userprofiles.peoplemanager/getpropertiesfor``    their profiles
@@ -244,7 +244,7 @@ class Site:
     Args:
         database_url: ``postgresql://`` URL of a database that ``ingest`` has filled.
         token: what a client must bear.
-        people: how many users there are.
+        people: the number of users.
         throttle: refuses what comes too fast from the beginning on; None: nothing is refused.
     """
 

@@ -94,7 +94,7 @@ def _token(number: int, scope: int, of: str) -> str:
 
 
 def _number(token: str, newest: int) -> int:
-    """The change a token stands for; whatever its scope, the log is one. Raises ``RefusalError``."""
+    """The change of a token; the log is the same for every scope. Raises ``RefusalError``."""
     parts = token.split(";")
     number = parts[-1]
     known = len(parts) == 5 and (parts[1] == str(_LIST_SCOPE) or parts[2] == SITE_ID)

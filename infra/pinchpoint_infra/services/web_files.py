@@ -72,7 +72,7 @@ class WebFiles:
         return rows[0]
 
     async def folder(self, call: Call) -> Response:
-        """What there is to say of a folder; ``$expand=Files,Folders`` adds what lies in it."""
+        """The properties of a folder; ``$expand=Files,Folders`` adds its content."""
         path = await self._place(call)
         rows = await self._store.rows(
             "SELECT path FROM folders WHERE address = %s ORDER BY path = %s DESC LIMIT 1",
@@ -96,7 +96,7 @@ class WebFiles:
         return entity(call, folder_entity(path, inside))
 
     async def files(self, call: Call) -> Response:
-        """The files that lie directly in a folder."""
+        """The files directly in a folder."""
         call.allow_expand({})
         within = ("folder = %s", [address(await self._place(call))])
         table = f"SELECT {COLUMNS} FROM documents"  # noqa: S608 - made of our own words
@@ -104,7 +104,7 @@ class WebFiles:
         return collection(call, [file_entity(*row) for row in rows], call.next_link(following))
 
     async def folders(self, call: Call) -> Response:
-        """The folders that lie directly in a folder."""
+        """The folders directly in a folder."""
         call.allow_expand({})
         within = ("parent = %s", [address(await self._place(call))])
         rows, following = await self._store.page(call, "SELECT path FROM folders", _FOLDER_FIELDS, within)

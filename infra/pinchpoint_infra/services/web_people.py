@@ -65,7 +65,7 @@ class People:
 
     Args:
         store: the content database; people are made there when one is first requested.
-        count: how many there are.
+        count: the number of them.
     """
 
     def __init__(self, store: ContentStore, count: int) -> None:
@@ -102,7 +102,7 @@ class People:
         return entity(call, _profile(call, await self._by_account(call.argument)))
 
     async def my_profile(self, call: Call) -> Response:
-        """The profile of who asks."""
+        """The profile of the present user."""
         return entity(call, _profile(call, await self._found("id = %s", 1, "number 1")))
 
     async def profile_property(self, call: Call) -> Response:

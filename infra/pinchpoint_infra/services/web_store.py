@@ -139,5 +139,5 @@ class ContentStore:
 
 
 def storable(text: str) -> str:
-    """A text as the database can compare it: what no stored one holds becomes something else."""
+    """A text that the database can compare: characters that no stored text contains are replaced."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

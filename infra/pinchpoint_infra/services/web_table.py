@@ -165,7 +165,7 @@ class Lists:
     Args:
         store: the content database.
         files: gives the bytes of an item's file.
-        people: how many users there are.
+        people: the number of users.
     """
 
     def __init__(self, store: ContentStore, files: WebFiles, people: int) -> None:
@@ -320,7 +320,7 @@ def _list_link(title: str) -> str:
 
 
 def _parents(call: Call, title: str, expanded: Tree) -> dict[str, Any]:
-    """What a list lies in and what lies in it, as far as it is expanded."""
+    """The parents and the content of a list, as far as expanded."""
     found: dict[str, Any] = {}
     if "rootfolder" in expanded:
         found["RootFolder"] = folder_entity(f"{SITE}/{title}")
@@ -368,7 +368,7 @@ def answers(store: ContentStore, log: ChangeLog, people: int) -> Answers:
     Args:
         store: the content database.
         log: its change log.
-        people: how many users there are.
+        people: the number of users.
     """
     files = WebFiles(store)
     lists = Lists(store, files, people)

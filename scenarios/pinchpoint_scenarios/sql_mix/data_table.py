@@ -49,7 +49,7 @@ class DataTable:
         sql: what its server is asked.
         rows: how many it has, numbered from 1; see ``rows_for``.
         loaders: connections that load it.
-        progress: takes sentences for the person who waits.
+        progress: receives sentences for the user.
     """
 
     schema: OwnedSchema

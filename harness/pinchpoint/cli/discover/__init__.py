@@ -33,12 +33,12 @@ _AT_ONCE = 16
 _ASKED_S = 30.0
 _GIB = 1 << 30
 LOGIN_BY = "WINDOWS_PASSWORD"
-"""The variable that holds the password of Windows hosts."""
+"""The variable with the password of Windows hosts."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """What a server's program stands for: its tier, the endpoint's URL and the name of the process."""
+    """A known server program: its tier, the endpoint's URL and the name of the process."""
 
     tier: str
     product: str
@@ -97,8 +97,8 @@ class DiscoveredHost:
 
     Attributes:
         programs: the servers that run there, of ``PROGRAMS``, in its order.
-        places: tier and disk role, as ``sql.log`` -> (where it lies, from what that is known).
-        machine: the type of the machine as its cloud names it, and who said so; None if it is not known.
+        places: tier and disk role, as ``sql.log`` -> (its folder, the source of that knowledge).
+        machine: the type of the machine as its cloud names it, and the source; None if unknown.
         region: likewise the region; empty if it is not known.
         profiles: device -> (type of the disk in the catalogue, from what that is known).
         mounts: device -> where it is mounted.
@@ -204,7 +204,7 @@ def farm_file(hosts: Sequence[str], config: str | None = None) -> str:
         config: another configuration of ssh than the user's own.
 
     Raises:
-        FarmUnavailable: a host cannot be looked at; with the reason and the remedy of each.
+        FarmUnavailable: a host cannot be inspected; with the reason and the remedy of each.
     """
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         asked = list(pool.map(lambda host: _asked(*_options(host, config)), hosts))

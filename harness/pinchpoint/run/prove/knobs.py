@@ -175,7 +175,7 @@ differ by, and no farm is harmed (design value)."""
 
 NO_KNOB: Mapping[str, str] = {
     "lock": "a lock is held as long as its transaction takes: nothing of it can be made slower by itself",
-    "memory": "less memory does not make a farm slower in proportion to anything the model knows",
+    "memory": "less memory slows a farm in a way that the model cannot predict",
     "pool": "a limit of connections cannot be changed while they are in use",
     "network": "the speed of a network interface is not ours to change",
     "generator": "the load generator is no part of the farm",

