@@ -251,6 +251,6 @@ def test_reports_show_the_test_with_its_control() -> None:
     [finding] = report.findings
     [causal] = [each for each in finding.evidence if each.kind == "causal test"]
     assert f"time_s >= {PROVE_S + GAP_S} AND" in causal.query
-    page = registry.FORMATS["html"](gather(run, verdict))
+    page = str(registry.FORMATS["html"](gather(run, verdict))).replace("\xa0", " ")
     assert report.proof_words in page
     assert 'data-table="proof"' in page
