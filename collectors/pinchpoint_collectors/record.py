@@ -108,15 +108,15 @@ class Collector(Protocol):
         """Read all counters once and return the samples since the reading before.
 
         The first call primes the counters and returns only values that need no difference. A value that
-        cannot be had is a sample with value ``None``; a metric the machine does not have at all is not sent
+        is not available is a sample with value ``None``; a metric that the machine does not have is not sent
         and stands in the inventory's ``not_measured``. Raises ``CollectorError`` when the reading failed.
         """
         ...
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """Facts about each watched host (host name -> JSON-ready facts), read once before the first sample.
+        """Facts about each watched host, read once before the first sample.
 
-        Keys: see docs/metrics.md ("Inventory").
+        Host name -> JSON-ready facts, which may be empty. Keys: see docs/metrics.md ("Inventory").
         """
         ...
 

@@ -62,7 +62,7 @@ class Endpoint:
     """One entry of farm.yaml's ``endpoints``, with its ``${ENV}`` already expanded.
 
     Attributes:
-        name: ``sql``, ``nosql``, ``sharepoint``, ``search``, ``files``.
+        name: ``sql``, ``nosql``, ``sharepoint``, ``web``, ``search``, ``files``.
         url: where it is; for ``files`` an absolute path.
         options: the other keys of the entry (``auth``, ``user``, ``password``, ``token``, ``kind``, ...).
         public: options whose values may be shown; all other values are secrets.

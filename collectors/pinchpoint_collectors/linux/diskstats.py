@@ -133,7 +133,7 @@ def _values(device: str, old: DiskCounters, new: DiskCounters, interval_s: float
 
 
 def _data_values(device: str, old: DiskCounters, new: DiskCounters, interval_s: float) -> Iterator[Value]:
-    """Writes that carry data: writes less flushes, in number and in time (METHOD section 2, "Traps")."""
+    """Writes that carry data: writes less flushes, in number and in time (docs/metrics.md)."""
     writes, write_ms = growth(old.writes, new.writes), growth(old.write_ms, new.write_ms)
     flushes, flush_ms = _flushes(old, new)
     data = None if writes is None or flushes is None else writes - flushes

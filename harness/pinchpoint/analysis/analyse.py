@@ -1,4 +1,4 @@
-"""From a stored run to its verdict: METHOD's steps in their order."""
+"""From a stored run to its verdict: the steps of docs/rules.md in their order."""
 
 from __future__ import annotations
 

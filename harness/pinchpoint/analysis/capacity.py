@@ -1,6 +1,6 @@
 """Step 3: the demand per operation on each resource, and the throughput at which it is saturated.
 
-Over the levels of a load in steps ``U = b + D X`` (METHOD step 3): X the throughput of the scenario that is
+Over the levels of a load in steps ``U = b + D X`` (docs/rules.md): X the throughput of the scenario that is
 varied; what the others take of it, and what is used at rest, is b. The ceiling is ``(1 - b) / D``. With one
 level there is no b: ``X / U``, as if the operations took all of it and all scenarios grew in proportion.
 Where no cap is known there is no use, and no ceiling.

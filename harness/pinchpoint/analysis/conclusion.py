@@ -87,7 +87,7 @@ def health_checks(case: Case) -> Iterator[NoSingleCause]:
 
 
 def without_room(case: Case, stage: Stage, *, served: bool) -> Iterator[tuple[float, NoSingleCause]]:
-    """(how much is used, why that is no room), the most used first: an all-clear needs room (METHOD step 5).
+    """(how much is used, why that is no room), the most used first: an all-clear needs room (docs/rules.md).
 
     What does more than was declared has another limit. Memory is judged by what is read again for lack of it,
     and connections only where all was ``served``: users who wait fill them.

@@ -97,7 +97,7 @@ def trust(
     flows: tuple[Flow, ...],
     knee: Knee,
 ) -> Trust:
-    """High, medium or low by METHOD step 8; None names no one. Too few load levels: medium at most."""
+    """High, medium or low by docs/rules.md; None names no one. Too few load levels: medium at most."""
     first = found[0]
     named = votes(found, resources, stage, flows)
     stable = named[first.resource.key] / RESAMPLES

@@ -1,6 +1,6 @@
 """Evidence from several load levels: a queue that grows with load (E2), a ceiling that fits (E3).
 
-METHOD, steps 3 and 4: over the levels before the knee a resource's use is ``U = b + D X``, X the throughput
+docs/rules.md: over the levels before the knee a resource's use is ``U = b + D X``, X the throughput
 of the scenario that is varied and the others held; it is saturated at the ceiling ``(1 - b) / D``.
 """
 

@@ -1,7 +1,7 @@
 """Step 2: the knee of throughput over load; with too few load levels the answer is "cannot be found".
 
 Two straight lines that meet are fitted to throughput over load; a knee is where the second rises by less than
-a tenth of the first while response times rise (METHOD). The Universal Scalability Law (Gunther 2007) fitted
+a tenth of the first while response times rise. The Universal Scalability Law (Gunther 2007) fitted
 to the same points is the cross-check: it must see the same end of growth.
 """
 

@@ -132,7 +132,7 @@ def _counts(one: Demand, first: Suspicion | None) -> bool:
 
 
 def following(first: Suspicion | None, demands: Sequence[Demand]) -> tuple[Next, ...]:
-    """The next bottlenecks after the first, in order: gain at most X_2 ÷ X_1 - 1 (METHOD step 7)."""
+    """The next bottlenecks after the first, in order: gain at most X_2 ÷ X_1 - 1 (docs/rules.md)."""
     now = 1.0 if first is None else reach(first, demands)
     return tuple(_next(one, now) for one in others(first, demands))
 

@@ -203,7 +203,7 @@ class Figure:
 def with_proof(verdict: Verdict, run: StoredRun, case: Case) -> Verdict:
     """The verdict with what the causal test says of it; as it is where there was none.
 
-    Agreement adds a sentence and changes nothing else (METHOD 3.8 has no such evidence). A contradiction
+    Agreement adds a sentence and changes nothing else (docs/rules.md has no such evidence). A contradiction
     lowers confidence to low; if throughput hardly responded at all, no bottleneck is named any more.
     """
     given = run.manifest.get("proof")

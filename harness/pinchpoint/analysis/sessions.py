@@ -1,4 +1,4 @@
-"""Sampled database sessions: independent evidence of what sessions wait for (METHOD step 4).
+"""Sampled database sessions: independent evidence of what sessions wait for (docs/rules.md).
 
 Wait events are PostgreSQL's (its documentation, "Wait Event Types"): the collector samples them. Of other
 databases a collector says itself what a wait is for, in front of the server's own name for it.

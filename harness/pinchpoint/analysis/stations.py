@@ -1,10 +1,10 @@
 """Where operations spend their time: each tier and source a scenario goes to, and how many wait there.
 
 By Little's law the mean number of operations at a station is their rate times their time there; over a pool
-for users it is the share that waits at the station (METHOD step 5, `external`).
+for users it is the share that waits at the station (docs/rules.md).
 
 A client sees how long the web tier takes, and not that this waits for sql. But the database counts its
-sessions: those beyond the scenarios' own belong to the upstream tiers (METHOD step 6).
+sessions: those beyond the scenarios' own belong to the upstream tiers (docs/rules.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""NoSQL stores' own statistics: waits for the log, for data, for a thread (METHOD step 4).
+"""NoSQL stores' own statistics: waits for the log, for data, for a thread (docs/rules.md).
 
 None of them samples waits as a database does; each has counters from which waits follow:
 

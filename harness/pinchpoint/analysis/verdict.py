@@ -124,7 +124,7 @@ class Suspect:
     """A resource that limits the farm, or may.
 
     Attributes:
-        kind: how it limits (DESIGN.md section 9).
+        kind: how it limits (docs/reading-a-verdict.md).
         tier: the tier that causes it: on a shared machine the one that uses most of it, of a dependency the
             one behind it; None if the farm has none, or which tier uses the shared cores was not measured.
         host: the host.
@@ -236,7 +236,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Everything an analysis found, see DESIGN.md section 9 for the keys' meaning.
+    """Everything an analysis found, see docs/run-directory.md.
 
     Attributes:
         answer: ``summary`` in its parts.
@@ -308,7 +308,7 @@ class Verdict:
 
 
 def exit_status(verdict: Verdict) -> int:
-    """DESIGN.md's exit status of a verdict: 3 not valid evidence, 1 an objective not met, 0 fine.
+    """The exit status of a verdict: 3 not valid evidence, 1 an objective not met, 0 fine.
 
     A run that measured nothing is no evidence, and an objective that was not measured was not met; nor was
     any, said or not, where every operation failed.

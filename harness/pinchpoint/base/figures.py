@@ -15,7 +15,7 @@ CHANGED = frozenset({"better", "worse", "changed"})
 """The words for a figure that is known to have changed."""
 
 MOST_METRICS = 6
-"""This many are judged at most: the more questions, the more often chance answers one (METHOD 4.4)."""
+"""This many are judged at most: the more questions, the more often chance answers one."""
 
 FIGURES: Mapping[str, Mapping[str, Better | None]] = {
     "source": {

@@ -16,7 +16,7 @@ OUT = click.option(
     type=click.Path(path_type=Path),
     default=Path("runs"),
     show_default=True,
-    help="The folder for the run's folder.",
+    help="The run is written to a folder of its own in this folder.",
 )
 FARM = click.option(
     "--farm",

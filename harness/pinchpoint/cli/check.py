@@ -91,9 +91,8 @@ def _printer(*, quiet: bool) -> Callable[[HostCheck], None]:
     def say(entry: HostCheck) -> None:
         if not (quiet and entry.ok):
             with lock:
-                click.echo(
-                    _paragraph("ok   " if entry.ok else "FAIL ", f"{entry.what}: {masked(entry.found)}")
-                )
+                label = "FAIL " if not entry.ok else "warn " if entry.warning else "ok   "
+                click.echo(_paragraph(label, f"{entry.what}: {masked(entry.found)}"))
 
     return say
 
@@ -123,7 +122,7 @@ def _confidence(plan: Plan) -> Iterator[HostCheck]:
         found = f"medium at most: {has}; {MIN_LEVELS.value:.0f} are needed for high ({remedy})"
     else:
         return
-    yield HostCheck("confidence", ok=True, found=found)
+    yield HostCheck("confidence", ok=True, warning=True, found=found)
 
 
 def _ready(problems: int) -> str:

@@ -130,7 +130,7 @@ def confounders(
 
 
 def touches(one: Difference, resource: Blamed) -> bool:
-    """Whether a difference may act upon a resource (design: METHOD 4.1 leaves the list open).
+    """Whether a difference may act upon a resource (a value of our own).
 
     The work that was asked for acts upon everything; hardware upon what is made of it; a database's settings
     upon all its tier does; who watched, and a seed or a machine's identity alone, upon nothing.
@@ -340,7 +340,7 @@ def claim(
     found: Sequence[Confounder],
     work: Sequence[ComparedWork],
 ) -> Claim:
-    """METHOD 4.1: the factor is the cause only where nothing else that touches a blamed resource differs.
+    """The factor is the cause only where nothing else that touches a blamed resource differs.
 
     Args:
         sides: both sides' runs.

@@ -1,4 +1,4 @@
-"""Compares two sets of runs in the order of METHOD section 4, and writes the result as plain JSON."""
+"""Compares two sets of runs in the order of docs/dev-against-prod.md, and writes the result as plain JSON."""
 
 from __future__ import annotations
 

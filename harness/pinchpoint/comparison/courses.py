@@ -1,7 +1,7 @@
 """Confidence intervals of figures within one run, from their course over time.
 
 Neighbouring seconds resemble each other (a checkpoint lasts, a queue drains), so that they are resampled in
-blocks: a plain bootstrap's 95 % interval covers 53 % at autocorrelation .8 (METHOD 4.4).
+blocks: a plain bootstrap's 95 % interval covers 53 % at autocorrelation .8 (docs/dev-against-prod.md).
 """
 
 from __future__ import annotations

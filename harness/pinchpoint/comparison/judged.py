@@ -1,4 +1,4 @@
-"""Decides which figures are judged, and what each is called: better, worse, equivalent (METHOD 4.2, 4.4)."""
+"""Decides which figures are judged, and what each is called: better, worse, equivalent."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from pinchpoint.forecast import predict_beside
 from pinchpoint.store.read import open_run, read_manifest
 from pinchpoint.store.schema import MANIFEST
 
-# CPU time that each tier takes for each unit of work: a document, a commit, a burst (METHOD 4.3).
+# CPU time that each tier takes for each unit of work: a document, a commit, a burst.
 #
 # Of a plan with several scenarios it is computed for tiers at which one of them alone works: of several it is
 # not

@@ -85,11 +85,11 @@ Call = Literal["better", "worse", "changed", "equivalent", "inconclusive"]
 """``changed``: of a figure of which neither more nor less is better by itself."""
 
 ENOUGH = 5
-"""Runs, or repetitions, on each side that make a comparison (METHOD 4.2)."""
+"""Runs, or repetitions, on each side that make a comparison (docs/dev-against-prod.md)."""
 SAME = 0.05
-"""Within 5 % of each other two sides are equivalent (METHOD 4.4)."""
+"""Within 5 % of each other two sides are equivalent (docs/dev-against-prod.md)."""
 RUN_TO_RUN = 1.5
-"""With fewer runs: a run may differ by this many times from the next one of the same farm (METHOD 4.2)."""
+"""With fewer runs: a run may differ by this many times from the next one of the same farm."""
 SIGNIFICANT = 0.05
 
 _HALF_OUTSIDE = 0.975

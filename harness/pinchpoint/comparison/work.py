@@ -15,7 +15,7 @@ from pinchpoint.comparison.statistics import Pair, middle, pair
 from pinchpoint.data.operations import NO_ERRORS
 
 KEPT_UP = 0.95
-"""Doing less of what was offered is not keeping up: all that can be done is done (METHOD 3.0)."""
+"""Doing less of what was offered is not keeping up: all that can be done is done."""
 
 
 def planned_scenarios(sides: Sides) -> Mapping[str, Any]:

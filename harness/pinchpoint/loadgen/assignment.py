@@ -52,7 +52,7 @@ class Assignment:
         seed: the plan's seed.
         endpoints: as in farm.yaml.
         scenarios: plan name -> ``use``, ``params``, ``load`` (base units), ``repeat_s``.
-        slots: plan name -> the slots of its load that are done here (``loadgen.shares``).
+        slots: plan name -> the slots of its load that are done here.
         ranks: plan name -> (which of the workers that do that scenario this is, how many they are at first).
         clock_offset_ns: the controller's UTC clock minus this machine's.
         web_ui_port: where Locust's own page sets the number of users, on this machine; None: the plan does.

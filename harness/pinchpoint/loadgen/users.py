@@ -2,7 +2,7 @@
 
 Closed load: every user performs again as soon as it is free. Open load: a pacer puts intended starts into a
 queue when they are due, and free users take them from there. Which part of the load is done here is set by
-slots (``loadgen.shares``), and may grow during the load.
+slots (``loadgen.assignment``), and may grow during the load.
 """
 
 from __future__ import annotations

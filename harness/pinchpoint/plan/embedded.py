@@ -13,6 +13,7 @@ from pinchpoint.plan.record import (
     BytesPerSecond,
     FileContext,
     FilePath,
+    Iops,
     Name,
     PerSecond,
     Ratio,
@@ -63,7 +64,7 @@ class Credits(StrictRecord):
         credit_s: how long full credits last at that rate, such as ``30m``.
     """
 
-    iops: float | None = Field(default=None, gt=0)
+    iops: Iops | None = Field(default=None, gt=0)
     bytes_per_s: BytesPerSecond | None = Field(default=None, gt=0)
     credit_s: Seconds = Field(alias="credit", gt=0, description=DURATION)
 
@@ -82,10 +83,10 @@ class EmulatedLimits(StrictRecord):
         burst: the limits while it has credits; the others are then the base rate.
     """
 
-    iops: float | None = Field(default=None, ge=1)
+    iops: Iops | None = Field(default=None, ge=1)
     bytes_per_s: BytesPerSecond | None = Field(default=None, ge=4096)
-    read_iops: float | None = Field(default=None, ge=1)
-    write_iops: float | None = Field(default=None, ge=1)
+    read_iops: Iops | None = Field(default=None, ge=1)
+    write_iops: Iops | None = Field(default=None, ge=1)
     read_bytes_per_s: BytesPerSecond | None = Field(default=None, ge=4096)
     write_bytes_per_s: BytesPerSecond | None = Field(default=None, ge=4096)
     io_unit_bytes: Bytes | None = Field(default=None, alias="io_unit", ge=512)

@@ -32,6 +32,7 @@ from pinchpoint.plan.record import (
     BytesPerSecond,
     FileContext,
     FilePath,
+    Iops,
     Name,
     StrictRecord,
     only_one,
@@ -83,22 +84,6 @@ Curve = Annotated[
     BeforeValidator(_curve, json_schema_input_type=Annotated[Any, WithJsonSchema(_CURVE_FORM)]),
 ]
 """(outstanding I/Os, mean latency in seconds), by what is outstanding."""
-
-
-def _iops(value: object) -> object:
-    """``500/s`` is what ``500`` is: I/Os are counted per second."""
-    return units.rate(value) if isinstance(value, str) else value
-
-
-Iops = Annotated[
-    float,
-    BeforeValidator(
-        _iops,
-        json_schema_input_type=Annotated[
-            Any, WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, units.RATE_FORM]})
-        ],
-    ),
-]
 
 
 class DeclaredLimits(StrictRecord):

@@ -119,6 +119,15 @@ PerSecond = Annotated[float, in_file(units.rate, units.RATE_FORM)]
 BytesPerSecond = Annotated[float, in_file(units.byte_rate, units.BYTE_RATE_FORM)]
 Ratio = Annotated[float, in_file(units.ratio, units.RATIO_FORM)]
 
+
+def _iops(value: object) -> object:
+    """``500/s`` is what ``500`` is: I/Os are counted per second."""
+    return units.rate(value) if isinstance(value, str) else value
+
+
+_IOPS_FORM = {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, units.RATE_FORM]}
+Iops = Annotated[float, in_file(_iops, _IOPS_FORM)]
+
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,39}")
 _NAME_FORM = {"type": "string", "pattern": f"^{_NAME.pattern}$"}
 

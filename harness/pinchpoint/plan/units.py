@@ -56,7 +56,7 @@ RATIO_FORM = {
 
 def duration(value: object) -> float:
     """Seconds of ``250ms``, ``10s``, ``10m``, ``1h30m``, ``12h``, ``1d``."""
-    text = _text(value, DURATION, "{}s")
+    text = _text(value, DURATION, "{0}s or {0}ms")
     if text == "0":
         return 0.0
     parts = _PART.findall(text)

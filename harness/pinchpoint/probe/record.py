@@ -21,7 +21,7 @@ from pinchpoint_scenarios.storage_probe.cell import Role
 SCHEMA = "pinchpoint.probe/1"
 PROBE = "probe.json"
 LINE_S = 0.020
-"""The latency that is looked for where no other is asked for: a data disk's (METHOD, thresholds)."""
+"""The latency that is looked for where no other is asked for: a data disk's (docs/rules.md)."""
 State = Literal["running", "finished", "interrupted"]
 
 

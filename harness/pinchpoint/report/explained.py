@@ -23,7 +23,7 @@ DISKS: Mapping[str, str] = {
 
 
 def explanation_text(verdict: Mapping[str, Any], offset_s: int = 0) -> str:
-    """The checks, in the order of METHOD's steps.
+    """The checks, in the order of the steps of docs/rules.md.
 
     Args:
         verdict: verdict.json's content.

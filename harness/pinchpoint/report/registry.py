@@ -15,7 +15,7 @@ from pinchpoint.store.write import writable, write_file
 
 
 class Writer(Protocol):
-    """Makes the content of a file; the same each time."""
+    """Makes the content of a file from a run, a comparison or anything else (``Gathered``)."""
 
     def __call__(self, report: Gathered, cover: Cover = PLAIN) -> str | bytes: ...
 

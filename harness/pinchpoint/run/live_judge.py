@@ -138,11 +138,11 @@ def settled(before: Reported, after: Reported) -> bool:
 
 
 FOLLOWS = 0.95
-"""An open load is served as long as 95 % of what is offered gets through (METHOD, step 0)."""
+"""An open load is served as long as 95 % of what is offered gets through (docs/rules.md)."""
 CHANCE = 2.0
 """Independent arrivals are fewer by chance: by two standard deviations in one of forty levels."""
 KNEE = 0.10
-"""Saturated: a step adds less than a tenth of what the first level brought per unit (METHOD, step 2)."""
+"""Saturated: a step adds less than a tenth of what the first level brought per unit (docs/rules.md)."""
 EXPLODED = 10.0
 """Half of the operations take ten times as long as at the first level (design value)."""
 IN_A_ROW = 2

@@ -57,12 +57,14 @@ class HostCheck:
         ok: whether a run can rely on it.
         found: what was found, with the remedy where it is not ok.
         about: the collector kind and host of each host it concerns, where it is about a collector.
+        warning: it is ok, but the result may be less than it could be.
     """
 
     what: str
     ok: bool
     found: str
     about: tuple[tuple[str, str], ...] = ()
+    warning: bool = False
 
 
 Say = Callable[[HostCheck], None]
@@ -235,6 +237,7 @@ def check_load_here() -> HostCheck:
     found = f"{percent(busy)} busy before the load begins"
     if busy >= _BUSY_RATIO:
         found += "; the run may be invalid: end the other work, or run from another machine"
+        return HostCheck("load generator (this machine)", ok=True, warning=True, found=found)
     return HostCheck("load generator (this machine)", ok=True, found=found)
 
 
@@ -346,7 +349,8 @@ class FirstReadings:
         latest: dict[tuple[str, str, str], Sample] = {}
         failed = ""
         try:
-            facts = connected.collector.inventory()
+            inventory = connected.collector.inventory()
+            facts = {host: inventory.get(host, {}) for host in connected.hosts}
             every_s = max(float(facts[host].get("scrape_interval_s") or 0) for host in connected.hosts)
             until_s = time.monotonic() + _PATIENCE_S + 2.5 * every_s
             connected.collector.read()  # what went before: connecting, and all other hosts
@@ -741,7 +745,7 @@ def prove_write(collector: Collector, kind: str, watch: Watch, role: str, folder
 
     Others may write at the same time: it is tried up to three times, and once is enough.
     """
-    facts = collector.inventory()[watch.host]
+    facts = collector.inventory().get(watch.host, {})
     device = facts.get("roles", {}).get(role, {}).get("device")
     if device is None:
         return WriteTest(

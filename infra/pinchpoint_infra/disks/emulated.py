@@ -57,7 +57,7 @@ def detach(name: str) -> None:
 def acknowledge_durably(name: str) -> None:
     """Make the kernel send no flushes: the device behind loses nothing it has acknowledged.
 
-    Flushes would be counted as writes (METHOD section 2, "Traps") and against caps.
+    Flushes would be counted as writes (docs/metrics.md) and against caps.
     """
     (_BLOCK / name / "queue" / "write_cache").write_text("write through")
 

@@ -49,8 +49,8 @@ def test_a_text_with_its_unit_becomes_base_units(
 @pytest.mark.parametrize(
     ("parse", "text", "said"),
     [
-        (units.duration, 10, f'"10" has no unit; allowed: {units.DURATION}; write 10s'),
-        (units.duration, "10", f'"10" has no unit; allowed: {units.DURATION}; write 10s'),
+        (units.duration, 10, f'"10" has no unit; allowed: {units.DURATION}; write 10s or 10ms'),
+        (units.duration, "10", f'"10" has no unit; allowed: {units.DURATION}; write 10s or 10ms'),
         (units.duration, "-5s", f'"-5s" is less than 0; allowed: {units.DURATION}'),
         (units.duration, "soon", f'"soon" is not a duration; allowed: {units.DURATION}'),
         (units.duration, "10s ago", f'"10s ago" is not a duration; allowed: {units.DURATION}'),

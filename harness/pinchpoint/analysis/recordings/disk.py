@@ -210,7 +210,7 @@ def _doubt(inputs: Inputs, disk: DiskRole, slow: Measure, seen: _Seen) -> tuple[
     """(why work may not have waited for it, what would show it); "" if PAL's rule says that it did.
 
     PAL calls a disk overwhelmed where I/Os are slow and queue. Writes to data files are mostly asynchronous
-    (METHOD 3.2), whatever their latency.
+    (docs/rules.md), whatever their latency.
     """
     logged = any(other.host == disk.host and other.role in COMMIT_ROLES for other in inputs.disks)
     if disk.role == "data" and "read" not in slow.metric and logged:

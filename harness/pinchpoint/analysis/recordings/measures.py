@@ -159,7 +159,7 @@ class Resource:
     """One resource of one host, with all that a recording says about it.
 
     Attributes:
-        kind: the kind of limit it would be (DESIGN.md section 9).
+        kind: the kind of limit it would be (docs/reading-a-verdict.md).
         name: in words: ``CPU of APP3``.
         metric: the series that would show it best.
         measures: what was measured, the deciding one first; empty: nothing was.

@@ -133,7 +133,7 @@ def _buffer(inputs: Inputs, host: Host, server: str) -> Iterator[Resource]:
 
 
 def _of_host(inputs: Inputs, host: Host) -> Resource:
-    """Little available while paging: without paging little available is no limit (METHOD 3.2)."""
+    """Little available while paging: without paging little available is no limit (docs/rules.md)."""
     left = figure(inputs, host.name, LEFT)
     paged = figure(inputs, host.name, PAGED) or figure(inputs, host.name, BOTH_WAYS)
     paged = paged or _faults(inputs, host.name)

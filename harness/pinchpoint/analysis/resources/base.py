@@ -512,7 +512,7 @@ class ResourceKind(ABC, Generic[M]):
         candidate: its kind in the list of candidates of an inconclusive run; None: not listed.
         nearest: whether one that nothing speaks against is listed when it is the nearest to its limit.
         yields: whether it is named only where CPU, memory, disks and interfaces have room: it says that
-            something else limits throughput (METHOD step 5).
+            something else limits throughput (docs/rules.md).
         explains_disks: whether want of it keeps disks busy, so that it ranks before them.
         delays_cpu: whether it ranks before a CPU at the same depth, which it delays.
         takes_cpu: whether waiting for it may be waiting for CPU time that the hypervisor took.

@@ -407,7 +407,7 @@ class Thread(Cpu):
         """Also where its server says that it had work for less than nine tenths of the time.
 
         What kept a core busy is then no limit: a child that writes a snapshot, a thread that spins while it
-        waits for work (METHOD, section 2: the utilisation is what the server says, never the host's CPU).
+        waits for work (docs/metrics.md: the utilisation is what the server says, never the host's CPU).
         """
         if found.witness is not None and found.witness < UTILISATION.value:
             return "the server executed commands only part of that time"

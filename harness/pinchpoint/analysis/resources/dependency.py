@@ -1,7 +1,7 @@
 """What users wait for outside of what is watched: a slow repository, a long way to a server (`external`).
 
 A station where a *limited* pool of users waits is a dependency as far as its tier does not work for
-them: what it works on is its own resources' matter (METHOD step 5).
+them: what it works on is its own resources' matter (docs/rules.md).
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class Dependency(Shared):
 def deeper_unseen(inputs: Inputs, tiers: tuple[str, ...]) -> NoSingleCause | None:
     """What of these tiers, or behind them, was not measured: what waits there may be its victim.
 
-    It is named only where everything deeper has room (METHOD step 5), which then is not known.
+    It is named only where everything deeper has room (docs/rules.md), which then is not known.
     """
     missing = list(unseen_at(inputs, (*tiers, *_unasked_behind(inputs, tiers))))
     if not missing:

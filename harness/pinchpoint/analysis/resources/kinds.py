@@ -44,7 +44,7 @@ WAYS: Mapping[Kind, Way] = {kind: way for each in KINDS.values() for kind, way i
 
 
 def find_resources(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Resource, ...]:
-    """Every resource that the run measured (METHOD section 3, point 2)."""
+    """Every resource that the run measured (docs/rules.md)."""
     found: list[Resource] = []
     for kind in KINDS.values():
         disks = tuple(one for one in found if one.is_device)

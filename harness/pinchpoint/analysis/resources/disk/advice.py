@@ -1,4 +1,4 @@
-"""What to do about a disk, by the way in which it limits (METHOD step 5): never the same for all of them."""
+"""What to do about a disk, by the way in which it limits (docs/rules.md): never the same for all of them."""
 
 from __future__ import annotations
 

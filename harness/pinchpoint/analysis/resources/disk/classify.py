@@ -1,4 +1,4 @@
-"""Disks: the kinds of evidence that one is saturated, and how it limits (METHOD section 3, points 3 and 6).
+"""Disks: the kinds of evidence that one is saturated, and how it limits (docs/rules.md).
 
 E2 (a queue that grows with load) and E3 (the ceiling is near the highest throughput) need several load
 levels. One level gives E1 and E4. Without a known cap a disk has no utilisation; then latency above the
@@ -227,7 +227,7 @@ def _may_be_capped(found: DiskMeasures, state: DiskState) -> bool:
 
 
 def disk_kind(state: DiskState) -> Kind:
-    """The first row of METHOD's table that matches."""
+    """The first row of the table of kinds (docs/rules.md) that matches."""
     # A change of level comes first: the steady part of such a run would look like any capped disk.
     if state.fell:
         return "disk_burst_exhausted"
@@ -253,6 +253,6 @@ def ignored(found: DiskMeasures, state: DiskState) -> bool:
 
 
 def not_waited_for(resource: Resource, found: DiskMeasures) -> bool:
-    """Data-file writes are mostly asynchronous (METHOD step 6): they count only if something waits."""
+    """Data-file writes are mostly asynchronous (docs/rules.md): they count only if something waits."""
     only_data = all(role.role == "data" for role in resource.roles) and not resource.commit_path
     return only_data and (found.reads_ratio is None or found.reads_ratio < 1 / 2)

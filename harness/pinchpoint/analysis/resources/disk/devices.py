@@ -135,7 +135,7 @@ def disk_reading_s(samples: Samples, hosts: list[str], device: str) -> float:
 
 
 def disk_columns(samples: Samples, hosts: list[str], device: str) -> dict[str, Floats]:
-    """A device's columns; writes are data I/O where the collector verified that (METHOD section 2)."""
+    """A device's columns; writes are data I/O where the collector verified that (docs/metrics.md)."""
 
     def column(metric: str) -> Floats:
         return samples.first_of(hosts, f"disk.{metric}", device)

@@ -38,7 +38,7 @@ SHARE_WORDS = {
 """A store's metric -> what its share is of."""
 AS_COUNTED = ", as counted by the database: the disk itself was not measured"
 OF_DATA = ("disk.writes_per_s", "disk.write_latency_s")
-"""What is recorded of data I/O alone, where it can be separated from flushes (METHOD section 2)."""
+"""What is recorded of data I/O alone, where it can be separated from flushes (docs/metrics.md)."""
 SPREADS = (REGULATOR_FLAT, BY_SIZE, DISK_SHIFT)
 """Rules about how a rate moves: no threshold for the rate they are about."""
 

@@ -1,4 +1,4 @@
-"""All disks of a machine together: the machine's caps are a resource (METHOD step 3).
+"""All disks of a machine together: the machine's caps are a resource (docs/rules.md).
 
 A virtual machine's caps apply to the I/O of all its disks over the network: striping multiplies the
 caps of disks, never these. Whole devices count once; a disk inside the machine counts to none of them, one

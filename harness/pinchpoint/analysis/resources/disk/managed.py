@@ -3,7 +3,7 @@
 A database counts what it asks its operating system for. That is not what reaches the disk: the page cache may
 join writes, or serve reads, and a file system adds its own. So a disk seen this way is judged by the same
 rules, every finding names the source of its counts, and the host counts as not measured: low confidence at
-most (METHOD step 8).
+most (docs/rules.md).
 """
 
 from __future__ import annotations

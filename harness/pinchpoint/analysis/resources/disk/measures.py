@@ -238,7 +238,7 @@ def write_and_flush_s(resource: Resource, found: DiskMeasures) -> float | None:
     """What one durable write costs on this device.
 
     Where writes are known to be data I/O a flush comes on top. Where they may contain the flushes
-    (METHOD section 2, "Traps") the longer of the two is taken: it can be too low, never too high.
+    (docs/metrics.md) the longer of the two is taken: it can be too low, never too high.
     """
     parts = [value for value in (found.write_s, found.flush_s) if value is not None]
     if not parts:

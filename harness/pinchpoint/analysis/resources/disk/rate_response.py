@@ -1,4 +1,4 @@
-"""Rate response of a disk: how its rate changes with the queue depth (METHOD, step 5), at one load level.
+"""Rate response of a disk: how its rate changes with the queue depth (docs/rules.md), at one load level.
 
 Under a cap the rate stays level and latency changes. If each I/O takes a fixed time,
 latency stays level and the rate changes. The change may be small: a log with one I/O at a time still idles

@@ -1,4 +1,4 @@
-"""Service-time model of a disk: whether its time depends on the number of I/Os or on bytes (METHOD, step 5).
+"""Service-time model of a disk: whether its time depends on the number of I/Os or on bytes (docs/rules.md).
 
 A disk that is given one I/O at a time has no queue that could grow while its rate stays. But where I/Os
 differ in size, a limit of bytes takes its time by size, and one of latency takes the same for each.
