@@ -481,8 +481,9 @@ def _sentences(found: SidesComparison) -> Iterator[str]:
             *_best_words(found.sides, found.figures, "measurements", "repetition"),
             *_widest(found),
         ]
-        # What limits each side comes first where that is known.
-        yield from [limited, *compared] if any(one.kind for one in found.limits) else [*compared, limited]
+        # What limits each side comes first where that is known of all.
+        known = {one.side for one in found.limits if one.kind}
+        yield from [limited, *compared] if len(known) == len(found.sides) else [*compared, limited]
         return
     yield f"Bottleneck of {'; of '.join(f'{who}: {what}' for who, what in by_limit)}."
     yield from _best_words(found.sides, found.figures, "judged figures", "run")

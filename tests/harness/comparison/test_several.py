@@ -155,6 +155,10 @@ def test_four_probes_on_one_page_in_every_format(tmp_path: Path) -> None:
         "ssd": ("disk_cap", 256),
         "ssd-qos": ("disk_cap", 8),
     }
+    limited = (
+        "Limits: hdd and hdd-qos: the device; ssd and ssd-qos: cap. Best, of 11 measurements: ssd in 11."
+    )
+    assert str(found.answer).startswith(limited)
     deep = figure(found, "8K random write, 1024 outstanding")
     assert deep.standing == ("worse", "worse", "best", "worse")
     call = deep.between(0, 1)
@@ -189,6 +193,7 @@ def test_repetitions_prices_and_bytes_of_large_io() -> None:
     assert [one.metric for one in found.figures if one.judged] == ["bytes_per_s", "bytes_per_s"]
     assert "The sides differ most in dd" in str(found.answer)
     assert "ephemeral is 9.9" in str(found.answer)
+    assert str(found.answer).startswith("Best, of 2 measurements: ephemeral in 2.")
     assert "emulated disks, whose limits are those that farm.yaml gives them: persistent, ephemeral" in (
         " ".join(found.warnings)
     )
