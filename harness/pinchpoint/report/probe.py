@@ -345,13 +345,15 @@ def _each_once(verdict: ProbeVerdict) -> list[str]:
 
 def comparison_text(found: ProbeComparison) -> str:
     """Summary, cells, what moved, what else differs, warnings."""
+    one, two = found.labels
     moved = [
-        f"{workload}: {_kind(base)}; now {_kind(other)}" for workload, (base, other) in found.moved.items()
+        f"{workload}: {_kind(base)} ({one}); {_kind(other)} ({two})"
+        for workload, (base, other) in found.moved.items()
     ]
     blocks = [
         wrapped(str(found.answer)),
         _drawn(changes(found)),
-        *_listed("A different kind of limit than before:", moved),
+        *_listed("Another kind of limit on each side:", moved),
         *_listed("Other differences:", found.confounders),
         *_listed("Warnings:", found.warnings, "  ! "),
     ]

@@ -40,9 +40,10 @@ def test_another_thing_limits() -> None:
     assert found.moved["RND4K read"] == ("disk_cap", "disk_concurrency")
     assert "kind of limit differs" in str(found.answer)
     text = " ".join(comparison_text(found).split())
+    one, two = found.labels
     assert (
-        "RND4K read: at a limit of the disk: a higher queue depth brings no more throughput; now "
-        "limited by the queue depth: more outstanding I/Os would bring more throughput" in text
+        f"RND4K read: at a limit of the disk: a higher queue depth brings no more throughput ({one}); "
+        f"limited by the queue depth: more outstanding I/Os would bring more throughput ({two})" in text
     )
 
 
