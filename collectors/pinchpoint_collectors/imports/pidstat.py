@@ -3,7 +3,8 @@
 Only tasks that did something are there: those it saw before and does not print were idle. Processes of one
 name are one figure, a share of the machine's cores; of threads of one name the busiest counts, as a share of
 one core. ``%wait`` is the time a task waited for a CPU: all together are the threads that waited on average.
-``iodelay`` (``-d``) is likewise the time processes waited for I/O, in ticks of the clock.
+``iodelay`` (``-d``) is likewise the time processes waited for I/O, in ticks of the clock; the process that
+waited longest stands for the pressure on I/O.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class _Tasks:
         self._known: dict[str, None] = {}
         self._waiting: float | None = None
         self.is_used = False
-        self._delayed_s: float | None = None
+        self._delays_s: list[float] | None = None
         self._faults: float | None = None
 
     def samples(self, time: str, rest: str, line: int) -> Iterator[Sample]:
@@ -109,7 +110,7 @@ class _Tasks:
         is_thread = row[_NAME].startswith(_THREAD)
         if _DELAY in row:
             ticks = number(row[_DELAY], _DELAY, line) if not is_thread else None
-            self._delayed_s = (self._delayed_s or 0.0) + (ticks or 0.0) / _TICKS_PER_S
+            self._delays_s = [*(self._delays_s or ()), (ticks or 0.0) / _TICKS_PER_S]
         if _FAULTS in row and not is_thread:
             self._faults = (self._faults or 0.0) + (number(row[_FAULTS], _FAULTS, line) or 0.0)
         if _BUSY not in row:
@@ -137,14 +138,15 @@ class _Tasks:
                     yield Sample(at_ns, interval_s, self._host, "cpu.busy_ratio", name, value, None)
             if self._waiting is not None:
                 yield Sample(at_ns, interval_s, self._host, "cpu.waiting_threads", "", self._waiting, None)
-            if self._delayed_s is not None:
-                waited = self._delayed_s / interval_s
+            if self._delays_s is not None:
+                waited, longest = sum(self._delays_s) / interval_s, min(max(self._delays_s) / interval_s, 1.0)
                 yield Sample(at_ns, interval_s, self._host, "cpu.blocked_threads", "", waited, None)
+                yield Sample(at_ns, interval_s, self._host, "pressure.io_ratio", "", longest, None)
             if self._faults is not None:
                 yield Sample(at_ns, interval_s, self._host, "mem.major_faults_per_s", "", self._faults, None)
         if time_s is not None:
             self._before_s = time_s
-        self._time_s, self._waiting, self._delayed_s, self._faults = None, None, None, None
+        self._time_s, self._waiting, self._delays_s, self._faults = None, None, None, None
         self._values.clear()
 
     def _utc_s(self, time: str, line: int) -> float:

@@ -784,7 +784,9 @@ def test_processes_that_wait_for_io_are_counted(tmp_path: Path) -> None:
     verdict = judged(tmp_path, text, places(), "pidstat.txt")
     assert verdict["outcome"] == "inconclusive"
     assert verdict["candidates"][0]["resource"] == "disk"
-    assert "threads that waited for I/O: 4.9 all the time" in verdict["summary"]
+    assert "work waited for I/O, of any disk, 98 % all the time" in verdict["summary"]
+    facts = [fact["fact"] for fact in verdict["candidates"][0]["evidence"]]
+    assert any(fact.startswith("threads that waited for I/O: 4.9 all the time") for fact in facts)
 
 
 def test_pages_that_processes_read_in_are_counted(tmp_path: Path) -> None:
