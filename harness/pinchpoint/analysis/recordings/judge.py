@@ -14,10 +14,17 @@ from pinchpoint.analysis.recordings.crawls import crawl_findings, crawl_rows
 from pinchpoint.analysis.recordings.disk import disks
 from pinchpoint.analysis.recordings.measures import Resource
 from pinchpoint.analysis.recordings.memory import memories
-from pinchpoint.analysis.recordings.network import file_servers, interfaces
+from pinchpoint.analysis.recordings.network import interfaces
 from pinchpoint.analysis.recordings.outcome import NO_OPERATIONS, Conclusion, conclude
 from pinchpoint.analysis.recordings.symptoms import collapses, work
-from pinchpoint.analysis.recordings.waiting import dependencies, locks, pools, replicas, sessions
+from pinchpoint.analysis.recordings.waiting import (
+    dependencies,
+    file_servers,
+    locks,
+    pools,
+    replicas,
+    sessions,
+)
 from pinchpoint.analysis.recordings.words import experiment, saturated_words, summary
 from pinchpoint.analysis.resources.disk.machines import unknown_machines
 from pinchpoint.analysis.sample_counts import counted

@@ -20,7 +20,6 @@ SHARES_DROPPED = ("net.received_dropped_ratio", "net.sent_dropped_ratio")
 DROPPED = Threshold(10.0, "design", "packets are dropped all the time: ten a second, or more")
 LOST = Threshold(0.01, "design", "of a hundred packets one is dropped, or is sent again, at least")
 RESENT = Threshold(DROPPED.value, "design", "segments are sent again all the time: ten a second, or more")
-RESENT_CALLS = Threshold(0.1, "design", "calls to file servers are sent again: one in ten seconds, or more")
 WAITING = Threshold(2.0, "PAL", "Output Queue Length: critical when more than 2 packets wait")
 
 
@@ -66,25 +65,6 @@ def _resent(inputs: Inputs, host: Host) -> Measure | None:
     noun = "TCP segments that were sent again:"
     one = measure(inputs, resent, RESENT, "errors", noun, only=many)
     return one if one and one.at_limit else None
-
-
-def file_servers(inputs: Inputs, host: Host) -> Iterator[Resource]:
-    """The file servers a host calls, by the calls that it had to repeat."""
-    calls = figure(inputs, host.name, "net.nfs_retransmits_per_s")
-    repeated = measure(inputs, calls, RESENT_CALLS, "saturation", "NFS calls that were sent again:")
-    if repeated is not None:
-        yield Resource(
-            kind="external",
-            tier=host.tier,
-            host=host.name,
-            instance="NFS",
-            name=f"NFS servers that {host.name} calls",
-            metric=repeated.metric,
-            measures=(repeated,),
-            has_room=not repeated.at_limit,
-            doubt="whether the server or the network is slow was not recorded",
-            remedy="record the NFS server, and how long its calls take (nfsiostat)",
-        )
 
 
 def _interface(inputs: Inputs, host: Host, name: str) -> Resource:

@@ -81,6 +81,7 @@ _POOLS: tuple[tuple[str, Threshold, What, str, str], ...] = (
     ("db.tickets_queued", QUEUED, "saturation", "operations that waited for a ticket:", "tickets"),
 )
 _LOCK_REQUESTS, _SESSIONS = "db.lock_waits_per_s", "db.sessions_waiting"
+RESENT_CALLS = Threshold(0.1, "design", "calls to file servers are sent again: one in ten seconds, or more")
 DEADLOCKS = (("db.deadlocks_per_s", "deadlocks"),)
 CRAWL = (("search.waiting", "documents that waited to be crawled"),)
 
@@ -152,6 +153,18 @@ def replicas(inputs: Inputs, host: Host) -> Iterator[Resource]:
                     doubt="commits need not wait for a replica that lags" if one.at_limit else "",
                     remedy="record the network to the secondary replica, its log disk, and Transaction Delay",
                 )
+
+
+def file_servers(inputs: Inputs, host: Host) -> Iterator[Resource]:
+    """The NFS servers a host calls, by the calls that it had to repeat."""
+    calls = figure(inputs, host.name, "net.nfs_retransmits_per_s")
+    one = measure(inputs, calls, RESENT_CALLS, "saturation", "NFS calls that were sent again:")
+    if one is not None:
+        yield replace(
+            _waited_for(host, "external", "NFS", f"NFS servers that {host.name} calls", (one,)),
+            doubt="whether the server or the network is slow was not recorded",
+            remedy="record the NFS server, and how long its calls take (nfsiostat)",
+        )
 
 
 def pools(inputs: Inputs, host: Host) -> Iterator[Resource]:
