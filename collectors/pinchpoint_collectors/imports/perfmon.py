@@ -55,7 +55,7 @@ SIZE_OF_MEMORY = {
     "remedy": "say it: --memory HOST=SIZE",
 }
 SHOWN = 3
-"""This many names are shown where there may be hundreds."""
+"""At most this many of hundreds of names are shown."""
 
 
 @dataclass(slots=True)

@@ -77,7 +77,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does; of an unknown name all that are allowed, and the nearest."""
+        """As click does, but an unknown name lists all allowed names and the nearest."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
             hint = f"; nearest: {near[0]}" if near else ""

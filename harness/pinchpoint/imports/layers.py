@@ -23,7 +23,7 @@ _GIVEN_OUT = range(234, 255)
 _ON_OTHERS = frozenset({7, 9})
 """Drivers of what lies on others: loop, md."""
 _SHOWN = 5
-"""This many names are shown where there may be hundreds."""
+"""At most this many of hundreds of names are shown."""
 
 
 def counted_once(disks: Collection[str], named: Collection[str]) -> set[str]:

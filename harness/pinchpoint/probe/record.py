@@ -27,7 +27,7 @@ State = Literal["running", "finished", "interrupted"]
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One measurement of one cell. None: not reported by the tool; ``failed`` says why nothing is.
+    """One measurement of one cell. None: not reported by the tool; ``failed`` has the reason if nothing is.
 
     Attributes:
         number: which repetition, from 1.

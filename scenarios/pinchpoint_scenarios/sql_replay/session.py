@@ -161,7 +161,7 @@ class ReplaySession:
             if self._tape.ended:
                 return False
             with _pause(record):
-                time.sleep(_NAP_S)  # others are still playing; after them a round may follow, for all users
+                time.sleep(_NAP_S)  # other sessions still replay; a round for all users may follow
             return True
         session = self._playing
         assert session is not None  # noqa: S101 - taken above

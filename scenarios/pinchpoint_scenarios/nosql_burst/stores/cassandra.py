@@ -266,7 +266,7 @@ class _ClusterAddress:
         params = self._params.cassandra
         profile = ExecutionProfile(
             load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy(params.local_datacenter or "")),
-            # A failure is an outcome: nothing tries again behind our back.
+            # A failure is an outcome, so the driver must not retry.
             retry_policy=FallthroughRetryPolicy(),
             consistency_level=self._level,
             request_timeout=self._params.timeout_s,
