@@ -117,7 +117,7 @@ class PrometheusCollector:
         return ()
 
     def incidents(self) -> Sequence[Incident]:
-        """Scrapes that were not made, and a clock that is off."""
+        """Events: missing scrapes, and a clock with an offset."""
         reported, self._reported = self._reported, []
         return reported
 

@@ -89,7 +89,7 @@ class Ring:
         self.close()
         segments = _segments(self._folder)
         number = _number(segments[-1]) + 1 if segments else 1
-        # The new one will grow, too: all others together leave room for it.
+        # All others together leave room for the new one, which will grow.
         while segments and (
             sum(path.stat().st_size for path in segments) > self._size_bytes - 2 * self._segment_bytes
             or at_ns - _last_of(segments[0], segments) > self._span_ns

@@ -50,7 +50,7 @@ def nearest_name(found: str, names: Iterable[str]) -> str | None:
     """The one of ``names`` that ``found`` was probably meant to be: one that is near, or begins with it."""
     known = list(names)
     near = difflib.get_close_matches(found, known, n=3, cutoff=0.6)
-    # A digit that is wrong is likelier than one too many: p33 was meant to be p30, not p3.
+    # A wrong digit is more likely than an extra one: p33 means p30, not p3.
     same = [name for name in near if found[-1:].isdigit() and len(name) == len(found)]
     begun = [name for name in known if len(found) >= SHORTEST_BEGIN and name.startswith(found)]
     return next(iter([*same, *near, *begun]), None)

@@ -220,7 +220,7 @@ def _response(points: Sequence[Point], at: int, resource: Resource) -> RateRespo
         return found  # means may agree by chance; a regulator's seconds do as well
     deeper = [one for one in points if depth and (one.going_on or 0.0) >= min(depth)]
     if len(deeper) > len(same):
-        return found  # of many points some agree by chance; at a regulator all do from there on
+        return found  # of many points some agree by chance; at a limiter all further ones do
     wide = bool(depth) and min(depth) <= DEVICE_QUEUE and max(depth) >= TENFOLD * min(depth)
     rates = [one.iops for one in same]
     spread = (max(rates) - min(rates)) / 2 / float(np.median(rates))

@@ -402,7 +402,7 @@ def measure(
         try:
             stored, verdict = conclude(ended.directory)
             write_run(stored, verdict.to_json(), ["html"], ended.directory)
-        except InputError as error:  # the files are our own: what befell them is no fault of the user's input
+        except InputError as error:  # the files are our own: damage to them is no error of the user's input
             raise FarmUnavailable(_cut_off(ended.directory, error)) from error
     return ended, stored, verdict
 

@@ -226,9 +226,9 @@ def run_all(
 
     Args:
         farms: each with the plan.
-        out: where the set of runs goes.
+        out: the folder of the set of runs.
         repeat: the number of runs of each.
-        notes: what the comparison's page says of how it was made.
+        notes: sentences for the comparison's page about how it was made.
 
     Raises:
         FarmUnavailable: this machine has no means for such disks: all farms would be the same.

@@ -98,7 +98,7 @@ def is_alone(run: StoredRun) -> bool:
 
 
 def day_and_time(stamp: str | None, offset_s: int = 0) -> str | None:
-    """An ISO time as people write it, in a zone that is so far ahead of UTC."""
+    """An ISO time in the form ``2026-11-20 09:00:00 UTC``, in a zone with this offset."""
     if stamp is None:
         return None
     shown = datetime.fromtimestamp(seconds_of(stamp) + offset_s, UTC)

@@ -526,7 +526,7 @@ def _sorted(sources: Sequence[str], over_s: float, say: Callable[[str], None]) -
                 f"--from: {redacted_text(source)}: no server of that kind can be watched; allowed: "
                 f"postgresql, {', '.join(live_store.SCHEMES)}; of others give exports"
             )
-        elif "@" in source and not path.exists():  # of a mistyped URL no more is shown than of a URL
+        elif "@" in source and not path.exists():  # a mistyped URL is masked like a right one
             raise InputError(
                 f"--from: {redacted_word(source)}: there is no such file, and it is no URL; {_NEEDED}"
             )

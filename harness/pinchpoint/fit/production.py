@@ -393,7 +393,7 @@ def _writes(
             ProductionFigure(calls / change.length_s, f"{change.sources}: calls of statements that write"),
             "several statements form one transaction",
         )
-    # What has no COMMIT is a transaction by itself; what more statements there are share the others.
+    # A statement without COMMIT is a transaction by itself; all others share the counted transactions.
     alone = max(0.0, transactions - commits)
     shared = max(0.0, _calls(each for each in outer if each.word not in TRANSACTIONAL) - alone)
     several = min(calls, shared)

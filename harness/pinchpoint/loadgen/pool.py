@@ -65,7 +65,7 @@ class _Process:
             with self._sending:
                 self.process.stdin.write(json.dumps(message).encode() + b"\n")
         except (BrokenPipeError, ValueError):
-            return  # it ended, or was ended; whoever reads it says why
+            return  # it ended, or was ended; its reader reports why
 
     def close(self) -> None:
         if self.process.poll() is None:

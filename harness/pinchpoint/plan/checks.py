@@ -295,7 +295,7 @@ def _check_loads(plan: YamlFile) -> Iterator[Problem]:
 
 
 def _check_silence(plan: YamlFile, position: int, given: object, names: list[Any]) -> Iterator[Problem]:
-    """Bursts with nothing between them are silent on purpose."""
+    """Warn of a silence rule for bursts without load in between, which are silent by design."""
     pauses_s = []
     for name in names:
         load = plan.mapping("scenarios", name, "load")

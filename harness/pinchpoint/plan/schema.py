@@ -52,7 +52,7 @@ def meanings(model: type[BaseModel]) -> dict[str, str]:
 
 
 class _InFiles(GenerateJsonSchema):
-    """Values as a file has them: with units, and nothing that is null."""
+    """Values in the form of a file: with units, without nulls."""
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
         return self.generate_inner(schema["schema"])

@@ -73,7 +73,7 @@ class ProbeVerdict:
     Attributes:
         kinds: kind of limit -> the workloads it limits.
         caps: the caps that were found.
-        limits: what cells were held against; None: nothing.
+        limits: the limits that cells were compared with; None: none.
         limits_are: whether they were ``declared``, ``found``, or ``both``, each one of the two figures.
         contradicted: why the declared figures are not those of this disk; None if they may be.
         over_time: kind (``disk_burst_exhausted``, ``disk_warm_up``) -> the workloads that showed it.

@@ -196,7 +196,7 @@ def reads_apart(cell: Cell, name: str, found: float, cap: float) -> str:
 
 
 def remembered(reads: RateChange, writes: RateChange | None) -> str:
-    """Reads that depend on the trial."""
+    """The reason to suspect a cache: reads got faster with each repetition."""
     went = f"reads became {units.times(reads.after / reads.before)} as fast: {reads.how}"
     if writes is None:
         return f"{went}; too few writes to decide whether the disk is warming up"

@@ -92,7 +92,7 @@ class LiveSeconds:
                     kept.popleft()
 
     def between(self, scenarios: Iterable[str], begun: float, ended: float) -> Reported:
-        """What was reported of the seconds of scenarios that ended between two moments (monotonic).
+        """The reports of scenarios for the seconds that ended between two moments (monotonic).
 
         All seconds between them, however late each of them was reported.
         """

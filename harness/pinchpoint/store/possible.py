@@ -115,7 +115,7 @@ def _bounds(names: list[str]) -> npt.NDArray[np.float64]:
 
 
 def _count(rows: pa.Table, nonsense: bounds.Tally) -> None:
-    """Count rows that cannot be, by series: a file may be full of them."""
+    """Count impossible rows by series, because a file may be full of them."""
     rows = pa.table({name: rows[name].cast(pa.string()) for name in NAMES} | _others(rows))
     rows = rows.append_column("row", pa.array(np.arange(rows.num_rows)))
     each = rows.group_by(list(NAMES), use_threads=False).aggregate([("row", "min"), ("row", "count")])

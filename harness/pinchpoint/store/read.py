@@ -119,7 +119,7 @@ def _events(directory: Path) -> list[dict[str, Any]]:
         lines = document.content_of(path, _AGAIN).split(b"\n")
     except FileNotFoundError:
         return []
-    if not _is_whole(lines[-1]):  # cut off by a kill: the one line that may be half
+    if not _is_whole(lines[-1]):  # the only line that a kill may have cut
         lines.pop()
     return [
         document.parsed(line, shape.event_form, f"{path}:{number}", _AGAIN)[0]

@@ -102,7 +102,7 @@ class _Readers:
         except CostlyError as error:
             if not error.memory or child.done == 1:
                 raise
-        # What it had read before may have left little: what is judged is this document alone.
+        # Earlier documents may have left little memory: only this document is judged.
         return self._asked(_reader(), work, *given)
 
     def close(self) -> None:

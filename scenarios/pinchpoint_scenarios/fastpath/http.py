@@ -65,7 +65,7 @@ class HttpConnection:
         Args:
             request: head and body.
             deadline: ``time.monotonic()`` by which the last byte must have come.
-            again: whether it may be sent a second time where the server closed an idle connection on it.
+            again: whether it may be repeated if the server closed the idle connection meanwhile.
 
         Raises:
             HttpError: see there.

@@ -94,7 +94,7 @@ class _ByGevent:
 
     def wait_readable(self, until: float = math.inf) -> bool:
         self._until = until
-        if until < self._rings:  # none runs, or one for a longer wait
+        if until < self._rings:  # no timer runs, or one for a longer wait
             self._start_timer()
         watcher = self._watcher
         self._waiting = waiting = self._getcurrent()

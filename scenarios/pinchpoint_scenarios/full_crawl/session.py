@@ -86,7 +86,7 @@ class CrawlSession:
         self._connection.close()
 
     def _take(self, record: Record) -> bool:
-        if self._done:  # the last of the batch did not get so far
+        if self._done:  # the last items of the batch had no result
             self._hand_in(record)
         start_ns = time.perf_counter_ns()
         self._mine.extend(self._turns.take(self._batch))

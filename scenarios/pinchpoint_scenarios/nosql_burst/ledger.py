@@ -108,7 +108,7 @@ class Ledger:
         return sorted(self._last)
 
     def compare(self, items: Sequence[int], found: Sequence[Fields | None], into: ReadBack) -> None:
-        """Hold what was read against what was acknowledged."""
+        """Compare what was read with what was acknowledged."""
         for item, fields in zip(items, found, strict=True):
             into.records += 1
             kind = self._judged(item, fields)

@@ -276,7 +276,7 @@ def _judged(entry: LogEntry, *, part: bool) -> LogEntry:
 
 
 def _as_sent(entries: list[LogEntry], *, deduce: bool) -> Iterator[LogEntry]:
-    """One session's entries as they can be made again."""
+    """One session's entries in the form that can be replayed."""
     handles = Handles()
     by_time = sorted(entries, key=lambda each: each.ended_s)
     ordered = [_staying(handles.replayable(each)) for each in by_time]

@@ -82,7 +82,7 @@ class Tape:
             return self._sessions[self._next - 1]
 
     def over(self) -> None:
-        """A session that was taken has come to its end."""
+        """Note that a session has been replayed to its end."""
         with self._changing:
             self._playing -= 1
 

@@ -111,7 +111,7 @@ def checked(number: int) -> int:
 
 
 def as_int(value: Value) -> int:
-    """A number as a whole one, rounded to the nearest, of two the even one."""
+    """A number rounded to the nearest whole one, to the even one of two."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise EvaluationError(f"{spelt(value)} stands where a number is needed")
     if isinstance(value, float) and not math.isfinite(value):

@@ -28,7 +28,7 @@ class Driver(Protocol[Answer_co]):
         """Take what came next.
 
         Args:
-            content: bytes of any number; none: the peer sends no more.
+            content: any number of bytes; none: the peer sends no more.
 
         Returns:
             The answer, or ``MORE`` until it is complete.

@@ -38,7 +38,7 @@ def known(endpoint: Endpoint) -> None:
             f"{_ALLOWED}"
         )
     kind = SCHEMES[scheme]
-    if kind is not None:  # else its data source knows
+    if kind is not None:  # otherwise the data source has it
         by_odbc(endpoint, kind)
 
 

@@ -193,7 +193,7 @@ def _created(words: Words) -> tuple[str, ...]:
         "CREATE INDEX queue_turn ON our.queue (source, leaf, id)",
         "CREATE INDEX links_target ON our.links (target)",
         f"CREATE INDEX errors_key ON our.errors ({words.name('key')})",
-        # What the first cycle follows.
+        # The row before the first cycle.
         f"INSERT INTO our.{words.name('cycle')} (number, ended) VALUES (0, {words.now})",
     )
 

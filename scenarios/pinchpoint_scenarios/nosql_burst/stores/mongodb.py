@@ -123,7 +123,7 @@ class Mongo:
         """
         with self._opened() as client:
             collection = self._collection(client)
-            # The mark is asked for last: a run that begins meanwhile writes it before anything else.
+            # The mark is read last, because a run that begins meanwhile writes it first.
             if collection.find_one({"_id": {"$ne": HOLDER}}) is not None and not _ours(collection):
                 raise ScenarioError(
                     f"{place(self._endpoint)}: Pinchpoint did not make the collection {self._name} of the "
@@ -272,7 +272,7 @@ class _HoldDocument:
     def enter(self, holder: str, *, over: bool) -> str | None:
         if over:
             self._collection.delete_one({"_id": HOLDER})
-        while True:  # more than once only where an entry is struck out between two commands
+        while True:  # repeated only if an entry is removed between two commands
             try:
                 self._collection.insert_one({"_id": HOLDER, "holder": holder})
             except errors.DuplicateKeyError:

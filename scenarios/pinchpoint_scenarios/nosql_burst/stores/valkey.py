@@ -743,7 +743,7 @@ class _HoldKey:
     def enter(self, holder: str, *, over: bool) -> str | None:
         if over:
             self._client.unlink(self._key)
-        while True:  # more than once only where an entry is struck out between two commands
+        while True:  # repeated only if an entry is removed between two commands
             found = cast("bytes | None", self._client.get(self._key))
             if found is not None:
                 return None if found == holder.encode() else found.decode(errors="replace")

@@ -65,7 +65,7 @@ def _sayings(schema: str) -> dict[str, SqlOperation[LoadingConnection]]:
         WHERE p.object_id = OBJECT_ID('{schema.replace("'", "''")}.[bulk]')"""
     bulk_load = f"INSERT INTO {schema}.[bulk] (session, [load], payload) VALUES ($1, $2, $3)"
 
-    # One row of it: of a table that a plan does not touch nothing is locked.
+    # One row of it: SQL Server takes no lock on a table that the plan does not read.
     lock = f"SELECT TOP (1) 1 FROM {schema}.[bulk] WITH (TABLOCKX, HOLDLOCK)"
 
     def load(connection: LoadingConnection, drawn: Drawn) -> int:

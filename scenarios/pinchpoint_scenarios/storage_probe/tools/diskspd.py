@@ -1,4 +1,4 @@
-"""DiskSpd: what fio is on Linux, on Windows; reported as XML with percentiles and the course over time."""
+"""DiskSpd, the storage tester of Windows; its XML has percentiles and the rate over time."""
 
 from __future__ import annotations
 
