@@ -100,9 +100,12 @@ class Row:
 # ---- what may happen
 
 
-def _kill_generators(cell: Cell) -> None:
-    for one in cell.generators():
-        one.kill()
+def _generators(cell: Cell) -> list[psutil.Process]:
+    """The load generators; they start once the data is made, and are waited for until then."""
+    deadline = time.monotonic() + ENDS_WITHIN_S
+    while not (found := cell.generators()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return found
 
 
 def _kill_controller(cell: Cell) -> None:
@@ -254,6 +257,8 @@ NOT_KEPT = ("directory removed", "disk read-only")
 GOES_ON = frozenset({0, 1, 3})
 FAILS = frozenset({3, 5})
 LOADED = ("warm-up", "measure")
+GENERATING = ("prepare", *LOADED)
+"""In which there are load generators: they start at the end of prepare, and end with the measurement."""
 NEEDED = frozenset({1, 3, 5})
 """Of a server that has to be there until the data is removed from it."""
 CRAWLED = ("web", "search", "files")
@@ -271,12 +276,12 @@ FAULTS: dict[str, Fault] = {
         never="said nothing|was lost",
     ),
     "generator SIGKILL": Fault(
-        _kill_generators,
-        LOADED,
+        lambda cell: _kill(*_generators(cell)),
+        GENERATING,
         FAILS | {0},
         "generator|worker",
     ),
-    "generator SIGSTOP 5 s": Fault(lambda cell: _stand(*cell.generators()), LOADED, GOES_ON),
+    "generator SIGSTOP 5 s": Fault(lambda cell: _stand(*_generators(cell)), GENERATING, GOES_ON),
     "SQL server SIGKILL": Fault(
         lambda cell: _kill_server(cell, cell.sql), tuple(PHASES), NEEDED, "sql|127.0.0.1", late=GOES_ON
     ),
@@ -298,9 +303,11 @@ FAULTS: dict[str, Fault] = {
     },
     **{
         f"{tier} server SIGSTOP 5 s": Fault(
+            # ``check`` waits for an answer for 5 s, too: what it then says fits.
             partial(_stand_tier, tier=tier),
             tuple(PHASES),
-            GOES_ON,
+            GOES_ON | {5},
+            "operations failed|127.0.0.1",
             parts=("crawl",),
         )
         for tier in CRAWLED
@@ -324,7 +331,7 @@ FAULTS: dict[str, Fault] = {
         lambda cell: _no_memory(cell.controller), tuple(PHASES), GOES_ON | {5}
     ),
     "memory of the generator limited": Fault(
-        lambda cell: _no_memory(*cell.generators()), LOADED, GOES_ON | {5}
+        lambda cell: _no_memory(*_generators(cell)), GENERATING, GOES_ON | {5}
     ),
     "remote worker SIGKILL": replace(REMOTE, apply=lambda cell: _kill(*cell.remote())),
     "remote worker SIGSTOP 5 s": replace(REMOTE, apply=lambda cell: _stand(*cell.remote()), words=""),

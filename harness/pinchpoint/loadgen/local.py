@@ -5,12 +5,16 @@ When stdin ends, the controller is dead and the generator exits at once.
 
 from __future__ import annotations
 
-from pinchpoint.loadgen import engine  # noqa: F401 -- first of all: see there
+import sys
+
+try:
+    from pinchpoint.loadgen import engine  # noqa: F401 -- first of all: see there
+except MemoryError:
+    sys.exit("a load generator has too little memory to start")
 
 # isort: split
 import json
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -231,7 +231,7 @@ class OdbcLink:
 
     def alive(self) -> bool:
         try:
-            self._connection.commit()  # MariaDB's driver crashes on a text where the connection was reset
+            self._connection.commit()  # has no rows: MariaDB's driver crashes where a text's rows break off
             self.execute("SELECT 1")
         except pyodbc.Error:
             return False
