@@ -94,7 +94,7 @@ INDICES: Mapping[str, int] = {
 _DISKS = ("LogicalDisk", "PhysicalDisk")
 _BALANCER, _ALL_APPLICATIONS = "Hyper-V Dynamic Memory Balancer", "__Total__"
 PARTS = {"Thread": "thread:", "Hyper-V Hypervisor Virtual Processor": "vcpu:"}
-"""Objects of what can be busy beside the cores -> what stands before its name."""
+"""Objects with a busy time beside the cores -> prefix of the instance's name."""
 _WITHOUT_SUM = frozenset(
     {*PARTS, *_DISKS, "SMB Client Shares", "Cluster CSVFS", "Hyper-V Virtual Storage Device"}
 )

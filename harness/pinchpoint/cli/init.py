@@ -84,7 +84,7 @@ def _spread(args: list[str]) -> Iterator[str]:
         if argument in (_FROM, _DISCOVER):
             spread = argument
             if position + 1 == len(args):
-                yield argument  # one that nothing follows is left for click to complain of
+                yield argument  # an option without a value is left to click, which reports it
         elif argument.startswith("-"):
             spread = ""
             yield argument

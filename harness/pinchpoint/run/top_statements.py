@@ -76,7 +76,7 @@ class TopStatements:
             server.before = _ServerCounters(server.collector, texts=False)
 
     def end(self) -> list[dict[str, Any]]:
-        """Look again, and wait for the answers: the manifest's ``statements``, a row per server."""
+        """Read the counters again; return the manifest's ``statements``, a row per server."""
         asked = [server for server in self._servers if server.before is not None]
         for server in asked:
             if server.before is not None and server.before.found is not None:

@@ -13,7 +13,7 @@ from ..units import Bytes, Seconds
 from .suites import SUITES, Suite
 
 LEAST_BYTES = 16 * 2**20
-"""Sixteen of the largest I/Os of any suite: less is no place to be random in."""
+"""The smallest file: sixteen of the largest I/Os of any suite, so that random I/O is possible."""
 UNTIMED = "each cell of {suite} lasts until the file is written or read whole; what makes it shorter is"
 _DEFAULT = "database"
 

@@ -38,7 +38,7 @@ def run_command(field: str, command: str, timeout_s: float) -> None:
     Raises:
         FarmUnavailable: it failed, or took too long.
     """
-    # A session of its own: a Ctrl-C in the terminal must not end the command that puts things back.
+    # In its own session, so that Ctrl-C in the terminal does not end the command that restores.
     with subprocess.Popen(
         ["/bin/sh", "-c", command],
         stdin=subprocess.DEVNULL,

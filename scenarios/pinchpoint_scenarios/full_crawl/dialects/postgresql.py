@@ -61,7 +61,7 @@ _GREET = """
     WHERE name IN ('enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'jit')"""
 # Who asks for more has finished what it had: what the queue still calls its own it took without hearing so,
 # or could not finish. Items are of one turn: what is found in a batch is noted for the source of all of it.
-# OFFSET keeps a turn from being looked at twice, and LIMIT the turns behind it from being looked at.
+# OFFSET prevents that a turn is read twice, and LIMIT that the turns after it are read.
 _TAKE = f"""
     WITH taken AS (
         UPDATE queue
