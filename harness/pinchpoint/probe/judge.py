@@ -157,11 +157,27 @@ def caps_but_of_reads(
     return caps, ()
 
 
-def reads_of_memory(reads: RateChange | None, writes: RateChange | None) -> tuple[str, ...]:
-    """Why what is read gets faster from repetition to repetition, and is no warming up: writes do not."""
+STEADY_TRIALS = 3
+"""Repetitions of writes that show, where they are the same, that a disk does not warm up (our value)."""
+
+
+def reads_of_memory(
+    reads: RateChange | None, writes: RateChange | None, written: Sequence[Figures]
+) -> tuple[str, ...]:
+    """Why what is read gets faster from repetition to repetition, and is no warming up: writes do not.
+
+    Args:
+        reads: how all reads went.
+        writes: likewise; None where too little was measured for a change of level.
+        written: the figures of what writes alone.
+    """
     if reads is None or reads.move != "rose" or (writes is not None and writes.move == "rose"):
         return ()
-    return (words.remembered(reads, writes),)
+    rates = [(one.trials, one.iops or one.bytes_per_s) for one in written]
+    steady = bool(rates) and all(
+        trials >= STEADY_TRIALS and rate is not None and rate.spread_ratio <= LITTLE for trials, rate in rates
+    )
+    return (words.remembered(reads, known=writes is not None or steady),)
 
 
 LITTLE = 0.10
@@ -196,7 +212,7 @@ def judge(probe: Probe) -> ProbeVerdict:
     long = {cell: one for cell, one in found.items() if reports(one)}
     above = reads_above(long, probe.declared)
     suspected = _above_words(above, long, probe.declared)
-    remembered = reads_of_memory(reads, writes)
+    remembered = reads_of_memory(reads, writes, [one for cell, one in found.items() if cell.read_ratio == 0])
     fall = between(probe.cells)
     later = {cell: settled(probe.cells[cell], writes, fall) for cell in found}
     judged = {cell: of(trials) if trials else found[cell] for cell, trials in later.items()}

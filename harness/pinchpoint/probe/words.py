@@ -195,10 +195,10 @@ def reads_apart(cell: Cell, name: str, found: float, cap: float) -> str:
     )
 
 
-def remembered(reads: RateChange, writes: RateChange | None) -> str:
-    """The reason to suspect a cache: reads got faster with each repetition."""
+def remembered(reads: RateChange, *, known: bool) -> str:
+    """The reason to suspect a cache: reads got faster with each repetition; writes did not, where ``known``."""
     went = f"reads became {units.times(reads.after / reads.before)} as fast: {reads.how}"
-    if writes is None:
+    if not known:
         return f"{went}; too few writes to decide whether the disk is warming up"
     return f"{went}; writes did not, and the page cache of this machine was not involved"
 

@@ -199,6 +199,10 @@ def test_five_uneven_trials_show_the_cache_too() -> None:
     ]
     [said] = judge(probe).host_cache
     assert "as fast: the first of 5 repetitions" in said
+    assert said.endswith("writes did not, and the page cache of this machine was not involved")
+    probe.cells[write] = probe.cells[write][:2]
+    [said] = judge(probe).host_cache
+    assert said.endswith("too few writes to decide whether the disk is warming up")
     scattered = [
         Trial(number, "2026-01-01T00:00:00.000Z", 10.0, read_bytes_per_s=rate * 1e6)
         for number, rate in enumerate((60.3, 80, 260, 110, 900), 1)
