@@ -196,7 +196,7 @@ def reads_apart(cell: Cell, name: str, found: float, cap: float) -> str:
 
 
 def remembered(reads: RateChange, *, known: bool) -> str:
-    """The reason to suspect a cache: reads got faster with each repetition; writes did not, where ``known``."""
+    """The reason to suspect a cache: reads got faster with each repetition. ``known``: writes did not."""
     went = f"reads became {units.times(reads.after / reads.before)} as fast: {reads.how}"
     if not known:
         return f"{went}; too few writes to decide whether the disk is warming up"
