@@ -284,8 +284,8 @@ def waits_for(state: str, trx: str | None) -> str | None:
     """What a session in this state waits for; None: for nothing.
 
     Args:
-        state: as PROCESSLIST has it.
-        trx: the state of its transaction, as INNODB_TRX has it; None if none is open.
+        state: as in PROCESSLIST.
+        trx: the state of its transaction, as in INNODB_TRX; None if none is open.
     """
     if trx == "LOCK WAIT":
         return f"{LOCK}row"

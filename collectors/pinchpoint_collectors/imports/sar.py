@@ -160,7 +160,7 @@ class _Day:
 
 
 def _fields(row: Mapping[str, str], line: int) -> Fields:
-    """A row as JSON has it."""
+    """A row as in JSON."""
     named = {
         _NAMES.get(column) or column.lstrip("%").removeprefix("kb").removesuffix("/s"): (column, cell)
         for column, cell in row.items()

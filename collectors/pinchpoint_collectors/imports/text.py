@@ -125,7 +125,7 @@ class DayClock:
     """UTC seconds of times of the day, in their order: an earlier one than the last is of the next day.
 
     Args:
-        date: of the first time, as the file has it.
+        date: of the first time, as in the file.
         settings: the zone, where one was given.
         found: receives a note if times were taken for UTC.
     """

@@ -139,7 +139,7 @@ def _places(disks: Disks, watch: Watch) -> dict[str, DiskPlace]:
 
 
 def _role(place: DiskPlace, data_io: DataIo | None) -> dict[str, Any]:
-    """One role as the inventory has it; ``data_io`` where it was tried out."""
+    """One role as in the inventory; ``data_io`` where it was tried out."""
     mount = place.mount
     return {
         "given": place.given,

@@ -67,7 +67,7 @@ class CounterType:
     """One type of counter.
 
     Attributes:
-        name: as winperf.h has it.
+        name: as in winperf.h.
         number: likewise.
         cook: the formula; (before, now, whether the counter has 64 bits). Not asked where ``before`` is
             needed and missing.

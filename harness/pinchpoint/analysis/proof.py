@@ -147,7 +147,7 @@ def answer(
         effect: of the change.
         model: what the model says of it.
         also: what else had such an effect though it should have none.
-        what: what was looked at, in words.
+        what: what was analysed, in words.
     """
     if effect is None:
         return "undecided", "nothing got through in some of the windows"
@@ -175,7 +175,7 @@ NAMED = ("kind", *_WHERE)
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What is looked at in every window, and must be lower in a slower one.
+    """What is analysed in every window, and must be lower in a slower one.
 
     Attributes:
         scenario: the scenario of the operations.

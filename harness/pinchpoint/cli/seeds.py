@@ -29,7 +29,7 @@ class Asked:
     Attributes:
         folder: of its files.
         out: where results go.
-        repeat: repetitions; None: as the seed has it.
+        repeat: repetitions; None: as in the seed.
         notes: what its pages say of how it was made.
     """
 

@@ -174,7 +174,7 @@ def _memory(influence: Floats) -> float:
     """Autocorrelation from one step to the next, 0 to below 1, of what lasts.
 
     Chance within a step (how many operations happened to be slow) hides it from the first lag; but it decays
-    from the first to the second as it does, so that their ratio is looked at as well where the first is none
+    from the first to the second as it does, so that their ratio is analysed as well where the first is none
     of chance.
     """
     count = len(influence)

@@ -107,7 +107,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The part of a run that is looked at: whole UTC seconds, in equal steps; long steps are aligned to UTC.
+    """The part of a run that is analysed: whole UTC seconds, in equal steps; long steps are aligned to UTC.
 
     Attributes:
         first_s: its first second.

@@ -52,7 +52,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class FittedBursts:
-    """A base rate with bursts, as the load model ``burst`` has it.
+    """A base rate with bursts, as in the load model ``burst``.
 
     Attributes:
         base_ratio: the rate between bursts ÷ the mean.

@@ -39,7 +39,7 @@ class TimeColumn(StrictRecord):
 
     Attributes:
         column: its name.
-        format: as strptime has it, or ``unix`` or ``unix_ms``; None: ISO 8601.
+        format: as in strptime, or ``unix`` or ``unix_ms``; None: ISO 8601.
     """
 
     column: str = Field(description="the column with the time")

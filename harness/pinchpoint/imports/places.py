@@ -96,7 +96,7 @@ def same(one: str, other: str) -> bool:
 
 
 def address_names(addresses: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """What hosts may be called in a file: their addresses, and the first part of a name, as Windows has it.
+    """What hosts may be called in a file: their addresses, and the first part of a name, as in Windows.
 
     Args:
         addresses: (host, what a collector of it has for its address, as ``user@host.example:22``).

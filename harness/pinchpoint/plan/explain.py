@@ -27,7 +27,7 @@ def explain(error: ValidationError, model: type[BaseModel], data: object, under:
     Args:
         error: what validating ``data`` by ``model`` raised.
         model: the model, asked for the names it allows.
-        data: what stands in the file at ``under``.
+        data: the value in the file at ``under``.
         under: the place of ``data`` in its file.
     """
     found = {
@@ -97,7 +97,7 @@ _UNITS: Sequence[tuple[str, str]] = (
 
 
 def _in_unit(value: object, given: object) -> object:
-    """A limit in the unit of what stands in the file: ``15 s`` for ``5s``."""
+    """A limit in the unit of the value in the file: ``15 s`` for ``5s``."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     unit = next((unit for form, unit in _UNITS if re.fullmatch(form, str(given).strip())), "")
@@ -199,7 +199,7 @@ def _trace(model: type[BaseModel], loc: Path, data: object) -> tuple[Path, list[
     are no places in the file and are left out.
 
     Returns:
-        The path in the file, and the types of what may stand there.
+        The path in the file, and the types of the allowed values.
     """
     path: Path = ()
     annotations: list[Any] = [model]

@@ -20,8 +20,8 @@ class BadValue(ValueError):  # noqa: N818 - a finding about a value; it ends as 
     """A value is not what its field takes.
 
     Args:
-        found: what stands there, in words.
-        allowed: what may stand there.
+        found: the value there, in words.
+        allowed: the allowed values.
         nearest: what was probably meant, if anything.
     """
 
@@ -41,8 +41,8 @@ class Problem:
 
     Attributes:
         path: the field; ``()`` for the file as a whole.
-        found: what stands there, in words.
-        allowed: what may stand there, or the remedy; ``""`` where ``found`` says it all.
+        found: the value there, in words.
+        allowed: the allowed values, or the remedy; ``""`` where ``found`` says it all.
         nearest: what was probably meant.
         line: counted from 1; ``None`` to take the line of ``path``.
     """

@@ -423,7 +423,7 @@ def begun(
     line_s: float,
     threads: int = 1,
 ) -> Probe:
-    """A probe of which nothing is measured yet; None: as the suite has it. Raises InputError."""
+    """A probe of which nothing is measured yet; None: as in the suite. Raises InputError."""
     if time_per_cell_s is not None and chosen.seconds is None:
         raise InputError(f"--time-per-cell: {UNTIMED.format(suite=chosen.name)} --size")
     size = sized(chosen, size_bytes, target.memory_bytes)

@@ -241,7 +241,7 @@ class Probe:
 
 
 class _Cell(Form):
-    """A cell and what was measured of it, as probe.json has it."""
+    """A cell and what was measured of it, as in probe.json."""
 
     workload: str
     block_bytes: Count | None

@@ -86,7 +86,7 @@ class Chart:
 
 
 Spec = dict[str, Any]
-"""A part of a Vega-Lite specification, as its reference has it (vega.github.io/vega-lite/docs)."""
+"""A part of a Vega-Lite specification, as in its reference (vega.github.io/vega-lite/docs)."""
 
 _TYPES = {"Q": "quantitative", "N": "nominal", "O": "ordinal", "T": "temporal"}
 

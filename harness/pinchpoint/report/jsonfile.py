@@ -82,6 +82,6 @@ def _rows(tables: Mapping[str, Table]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _plain(record: Any) -> dict[str, Any]:
-    """A frozen record as JSON has it: tuples are lists there."""
+    """A frozen record as in JSON: tuples are lists there."""
     plain: dict[str, Any] = json.loads(json.dumps(asdict(record), allow_nan=False))
     return plain

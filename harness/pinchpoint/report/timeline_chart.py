@@ -485,7 +485,7 @@ def _side_chart(panel: Panel, whole: Panel, clock: TimeAxis, label: str) -> Char
 
 
 def _kept(panel: Mapping[str, Any], side: Mapping[str, Any], from_s: float) -> Panel:
-    """A panel as comparison.json has it; a value for each point of time, null where nothing was measured."""
+    """A panel as in comparison.json; a value for each point of time, null where nothing was measured."""
     series = [
         TimelineSeries(
             line["name"],

@@ -160,7 +160,7 @@ def is_set(directory: Path) -> bool:
 
 
 class _Run(Form):
-    """A run of a set, as set.json has it."""
+    """A run of a set, as in set.json."""
 
     folder: str
     round: int

@@ -170,7 +170,7 @@ class Knobs:
                 self._turn(slower, pids)
                 self._slower = slower
         except (DiskError, OSError) as error:
-            self._slower = self._slower or slower  # it may be half done: to be put back the next time
+            self._slower = self._slower or slower  # it may be half done: to be restored the next time
             names = " and ".join(dict.fromkeys(one.name for one in (before, slower) if one))
             raise FarmError(f"the speed of {names} could not be changed: {error}") from error
 

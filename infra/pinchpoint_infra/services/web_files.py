@@ -133,7 +133,7 @@ class WebFiles:
 
 
 def folder_entity(path: str, inside: dict[str, Any] | None = None) -> Entity:
-    """A folder, as the API has it."""
+    """A folder, as in the API."""
     fields = {"Name": path.rpartition("/")[2], "ServerRelativeUrl": path, "Exists": True}
     return Entity(
         "SP.Folder",
@@ -143,13 +143,13 @@ def folder_entity(path: str, inside: dict[str, Any] | None = None) -> Entity:
 
 
 def file_entity(number: int, path: str, size_bytes: int, modified: Any, content_type: str) -> Entity:
-    """A file, as the API has it."""
+    """A file, as in the API."""
     unique, name = item_id(number), path.rpartition("/")[2]
     fields = {
         "Name": name,
         "Title": name,
         "ServerRelativeUrl": path,
-        "Length": str(size_bytes),  # as SharePoint has it: text
+        "Length": str(size_bytes),  # as in SharePoint: text
         "TimeLastModified": utc(modified),
         "UniqueId": unique,
         "ETag": f'"{{{unique.upper()}}},{int(modified.timestamp())}"',

@@ -250,7 +250,7 @@ class Lists:
         modified: Any,
         content_type: str,
     ) -> Entity:
-        """An item, as the API has it, with what is expanded."""
+        """An item, as in the API, with what is expanded."""
         folder, _, name = path.rpartition("/")
         moment, author_id = utc(modified), user_id(number, self._people)
         fields: dict[str, Any] = {

@@ -301,7 +301,7 @@ class ReadableResult:
 
 
 def plain(value: Any) -> str | int | float | None:
-    """A value of a column as SQL has it: numbers as they are, bytes as ``0x...``, all else as text."""
+    """A value of a column as in SQL: numbers as they are, bytes as ``0x...``, all else as text."""
     if isinstance(value, bool):
         return int(value)
     if value is None or isinstance(value, _NUMBERS):

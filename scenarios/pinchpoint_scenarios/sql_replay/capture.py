@@ -16,7 +16,7 @@ from ..errors import ScenarioError
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One statement, as a log has it.
+    """One statement, as in a log.
 
     Attributes:
         session: the session's identity in the log.

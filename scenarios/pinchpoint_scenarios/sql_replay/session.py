@@ -175,7 +175,7 @@ class ReplaySession:
                 return True
             if self._connection is None:
                 self._connection = self._connect()
-                self._connection.try_open()  # no part of its first statement, as the capture has it
+                self._connection.try_open()  # no part of its first statement, as in the capture
             time.sleep(max(0.0, self._early_s(statement)))
             self._connection.wait_until_due()
         self._execute(self._connection, statement, record)

@@ -26,7 +26,7 @@ class StorageProbeParams(Params):
         disk: ``tier.role``, a disk of the farm that is on this machine; without it and ``folder`` the only
             one.
         folder: an absolute path on this machine, in place of ``disk``.
-        repeat: repetitions of the suite; without it as the suite has it.
+        repeat: repetitions of the suite; without it as in the suite.
         time_per_cell: how long a cell is measured; likewise.
         size: size of the file; likewise.
         threads: that many threads of fio, each with the suite's queue depth.

@@ -102,7 +102,7 @@ class DiscoveredHost:
         region: likewise the region; empty if it is not known.
         profiles: device -> (type of the disk in the catalogue, from what that is known).
         mounts: device -> where it is mounted.
-        inventory: as the collector has it.
+        inventory: as in the collector.
         options: of the collector.
         kind: the collector's.
     """
@@ -214,7 +214,7 @@ def farm_file(hosts: Sequence[str], config: str | None = None) -> str:
 
 
 def _options(host: str, config: str | None) -> tuple[str, dict[str, Any]]:
-    """A host as its collector has it in farm.yaml: the collector's kind, and its options."""
+    """A host as in its collector in farm.yaml: the collector's kind, and its options."""
     scheme, _, named = host.rpartition("://")
     host, _, query = named.partition("?")
     place, port = re.fullmatch(r"([^:]*|.*\])(?::(\d+))?", host), None

@@ -122,7 +122,7 @@ def payload_of_request(request_bytes: float, key_length: int, expiring_ratio: fl
         request_bytes: the request, or what of it stands in the append-only file.
         key_length: of its key.
         expiring_ratio: how many of them name when they expire.
-        kept: whether it is what stands in the file.
+        kept: whether the file keeps it.
     """
     expiry = sum(bulk(length) for length in (_EXPIRY_KEPT if kept else _EXPIRY_ASKED))
     others = request((3, key_length)) + expiry * expiring_ratio

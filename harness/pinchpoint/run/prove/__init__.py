@@ -122,7 +122,7 @@ class Prover:
         plan: with which load.
         store: the run directory.
         progress: shows the progress to the user.
-        left_slower: called with a sentence where something could not be put back.
+        left_slower: called with a sentence where something could not be restored.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Makes a resource slower and restores it: an embedded farm's own, or by commands of the user.
 
-What is about to be made slower by a command is written down first, so that a later run puts it back.
+What is about to be made slower by a command is written down first, so that a later run restores it.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def note_slower(identity: Path, name: str, allowed: Allowed) -> None:
 
 
 def forget(identity: Path) -> None:
-    """It has been put back."""
+    """It has been restored."""
     place = _place(identity)
     place.unlink(missing_ok=True)
     for folder in (place.parent, place.parent.parent):

@@ -83,7 +83,7 @@ _SEVERAL_STATEMENTS = "67108864"
 
 @dataclass(frozen=True, slots=True)
 class _OdbcStatement:
-    """A statement as ODBC has it.
+    """A statement as in ODBC.
 
     Attributes:
         text: with ``?`` placeholders.
