@@ -343,8 +343,8 @@ def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
     near = tuple(without_room(case, stage, served=not pressed))
     found = (*(why for _, why in near), *unhealthy)
     if not pressed and not found:
-        following = next(iter(output.following(None, demands_of(case))), None)
-        words = summary.not_reached_words(case.served_per_s(), following)
+        most_used = next(iter(output.others(None, demands_of(case))), None)
+        words = summary.not_reached_words(case.served_per_s(), most_used)
         return Conclusion("not_reached", words)
     turns = [one for one, _ in in_turn(case)] if case.climb is None else []
     candidates = output.candidates(case.inputs, stage, turns) or output.nearest(

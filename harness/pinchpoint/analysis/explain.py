@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from pinchpoint.analysis.capacity import Demand, demands_of
+from pinchpoint.analysis.capacity import demands_of
 from pinchpoint.analysis.case import Case, by_all_levels
 from pinchpoint.analysis.cause import Rank, rank, suspects
 from pinchpoint.analysis.conclusion import Conclusion
@@ -279,21 +279,15 @@ def _nearest(case: Case, looked: tuple[Looked, ...]) -> Iterator[str]:
     if not loaded:
         least = units.percent(LEAST_USED)
         yield f"a larger load; how much larger is not known: it takes less than {least} of every known limit"
-    near = [(_times(demand), demand) for demand in loaded if _times(demand) > 1]
+    near = [demand for demand in loaded if demand.ceiling_ratio > 1]
     if not near:
         return
-    times, demand = min(near, key=lambda each: each[0])
+    demand = min(near, key=lambda each: each.ceiling_ratio)
     name = next(thing(one.one) for one in looked if one.one.resource.key == demand.resource.key)
     load = "this load with the same mix"
     if demand.each_s is not None:
         load = f"the load of {next(iter(demand.ceilings_per_s))}, all else unchanged"
-    yield f"at {units.count(times)} times {load}, {name} would be saturated"
-
-
-def _times(demand: Demand) -> float:
-    """At how many times the load it counts as saturated, which is before 100 %."""
-    limit = KINDS[demand.resource.type].limit
-    return demand.ceiling_ratio * (limit.value - demand.base) / (1 - demand.base)
+    yield f"at {units.count(demand.ceiling_ratio)} times {load}, {name} would be saturated"
 
 
 def _without(case: Case, stage: Stage, first: Suspicion) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pinchpoint.analysis.capacity import Demand
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.resources.base import Suspicion
 from pinchpoint.analysis.resources.cpu import other_processes, unwatched
 from pinchpoint.analysis.resources.kinds import KINDS, kind_of, thing
-from pinchpoint.analysis.verdict import Next, Suspect
+from pinchpoint.analysis.verdict import Suspect
 from pinchpoint.base import units
 from pinchpoint.base.wording import Summary, bare, capitalised, listed
 
@@ -34,17 +35,15 @@ def invalid_words(gates: Sequence[Gate]) -> Summary:
     return Summary(f"{why}.", label="Invalid run")
 
 
-def not_reached_words(rates: Mapping[str, float], following: Next | None) -> Summary:
+def not_reached_words(rates: Mapping[str, float], most_used: Demand | None) -> Summary:
     """No limit was reached: what was served, and what was used most."""
     served = listed([f"{units.per_second(rate)} of {name}" for name, rate in rates.items()])
     higher = "Its limit is higher: raise the load until throughput no longer rises."
     found = Summary(f"the farm served {served}.", higher, "No limit reached")
-    if following is None:
+    if most_used is None:
         return found
-    used = units.percent(following.utilisation_ratio)
-    return found.then(
-        f"Highest utilisation: {bare(KINDS[following.resource].name_of_next(following))}, {used}."
-    )
+    name = bare(KINDS[most_used.resource.type].name(most_used.resource, most_used.found))
+    return found.then(f"Highest utilisation: {name}, {units.percent(most_used.use)}.")
 
 
 def inconclusive_words(why: str, candidates: Sequence[Suspect]) -> Summary:

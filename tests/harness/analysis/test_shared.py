@@ -86,7 +86,7 @@ def test_shared_cores_that_come_next_are_nobody_s_where_nobody_measured_whose_th
     assert verdict.outcome == "not_reached"
     assert verdict.next is not None
     assert verdict.next.tier is None
-    assert verdict.summary.endswith("Highest utilisation: shared CPU of web1, 50 %.")
+    assert verdict.summary.endswith("Highest utilisation: CPU shared by web and search (web1), 50 %.")
     assert [row["tier"] for row in verdict.demand if row["resource"] == "cpu"] == [None]
 
 

@@ -707,10 +707,6 @@ class ResourceKind(ABC, Generic[M]):
         """Among candidates: ``the log disk of sql``."""
         return self.placed_of(one)
 
-    def name_of_next(self, one: Next) -> str:
-        """As what is used most: ``the log disk of the sql tier (sql1)``."""
-        return self.placed_of(one)
-
     def placed_of(self, one: Suspect | Next) -> str:
         """``placed`` with its names."""
         return self.placed.format(

@@ -46,7 +46,7 @@ from pinchpoint.analysis.thresholds import (
     UTILISATION,
     at_least,
 )
-from pinchpoint.analysis.verdict import Advice, Fact, Kind, Next, Suspect
+from pinchpoint.analysis.verdict import Advice, Fact, Kind, Suspect
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
 from pinchpoint.data.inputs import Host, Inputs
@@ -104,10 +104,6 @@ class Cpu(ResourceKind[CpuMeasures]):
         if found.seen >= HALF and (room or found.quota):
             return ""
         return "the cores around it are saturated as well, or it was only partly measured"
-
-    def name_of_next(self, one: Next) -> str:
-        """The host's use of cores whose tiers were not measured one by one."""
-        return f"the CPU of the {one.tier} tier ({one.host})" if one.tier else f"the shared CPU of {one.host}"
 
     def nearness(self, resource: Resource, found: CpuMeasures) -> float:
         """One that was not measured stands before those known to have room."""
@@ -394,10 +390,6 @@ class Thread(Cpu):
             waiting,
             "its work can be spread evenly over processes",
         )
-
-    def name_of_next(self, one: Next) -> str:
-        """As in a list of candidates."""
-        return self.placed_of(one)
 
     def is_part_of(self, resource: Resource, first: Resource) -> bool:
         """One of the pool that is saturated is part of the same bottleneck."""

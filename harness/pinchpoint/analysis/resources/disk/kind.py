@@ -250,14 +250,6 @@ class Disk(ResourceKind[DiskMeasures]):
         caps = limits_words(limits.iops, limits.bytes_per_s) if limits else ""
         return f"the machine {resource.hosts[0]} ({resource.instance}: {caps} for all its disks)"
 
-    def name_of_next(self, one: Next) -> str:
-        """With its host."""
-        return (
-            self.placed_of(one)
-            if one.role is None
-            else f"the {one.role} disk of the {one.tier} tier ({one.host})"
-        )
-
     def placed_of(self, one: Suspect | Next) -> str:
         """Of all disks of a machine, the machine."""
         if one.role is None:
