@@ -93,12 +93,12 @@ def with_room(use: float) -> Build:
 
 
 def test_the_nearest_limit_is_a_disk_s_as_well() -> None:
-    """400 of 500 I/Os a second are 90 % at 1.12 times the load, and then they are."""
+    """400 of 500 I/Os a second are all of them at 1.25 times the load."""
     verdict = judged(with_room(0.45))
     assert verdict.outcome == "inconclusive", verdict.summary
     change, experiment = verdict.explanation.would_change
     assert experiment.startswith("Run the same plan with a fifth more load")
-    assert change.startswith("at 1.1")
+    assert change.startswith("at 1.25 times")
     assert "the data disk of the sql tier (sql1, sdc) would be saturated" in change
 
 
