@@ -207,6 +207,14 @@ def test_a_list_that_says_it_is_enormous_is_no_answer(make: Callable[[], RespDri
             fed(driver, pieces(content, [cut]))
 
 
+@pytest.mark.parametrize("make", [RespDriver, resp_several])
+@pytest.mark.parametrize("content", [b"%1\r\n%1\r\n+a\r\n+b\r\n+c\r\n", b"%1\r\n*1\r\n:1\r\n+a\r\n"])
+def test_a_list_as_a_key_is_no_answer(make: Callable[[], RespDriver], content: bytes) -> None:
+    """Found by ``make fuzz``: the parser's TypeError came out."""
+    with pytest.raises(exceptions.InvalidResponse, match="no RESP"):
+        make().receive(content)
+
+
 def test_a_value_without_end_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is kept in memory until it is complete."""
     monkeypatch.setattr(resp, "_LARGEST_BYTES", 2**20)

@@ -66,7 +66,10 @@ class RespDriver:
         if self._may_be_lists:
             self._count(content)
         reader.feed(content)
-        answer = reader.gets() if self._replies is None else self._all(self._replies)
+        try:
+            answer = reader.gets() if self._replies is None else self._all(self._replies)
+        except TypeError as error:  # hiredis: a map that has a list or a map as a key
+            raise exceptions.InvalidResponse(f"the server's answer is no RESP: {error}") from error
         if answer is MORE:
             self._bytes += len(content)
             if self._bytes > _LARGEST_BYTES:
