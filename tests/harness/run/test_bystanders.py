@@ -314,7 +314,7 @@ def _check_theirs(before: dict[str, Any], after: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", ["reset", "garbled"])
-@pytest.mark.parametrize("store", ["valkey", "mariadb"])
+@pytest.mark.parametrize("store", ["valkey", "mariadb", "postgresql", "mongodb", "cassandra"])
 def test_what_is_not_ours_stays_behind_a_faulty_link(store: str, fault: str, tmp_path: Path) -> None:
     """The link fails in the middle of writing, and is whole again for a run that takes over."""
     (tmp_path / "store").mkdir()

@@ -1,10 +1,11 @@
-"""``check`` behind a faulty link to each kind of server: a sentence that names it, in time."""
+"""``check`` and ``run`` behind a faulty link to each kind of server: a sentence that names it, in time."""
 
 from __future__ import annotations
 
 import getpass
 import json
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,11 +18,12 @@ from collectors.prometheus_servers import prometheus, relayed
 from collectors.windows.standin import Machine
 from collectors.windows.winrmhost import winrm_host
 from harness.run.test_stalls import NOSQL, SERVERS
+from infra.services.serving import serving
 from scenarios.full_crawl_sources.sites import nginx, samba
-from servers import postgres
+from servers import postgres, valkey
 from sshd_hosts import sshd_host
 from stalling import FAULTS, stalling_proxy
-from support import end, missing, start_cli
+from support import end, missing, start_cli, until, wait_for_line
 
 pytestmark = [pytest.mark.farm, pytest.mark.timeout(300)]
 
@@ -70,6 +72,15 @@ def _server(kind: str, folder: Path) -> Iterator[tuple[int, Through, dict[str, A
             url, _ = stack.enter_context(samba(folder, share, getpass.getuser(), PASSWORD))
             found = _endpoint("files", url, "path", user=getpass.getuser(), password=PASSWORD)
             yield urlsplit(url).port or 0, found, _crawl({"sources": [{"kind": "files"}]})
+        elif kind == "search":
+            (folder / "index").mkdir()
+            place = {"directory": str(folder / "index"), "token": PASSWORD, "login": PASSWORD}
+            index = stack.enter_context(serving("pinchpoint_infra.services.search", folder, **place))
+            web, to_web, crawl = stack.enter_context(_server("web", folder))
+            given = to_web(web)["endpoints"]
+            found = _endpoint("search", index.url, kind="pinchpoint", token=PASSWORD)
+            port = urlsplit(index.url).port or 0
+            yield port, lambda through: {"endpoints": given | found(through)["endpoints"]}, crawl
         elif kind == "ssh":
             host = stack.enter_context(sshd_host())
             yield host.port, _collected({"kind": "ssh", **host.options()}), NOSQL
@@ -79,6 +90,7 @@ def _server(kind: str, folder: Path) -> Iterator[tuple[int, Through, dict[str, A
         elif kind == "prometheus":
             relay = stack.enter_context(relayed())
             server_ = stack.enter_context(prometheus(relay.port))
+            until(lambda: len(relay.scrapes) >= 3)
             entry = {"kind": "prometheus", "instance": f"127.0.0.1:{relay.port}"}
             yield urlsplit(server_.url).port or 0, _collected(entry, "url"), NOSQL
 
@@ -106,17 +118,15 @@ def test_check_names_the_server_that_is_not_one(kind: str, after: int, tmp_path:
             json.dumps({"name": "p", "scenarios": {"work": scenario}, "phases": {"measure": "5s"}})
         )
         found = []
+        endpoints: dict[str, Any] = {}
+        if scenario["use"] == "full-crawl":
+            endpoints = {"sql": {"url": stack.enter_context(postgres())}, "search": {"kind": "none"}}
+        elif kind not in SERVERS:
+            endpoints = {"nosql": {"url": "valkey://127.0.0.1:1/0"}}
         for fault in FAULTS:
             with stalling_proxy(port, after) as proxy:
                 getattr(proxy, fault).set()
-                content: dict[str, Any] = {"name": "f", "environment": "test", "endpoints": {}}
-                if scenario["use"] == "full-crawl":
-                    content["endpoints"] |= {"sql": {"url": _sql(stack)}, "search": {"kind": "none"}}
-                if scenario is NOSQL and kind not in SERVERS:
-                    content["endpoints"]["nosql"] = {"url": "valkey://127.0.0.1:1/0"}
-                given = through(proxy.port)
-                content["endpoints"] |= given.pop("endpoints", {})
-                farm.write_text(json.dumps(content | given))
+                farm.write_text(json.dumps(_farm(endpoints, through(proxy.port))))
                 begun = time.monotonic()
                 process = start_cli("check", plan, "--farm", farm, "--out", tmp_path / "runs")
                 status, out, err = end(process, timeout_s=MOST_S + 60)
@@ -130,11 +140,64 @@ def test_check_names_the_server_that_is_not_one(kind: str, after: int, tmp_path:
             assert "internal error" not in said
 
 
-_SQL: list[str] = []
+def _farm(endpoints: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    return {"name": "f", "environment": "test", **given, "endpoints": endpoints | given.get("endpoints", {})}
 
 
-def _sql(stack: ExitStack) -> str:
-    if not _SQL:
-        _SQL.append(stack.enter_context(postgres()))
-        stack.callback(_SQL.clear)
-    return _SQL[0]
+DRIVEN = {"web": "failed", "search": "failed"}
+"""Servers of a crawl, and what the run says of a fault: without its documents it goes on."""
+WATCHED = dict.fromkeys(("ssh", "winrm", "prometheus"), "app1: the collector")
+"""Collectors of a host, by whose name the run says that its figures are missing."""
+CASES = [
+    *((kind, "measuring", fault) for kind in ("web", "ssh") for fault in FAULTS),
+    *((kind, "measuring", "stalled") for kind in ("search", "winrm", "prometheus")),
+    ("winrm", "measuring", "garbled"),
+    ("search", "removing the data", "stalled"),
+    ("ssh", "stopping the load", "stalled"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "phase", "fault"), CASES)
+def test_a_run_ends_by_itself(kind: str, phase: str, fault: str, tmp_path: Path) -> None:
+    """In time, with a documented exit status; it says what failed; the next run over a whole link works."""
+    with ExitStack() as stack:
+        # The names of Samba's sockets are in it, and must be short.
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="peer-")))
+        folder.chmod(0o755)
+        port, through, scenario = stack.enter_context(_server(kind, folder))
+        farm, plan = tmp_path / "farm.yaml", tmp_path / "plan.yaml"
+        phases = {"warm_up": "1s", "measure": "30s"}
+        plan.write_text(json.dumps({"name": "p", "scenarios": {"work": scenario}, "phases": phases}))
+        if kind in DRIVEN:
+            endpoints = {"sql": {"url": stack.enter_context(postgres())}, "search": {"kind": "none"}}
+        else:
+            endpoints = {"nosql": {"url": stack.enter_context(valkey())}}
+        proxy = stack.enter_context(stalling_proxy(port))
+        farm.write_text(json.dumps(_farm(endpoints, through(proxy.port))))
+        command = ("run", plan, "--farm", farm, "--out", tmp_path / "runs")
+        process = start_cli(*command)
+        try:
+            wait_for_line(process, phase, 120)
+            if phase == "measuring":
+                time.sleep(1)
+            getattr(proxy, fault).set()
+            begun_s = time.monotonic()
+            status, out, err = end(process, timeout_s=180)
+            took_s = time.monotonic() - begun_s
+        finally:
+            process.kill()
+        [manifest] = (tmp_path / "runs").glob("*/manifest.json")
+        said = "\n".join([out, err, *json.loads(manifest.read_text())["warnings"]])
+        print(kind, phase, fault, status, round(took_s, 1), said, sep="\n")
+        assert status in (0, 1, 3, 5), said
+        assert took_s < MOST_S + 20, said
+        for never in ("Traceback", "internal error"):
+            assert never not in said, said
+        if phase == "measuring":
+            assert (DRIVEN | WATCHED)[kind] in said, said
+        if status == 5:
+            assert f":{proxy.port}" in said, said
+        getattr(proxy, fault).clear()
+        status, _, err = end(start_cli(*command, "--take-over"), timeout_s=150)
+        assert status in (0, 1, 3), err
