@@ -102,7 +102,7 @@ def test_nothing_used_up_says_what_is_nearest() -> None:
     assert verdict.outcome == "not_reached"
     assert "the schedule limited the load" in " / ".join(verdict.explanation.reasons)
     [change] = verdict.explanation.would_change
-    assert change.startswith("at 2.0")
+    assert change.startswith("at 2.2")
 
 
 def test_a_run_without_a_measure_phase_has_gates_only() -> None:
